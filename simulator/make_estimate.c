@@ -16,13 +16,14 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
                               sc_errors *out_errors, mdot_error *err)
 {
     const char *name = sc_name_estimate(request);
-    bool learns = strcmp(name, "history") == 0;
-    *out_errors = request->has_errors ? request->errors : learns ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
+    bool learns = strcmp(name, "history") == 0, requests = strcmp(name, "limit") == 0;
+    *out_errors = request->has_errors ? request->errors : learns || requests ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
     if (request->factors_path != NULL) {
         double *factors;
         mdot_status status = sc_read_factors(request->factors_path, workload, &factors, err);
         return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
     }
+    if (requests) return sc_estimator_make_limits(workload, out_estimator, err);
     if (learns) return sc_estimator_make_history(workload, out_estimator, err);
     if (strncmp(name, "error:", 6) == 0) {
         char *end;
@@ -33,8 +34,8 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
                          name + 6);
     }
     if (strcmp(name, "oracle") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown estimate \"%s\"; known are oracle, history, error:M",
-                         name);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "unknown estimate \"%s\"; known are oracle, history, limit, error:M", name);
     *out_estimator = sc_estimator_oracle();
     return MDOT_OK;
 }

@@ -2,12 +2,15 @@
  * the jobs. */
 #include "simulator/core/job_order.h"
 
+#include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct node {
     double key;
-    int64_t place; /* position among equal keys */
+    int64_t place;            /* position among equal keys */
+    double seconds, shortest; /* its own seconds, and the least of its subtree */
     uint32_t left, right;
     int gpus, narrowest; /* its own GPUs, and the least of its subtree */
     bool present;
@@ -61,9 +64,15 @@ static int narrowest(const sc_order *order, uint32_t at)
     return at == SC_NONE ? INT_MAX : order->nodes[at].narrowest;
 }
 
+static double shortest(const sc_order *order, uint32_t at)
+{
+    return at == SC_NONE ? INFINITY : order->nodes[at].shortest;
+}
+
 static void update(sc_order *order, uint32_t at)
 {
     node *n = &order->nodes[at];
+    n->shortest = fmin(n->seconds, fmin(shortest(order, n->left), shortest(order, n->right)));
     int left = narrowest(order, n->left), right = narrowest(order, n->right);
     n->narrowest = n->gpus;
     if (left < n->narrowest) n->narrowest = left;
@@ -140,7 +149,13 @@ static void put(sc_order *order, uint32_t job, double key, int64_t place)
 {
     sc_order_remove(order, job);
     node *n = &order->nodes[job];
-    *n = (node){.key = key, .place = place, .left = SC_NONE, .right = SC_NONE, .gpus = n->gpus, .present = true};
+    *n = (node){.key = key,
+                .place = place,
+                .seconds = n->seconds,
+                .left = SC_NONE,
+                .right = SC_NONE,
+                .gpus = n->gpus,
+                .present = true};
     order->root = insert(order, order->root, job);
     order->count++;
 }
@@ -155,6 +170,12 @@ void sc_order_put_first(sc_order *order, uint32_t job, double key)
     put(order, job, key, --order->first_place);
 }
 
+void sc_order_set_seconds(sc_order *order, uint32_t job, double seconds)
+{
+    assert(!order->nodes[job].present);
+    order->nodes[job].seconds = seconds;
+}
+
 double sc_order_key(const sc_order *order, uint32_t job)
 {
     return order->nodes[job].key;
@@ -165,19 +186,30 @@ size_t sc_order_count(const sc_order *order)
     return order->count;
 }
 
-static uint32_t find_next(const sc_order *order, uint32_t at, const node *after, int gpus)
+static bool fits(int gpus, double seconds, const sc_room *room)
 {
-    if (narrowest(order, at) > gpus) return SC_NONE;
+    return gpus <= room->spare || (gpus <= room->gpus && seconds <= room->seconds);
+}
+
+/* A subtree is skipped if a job that is as narrow as its narrowest and as short as its shortest would not fit. */
+static uint32_t find_next(const sc_order *order, uint32_t at, const node *after, const sc_room *room)
+{
+    if (at == SC_NONE || !fits(order->nodes[at].narrowest, order->nodes[at].shortest, room)) return SC_NONE;
     const node *n = &order->nodes[at];
-    if (after != NULL && !is_before(after, n)) return find_next(order, n->right, after, gpus);
-    uint32_t found = find_next(order, n->left, after, gpus);
+    if (after != NULL && !is_before(after, n)) return find_next(order, n->right, after, room);
+    uint32_t found = find_next(order, n->left, after, room);
     if (found != SC_NONE) return found;
-    return n->gpus <= gpus ? at : find_next(order, n->right, after, gpus);
+    return fits(n->gpus, n->seconds, room) ? at : find_next(order, n->right, after, room);
+}
+
+uint32_t sc_order_next_in(const sc_order *order, uint32_t after, const sc_room *room)
+{
+    return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], room);
 }
 
 uint32_t sc_order_next(const sc_order *order, uint32_t after, int gpus)
 {
-    return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], gpus);
+    return sc_order_next_in(order, after, &(sc_room){.gpus = gpus, .spare = gpus, .seconds = INFINITY});
 }
 
 /* Insertion sort, because the arrays are short and nearly sorted. */

@@ -8,6 +8,7 @@
 #ifndef SC_POLICY_H
 #define SC_POLICY_H
 
+#include "simulator/core/accounts.h"
 #include "simulator/core/cluster.h"
 #include "simulator/core/estimate.h"
 
@@ -16,6 +17,9 @@ typedef struct sc_part {
     uint32_t node;
     int gpus;
 } sc_part;
+
+/* Returns the smallest part of the topology that holds these GPUs. */
+sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t part_count);
 
 typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED } sc_phase;
 
@@ -28,11 +32,15 @@ typedef struct sc_state { /* state of a job */
     double speed;          /* work per second */
     double busy_s;         /* end of restoring its state, during which it does no work */
     double due_s;          /* time of completion */
+    double limit_s;        /* seconds after its start at which it is cut off; INFINITY: never */
+    double cut_s;          /* while it runs: the time at which it is cut off; INFINITY: never */
     double remaining;      /* remaining work */
     double executed_s;     /* seconds for which it held GPUs */
     double attained_gpu_s; /* the same, times the number of GPUs */
     double start_s, end_s; /* first start, and end; INFINITY before they happen */
     uint32_t preemptions;
+    uint32_t cuts;     /* how often it was cut off at its limit, which doubled then */
+    double lost_gpu_s; /* GPU-seconds of these runs */
 } sc_state;
 
 /* Cost of a job that starts, resumes or changes its width: seconds in which it holds GPUs but does no work. base_s +
@@ -50,9 +58,11 @@ typedef struct sc_view {
     const sc_cluster *cluster;
     const sc_estimate *estimate;
     const sc_restart *restart;
-    const sc_state *states; /* one per job */
+    const sc_accounts *accounts; /* NULL: none */
+    const sc_state *states;      /* one per job */
     double now_s;
-    const uint32_t *arrived, *completed; /* jobs since the last decision, in the trace's order */
+    /* Jobs since the last decision, in the trace's order. A job that was cut off arrives again. */
+    const uint32_t *arrived, *completed;
     size_t arrived_count, completed_count;
     const uint32_t *running; /* unordered */
     size_t running_count;

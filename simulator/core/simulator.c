@@ -28,6 +28,19 @@ typedef struct simulation {
     sc_result result;
 } simulation;
 
+sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t part_count)
+{
+    if (part_count < 2) return SC_LEVEL_NODE;
+    sc_level level = SC_LEVEL_DOMAIN;
+    const sc_node *first = &cluster->nodes[parts[0].node];
+    for (size_t i = 1; i < part_count; i++) {
+        const sc_node *node = &cluster->nodes[parts[i].node];
+        if (node->rack != first->rack) return SC_LEVEL_CLUSTER;
+        if (node->domain != first->domain) level = SC_LEVEL_RACK;
+    }
+    return level;
+}
+
 double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
 {
     if (is_first && !restart->first) return 0;
@@ -71,19 +84,36 @@ static void report_progress(simulation *s)
         s->options->progress(s->options->user, s->done, s->workload->job_count);
 }
 
+/* A job at its limit loses its work and waits again, with twice the limit. */
+static void cut_off(simulation *s, uint32_t job)
+{
+    sc_state *state = &s->states[job];
+    sc_log_job(s->options->log, &s->view, SC_DECISION_CUT, job);
+    state->phase = SC_WAITING;
+    state->part_count = 0;
+    state->cuts++;
+    state->lost_gpu_s += state->limit_s * state->gpus;
+    state->limit_s *= 2;
+    state->remaining = s->workload->jobs[job].work;
+    s->arrived[s->view.arrived_count++] = job;
+}
+
 static void complete(simulation *s)
 {
     size_t kept = 0;
-    s->view.completed_count = 0;
+    s->view.completed_count = s->view.arrived_count = 0;
     for (size_t i = 0; i < s->view.running_count; i++) {
         uint32_t job = s->running[i];
         if (s->states[job].due_s <= s->view.now_s)
             s->completed[s->view.completed_count++] = job;
+        else if (s->states[job].cut_s <= s->view.now_s)
+            cut_off(s, job);
         else
             s->running[kept++] = job;
     }
     s->view.running_count = kept;
     qsort(s->completed, s->view.completed_count, sizeof *s->completed, by_number);
+    qsort(s->arrived, s->view.arrived_count, sizeof *s->arrived, by_number);
     for (size_t i = 0; i < s->view.completed_count; i++) {
         uint32_t job = s->completed[i];
         sc_log_job(s->options->log, &s->view, SC_DECISION_COMPLETE, job);
@@ -96,13 +126,16 @@ static void complete(simulation *s)
     }
 }
 
+/* Adds new jobs behind those that were cut off. */
 static void arrive(simulation *s)
 {
-    s->view.arrived_count = 0;
     while (s->next_arrival < s->workload->job_count && s->workload->jobs[s->next_arrival].submit_s <= s->view.now_s) {
         uint32_t job = s->next_arrival++;
         s->estimate.factors[job] =
             s->estimator->factor(s->estimator->self, s->workload, job, s->estimate.durations_s[job]);
+        if (s->options->limit_factor > 0)
+            s->states[job].limit_s =
+                s->options->limit_factor * sc_estimate_duration_s(&s->estimate, job) + s->options->limit_extra_s;
         s->states[job].phase = SC_WAITING;
         s->arrived[s->view.arrived_count++] = job;
         sc_log_job(s->options->log, &s->view, SC_DECISION_ARRIVE, job);
@@ -132,12 +165,19 @@ static bool stays(const simulation *s, const sc_state *state, const sc_part *par
     return true;
 }
 
-static double speed_of(const simulation *s, const sc_grant *grant)
+static double slowdown_of(const simulation *s, const sc_grant *grant)
 {
     const sc_job *job = &s->workload->jobs[grant->job];
-    double speed = sc_workload_speed(s->workload, job, grant->type, grant->gpus);
+    sc_level level = sc_level_of(s->cluster, &s->parts[grant->first_part], grant->part_count);
+    double slowdown = level > SC_LEVEL_DOMAIN ? sc_workload_spread(s->workload, job, grant->type, grant->gpus) : 1;
+    return level > SC_LEVEL_RACK ? slowdown * sc_workload_rack_spread(job) : slowdown;
+}
+
+static double speed_of(const simulation *s, const sc_grant *grant)
+{
+    double speed = sc_workload_speed(s->workload, &s->workload->jobs[grant->job], grant->type, grant->gpus);
     assert(speed > 0);
-    return grant->part_count > 1 ? speed / sc_workload_spread(s->workload, job, grant->type, grant->gpus) : speed;
+    return speed / slowdown_of(s, grant);
 }
 
 /* `before`: parts of jobs that have run. */
@@ -155,6 +195,7 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
         state->gpus = grant->gpus;
         state->speed = speed_of(s, grant);
         state->busy_s = now_s + sc_restart_s(&s->options->restart, grant->gpus, is_first);
+        if (!ran) state->cut_s = state->busy_s + state->limit_s * slowdown_of(s, grant);
         if (is_first) state->start_s = now_s;
         sc_log_job(s->options->log, &s->view,
                    ran        ? SC_DECISION_MOVE
@@ -230,8 +271,9 @@ static double next_event_s(const simulation *s)
         s->next_arrival < s->workload->job_count ? s->workload->jobs[s->next_arrival].submit_s : INFINITY;
     double next_s = fmin(arrival_s, s->plan.wake_s), round_end_s = 0;
     for (size_t i = 0; i < s->view.running_count; i++) {
-        next_s = fmin(next_s, s->states[s->running[i]].due_s);
-        round_end_s = fmax(round_end_s, end_in_round_s(s, &s->states[s->running[i]]));
+        const sc_state *state = &s->states[s->running[i]];
+        next_s = fmin(next_s, fmin(state->due_s, state->cut_s));
+        round_end_s = fmax(round_end_s, end_in_round_s(s, state));
     }
     return s->policy->round_s > 0 && s->view.running_count > 0 ? round_end_s : next_s;
 }
@@ -260,8 +302,13 @@ static mdot_status run(simulation *s, void *self, mdot_error *err)
 enum { MOST_ROUNDS = 1000000 };
 
 static mdot_status check(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
-                         mdot_error *err)
+                         const sc_run_options *options, mdot_error *err)
 {
+    if (options->limit_factor > 0 && policy->round_s > 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "policy %s decides in rounds, which do not know time limits; use one that decides at events, "
+                         "for example easy",
+                         policy->name);
     if (cluster->type_count > 1 && !policy->uses_types)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s supports one GPU type, but the cluster has %u",
                          policy->name, cluster->type_count);
@@ -306,7 +353,8 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     if (status != MDOT_OK) return status;
     for (size_t i = 0; i < s->workload->job_count; i++) {
         const sc_job *job = &s->workload->jobs[i];
-        s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
+        s->states[i] = (sc_state){
+            .remaining = job->work, .start_s = INFINITY, .end_s = INFINITY, .limit_s = INFINITY, .cut_s = INFINITY};
         s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
         s->estimate.durations_s[i] = sc_estimate_base_duration_s(s->workload, job, s->cluster->type_count);
     }
@@ -316,6 +364,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
                         .cluster = s->cluster,
                         .estimate = &s->estimate,
                         .restart = &s->options->restart,
+                        .accounts = s->options->accounts,
                         .states = s->states,
                         .arrived = s->arrived,
                         .completed = s->completed,
@@ -344,7 +393,7 @@ mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, 
     simulation s = {
         .workload = workload, .cluster = cluster, .policy = policy, .estimator = estimator, .options = options};
     void *self = NULL;
-    mdot_status status = check(workload, cluster, policy, err);
+    mdot_status status = check(workload, cluster, policy, options, err);
     if (status == MDOT_OK) status = prepare(&s, err);
     if (status == MDOT_OK && policy->create != NULL) status = policy->create(&s.view, &self, err);
     if (status == MDOT_OK) {

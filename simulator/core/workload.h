@@ -32,8 +32,10 @@ typedef struct sc_job {
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
-    uint32_t kind; /* SC_NONE: no kind */
-    double spread; /* slowdown on several nodes relative to one; 0: as its kind */
+    uint32_t kind;      /* SC_NONE: no kind */
+    double spread;      /* slowdown on several nodes relative to one; 0: as its kind */
+    double rack_spread; /* further slowdown on several racks relative to one; 0: none */
+    double limit_s;     /* time limit that the job requests, after which it is cut off; 0: it requests none */
 } sc_job;
 
 /* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
@@ -55,6 +57,9 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
 
 /* Slowdown if its GPUs are on several nodes of a type, at least 1. */
 double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
+
+/* Slowdown if its GPUs are in several racks, relative to one rack, at least 1. */
+double sc_workload_rack_spread(const sc_job *job);
 
 /* Seconds that a job takes on one node, uninterrupted and at its own width, on the fastest of the first `type_count`
  * types; INFINITY if it can run on none of them. */

@@ -3,6 +3,7 @@
 #ifndef SC_INPUT_H
 #define SC_INPUT_H
 
+#include "simulator/core/accounts.h"
 #include "simulator/core/cluster.h"
 
 /* Reads a trace in any form that its header identifies: mdot's own (trace.c) or one of PAI's (pai.c). */
@@ -12,8 +13,11 @@ mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_erro
  * *out_is_pai is false and the workload stays as it is. */
 mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err);
 
-/* Reads node,type,gpus, one line per node. */
+/* Reads node,type,gpus[,watts][,domain][,rack], one line per node. */
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err);
+
+/* Reads account,parent,shares[,gpus][,gpu_minutes]. The caller still assigns jobs to it. */
+mdot_status sc_read_accounts(const char *path, sc_accounts *out_accounts, mdot_error *err);
 
 /* Reads job_id,factor: predicted over true duration, for every job of the workload; other jobs are skipped. The
  * caller frees the array, which has one factor per job. */
@@ -47,6 +51,12 @@ mdot_status sc_workload_select(sc_workload *workload, const sc_cluster *cluster,
  * because traces lack deadlines. */
 void sc_workload_give_deadlines(sc_workload *workload, const sc_cluster *cluster, double low, double high,
                                 uint64_t seed);
+
+/* Draws the time limit that a user would request for a job of this duration, at most `most_s` unless the job is
+ * longer (limits.c). */
+double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random);
+/* Draws limits for all jobs that request none. Equal seeds give equal limits. */
+void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed);
 
 /* Returns the requested GPU-seconds per second between first and last submission, divided by the cluster's GPUs;
  * INFINITY if all jobs come at once. */

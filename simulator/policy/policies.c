@@ -13,6 +13,8 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_las,
     &sc_policy_dlas,
     &sc_policy_qssf,
+    &sc_policy_easy,
+    &sc_policy_conservative,
     &sc_policy_gavel,
     &sc_policy_gavel_ftf,
     &sc_policy_gavel_makespan,
