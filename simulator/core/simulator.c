@@ -53,7 +53,8 @@ double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
  * a round has at least one. */
 static double work_in(const simulation *s, const sc_state *state, double span_s)
 {
-    double busy_s = fmin(span_s, fmax(0, state->busy_s - s->view.now_s));
+    double busy_s = state->busy_s - s->view.now_s;
+    busy_s = busy_s <= 0 ? 0 : busy_s < span_s ? busy_s : span_s;
     double work = (span_s - busy_s) * state->speed;
     bool has_whole_steps = s->policy->round_s > 0 && state->speed * s->policy->round_s >= 1;
     return has_whole_steps ? floor(work * (1 + 1e-12)) : work;
@@ -63,8 +64,10 @@ static void advance(simulation *s, double to_s)
 {
     for (size_t i = 0; i < s->view.running_count; i++) {
         sc_state *state = &s->states[s->running[i]];
-        double until_s = fmin(to_s, state->due_s), span_s = until_s - s->view.now_s;
-        state->remaining = state->due_s <= to_s ? 0 : fmax(0, state->remaining - work_in(s, state, span_s));
+        bool ends = state->due_s <= to_s;
+        double span_s = (ends ? state->due_s : to_s) - s->view.now_s;
+        double rest = ends ? 0 : state->remaining - work_in(s, state, span_s);
+        state->remaining = rest > 0 ? rest : 0;
         state->executed_s += span_s;
         state->attained_gpu_s += span_s * state->gpus;
     }
@@ -272,8 +275,9 @@ static double next_event_s(const simulation *s)
     double next_s = fmin(arrival_s, s->plan.wake_s), round_end_s = 0;
     for (size_t i = 0; i < s->view.running_count; i++) {
         const sc_state *state = &s->states[s->running[i]];
-        next_s = fmin(next_s, fmin(state->due_s, state->cut_s));
-        round_end_s = fmax(round_end_s, end_in_round_s(s, state));
+        if (state->due_s < next_s) next_s = state->due_s;
+        if (state->cut_s < next_s) next_s = state->cut_s;
+        if (s->policy->round_s > 0) round_end_s = fmax(round_end_s, end_in_round_s(s, state));
     }
     return s->policy->round_s > 0 && s->view.running_count > 0 ? round_end_s : next_s;
 }
