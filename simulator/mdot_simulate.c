@@ -23,6 +23,8 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
         status = sc_read_throughputs(request->throughputs_path, cluster, workload, err);
     if (status == MDOT_OK && request->sweep_path != NULL)
         status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, cluster, workload, err);
+    if (status == MDOT_OK && request->pairs_path != NULL)
+        status = sc_read_pairs(request->pairs_path, cluster, workload, err);
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);
     if (status == MDOT_OK && request->high > 0)
         sc_workload_give_deadlines(workload, cluster, request->low, request->high, request->seed);

@@ -22,6 +22,8 @@ static const char help[] =
     "  --policy NAME,…     one or several policies; --list shows all\n"
     "  --throughputs FILE  speed of each job_type on each GPU type: job_type,gpus,type,steps_per_s, "
     "or Gavel's JSON\n"
+    "  --pairs FILE        speeds of jobs that share GPUs: "
+    "gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\n"
     "  --sweep FILE        speeds that policies assume, predicted by libmdot: "
     "job_type,job,batch,precision,layout,optimizer;\n"
     "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
@@ -210,6 +212,7 @@ enum {
     LIMITS,
     ACCOUNTS,
     PRIORITY,
+    PAIRS,
     HELP
 };
 
@@ -268,6 +271,9 @@ static bool take(int option, char *value, sc_request *request)
     case ACCOUNTS:
         request->accounts_path = value;
         return true;
+    case PAIRS:
+        request->pairs_path = value;
+        return true;
     case PRIORITY:
         return parse_priority(value, request);
     case DEADLINES:
@@ -291,9 +297,9 @@ static void list_policies(void)
 /* Refuses an output that would replace an input or the other output. */
 static bool check_outputs(const sc_request *request)
 {
-    const char *const inputs[] = {request->trace_path,       request->cluster_path, request->factors_path,
-                                  request->throughputs_path, request->idle_path,    request->sweep_path,
-                                  request->predictor_path,   request->accounts_path};
+    const char *const inputs[] = {request->trace_path,       request->cluster_path,  request->factors_path,
+                                  request->throughputs_path, request->idle_path,     request->sweep_path,
+                                  request->predictor_path,   request->accounts_path, request->pairs_path};
     mdot_error err;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
@@ -347,6 +353,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"user-limits", required_argument, NULL, USER_LIMITS},
                                             {"limits", required_argument, NULL, LIMITS},
                                             {"accounts", required_argument, NULL, ACCOUNTS},
+                                            {"pairs", required_argument, NULL, PAIRS},
                                             {"priority", required_argument, NULL, PRIORITY},
                                             {"log", required_argument, NULL, LOG},
                                             {"list", no_argument, NULL, LIST},

@@ -29,6 +29,7 @@ typedef struct sc_state { /* state of a job */
     int gpus;          /* while it runs: its number of GPUs */
     size_t first_part; /* its nodes: part_count entries of the view's parts, from first_part on, ascending */
     size_t part_count;
+    uint32_t partner;      /* while it runs: the job that shares its GPUs, or SC_NONE */
     double speed;          /* work per second */
     double busy_s;         /* end of restoring its state, during which it does no work */
     double due_s;          /* time of completion */
@@ -75,10 +76,12 @@ typedef struct sc_grant {
     unsigned type;
     int gpus;
     size_t first_part, part_count; /* range in the plan's parts; empty: nodes are still to be chosen */
+    uint32_t partner;              /* the job that shares its GPUs, or SC_NONE */
+    bool shares;                   /* the GPUs are those of the grant before it */
 } sc_grant;
 
 typedef struct sc_plan {
-    sc_grant *grants; /* capacity: the number of GPUs in the cluster */
+    sc_grant *grants; /* capacity: twice the number of GPUs in the cluster */
     size_t grant_count;
     int free[SC_MAX_TYPES]; /* GPUs that are still free */
     sc_part *parts;         /* capacity: the number of GPUs in the cluster */
@@ -92,6 +95,9 @@ typedef struct sc_plan {
 
 /* Grants free GPUs to a job. */
 void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus);
+/* Lets a job share the GPUs of the job of the last grant, which must have no partner yet. Both run at the speeds of
+ * their pair until the next decision, also if one of them ends before. */
+void sc_plan_share(sc_plan *plan, uint32_t job);
 /* Takes so many of the GPUs from this node, for the job of the last grant. A policy takes either all GPUs of a job in
  * this way, or none. Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs
  * in the order of the cluster's file. */

@@ -69,7 +69,7 @@ static void advance(simulation *s, double to_s)
         double rest = ends ? 0 : state->remaining - work_in(s, state, span_s);
         state->remaining = rest > 0 ? rest : 0;
         state->executed_s += span_s;
-        state->attained_gpu_s += span_s * state->gpus;
+        state->attained_gpu_s += span_s * state->gpus * (state->partner == SC_NONE ? 1 : .5);
     }
     s->view.now_s = to_s;
 }
@@ -178,7 +178,11 @@ static double slowdown_of(const simulation *s, const sc_grant *grant)
 
 static double speed_of(const simulation *s, const sc_grant *grant)
 {
-    double speed = sc_workload_speed(s->workload, &s->workload->jobs[grant->job], grant->type, grant->gpus);
+    const sc_job *job = &s->workload->jobs[grant->job];
+    double speed = grant->partner == SC_NONE
+                       ? sc_workload_speed(s->workload, job, grant->type, grant->gpus)
+                       : sc_workload_pair_speed(s->workload, job->kind, s->workload->jobs[grant->partner].kind,
+                                                grant->type, grant->gpus);
     assert(speed > 0);
     return speed / slowdown_of(s, grant);
 }
@@ -206,8 +210,12 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
                               : SC_DECISION_RESUME,
                    grant->job);
     }
+    bool has_new_partner = state->partner != grant->partner;
+    if (is_same && has_new_partner) state->speed = speed_of(s, grant);
+    state->partner = grant->partner;
     /* With whole steps, the rest may end later than it would outside of rounds. */
-    if (!is_same || s->policy->round_s > 0) state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
+    if (!is_same || has_new_partner || s->policy->round_s > 0)
+        state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
 }
 
 static void carry_out(simulation *s)
@@ -347,8 +355,8 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     s->durations_s = calloc(jobs, sizeof *s->durations_s);
     s->granted = calloc(jobs, sizeof *s->granted);
     s->arrived = calloc(jobs, sizeof *s->arrived);
-    s->running = calloc(gpus, sizeof *s->running);
-    s->completed = calloc(gpus, sizeof *s->completed);
+    s->running = calloc(2 * gpus, sizeof *s->running);
+    s->completed = calloc(2 * gpus, sizeof *s->completed);
     s->parts = calloc(gpus, sizeof *s->parts);
     if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->durations_s == NULL ||
         s->granted == NULL || s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)

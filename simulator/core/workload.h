@@ -44,6 +44,7 @@ typedef struct sc_workload {
     size_t job_count;
     sc_kind *kinds;
     size_t kind_count;
+    double *pair_speeds; /* of kinds that share their GPUs, read by sc_workload_pair_speed; NULL: unknown */
 } sc_workload;
 
 void sc_workload_free(sc_workload *workload);
@@ -57,6 +58,12 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
 
 /* Slowdown if its GPUs are on several nodes of a type, at least 1. */
 double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
+
+/* Steps per second of a job of kind `kind` that shares its GPUs with one of kind `other`; 0: unknown or impossible. */
+double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, int gpus);
+/* Stores it. `width` is below SC_WIDTHS. */
+mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
+                                       unsigned width, double speed, mdot_error *err);
 
 /* Slowdown if its GPUs are in several racks, relative to one rack, at least 1. */
 double sc_workload_rack_spread(const sc_job *job);

@@ -26,6 +26,9 @@ mdot_status sc_read_factors(const char *path, const sc_workload *workload, doubl
 /* Reads speeds of the workload's kinds on the cluster's types (throughputs.c documents both forms). */
 mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 
+/* Reads the speeds of the workload's kinds that share GPUs (pairs.c documents the form). */
+mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
+
 /* ---- Making a workload ------------------------------------------------------------------------------------------- */
 
 /* Appends a job and takes ownership of id and group, also on failure. */

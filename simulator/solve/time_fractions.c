@@ -12,6 +12,12 @@ double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fr
     double sum = 0;
     for (size_t type = 0; type < p->types; type++)
         sum += fractions[job * p->types + type] * p->speed[job * p->types + type];
+    for (size_t i = 0; i < p->pair_count; i++) {
+        const sc_pair *pair = &p->pairs[i];
+        if (pair->a != job && pair->b != job) continue;
+        const double *speed = pair->a == job ? pair->speed_a : pair->speed_b;
+        for (size_t type = 0; type < p->types; type++) sum += fractions[(p->jobs + i) * p->types + type] * speed[type];
+    }
     return sum;
 }
 
@@ -23,6 +29,7 @@ void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fraction
             sum += fractions[type] = p->gpus[type] / ((double)p->jobs * p->scale[job]);
         for (size_t type = 0; type < p->types && sum > 1; type++) fractions[type] /= sum;
     }
+    for (size_t i = p->jobs * p->types; i < (p->jobs + p->pair_count) * p->types; i++) out_fractions[i] = 0;
 }
 
 /* Adds a column for each fraction, in order, and the rows that limit their sums. */
@@ -101,17 +108,24 @@ static mdot_status make_groups(const sc_time_fractions *p, const double *needs, 
     for (size_t job = 0; job < p->jobs; job++) {
         out->sorted[job] = job;
         /* divided by the need, which may have any magnitude, because a solver's tolerances are made for terms near 1 */
-        for (size_t i = job * p->types; i < (job + 1) * p->types; i++) out->terms[i] = rounded(p->speed[i] / needs[job]);
+        for (size_t i = job * p->types; i < (job + 1) * p->types; i++)
+            out->terms[i] = rounded(p->speed[i] / needs[job]);
     }
-    qsort_r(out->sorted, p->jobs, sizeof *out->sorted, by_terms, &o);
+    if (p->pair_count == 0) qsort_r(out->sorted, p->jobs, sizeof *out->sorted, by_terms, &o);
     for (size_t i = 0; i < p->jobs; i++)
-        if (i == 0 || by_terms(&out->sorted[i - 1], &out->sorted[i], &o) != 0) out->first[out->count++] = i;
+        if (i == 0 || p->pair_count > 0 || by_terms(&out->sorted[i - 1], &out->sorted[i], &o) != 0)
+            out->first[out->count++] = i;
     out->first[out->count] = p->jobs;
-    return MDOT_OK;
+    return MDOT_OK; /* with pairs, every job is a group of its own, in order */
 }
 
+/* Rows of a group: the sum of its fractions, and its throughput. */
+typedef struct rows {
+    size_t sum, throughput;
+} rows;
+
 /* Adds a group's columns, the row that limits their sum, and the row of its throughput. */
-static void add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, const size_t *type_rows,
+static rows add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, const size_t *type_rows,
                       sc_linear *linear)
 {
     size_t job = g->sorted[g->first[group]];
@@ -125,22 +139,43 @@ static void add_group(const sc_time_fractions *p, const groups *g, size_t group,
         sc_linear_add_term(linear, throughput, column, term / count);
     }
     sc_linear_add_term(linear, throughput, t, -1);
+    return (rows){sum, throughput};
 }
 
-static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, double *values, mdot_error *err)
+static void add_pair(const sc_time_fractions *p, const double *needs, const sc_pair *pair, const rows *jobs,
+                     const size_t *type_rows, sc_linear *linear)
+{
+    for (size_t type = 0; type < p->types; type++) {
+        bool fits = pair->speed_a[type] > 0 && pair->speed_b[type] > 0;
+        size_t column = sc_linear_add_column(linear, 0, 0, fits ? 1 : 0);
+        sc_linear_add_term(linear, jobs[pair->a].sum, column, 1);
+        sc_linear_add_term(linear, jobs[pair->b].sum, column, 1);
+        sc_linear_add_term(linear, type_rows[type], column, p->scale[pair->a]);
+        sc_linear_add_term(linear, jobs[pair->a].throughput, column, pair->speed_a[type] / needs[pair->a]);
+        sc_linear_add_term(linear, jobs[pair->b].throughput, column, pair->speed_b[type] / needs[pair->b]);
+    }
+}
+
+static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, const double *needs, double *values,
+                                mdot_error *err)
 {
     sc_linear *linear;
     mdot_status status = sc_linear_create(&linear, err);
     if (status != MDOT_OK) return status;
     size_t *type_rows = calloc(p->types, sizeof *type_rows), t = sc_linear_add_column(linear, -1, 0, INFINITY);
+    rows *group_rows = calloc(g->count + 1, sizeof *group_rows);
     double cost;
-    if (type_rows == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu types", p->types);
+    if (type_rows == NULL || group_rows == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu types", p->types);
     for (size_t type = 0; status == MDOT_OK && type < p->types; type++)
         type_rows[type] = sc_linear_add_row(linear, -INFINITY, p->gpus[type]);
     for (size_t group = 0; status == MDOT_OK && group < g->count; group++)
-        add_group(p, g, group, t, type_rows, linear);
+        group_rows[group] = add_group(p, g, group, t, type_rows, linear);
+    for (size_t i = 0; status == MDOT_OK && i < p->pair_count; i++)
+        add_pair(p, needs, &p->pairs[i], group_rows, type_rows, linear);
     if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, values, &cost, err);
     free(type_rows);
+    free(group_rows);
     sc_linear_destroy(linear);
     return status;
 }
@@ -152,16 +187,19 @@ static mdot_status solve_for_needs(const sc_time_fractions *p, const double *nee
     groups g;
     double *values = NULL;
     mdot_status status = make_groups(p, needs, &g, err);
-    if (status == MDOT_OK) values = calloc(g.count * p->types + 1, sizeof *values);
+    if (status == MDOT_OK) values = calloc((g.count + p->pair_count) * p->types + 1, sizeof *values);
     if (status == MDOT_OK && values == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu groups of jobs", g.count);
-    if (status == MDOT_OK) status = solve_groups(p, &g, values, err);
+    if (status == MDOT_OK) status = solve_groups(p, &g, needs, values, err);
     for (size_t group = 0; status == MDOT_OK && group < g.count; group++) {
         double count = (double)(g.first[group + 1] - g.first[group]);
         for (size_t i = g.first[group]; i < g.first[group + 1]; i++)
             for (size_t type = 0; type < p->types; type++)
                 out_fractions[g.sorted[i] * p->types + type] = values[1 + group * p->types + type] / count;
     }
+    if (status == MDOT_OK)
+        memcpy(&out_fractions[p->jobs * p->types], &values[1 + g.count * p->types],
+               p->pair_count * p->types * sizeof *values);
     if (status == MDOT_OK) *out_value = values[0];
     free(values);
     free_groups(&g);
@@ -256,7 +294,7 @@ static mdot_status try_ratio(fairness *f, double ratio, double *fractions, doubl
 
 static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdot_error *err)
 {
-    size_t bytes = f->p->jobs * f->p->types * sizeof *fractions;
+    size_t bytes = (f->p->jobs + f->p->pair_count) * f->p->types * sizeof *fractions;
     double *tried = malloc(bytes), low = 0, high;
     if (tried == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for fractions");
     sc_time_fractions_isolated(f->p, fractions);
