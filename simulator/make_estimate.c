@@ -23,6 +23,7 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
         mdot_status status = sc_read_factors(request->factors_path, workload, &factors, err);
         return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
     }
+    if (strcmp(name, "survival") == 0) return sc_estimator_make_survival(out_estimator, err);
     if (requests) return sc_estimator_make_limits(workload, out_estimator, err);
     if (learns) return sc_estimator_make_history(workload, out_estimator, err);
     if (strncmp(name, "error:", 6) == 0) {
@@ -35,7 +36,7 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
     }
     if (strcmp(name, "oracle") != 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "unknown estimate \"%s\"; known are oracle, history, limit, error:M", name);
+                         "unknown estimate \"%s\"; known are oracle, history, survival, limit, error:M", name);
     *out_estimator = sc_estimator_oracle();
     return MDOT_OK;
 }

@@ -28,6 +28,7 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);
     if (status == MDOT_OK && request->high > 0)
         sc_workload_give_deadlines(workload, cluster, request->low, request->high, request->seed);
+    if (status == MDOT_OK && request->draws_outcomes) sc_workload_draw_outcomes(workload, request->seed);
     if (status == MDOT_OK && request->most_limit_s > 0)
         sc_workload_request_limits(workload, cluster, request->most_limit_s, request->seed);
     if (status == MDOT_OK && request->accounts_path != NULL)

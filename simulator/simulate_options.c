@@ -29,14 +29,16 @@ static const char help[] =
     "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
     "predicted speed\n"
     "  --predictor FILE    the compiled predictor for --sweep\n"
-    "  --estimate E        durations that policies assume: oracle, history, limit (the requested time), or "
-    "error:M for\n"
-    "                      log-normal factors of mean error M (default oracle)\n"
+    "  --estimate E        durations that policies assume: oracle, history, survival, limit (the requested "
+    "time),\n"
+    "                      or error:M for log-normal factors of mean error M (default oracle)\n"
     "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of "
     "--estimate\n"
     "  --errors scale|total  error in the step time with known steps, or in the total duration "
     "without corrections\n"
     "                      (default: scale, with history and limit total)\n"
+    "  --outcomes philly   let jobs fail and be cancelled as in Philly: estimates are those of their longer "
+    "plans\n"
     "  --user-limits MAX_S  draw the time limit that each job requests, at most MAX_S, unless the trace "
     "has limit_s\n"
     "  --limits Q[,S]      cut jobs off at Q times their estimate plus S seconds; they lose their work and "
@@ -213,6 +215,7 @@ enum {
     ACCOUNTS,
     PRIORITY,
     PAIRS,
+    OUTCOMES,
     HELP
 };
 
@@ -271,6 +274,9 @@ static bool take(int option, char *value, sc_request *request)
     case ACCOUNTS:
         request->accounts_path = value;
         return true;
+    case OUTCOMES:
+        request->draws_outcomes = true;
+        return strcmp(value, "philly") == 0 || refuse("--outcomes takes philly, not \"%s\"", value);
     case PAIRS:
         request->pairs_path = value;
         return true;
@@ -354,6 +360,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"limits", required_argument, NULL, LIMITS},
                                             {"accounts", required_argument, NULL, ACCOUNTS},
                                             {"pairs", required_argument, NULL, PAIRS},
+                                            {"outcomes", required_argument, NULL, OUTCOMES},
                                             {"priority", required_argument, NULL, PRIORITY},
                                             {"log", required_argument, NULL, LOG},
                                             {"list", no_argument, NULL, LIST},

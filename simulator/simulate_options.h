@@ -12,7 +12,7 @@ typedef struct sc_request {
         *sweep_path, *predictor_path, *accounts_path, *pairs_path;
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
-    const char *estimate; /* "oracle", "error:E", "history", "limit" */
+    const char *estimate; /* "oracle", "error:E", "history", "survival", "limit" */
     bool has_errors;      /* --errors was given */
     sc_errors errors;
     int gpus;
@@ -24,7 +24,7 @@ typedef struct sc_request {
     double limit_factor;  /* limits over estimates; 0: jobs are not cut off */
     double limit_extra_s; /* added to limits */
     sc_priority priority;
-    bool has_priority;
+    bool has_priority, draws_outcomes;
     double upper; /* ratio of upper quantile to prediction, for --idle; 0: from the model of --estimate error:M, else
                    * 1 */
     uint64_t seed;

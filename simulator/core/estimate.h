@@ -11,6 +11,9 @@
 
 #include "simulator/core/workload.h"
 
+/* A job that fails or is cancelled ends before its plan (sc_job.planned). Its duration and remaining time are estimated
+ * as planned, because a prediction of step times does not know the early end. */
+
 typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL } sc_errors;
 
 typedef struct sc_estimator {
@@ -19,16 +22,19 @@ typedef struct sc_estimator {
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
     /* Learns from a completed job that took `duration_s`; may be NULL. */
     void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
+    /* Returns the seconds that a job still needs after `executed_s` seconds; NULL: the error model determines them. */
+    double (*remaining_s)(void *self, const sc_workload *workload, uint32_t job, double executed_s);
     void (*destroy)(void *self);
     void *self;
 } sc_estimator;
 
 typedef struct sc_estimate {
     const sc_workload *workload;
+    const sc_estimator *estimator; /* asked for remaining times if it states them */
     sc_errors errors;
     double *factors;     /* for each job that has arrived */
     double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the estimate for its
-                          * kind, or else the true duration */
+                          * kind, or else the true duration, both as planned */
 } sc_estimate;
 
 /* Computes sc_estimate.durations_s for a job, on the fastest of the first `type_count` types. */

@@ -80,6 +80,10 @@ typedef struct sc_grant {
     bool shares;                   /* the GPUs are those of the grant before it */
 } sc_grant;
 
+/* Returns the work that a job still plans to do. It is more than its remaining work if the job will end early, which
+ * policies cannot know. */
+double sc_view_planned_work(const sc_view *view, uint32_t job);
+
 typedef struct sc_plan {
     sc_grant *grants; /* capacity: twice the number of GPUs in the cluster */
     size_t grant_count;

@@ -41,6 +41,12 @@ sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t par
     return level;
 }
 
+double sc_view_planned_work(const sc_view *view, uint32_t job)
+{
+    const sc_job *j = &view->workload->jobs[job];
+    return view->states[job].remaining + j->work * (sc_workload_planned(j) - 1);
+}
+
 double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
 {
     if (is_first && !restart->first) return 0;
@@ -372,6 +378,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     }
     s->estimate.workload = s->workload;
     s->estimate.errors = s->options->errors;
+    s->estimate.estimator = s->estimator;
     s->view = (sc_view){.workload = s->workload,
                         .cluster = s->cluster,
                         .estimate = &s->estimate,

@@ -64,6 +64,11 @@ double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsign
     return width < SC_WIDTHS ? fmax(1, workload->kinds[job->kind].spread[type][width]) : 1;
 }
 
+double sc_workload_planned(const sc_job *job)
+{
+    return fmax(1, job->planned);
+}
+
 double sc_workload_rack_spread(const sc_job *job)
 {
     return fmax(1, job->rack_spread);

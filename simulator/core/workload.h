@@ -36,6 +36,7 @@ typedef struct sc_job {
     double spread;      /* slowdown on several nodes relative to one; 0: as its kind */
     double rack_spread; /* further slowdown on several racks relative to one; 0: none */
     double limit_s;     /* time limit that the job requests, after which it is cut off; 0: it requests none */
+    double planned;     /* work that it would do if it did not end early, over its work; 0: it ends as planned */
 } sc_job;
 
 /* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
@@ -64,6 +65,9 @@ double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32
 /* Stores it. `width` is below SC_WIDTHS. */
 mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
                                        unsigned width, double speed, mdot_error *err);
+
+/* Returns planned work over true work, at least 1. */
+double sc_workload_planned(const sc_job *job);
 
 /* Slowdown if its GPUs are in several racks, relative to one rack, at least 1. */
 double sc_workload_rack_spread(const sc_job *job);

@@ -24,6 +24,9 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
 /* The time limit that each job requests (sc_job.limit_s). INVALID_ARGUMENT if a job requests none. */
 mdot_status sc_estimator_make_limits(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
 
+/* Mean time that completed jobs ran on after having run as long as the job has (survival.c). */
+mdot_status sc_estimator_make_survival(sc_estimator *out_estimator, mdot_error *err);
+
 void sc_estimator_destroy(sc_estimator *estimator);
 
 /* Returns σ of factors exp(σ z), z standard normal, with this mean of |factor - 1|. */

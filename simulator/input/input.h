@@ -61,6 +61,10 @@ double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random);
 /* Draws limits for all jobs that request none. Equal seeds give equal limits. */
 void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed);
 
+/* Draws which jobs end early, and at which part of their plan, with the frequencies of Philly (outcomes.c), for all
+ * jobs whose planned part is unknown. */
+void sc_workload_draw_outcomes(sc_workload *workload, uint64_t seed);
+
 /* Returns the requested GPU-seconds per second between first and last submission, divided by the cluster's GPUs;
  * INFINITY if all jobs come at once. */
 double sc_workload_load(const sc_workload *workload, const sc_cluster *cluster);

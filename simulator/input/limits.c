@@ -26,7 +26,8 @@ void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster
 {
     for (size_t i = 0; i < workload->job_count; i++) {
         sc_job *job = &workload->jobs[i];
-        double limit_s = sc_draw_limit_s(sc_workload_duration_s(workload, job, cluster->type_count), most_s, &seed);
+        double limit_s = sc_draw_limit_s(
+            sc_workload_duration_s(workload, job, cluster->type_count) * sc_workload_planned(job), most_s, &seed);
         if (job->limit_s == 0) job->limit_s = limit_s;
     }
 }

@@ -4,7 +4,7 @@
  *     job_id,submit_s,gpus,job_type,steps    steps of a kind whose speed is in a table
  *
  * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the
- * clock of submit_s), weight, group, spread, rack_spread, limit_s.
+ * clock of submit_s), weight, group, spread, rack_spread, limit_s, planned_part.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -18,7 +18,7 @@ enum { MAX_GPUS = 1 << 20 };
 #define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, even in sums */
 
 typedef struct columns {
-    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, rack_spread, limit;
+    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, rack_spread, limit, planned;
 } columns;
 
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
@@ -32,6 +32,7 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
                      .spread = sc_csv_find(csv, "spread"),
                      .rack_spread = sc_csv_find(csv, "rack_spread"),
                      .limit = sc_csv_find(csv, "limit_s"),
+                     .planned = sc_csv_find(csv, "planned_part"),
                      .gpus = sc_csv_find(csv, "scale_factor")};
     mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
@@ -65,6 +66,11 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
         status = sc_csv_number(csv, at->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
     if (status == MDOT_OK && at->limit != SC_CSV_ABSENT && csv->field[at->limit][0] != '\0')
         status = sc_csv_number(csv, at->limit, 1, MAX_SECONDS, &job.limit_s, err);
+    if (status == MDOT_OK && at->planned != SC_CSV_ABSENT && csv->field[at->planned][0] != '\0') {
+        double part;
+        status = sc_csv_number(csv, at->planned, 1e-6, 1, &part, err);
+        if (status == MDOT_OK) job.planned = 1 / part;
+    }
     if (status != MDOT_OK) return status;
     job.id = strdup(csv->field[at->id]);
     if (at->group != SC_CSV_ABSENT && csv->field[at->group][0] != '\0') job.group = strdup(csv->field[at->group]);

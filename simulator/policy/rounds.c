@@ -214,7 +214,7 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         memcpy(&self->previous[i * types], a->fraction, types * sizeof(double));
         self->scale[i] = j->gpus;
         self->weight[i] = j->weight;
-        self->remaining[i] = view->states[job].remaining;
+        self->remaining[i] = sc_view_planned_work(view, job);
         self->since_start_s[i] = view->now_s - j->submit_s;
         if (a->isolated_speed > 0) a->isolated_s += (a->steps - self->remaining[i]) / a->isolated_speed;
         self->isolated_s[i] = a->isolated_s;
