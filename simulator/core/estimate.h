@@ -24,8 +24,8 @@ typedef struct sc_estimator {
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
     /* Learns from a job that has just completed after it took `duration_s`; may be NULL. */
     void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s, double now_s);
-    /* Returns the seconds that a job still needs after `executed_s` seconds; NULL if the error model is another one than
-     * residual. */
+    /* Returns the seconds that a job still needs after `executed_s` seconds; NULL if the error model is another one
+     * than residual. */
     double (*remaining_s)(void *self, const sc_workload *workload, uint32_t job, double executed_s);
     /* Estimates a job again, from what was learned since it arrived; NULL: an estimate stays as it is. */
     void (*renew)(void *self, const sc_workload *workload, uint32_t job);
