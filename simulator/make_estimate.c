@@ -12,31 +12,31 @@ const char *sc_name_estimate(const sc_request *request)
     return request->estimate != NULL ? request->estimate : "oracle";
 }
 
-/* Estimates of durations that learn from completed jobs. */
+/* Estimates of durations that learn from completed jobs, and the limits that jobs request. */
 static const struct {
     const char *name;
     mdot_status (*make)(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
     sc_errors errors;
-} learners[] = {{"history", sc_estimator_make_history, SC_ERRORS_RESIDUAL},
-                {"rolling", sc_estimator_make_rolling, SC_ERRORS_TOTAL},
-                {"last-two", sc_estimator_make_last_two, SC_ERRORS_TOTAL}};
-enum { LEARNERS = sizeof learners / sizeof learners[0] };
+} by_name[] = {{"history", sc_estimator_make_history, SC_ERRORS_RESIDUAL},
+               {"rolling", sc_estimator_make_rolling, SC_ERRORS_TOTAL},
+               {"last-two", sc_estimator_make_last_two, SC_ERRORS_TOTAL},
+               {"survival", sc_estimator_make_survival, SC_ERRORS_RESIDUAL},
+               {"limit", sc_estimator_make_limits, SC_ERRORS_TOTAL}};
+enum { NAMES = sizeof by_name / sizeof by_name[0] };
 
 static mdot_status make_base(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
                              sc_errors *out_errors, mdot_error *err)
 {
     const char *name = sc_name_estimate(request);
-    size_t learner = 0;
-    while (learner < LEARNERS && strcmp(name, learners[learner].name) != 0) learner++;
-    *out_errors = request->has_errors  ? request->errors
-                  : learner < LEARNERS ? learners[learner].errors
-                                       : SC_ERRORS_SCALE;
+    size_t index = 0;
+    while (index < NAMES && strcmp(name, by_name[index].name) != 0) index++;
+    *out_errors = request->has_errors ? request->errors : index < NAMES ? by_name[index].errors : SC_ERRORS_SCALE;
     if (request->factors_path != NULL) {
         double *factors;
         mdot_status status = sc_read_factors(request->factors_path, workload, &factors, err);
         return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
     }
-    if (learner < LEARNERS) return learners[learner].make(workload, out_estimator, err);
+    if (index < NAMES) return by_name[index].make(workload, out_estimator, err);
     if (strncmp(name, "error:", 6) == 0) {
         char *end;
         double error = strtod(name + 6, &end);
@@ -46,8 +46,9 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
                          name + 6);
     }
     if (strcmp(name, "oracle") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, error:M", name);
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, survival, limit, error:M", name);
     *out_estimator = sc_estimator_oracle();
     return MDOT_OK;
 }

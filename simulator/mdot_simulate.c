@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc_workload *workload,
+                              sc_accounts *accounts, mdot_error *err)
 {
     mdot_status status = request->cluster_path != NULL ? sc_read_cluster(request->cluster_path, cluster, err)
                                                        : sc_cluster_make_pool(request->gpus, cluster, err);
@@ -22,9 +23,20 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
         status = sc_read_throughputs(request->throughputs_path, cluster, workload, err);
     if (status == MDOT_OK && request->sweep_path != NULL)
         status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, cluster, workload, err);
+    if (status == MDOT_OK && request->pairs_path != NULL)
+        status = sc_read_pairs(request->pairs_path, cluster, workload, err);
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);
     if (status == MDOT_OK && request->high > 0)
         sc_workload_give_deadlines(workload, cluster, request->low, request->high, request->seed);
+    if (status == MDOT_OK && request->draws_outcomes) sc_workload_draw_outcomes(workload, request->seed);
+    if (status == MDOT_OK && request->most_limit_s > 0)
+        sc_workload_request_limits(workload, cluster, request->most_limit_s, request->seed);
+    if (status == MDOT_OK && request->accounts_path != NULL)
+        status = sc_read_accounts(request->accounts_path, accounts, err);
+    else if (status == MDOT_OK && request->has_priority)
+        status = sc_accounts_create(accounts, err);
+    if (status == MDOT_OK && accounts->count > 0) status = sc_accounts_assign(accounts, workload, err);
+    if (request->has_priority) accounts->priority = request->priority;
     return status;
 }
 
@@ -34,11 +46,16 @@ static void show_progress(void *user, size_t done, size_t total)
 }
 
 static mdot_status simulate(const sc_request *request, const sc_workload *workload, const sc_cluster *cluster,
-                            const sc_policy *policy, sc_summary *out_summary, mdot_error *err)
+                            const sc_accounts *accounts, const sc_policy *policy, sc_summary *out_summary,
+                            mdot_error *err)
 {
     sc_estimator estimator = {0};
     sc_result result = {0};
-    sc_run_options options = {.restart = request->restart, .user = (void *)(uintptr_t)policy->name};
+    sc_run_options options = {.restart = request->restart,
+                              .limit_factor = request->limit_factor,
+                              .limit_extra_s = request->limit_extra_s,
+                              .accounts = accounts->count > 0 ? accounts : NULL,
+                              .user = (void *)(uintptr_t)policy->name};
     if (isatty(STDERR_FILENO)) options.progress = show_progress;
     mdot_status status = sc_make_estimator(request, workload, &estimator, &options.errors, err);
     if (status == MDOT_OK && request->log_path != NULL) status = sc_open_output(request->log_path, &options.log, err);
@@ -75,19 +92,21 @@ static mdot_status run(const sc_request *request, mdot_error *err)
 {
     sc_cluster cluster = {0};
     sc_workload workload = {0};
+    sc_accounts accounts = {0};
     sc_summary summaries[SC_MAX_POLICIES];
-    mdot_status status = read_input(request, &cluster, &workload, err);
+    mdot_status status = read_input(request, &cluster, &workload, &accounts, err);
     if (status == MDOT_OK && !request->json) {
         printf("%zu jobs, %d GPUs, load %.3g\n", workload.job_count, cluster.gpus,
                sc_workload_load(&workload, &cluster));
         sc_print_header(stdout);
     }
     for (size_t i = 0; status == MDOT_OK && i < request->policy_count; i++) {
-        status = simulate(request, &workload, &cluster, request->policies[i], &summaries[i], err);
+        status = simulate(request, &workload, &cluster, &accounts, request->policies[i], &summaries[i], err);
         if (status == MDOT_OK && !request->json)
             sc_print_row(stdout, request->policies[i]->name, sc_name_estimate(request), &summaries[i]);
     }
     if (status == MDOT_OK && request->json) print_json(request, &workload, &cluster, summaries);
+    sc_accounts_free(&accounts);
     sc_workload_free(&workload);
     sc_cluster_free(&cluster);
     if (status == MDOT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))

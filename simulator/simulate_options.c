@@ -16,20 +16,24 @@ static const char help[] =
     "Simulates scheduling policies on a trace of jobs and prints completion times.\n"
     "\n"
     "  --gpus N            a pool of N equal GPUs\n"
-    "  --cluster FILE      node,type,gpus[,watts]: one line per node\n"
+    "  --cluster FILE      node,type,gpus[,watts][,domain][,rack]: one line per node\n"
     "  --power W           power limit of all GPUs together, for policies with a power limit; "
     "requires watts in --cluster\n"
     "  --policy NAME,…     one or several policies; --list shows all\n"
     "  --throughputs FILE  speed of each job_type on each GPU type: job_type,gpus,type,steps_per_s, "
     "or Gavel's JSON\n"
+    "  --pairs FILE        speeds of jobs that share GPUs: "
+    "gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\n"
     "  --sweep FILE        speeds that policies assume, predicted by libmdot: "
     "job_type,job,batch,precision,layout,optimizer;\n"
     "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
     "predicted speed\n"
     "  --predictor FILE    the compiled predictor for --sweep\n"
-    "  --estimate E        durations that policies assume: oracle, or error:M for log-normal factors of mean "
-    "error M; or learned\n"
-    "                      from completed jobs: history, rolling (means), last-two (of a user) (default oracle)\n"
+    "  --estimate E        durations that policies assume: oracle, limit (the requested time), or error:M for "
+    "log-normal factors\n"
+    "                      of mean error M; or learned from completed jobs: history, rolling (means), last-two (of a "
+    "user),\n"
+    "                      survival (default oracle)\n"
     "  --learn             correct --estimate error:M, --factors or --sweep by the completed jobs of the same "
     "job_type, "
     "or user\n"
@@ -38,7 +42,19 @@ static const char help[] =
     "--estimate\n"
     "  --errors scale|total  error in the step time with known steps, or in the total duration "
     "without corrections\n"
-    "                      (default: scale; rolling and last-two: total; history: the median of the rest)\n"
+    "                      (default: scale; rolling, last-two and limit: total; history, survival: the rest itself)\n"
+    "  --outcomes philly   let jobs fail and be cancelled as in Philly: estimates are those of their longer "
+    "plans\n"
+    "  --user-limits MAX_S  draw the time limit that each job requests, at most MAX_S, unless the trace "
+    "has limit_s\n"
+    "  --limits Q[,S]      cut jobs off at Q times their estimate plus S seconds; they lose their work and "
+    "come again\n"
+    "                      with twice the limit\n"
+    "  --accounts FILE     account,parent,shares[,gpus][,gpu_minutes]: fair-share tree and quotas, for "
+    "easy and conservative\n"
+    "  --priority A,F,S[,L[,DAYS]]  weights of age, fair share, size and shortness, and the half-life of usage, "
+    "for easy\n"
+    "                      and conservative (with --accounts 1000,10000,0,0,7; otherwise first come, first served)\n"
     "  --window FROM:COUNT  only COUNT jobs from FROM on, among those that fit the cluster\n"
     "  --scale-load L      stretch submit times until the load is L\n"
     "  --restart-cost B[,D]  duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)\n"
@@ -135,6 +151,32 @@ static bool parse_deadlines(const char *text, sc_request *request)
     return request->low <= request->high || refuse("--deadlines takes A:B with A <= B, not %s", text);
 }
 
+static bool parse_priority(const char *text, sc_request *request)
+{
+    sc_priority *p = &request->priority;
+    double days = 7, *const values[] = {&p->age_weight, &p->fairshare_weight, &p->size_weight, &p->length_weight,
+                                        &days};
+    *p = sc_priority_default();
+    request->has_priority = true;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const char *end = text;
+        if (!parse_number("--priority", text, ',', i < 4 ? 0 : 1e-3, 1e9, values[i], &end)) return false;
+        if (*end == '\0') {
+            p->half_life_s = 86400 * days;
+            return i >= 2 || refuse("--priority takes A,F,S[,L[,DAYS]]");
+        }
+        text = end + 1;
+    }
+    return refuse("--priority takes A,F,S[,L[,DAYS]]");
+}
+
+static bool parse_limits(const char *text, sc_request *request)
+{
+    const char *comma = text;
+    if (!parse_number("--limits", text, ',', 1e-3, 1e6, &request->limit_factor, &comma)) return false;
+    return *comma == '\0' || parse_number("--limits", comma + 1, '\0', 0, 1e9, &request->limit_extra_s, NULL);
+}
+
 static bool parse_errors(const char *text, sc_request *request)
 {
     request->has_errors = true;
@@ -175,6 +217,12 @@ enum {
     SWEEP,
     PREDICTOR,
     POWER,
+    USER_LIMITS,
+    LIMITS,
+    ACCOUNTS,
+    PRIORITY,
+    PAIRS,
+    OUTCOMES,
     HELP
 };
 
@@ -229,6 +277,21 @@ static bool take(int option, char *value, sc_request *request)
         return true;
     case POWER:
         return parse_number("--power", value, '\0', 1, 1e12, &request->power_w, NULL);
+    case USER_LIMITS:
+        return parse_number("--user-limits", value, '\0', 1, 1e12, &request->most_limit_s, NULL);
+    case LIMITS:
+        return parse_limits(value, request);
+    case ACCOUNTS:
+        request->accounts_path = value;
+        return true;
+    case OUTCOMES:
+        request->draws_outcomes = true;
+        return strcmp(value, "philly") == 0 || refuse("--outcomes takes philly, not \"%s\"", value);
+    case PAIRS:
+        request->pairs_path = value;
+        return true;
+    case PRIORITY:
+        return parse_priority(value, request);
     case DEADLINES:
         return parse_deadlines(value, request);
     case THROUGHPUTS:
@@ -250,9 +313,9 @@ static void list_policies(void)
 /* Refuses an output that would replace an input or the other output. */
 static bool check_outputs(const sc_request *request)
 {
-    const char *const inputs[] = {request->trace_path,       request->cluster_path, request->factors_path,
-                                  request->throughputs_path, request->idle_path,    request->sweep_path,
-                                  request->predictor_path};
+    const char *const inputs[] = {request->trace_path,       request->cluster_path,  request->factors_path,
+                                  request->throughputs_path, request->idle_path,     request->sweep_path,
+                                  request->predictor_path,   request->accounts_path, request->pairs_path};
     mdot_error err;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
@@ -307,6 +370,12 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"sweep", required_argument, NULL, SWEEP},
                                             {"predictor", required_argument, NULL, PREDICTOR},
                                             {"power", required_argument, NULL, POWER},
+                                            {"user-limits", required_argument, NULL, USER_LIMITS},
+                                            {"limits", required_argument, NULL, LIMITS},
+                                            {"accounts", required_argument, NULL, ACCOUNTS},
+                                            {"pairs", required_argument, NULL, PAIRS},
+                                            {"outcomes", required_argument, NULL, OUTCOMES},
+                                            {"priority", required_argument, NULL, PRIORITY},
                                             {"log", required_argument, NULL, LOG},
                                             {"list", no_argument, NULL, LIST},
                                             {"help", no_argument, NULL, HELP},

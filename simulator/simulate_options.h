@@ -9,10 +9,10 @@ enum { SC_EXIT_OK, SC_EXIT_FAILED, SC_EXIT_USAGE, SC_MAX_POLICIES = 32 };
 
 typedef struct sc_request {
     const char *trace_path, *cluster_path, *factors_path, *jobs_path, *log_path, *throughputs_path, *idle_path,
-        *sweep_path, *predictor_path;
+        *sweep_path, *predictor_path, *accounts_path, *pairs_path;
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
-    const char *estimate; /* "oracle", "error:E", "history", "rolling", "last-two" */
+    const char *estimate; /* "oracle", "error:E", "history", "rolling", "last-two", "survival", "limit" */
     bool learns;          /* --learn */
     bool has_errors;      /* --errors was given */
     sc_errors errors;
@@ -21,6 +21,11 @@ typedef struct sc_request {
     sc_window window;
     double low, high; /* range of deadlines, in durations; 0: deadlines of the trace */
     sc_restart restart;
+    double most_limit_s;  /* maximum of drawn time limits; 0: draw none */
+    double limit_factor;  /* limits over estimates; 0: jobs are not cut off */
+    double limit_extra_s; /* added to limits */
+    sc_priority priority;
+    bool has_priority, draws_outcomes;
     double upper; /* ratio of upper quantile to prediction, for --idle; 0: from the model of --estimate error:M, else
                    * 1 */
     uint64_t seed;

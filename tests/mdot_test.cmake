@@ -62,6 +62,7 @@ set(mdot_full_tests
     test_random_models
     test_recover
     test_runtime_cuda_limits
+    test_scale
     test_types)
 
 # NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine of two cores.

@@ -33,10 +33,32 @@ mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const cha
         }
         cluster->types[cluster->type_count++] = (sc_type){.name = copy};
     }
-    nodes[cluster->node_count++] = (sc_node){.name = node_name, .type = type, .gpus = gpus};
+    nodes[cluster->node_count++] =
+        (sc_node){.name = node_name, .type = type, .gpus = gpus, .domain = cluster->domain_count++};
+    if (cluster->rack_count == 0) cluster->rack_count = 1;
     cluster->types[type].gpus += gpus;
     cluster->gpus += gpus;
     return MDOT_OK;
+}
+
+mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rack, mdot_error *err)
+{
+    sc_node *last = &cluster->nodes[cluster->node_count - 1];
+    for (size_t i = 0; i + 1 < cluster->node_count; i++)
+        if (cluster->nodes[i].domain == domain && cluster->nodes[i].rack != rack)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "its domain is in two racks, those of nodes %s and %s",
+                             cluster->nodes[i].name, last->name);
+    cluster->domain_count--; /* the domain of its own, which the new node had */
+    last->domain = domain;
+    last->rack = rack;
+    if (domain >= cluster->domain_count) cluster->domain_count = domain + 1;
+    if (rack >= cluster->rack_count) cluster->rack_count = rack + 1;
+    return MDOT_OK;
+}
+
+bool sc_cluster_has_topology(const sc_cluster *cluster)
+{
+    return cluster->rack_count > 1 || cluster->domain_count < cluster->node_count;
 }
 
 mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *err)

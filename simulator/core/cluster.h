@@ -8,7 +8,12 @@ typedef struct sc_node {
     char *name;
     unsigned type;
     int gpus;
+    uint32_t domain; /* nodes whose GPUs one fabric connects as fast as those of a node, for example by NVLink */
+    uint32_t rack;   /* nodes below one switch; a domain lies within a rack */
 } sc_node;
+
+/* The smallest part of the topology that holds a set of GPUs. */
+typedef enum sc_level { SC_LEVEL_NODE, SC_LEVEL_DOMAIN, SC_LEVEL_RACK, SC_LEVEL_CLUSTER } sc_level;
 
 typedef struct sc_type {
     char *name;
@@ -21,6 +26,7 @@ typedef struct sc_cluster {
     unsigned type_count;
     sc_node *nodes;
     size_t node_count;
+    uint32_t domain_count, rack_count; /* at first every node is a domain of its own, and all are in one rack */
     int gpus;
     double power_w; /* power limit of all GPUs together; 0: unlimited */
 } sc_cluster;
@@ -30,6 +36,12 @@ mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *
 
 /* Adds a node, and its type if it is new. INVALID_ARGUMENT beyond SC_MAX_TYPES types. */
 mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const char *type, int gpus, mdot_error *err);
+
+/* Places the last node in a domain and a rack, counted from 0. INVALID_ARGUMENT if the domain is in another rack. */
+mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rack, mdot_error *err);
+
+/* Returns whether racks or domains of several nodes are known. */
+bool sc_cluster_has_topology(const sc_cluster *cluster);
 
 /* Returns the type's index, or type_count if it is unknown. */
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);

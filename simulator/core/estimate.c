@@ -10,7 +10,8 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
     double fastest = 0;
     for (unsigned type = 0; kind != NULL && kind->has_estimate && width < SC_WIDTHS && type < type_count; type++)
         fastest = fmax(fastest, kind->estimated_speed[type][width]);
-    return fastest > 0 ? job->work / fastest : sc_workload_duration_s(workload, job, type_count);
+    double duration_s = fastest > 0 ? job->work / fastest : sc_workload_duration_s(workload, job, type_count);
+    return duration_s * sc_workload_planned(job);
 }
 
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job)
@@ -21,10 +22,13 @@ double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job)
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s)
 {
     double factor = estimate->factors[job], duration_s = estimate->durations_s[job];
+    const sc_estimator *estimator = estimate->estimator;
     if (estimate->errors == SC_ERRORS_RESIDUAL)
-        return estimate->estimator->remaining(estimate->estimator->self, job, executed_s);
+        return estimator->remaining_s(estimator->self, estimate->workload, job, executed_s);
     if (estimate->errors == SC_ERRORS_TOTAL) return fmax(0, factor * duration_s - executed_s);
-    double work = estimate->workload->jobs[job].work;
+    const sc_job *j = &estimate->workload->jobs[job];
+    double planned = sc_workload_planned(j), work = j->work * planned;
+    remaining += j->work * (planned - 1);
     /* For a job without a kind, work is in seconds. This form is then exact, as comparisons of policies require. */
     return work == duration_s ? factor * remaining : factor * duration_s * (remaining / work);
 }

@@ -13,6 +13,9 @@
 
 #include "simulator/core/workload.h"
 
+/* A job that fails or is cancelled ends before its plan (sc_job.planned). Its duration and remaining time are estimated
+ * as planned, because a prediction of step times does not know the early end. */
+
 typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL, SC_ERRORS_RESIDUAL } sc_errors;
 
 typedef struct sc_estimator {
@@ -21,9 +24,9 @@ typedef struct sc_estimator {
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
     /* Learns from a job that has just completed after it took `duration_s`; may be NULL. */
     void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s, double now_s);
-    /* Returns the estimated rest of a job that has arrived, in seconds; NULL if the error model is another one than
-     * residual. */
-    double (*remaining)(void *self, uint32_t job, double executed_s);
+    /* Returns the seconds that a job still needs after `executed_s` seconds; NULL if the error model is another one
+     * than residual. */
+    double (*remaining_s)(void *self, const sc_workload *workload, uint32_t job, double executed_s);
     /* Estimates a job again, from what was learned since it arrived; NULL: an estimate stays as it is. */
     void (*renew)(void *self, const sc_workload *workload, uint32_t job);
     void (*destroy)(void *self);
@@ -36,7 +39,7 @@ typedef struct sc_estimate {
     sc_errors errors;
     double *factors;     /* for each job that has arrived */
     double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the estimate for its
-                          * kind, or else the true duration */
+                          * kind, or else the true duration, both as planned */
 } sc_estimate;
 
 /* Computes sc_estimate.durations_s for a job, on the fastest of the first `type_count` types. */

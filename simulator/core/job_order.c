@@ -2,20 +2,24 @@
  * the jobs. */
 #include "simulator/core/job_order.h"
 
+#include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct node {
     double key;
-    int64_t place; /* position among equal keys */
+    int64_t place;            /* position among equal keys */
+    double seconds, shortest; /* its own seconds, and the least of its subtree */
     uint32_t left, right;
-    int gpus, narrowest; /* its own GPUs, and the least of its subtree */
+    uint32_t previous, next; /* neighbours in the order, or SC_NONE */
+    int gpus, narrowest;     /* its own GPUs, and the least of its subtree */
     bool present;
 } node;
 
 struct sc_order {
     node *nodes;
-    uint32_t root;
+    uint32_t root, first;
     size_t count;
     int64_t first_place, last_place; /* lowest and highest position assigned so far */
 };
@@ -30,7 +34,7 @@ mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, m
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an order of %zu jobs", workload->job_count);
     }
     for (size_t i = 0; i < workload->job_count; i++) nodes[i].gpus = workload->jobs[i].gpus;
-    *order = (sc_order){.nodes = nodes, .root = SC_NONE};
+    *order = (sc_order){.nodes = nodes, .root = SC_NONE, .first = SC_NONE};
     *out_order = order;
     return MDOT_OK;
 }
@@ -61,9 +65,17 @@ static int narrowest(const sc_order *order, uint32_t at)
     return at == SC_NONE ? INT_MAX : order->nodes[at].narrowest;
 }
 
+static double shortest(const sc_order *order, uint32_t at)
+{
+    return at == SC_NONE ? INFINITY : order->nodes[at].shortest;
+}
+
 static void update(sc_order *order, uint32_t at)
 {
     node *n = &order->nodes[at];
+    double left_s = shortest(order, n->left), right_s = shortest(order, n->right);
+    n->shortest = n->seconds < left_s ? n->seconds : left_s;
+    if (right_s < n->shortest) n->shortest = right_s;
     int left = narrowest(order, n->left), right = narrowest(order, n->right);
     n->narrowest = n->gpus;
     if (left < n->narrowest) n->narrowest = left;
@@ -128,9 +140,45 @@ static uint32_t take_out(sc_order *order, uint32_t at, uint32_t job)
     return at;
 }
 
+/* Links a job behind `previous`, SC_NONE: at the front. */
+static void link_behind(sc_order *order, uint32_t previous, uint32_t job)
+{
+    node *n = &order->nodes[job];
+    n->previous = previous;
+    n->next = previous == SC_NONE ? order->first : order->nodes[previous].next;
+    if (n->next != SC_NONE) order->nodes[n->next].previous = job;
+    if (previous == SC_NONE)
+        order->first = job;
+    else
+        order->nodes[previous].next = job;
+}
+
+static void unlink_job(sc_order *order, uint32_t job)
+{
+    const node *n = &order->nodes[job];
+    if (n->next != SC_NONE) order->nodes[n->next].previous = n->previous;
+    if (n->previous == SC_NONE)
+        order->first = n->next;
+    else
+        order->nodes[n->previous].next = n->next;
+}
+
+/* Returns the last job of the tree that is before a job outside of it. */
+static uint32_t find_previous(const sc_order *order, const node *outside)
+{
+    uint32_t found = SC_NONE;
+    for (uint32_t at = order->root; at != SC_NONE;) {
+        bool is_right = is_before(&order->nodes[at], outside);
+        if (is_right) found = at;
+        at = is_right ? order->nodes[at].right : order->nodes[at].left;
+    }
+    return found;
+}
+
 void sc_order_remove(sc_order *order, uint32_t job)
 {
     if (!order->nodes[job].present) return;
+    unlink_job(order, job);
     order->root = take_out(order, order->root, job);
     order->nodes[job].present = false;
     order->count--;
@@ -140,7 +188,14 @@ static void put(sc_order *order, uint32_t job, double key, int64_t place)
 {
     sc_order_remove(order, job);
     node *n = &order->nodes[job];
-    *n = (node){.key = key, .place = place, .left = SC_NONE, .right = SC_NONE, .gpus = n->gpus, .present = true};
+    *n = (node){.key = key,
+                .place = place,
+                .seconds = n->seconds,
+                .left = SC_NONE,
+                .right = SC_NONE,
+                .gpus = n->gpus,
+                .present = true};
+    link_behind(order, find_previous(order, n), job);
     order->root = insert(order, order->root, job);
     order->count++;
 }
@@ -155,6 +210,12 @@ void sc_order_put_first(sc_order *order, uint32_t job, double key)
     put(order, job, key, --order->first_place);
 }
 
+void sc_order_set_seconds(sc_order *order, uint32_t job, double seconds)
+{
+    assert(!order->nodes[job].present);
+    order->nodes[job].seconds = seconds;
+}
+
 double sc_order_key(const sc_order *order, uint32_t job)
 {
     return order->nodes[job].key;
@@ -165,19 +226,33 @@ size_t sc_order_count(const sc_order *order)
     return order->count;
 }
 
-static uint32_t find_next(const sc_order *order, uint32_t at, const node *after, int gpus)
+static bool fits(int gpus, double seconds, const sc_room *room)
 {
-    if (narrowest(order, at) > gpus) return SC_NONE;
+    return gpus <= room->spare || (gpus <= room->gpus && seconds <= room->seconds);
+}
+
+/* A subtree is skipped if a job that is as narrow as its narrowest and as short as its shortest would not fit. */
+static uint32_t find_next(const sc_order *order, uint32_t at, const node *after, const sc_room *room)
+{
+    if (at == SC_NONE || !fits(order->nodes[at].narrowest, order->nodes[at].shortest, room)) return SC_NONE;
     const node *n = &order->nodes[at];
-    if (after != NULL && !is_before(after, n)) return find_next(order, n->right, after, gpus);
-    uint32_t found = find_next(order, n->left, after, gpus);
+    if (after != NULL && !is_before(after, n)) return find_next(order, n->right, after, room);
+    uint32_t found = find_next(order, n->left, after, room);
     if (found != SC_NONE) return found;
-    return n->gpus <= gpus ? at : find_next(order, n->right, after, gpus);
+    return fits(n->gpus, n->seconds, room) ? at : find_next(order, n->right, after, room);
+}
+
+uint32_t sc_order_next_in(const sc_order *order, uint32_t after, const sc_room *room)
+{
+    uint32_t next = after == SC_NONE ? order->first : order->nodes[after].next;
+    bool is_linked = after == SC_NONE || order->nodes[after].present;
+    if (is_linked && (next == SC_NONE || fits(order->nodes[next].gpus, order->nodes[next].seconds, room))) return next;
+    return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], room);
 }
 
 uint32_t sc_order_next(const sc_order *order, uint32_t after, int gpus)
 {
-    return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], gpus);
+    return sc_order_next_in(order, after, &(sc_room){.gpus = gpus, .spare = gpus, .seconds = INFINITY});
 }
 
 /* Insertion sort, because the arrays are short and nearly sorted. */
@@ -199,9 +274,24 @@ static void sort_by_place(const sc_order *order, uint32_t *jobs, double *keys, s
 void sc_order_settle(sc_order *order, uint32_t *jobs, double *keys, size_t count)
 {
     sort_by_place(order, jobs, keys, count);
-    /* A job whose key shrinks was behind the jobs that have the new key already, and stays behind them. */
-    for (size_t i = 0; i < count; i++)
-        if (keys[i] < order->nodes[jobs[i]].key) sc_order_put_last(order, jobs[i], keys[i]);
-    for (size_t i = count; i-- > 0;)
-        if (keys[i] > order->nodes[jobs[i]].key) sc_order_put_first(order, jobs[i], keys[i]);
+    /* A job whose key shrinks was behind the jobs that have the new key already, and stays behind them. Most jobs keep
+     * their neighbours, so that their key changes in place. Before job i all keys are new, behind it all are old. */
+    for (size_t i = 0; i < count; i++) {
+        node *n = &order->nodes[jobs[i]];
+        if (!(keys[i] < n->key)) continue;
+        node moved = {.key = keys[i], .place = n->place};
+        if (n->previous == SC_NONE || is_before(&order->nodes[n->previous], &moved))
+            n->key = keys[i];
+        else
+            sc_order_put_last(order, jobs[i], keys[i]);
+    }
+    for (size_t i = count; i-- > 0;) {
+        node *n = &order->nodes[jobs[i]];
+        if (!(keys[i] > n->key)) continue;
+        node moved = {.key = keys[i], .place = n->place};
+        if (n->next == SC_NONE || is_before(&moved, &order->nodes[n->next]))
+            n->key = keys[i];
+        else
+            sc_order_put_first(order, jobs[i], keys[i]);
+    }
 }

@@ -1,8 +1,9 @@
 /* job_order.h — an order of jobs that changes at few places: waiting jobs keep their keys, only running jobs change
  * theirs.
  *
- * It is a treap over job numbers that stores the narrowest job of each subtree. Therefore an event costs O(running ·
- * log jobs), for any number of waiting jobs, whereas a sort of all jobs at each event would depend on that number.
+ * It is a treap over job numbers that stores the narrowest and the shortest job of each subtree. Therefore an event
+ * costs O(running · log jobs), for any number of waiting jobs, whereas a sort of all jobs at each event would depend on
+ * that number.
  *
  * Jobs of equal keys keep the order of a stable sort. sc_order_settle takes the jobs whose keys changed and
  * determines their positions among their equals.
@@ -23,11 +24,23 @@ void sc_order_put_last(sc_order *order, uint32_t job, double key);
 void sc_order_put_first(sc_order *order, uint32_t job, double key);
 void sc_order_remove(sc_order *order, uint32_t job);
 
+/* Sets the seconds that the job would run, for sc_order_next_in; 0 until then. The job must not be in the order. */
+void sc_order_set_seconds(sc_order *order, uint32_t job, double seconds);
+
 double sc_order_key(const sc_order *order, uint32_t job);
 size_t sc_order_count(const sc_order *order);
 
 /* Returns the first job behind `after` (SC_NONE: of all) that needs at most `gpus` GPUs, or SC_NONE. */
 uint32_t sc_order_next(const sc_order *order, uint32_t after, int gpus);
+
+/* Free GPUs, of which `spare` may be held for any time and the others for so many seconds. */
+typedef struct sc_room {
+    int gpus, spare;
+    double seconds;
+} sc_room;
+
+/* Returns the first job behind `after` (SC_NONE: of all) that fits the room, or SC_NONE. */
+uint32_t sc_order_next_in(const sc_order *order, uint32_t after, const sc_room *room);
 
 /* Gives jobs[i] the key keys[i] at the position of a stable sort of the whole order. The changed keys must either all
  * grow or all shrink. Both arrays are left sorted by the previous order. */

@@ -14,6 +14,7 @@
     X(RESUME, "resume")                                                                                                \
     X(MOVE, "move") /* to another type or width, with no pause except the restart */                                   \
     X(PREEMPT, "preempt")                                                                                              \
+    X(CUT, "cut") /* off at its time limit */                                                                          \
     X(COMPLETE, "complete")                                                                                            \
     X(NOTE, "note") /* a policy's remark on the decision */
 

@@ -8,6 +8,7 @@
 #ifndef SC_POLICY_H
 #define SC_POLICY_H
 
+#include "simulator/core/accounts.h"
 #include "simulator/core/cluster.h"
 #include "simulator/core/estimate.h"
 
@@ -17,6 +18,9 @@ typedef struct sc_part {
     int gpus;
 } sc_part;
 
+/* Returns the smallest part of the topology that holds these GPUs. */
+sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t part_count);
+
 typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED } sc_phase;
 
 typedef struct sc_state { /* state of a job */
@@ -25,14 +29,19 @@ typedef struct sc_state { /* state of a job */
     int gpus;          /* while it runs: its number of GPUs */
     size_t first_part; /* its nodes: part_count entries of the view's parts, from first_part on, ascending */
     size_t part_count;
+    uint32_t partner;      /* while it runs: the job that shares its GPUs, or SC_NONE */
     double speed;          /* work per second */
     double busy_s;         /* end of restoring its state, during which it does no work */
     double due_s;          /* time of completion */
+    double limit_s;        /* seconds after its start at which it is cut off; INFINITY: never */
+    double cut_s;          /* while it runs: the time at which it is cut off; INFINITY: never */
     double remaining;      /* remaining work */
     double executed_s;     /* seconds for which it held GPUs */
     double attained_gpu_s; /* the same, times the number of GPUs */
     double start_s, end_s; /* first start, and end; INFINITY before they happen */
     uint32_t preemptions;
+    uint32_t cuts;     /* how often it was cut off at its limit, which doubled then */
+    double lost_gpu_s; /* GPU-seconds of these runs */
 } sc_state;
 
 /* Cost of a job that starts, resumes or changes its width: seconds in which it holds GPUs but does no work. base_s +
@@ -50,9 +59,11 @@ typedef struct sc_view {
     const sc_cluster *cluster;
     const sc_estimate *estimate;
     const sc_restart *restart;
-    const sc_state *states; /* one per job */
+    const sc_accounts *accounts; /* NULL: none */
+    const sc_state *states;      /* one per job */
     double now_s;
-    const uint32_t *arrived, *completed; /* jobs since the last decision, in the trace's order */
+    /* Jobs since the last decision, in the trace's order. A job that was cut off arrives again. */
+    const uint32_t *arrived, *completed;
     size_t arrived_count, completed_count;
     const uint32_t *running; /* unordered */
     size_t running_count;
@@ -65,10 +76,16 @@ typedef struct sc_grant {
     unsigned type;
     int gpus;
     size_t first_part, part_count; /* range in the plan's parts; empty: nodes are still to be chosen */
+    uint32_t partner;              /* the job that shares its GPUs, or SC_NONE */
+    bool shares;                   /* the GPUs are those of the grant before it */
 } sc_grant;
 
+/* Returns the work that a job still plans to do. It is more than its remaining work if the job will end early, which
+ * policies cannot know. */
+double sc_view_planned_work(const sc_view *view, uint32_t job);
+
 typedef struct sc_plan {
-    sc_grant *grants; /* capacity: the number of GPUs in the cluster */
+    sc_grant *grants; /* capacity: twice the number of GPUs in the cluster */
     size_t grant_count;
     int free[SC_MAX_TYPES]; /* GPUs that are still free */
     sc_part *parts;         /* capacity: the number of GPUs in the cluster */
@@ -82,6 +99,9 @@ typedef struct sc_plan {
 
 /* Grants free GPUs to a job. */
 void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus);
+/* Lets a job share the GPUs of the job of the last grant, which must have no partner yet. Both run at the speeds of
+ * their pair until the next decision, also if one of them ends before. */
+void sc_plan_share(sc_plan *plan, uint32_t job);
 /* Takes so many of the GPUs from this node, for the job of the last grant. A policy takes either all GPUs of a job in
  * this way, or none. Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs
  * in the order of the cluster's file. */

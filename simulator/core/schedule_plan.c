@@ -8,7 +8,7 @@
 mdot_status sc_plan_create(const sc_workload *workload, const sc_cluster *cluster, sc_plan *out_plan, mdot_error *err)
 {
     size_t gpus = (size_t)cluster->gpus + 1;
-    sc_plan plan = {.grants = calloc(gpus, sizeof *plan.grants),
+    sc_plan plan = {.grants = calloc(2 * gpus, sizeof *plan.grants),
                     .parts = calloc(gpus, sizeof *plan.parts),
                     .node_free = calloc(cluster->node_count + 1, sizeof *plan.node_free),
                     .rejected = calloc(workload->job_count + 1, sizeof *plan.rejected),
@@ -44,7 +44,16 @@ void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus)
 {
     assert(gpus > 0 && gpus <= plan->free[type]);
     plan->free[type] -= gpus;
-    plan->grants[plan->grant_count++] = (sc_grant){.job = job, .type = type, .gpus = gpus};
+    plan->grants[plan->grant_count++] = (sc_grant){.job = job, .type = type, .gpus = gpus, .partner = SC_NONE};
+}
+
+void sc_plan_share(sc_plan *plan, uint32_t job)
+{
+    sc_grant *host = &plan->grants[plan->grant_count - 1];
+    assert(host->partner == SC_NONE);
+    host->partner = job;
+    plan->grants[plan->grant_count++] =
+        (sc_grant){.job = job, .type = host->type, .gpus = host->gpus, .partner = host->job, .shares = true};
 }
 
 static void take(sc_plan *plan, sc_grant *grant, uint32_t node, int gpus)
@@ -103,11 +112,18 @@ void sc_plan_finish(sc_plan *plan, const sc_view *view)
 {
     for (size_t i = 0; i < plan->grant_count; i++) {
         sc_grant *grant = &plan->grants[i];
+        if (grant->shares) continue;
         if (grant->part_count == 0)
             take_again(plan, grant, view);
         else
             sort_parts(&plan->parts[grant->first_part], grant->part_count);
     }
     for (size_t i = 0; i < plan->grant_count; i++)
-        if (plan->grants[i].part_count == 0) take_first_free(plan, &plan->grants[i], view->cluster);
+        if (!plan->grants[i].shares && plan->grants[i].part_count == 0)
+            take_first_free(plan, &plan->grants[i], view->cluster);
+    for (size_t i = 1; i < plan->grant_count; i++) {
+        if (!plan->grants[i].shares) continue;
+        plan->grants[i].first_part = plan->grants[i - 1].first_part;
+        plan->grants[i].part_count = plan->grants[i - 1].part_count;
+    }
 }

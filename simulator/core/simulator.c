@@ -28,6 +28,25 @@ typedef struct simulation {
     sc_result result;
 } simulation;
 
+sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t part_count)
+{
+    if (part_count < 2) return SC_LEVEL_NODE;
+    sc_level level = SC_LEVEL_DOMAIN;
+    const sc_node *first = &cluster->nodes[parts[0].node];
+    for (size_t i = 1; i < part_count; i++) {
+        const sc_node *node = &cluster->nodes[parts[i].node];
+        if (node->rack != first->rack) return SC_LEVEL_CLUSTER;
+        if (node->domain != first->domain) level = SC_LEVEL_RACK;
+    }
+    return level;
+}
+
+double sc_view_planned_work(const sc_view *view, uint32_t job)
+{
+    const sc_job *j = &view->workload->jobs[job];
+    return view->states[job].remaining + j->work * (sc_workload_planned(j) - 1);
+}
+
 double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
 {
     if (is_first && !restart->first) return 0;
@@ -40,7 +59,8 @@ double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
  * a round has at least one. */
 static double work_in(const simulation *s, const sc_state *state, double span_s)
 {
-    double busy_s = fmin(span_s, fmax(0, state->busy_s - s->view.now_s));
+    double busy_s = state->busy_s - s->view.now_s;
+    busy_s = busy_s <= 0 ? 0 : busy_s < span_s ? busy_s : span_s;
     double work = (span_s - busy_s) * state->speed;
     bool has_whole_steps = s->policy->round_s > 0 && state->speed * s->policy->round_s >= 1;
     return has_whole_steps ? floor(work * (1 + 1e-12)) : work;
@@ -50,10 +70,12 @@ static void advance(simulation *s, double to_s)
 {
     for (size_t i = 0; i < s->view.running_count; i++) {
         sc_state *state = &s->states[s->running[i]];
-        double until_s = fmin(to_s, state->due_s), span_s = until_s - s->view.now_s;
-        state->remaining = state->due_s <= to_s ? 0 : fmax(0, state->remaining - work_in(s, state, span_s));
+        bool ends = state->due_s <= to_s;
+        double span_s = (ends ? state->due_s : to_s) - s->view.now_s;
+        double rest = ends ? 0 : state->remaining - work_in(s, state, span_s);
+        state->remaining = rest > 0 ? rest : 0;
         state->executed_s += span_s;
-        state->attained_gpu_s += span_s * state->gpus;
+        state->attained_gpu_s += span_s * state->gpus * (state->partner == SC_NONE ? 1 : .5);
     }
     s->view.now_s = to_s;
 }
@@ -71,19 +93,36 @@ static void report_progress(simulation *s)
         s->options->progress(s->options->user, s->done, s->workload->job_count);
 }
 
+/* A job at its limit loses its work and waits again, with twice the limit. */
+static void cut_off(simulation *s, uint32_t job)
+{
+    sc_state *state = &s->states[job];
+    sc_log_job(s->options->log, &s->view, SC_DECISION_CUT, job);
+    state->phase = SC_WAITING;
+    state->part_count = 0;
+    state->cuts++;
+    state->lost_gpu_s += state->limit_s * state->gpus;
+    state->limit_s *= 2;
+    state->remaining = s->workload->jobs[job].work;
+    s->arrived[s->view.arrived_count++] = job;
+}
+
 static void complete(simulation *s)
 {
     size_t kept = 0;
-    s->view.completed_count = 0;
+    s->view.completed_count = s->view.arrived_count = 0;
     for (size_t i = 0; i < s->view.running_count; i++) {
         uint32_t job = s->running[i];
         if (s->states[job].due_s <= s->view.now_s)
             s->completed[s->view.completed_count++] = job;
+        else if (s->states[job].cut_s <= s->view.now_s)
+            cut_off(s, job);
         else
             s->running[kept++] = job;
     }
     s->view.running_count = kept;
     qsort(s->completed, s->view.completed_count, sizeof *s->completed, by_number);
+    qsort(s->arrived, s->view.arrived_count, sizeof *s->arrived, by_number);
     for (size_t i = 0; i < s->view.completed_count; i++) {
         uint32_t job = s->completed[i];
         sc_log_job(s->options->log, &s->view, SC_DECISION_COMPLETE, job);
@@ -97,13 +136,16 @@ static void complete(simulation *s)
     }
 }
 
+/* Adds new jobs behind those that were cut off. */
 static void arrive(simulation *s)
 {
-    s->view.arrived_count = 0;
     while (s->next_arrival < s->workload->job_count && s->workload->jobs[s->next_arrival].submit_s <= s->view.now_s) {
         uint32_t job = s->next_arrival++;
         s->estimate.factors[job] =
             s->estimator->factor(s->estimator->self, s->workload, job, s->estimate.durations_s[job]);
+        if (s->options->limit_factor > 0)
+            s->states[job].limit_s =
+                s->options->limit_factor * sc_estimate_duration_s(&s->estimate, job) + s->options->limit_extra_s;
         s->states[job].phase = SC_WAITING;
         s->arrived[s->view.arrived_count++] = job;
         sc_log_job(s->options->log, &s->view, SC_DECISION_ARRIVE, job);
@@ -133,12 +175,23 @@ static bool stays(const simulation *s, const sc_state *state, const sc_part *par
     return true;
 }
 
+static double slowdown_of(const simulation *s, const sc_grant *grant)
+{
+    const sc_job *job = &s->workload->jobs[grant->job];
+    sc_level level = sc_level_of(s->cluster, &s->parts[grant->first_part], grant->part_count);
+    double slowdown = level > SC_LEVEL_DOMAIN ? sc_workload_spread(s->workload, job, grant->type, grant->gpus) : 1;
+    return level > SC_LEVEL_RACK ? slowdown * sc_workload_rack_spread(job) : slowdown;
+}
+
 static double speed_of(const simulation *s, const sc_grant *grant)
 {
     const sc_job *job = &s->workload->jobs[grant->job];
-    double speed = sc_workload_speed(s->workload, job, grant->type, grant->gpus);
+    double speed = grant->partner == SC_NONE
+                       ? sc_workload_speed(s->workload, job, grant->type, grant->gpus)
+                       : sc_workload_pair_speed(s->workload, job->kind, s->workload->jobs[grant->partner].kind,
+                                                grant->type, grant->gpus);
     assert(speed > 0);
-    return grant->part_count > 1 ? speed / sc_workload_spread(s->workload, job, grant->type, grant->gpus) : speed;
+    return speed / slowdown_of(s, grant);
 }
 
 /* `before`: parts of jobs that have run. */
@@ -156,6 +209,7 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
         state->gpus = grant->gpus;
         state->speed = speed_of(s, grant);
         state->busy_s = now_s + sc_restart_s(&s->options->restart, grant->gpus, is_first);
+        if (!ran) state->cut_s = state->busy_s + state->limit_s * slowdown_of(s, grant);
         if (is_first) state->start_s = now_s;
         sc_log_job(s->options->log, &s->view,
                    ran        ? SC_DECISION_MOVE
@@ -163,8 +217,12 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
                               : SC_DECISION_RESUME,
                    grant->job);
     }
+    bool has_new_partner = state->partner != grant->partner;
+    if (is_same && has_new_partner) state->speed = speed_of(s, grant);
+    state->partner = grant->partner;
     /* With whole steps, the rest may end later than it would outside of rounds. */
-    if (!is_same || s->policy->round_s > 0) state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
+    if (!is_same || has_new_partner || s->policy->round_s > 0)
+        state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
 }
 
 static void carry_out(simulation *s)
@@ -231,8 +289,10 @@ static double next_event_s(const simulation *s)
         s->next_arrival < s->workload->job_count ? s->workload->jobs[s->next_arrival].submit_s : INFINITY;
     double next_s = fmin(arrival_s, s->plan.wake_s), round_end_s = 0;
     for (size_t i = 0; i < s->view.running_count; i++) {
-        next_s = fmin(next_s, s->states[s->running[i]].due_s);
-        round_end_s = fmax(round_end_s, end_in_round_s(s, &s->states[s->running[i]]));
+        const sc_state *state = &s->states[s->running[i]];
+        if (state->due_s < next_s) next_s = state->due_s;
+        if (state->cut_s < next_s) next_s = state->cut_s;
+        if (s->policy->round_s > 0) round_end_s = fmax(round_end_s, end_in_round_s(s, state));
     }
     return s->policy->round_s > 0 && s->view.running_count > 0 ? round_end_s : next_s;
 }
@@ -261,8 +321,13 @@ static mdot_status run(simulation *s, void *self, mdot_error *err)
 enum { MOST_ROUNDS = 1000000 };
 
 static mdot_status check(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
-                         mdot_error *err)
+                         const sc_run_options *options, mdot_error *err)
 {
+    if (options->limit_factor > 0 && policy->round_s > 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "policy %s decides in rounds, which do not know time limits; use one that decides at events, "
+                         "for example easy",
+                         policy->name);
     if (cluster->type_count > 1 && !policy->uses_types)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s supports one GPU type, but the cluster has %u",
                          policy->name, cluster->type_count);
@@ -297,8 +362,8 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     s->durations_s = calloc(jobs, sizeof *s->durations_s);
     s->granted = calloc(jobs, sizeof *s->granted);
     s->arrived = calloc(jobs, sizeof *s->arrived);
-    s->running = calloc(gpus, sizeof *s->running);
-    s->completed = calloc(gpus, sizeof *s->completed);
+    s->running = calloc(2 * gpus, sizeof *s->running);
+    s->completed = calloc(2 * gpus, sizeof *s->completed);
     s->parts = calloc(gpus, sizeof *s->parts);
     if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->durations_s == NULL ||
         s->granted == NULL || s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
@@ -307,7 +372,8 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     if (status != MDOT_OK) return status;
     for (size_t i = 0; i < s->workload->job_count; i++) {
         const sc_job *job = &s->workload->jobs[i];
-        s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
+        s->states[i] = (sc_state){
+            .remaining = job->work, .start_s = INFINITY, .end_s = INFINITY, .limit_s = INFINITY, .cut_s = INFINITY};
         s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
         s->estimate.durations_s[i] = sc_estimate_base_duration_s(s->workload, job, s->cluster->type_count);
     }
@@ -318,6 +384,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
                         .cluster = s->cluster,
                         .estimate = &s->estimate,
                         .restart = &s->options->restart,
+                        .accounts = s->options->accounts,
                         .states = s->states,
                         .arrived = s->arrived,
                         .completed = s->completed,
@@ -346,7 +413,7 @@ mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, 
     simulation s = {
         .workload = workload, .cluster = cluster, .policy = policy, .estimator = estimator, .options = options};
     void *self = NULL;
-    mdot_status status = check(workload, cluster, policy, err);
+    mdot_status status = check(workload, cluster, policy, options, err);
     if (status == MDOT_OK) status = prepare(&s, err);
     if (status == MDOT_OK && policy->create != NULL) status = policy->create(&s.view, &self, err);
     if (status == MDOT_OK) {

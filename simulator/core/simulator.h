@@ -17,6 +17,10 @@
 typedef struct sc_run_options { /* all zero: a plain run */
     sc_errors errors;
     sc_restart restart;
+    /* Above 0: the limit of a job is its estimated duration times this plus limit_extra_s, and times the slowdown of
+     * its nodes. A job that reaches its limit is cut off, loses its work and arrives again with twice the limit. */
+    double limit_factor, limit_extra_s;
+    const sc_accounts *accounts;                             /* may be NULL */
     FILE *log;                                               /* may be NULL */
     void (*progress)(void *user, size_t done, size_t total); /* called after every hundredth part of the jobs; may be
                                                               * NULL */

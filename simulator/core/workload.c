@@ -19,6 +19,7 @@ void sc_workload_free(sc_workload *workload)
     for (size_t i = 0; i < workload->kind_count; i++) free(workload->kinds[i].name);
     free(workload->jobs);
     free(workload->kinds);
+    free(workload->pair_speeds);
     *workload = (sc_workload){0};
 }
 
@@ -36,12 +37,47 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
     return width < SC_WIDTHS ? workload->kinds[job->kind].speed[type][width] : 0;
 }
 
+static size_t pair_at(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, unsigned width)
+{
+    return ((kind * workload->kind_count + other) * SC_MAX_TYPES + type) * SC_WIDTHS + width;
+}
+
+double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, int gpus)
+{
+    unsigned width = sc_width_of(gpus);
+    if (workload->pair_speeds == NULL || kind == SC_NONE || other == SC_NONE || width == SC_WIDTHS) return 0;
+    return workload->pair_speeds[pair_at(workload, kind, other, type, width)];
+}
+
+mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
+                                       unsigned width, double speed, mdot_error *err)
+{
+    if (workload->pair_speeds == NULL) {
+        size_t count = workload->kind_count * workload->kind_count * SC_MAX_TYPES * SC_WIDTHS;
+        workload->pair_speeds = calloc(count, sizeof *workload->pair_speeds);
+        if (workload->pair_speeds == NULL)
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for pairs of %zu kinds of jobs", workload->kind_count);
+    }
+    workload->pair_speeds[pair_at(workload, kind, other, type, width)] = speed;
+    return MDOT_OK;
+}
+
 double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus)
 {
     if (gpus < 2) return 1;
     if (job->spread > 0) return job->spread;
     unsigned width = job->kind == SC_NONE ? SC_WIDTHS : sc_width_of(gpus);
     return width < SC_WIDTHS ? fmax(1, workload->kinds[job->kind].spread[type][width]) : 1;
+}
+
+double sc_workload_planned(const sc_job *job)
+{
+    return fmax(1, job->planned);
+}
+
+double sc_workload_rack_spread(const sc_job *job)
+{
+    return fmax(1, job->rack_spread);
 }
 
 double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count)

@@ -34,9 +34,11 @@ typedef struct sc_job {
     int gpus;
     uint32_t kind;                /* SC_NONE: no kind */
     double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
+    double rack_spread;           /* further slowdown on several racks relative to one; 0: none */
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
     mdot_outcome outcome;         /* its end in the trace */
-    double limit_s;               /* requested time limit; 0: the trace omits it */
+    double limit_s;               /* time limit that the job requests, after which it is cut off; 0: it requests none */
+    double planned; /* work that it would do if it did not end early, over its work; 0: it ends as planned */
 } sc_job;
 
 /* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
@@ -45,6 +47,7 @@ typedef struct sc_workload {
     size_t job_count;
     sc_kind *kinds;
     size_t kind_count;
+    double *pair_speeds; /* of kinds that share their GPUs, read by sc_workload_pair_speed; NULL: unknown */
 } sc_workload;
 
 void sc_workload_free(sc_workload *workload);
@@ -60,6 +63,18 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
 
 /* Slowdown if its GPUs are on several nodes of a type, at least 1. */
 double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
+
+/* Steps per second of a job of kind `kind` that shares its GPUs with one of kind `other`; 0: unknown or impossible. */
+double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, int gpus);
+/* Stores it. `width` is below SC_WIDTHS. */
+mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
+                                       unsigned width, double speed, mdot_error *err);
+
+/* Returns planned work over true work, at least 1. */
+double sc_workload_planned(const sc_job *job);
+
+/* Slowdown if its GPUs are in several racks, relative to one rack, at least 1. */
+double sc_workload_rack_spread(const sc_job *job);
 
 /* Seconds that a job takes on one node, uninterrupted and at its own width, on the fastest of the first `type_count`
  * types; INFINITY if it can run on none of them. */

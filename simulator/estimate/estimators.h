@@ -35,6 +35,13 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
 mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, const uint64_t *digests,
                                        sc_estimator *out_estimator, mdot_error *err);
 
+/* The time limit that each job requests (sc_job.limit_s). INVALID_ARGUMENT if a job requests none. */
+mdot_status sc_estimator_make_limits(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
+
+/* Mean time that completed jobs ran on after having run as long as the job has (survival.c). It has the residual error
+ * model. */
+mdot_status sc_estimator_make_survival(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
+
 void sc_estimator_destroy(sc_estimator *estimator);
 
 /* Returns σ of factors exp(σ z), z standard normal, with this mean of |factor - 1|. */

@@ -112,8 +112,9 @@ static void renew(void *memory, const sc_workload *workload, uint32_t job)
 }
 
 /* The index is computed again whenever the executed time has grown by 3 %. */
-static double remaining(void *memory, uint32_t job, double executed_s)
+static double remaining_s(void *memory, const sc_workload *workload, uint32_t job, double executed_s)
 {
+    (void)workload;
     const history *self = memory;
     arrived *a = &self->arrived[job];
     if (a->executed_s < 0 || executed_s > 1.03 * a->executed_s + 1 || executed_s < a->executed_s) {
@@ -144,6 +145,6 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
         return status;
     }
     *out_estimator = (sc_estimator){
-        .factor = factor, .learn = learn, .remaining = remaining, .renew = renew, .destroy = destroy, .self = self};
+        .factor = factor, .learn = learn, .remaining_s = remaining_s, .renew = renew, .destroy = destroy, .self = self};
     return MDOT_OK;
 }

@@ -88,10 +88,10 @@ static double factor(void *memory, const sc_workload *workload, uint32_t job, do
     return self->is_known[job] ? known : unknown;
 }
 
-static double remaining(void *memory, uint32_t job, double executed_s)
+static double remaining_s(void *memory, const sc_workload *workload, uint32_t job, double executed_s)
 {
     const mixed *self = memory;
-    if (!self->is_known[job]) return self->unknown.remaining(self->unknown.self, job, executed_s);
+    if (!self->is_known[job]) return self->unknown.remaining_s(self->unknown.self, workload, job, executed_s);
     return self->factors[job] * fmax(self->durations_s[job] - executed_s, 0);
 }
 
@@ -130,7 +130,7 @@ static mdot_status make_mixed(const ex_setup *setup, const ex_arm *arm, const sc
         return status;
     }
     *out_estimator = (sc_estimator){
-        .factor = factor, .learn = learn, .remaining = remaining, .renew = renew, .destroy = destroy, .self = self};
+        .factor = factor, .learn = learn, .remaining_s = remaining_s, .renew = renew, .destroy = destroy, .self = self};
     return MDOT_OK;
 }
 

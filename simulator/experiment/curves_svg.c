@@ -5,6 +5,7 @@
  * whole window.
  */
 #include "simulator/experiment/experiment.h"
+#include "simulator/experiment/text.h"
 
 #include <math.h>
 
@@ -61,7 +62,7 @@ static void put_axes(FILE *stream, const panel *p)
     char load[32] = "unmodified";
     if (p->setup->loads[p->load] > 0) snprintf(load, sizeof load, "load %.2g", p->setup->loads[p->load]);
     fprintf(stream, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">", p->left, p->top - 8);
-    ex_print_svg_text(stream, p->setup->trace_names[p->trace]);
+    ex_put_escaped(stream, p->setup->trace_names[p->trace]);
     fprintf(stream, ", %s</text>\n", load);
 }
 
@@ -85,7 +86,7 @@ static void put_arms(FILE *stream, const panel *p)
         double lowest = p->top + PANEL_H - LINE * (double)(count - 1 - i);
         name_y = fmin(fmax(y + 4, name_y + LINE), lowest);
         fprintf(stream, "\"/><text x=\"%g\" y=\"%.1f\" fill=\"%s\">", p->left + PANEL_W + 8, name_y, colour);
-        ex_print_svg_text(stream, p->setup->arms[arms[i]].label);
+        ex_put_escaped(stream, p->setup->arms[arms[i]].label);
         fprintf(stream, " %.2f</text>\n", whole(p, arms[i]));
     }
 }

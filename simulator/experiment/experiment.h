@@ -118,7 +118,5 @@ void ex_print_json(FILE *stream, const ex_setup *setup, const ex_results *result
 void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results);
 /* Completion times of each arm over those of exact SRSF, along the window. */
 void ex_print_curves(FILE *stream, const ex_setup *setup, const ex_results *results);
-/* Writes text of a drawing, with escapes. */
-void ex_print_svg_text(FILE *stream, const char *text);
 
 #endif

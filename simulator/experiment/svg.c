@@ -5,6 +5,7 @@
  * own error. Policies that use no estimates are horizontal lines, with their names at the right.
  */
 #include "simulator/experiment/experiment.h"
+#include "simulator/experiment/text.h"
 
 #include <math.h>
 
@@ -20,26 +21,6 @@ typedef struct panel {
     double left, top; /* corner of the plot */
     double most_error, most_ratio;
 } panel;
-
-/* Escapes the text, because names come from the command line and from files. */
-void ex_print_svg_text(FILE *stream, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        default:
-            fputc(*text, stream);
-        }
-    }
-}
 
 static double x_of(const panel *p, double error)
 {
@@ -92,7 +73,7 @@ static void put_axes(FILE *stream, const panel *p)
     char load[32] = "unmodified";
     if (p->setup->loads[p->load] > 0) snprintf(load, sizeof load, "load %.2g", p->setup->loads[p->load]);
     fprintf(stream, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">", p->left, p->top - 8);
-    ex_print_svg_text(stream, p->setup->trace_names[p->trace]);
+    ex_put_escaped(stream, p->setup->trace_names[p->trace]);
     fprintf(stream, ", %s</text>\n", load);
 }
 
@@ -145,7 +126,7 @@ static void put_predictors(FILE *stream, const panel *p)
                 "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
                 x, y_of(p, fmin(band.high, p->most_ratio)), y_of(p, band.low), predictor_colour, x, y, name_y - 8,
                 predictor_colour, x - 4, y - 4, predictor_colour, x + 3, name_y, predictor_colour);
-        ex_print_svg_text(stream, p->setup->predictions.names[a->column]);
+        ex_put_escaped(stream, p->setup->predictions.names[a->column]);
         fputs("</text>\n", stream);
     }
 }

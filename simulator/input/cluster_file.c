@@ -1,7 +1,9 @@
-/* cluster_file.c — reads a cluster from a file: node,type,gpus, one line per node, and watts if power matters. */
+/* cluster_file.c — reads a cluster from a file: node,type,gpus, one line per node; watts if power matters; domain and
+ * rack if the topology matters. */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,51 @@ static mdot_status read_watts(const sc_csv *csv, int type, int watts, sc_cluster
     return MDOT_OK;
 }
 
+/* Names of domains or of racks in the order in which they occur. */
+typedef struct names {
+    char **items;
+    size_t count;
+} names;
+
+static void free_names(names *list)
+{
+    for (size_t i = 0; i < list->count; i++) free(list->items[i]);
+    free(list->items);
+}
+
+/* Returns the index of a name, which is added if it is new; SC_NONE: no memory. */
+static uint32_t index_of(names *list, const char *name)
+{
+    for (size_t i = list->count; i-- > 0;) /* backwards, because neighbours in the file are neighbours in the cluster */
+        if (strcmp(list->items[i], name) == 0) return (uint32_t)i;
+    char **items = realloc(list->items, (list->count + 1) * sizeof *items), *copy = strdup(name);
+    if (items != NULL) list->items = items;
+    if (items == NULL || copy == NULL) {
+        free(copy);
+        return SC_NONE;
+    }
+    items[list->count] = copy;
+    return (uint32_t)list->count++;
+}
+
+/* Reads the domain and the rack of the last node. A node with an empty domain is a domain of its own. */
+static mdot_status read_place(const sc_csv *csv, int domain, int rack, names *domains, names *racks,
+                              sc_cluster *cluster, mdot_error *err)
+{
+    const char *rack_name = rack >= 0 ? csv->field[rack] : "";
+    char own[32];
+    snprintf(own, sizeof own, ":%zu", cluster->node_count); /* names in the file lack colons */
+    const char *domain_name = domain >= 0 && csv->field[domain][0] != '\0' ? csv->field[domain] : own;
+    if (domain_name != own && strchr(domain_name, ':') != NULL)
+        return sc_csv_fail(csv, err, "domain \"%.40s\" contains a colon", domain_name);
+    uint32_t domain_index = index_of(domains, domain_name), rack_index = index_of(racks, rack_name);
+    if (domain_index == SC_NONE || rack_index == SC_NONE)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the topology");
+    mdot_error reason = {0};
+    mdot_status status = sc_cluster_locate(cluster, domain_index, rack_index, &reason);
+    return status == MDOT_OK ? MDOT_OK : sc_csv_fail(csv, err, "%s", reason.message);
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -25,15 +72,15 @@ static int by_name(const void *a, const void *b)
 
 static mdot_status check_names(const sc_cluster *cluster, const char *path, mdot_error *err)
 {
-    char **names = calloc(cluster->node_count + 1, sizeof *names);
-    if (names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu nodes", cluster->node_count);
-    for (size_t i = 0; i < cluster->node_count; i++) names[i] = cluster->nodes[i].name;
-    qsort(names, cluster->node_count, sizeof *names, by_name);
+    char **sorted = calloc(cluster->node_count + 1, sizeof *sorted);
+    if (sorted == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu nodes", cluster->node_count);
+    for (size_t i = 0; i < cluster->node_count; i++) sorted[i] = cluster->nodes[i].name;
+    qsort(sorted, cluster->node_count, sizeof *sorted, by_name);
     mdot_status status = MDOT_OK;
     for (size_t i = 1; status == MDOT_OK && i < cluster->node_count; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            status = mdot_fail(err, MDOT_MALFORMED, "%s: two nodes have the name %s", path, names[i]);
-    free(names);
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: two nodes have the name %s", path, sorted[i]);
+    free(sorted);
     return status;
 }
 
@@ -47,7 +94,8 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
     status = sc_csv_need(&csv, "node", &node, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus, err);
-    int watts = sc_csv_find(&csv, "watts");
+    int watts = sc_csv_find(&csv, "watts"), domain = sc_csv_find(&csv, "domain"), rack = sc_csv_find(&csv, "rack");
+    names domains = {0}, racks = {0};
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
         int count;
@@ -67,7 +115,11 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
         } else if (watts >= 0) {
             status = read_watts(&csv, type, watts, &cluster, err);
         }
+        if (status == MDOT_OK && (domain >= 0 || rack >= 0))
+            status = read_place(&csv, domain, rack, &domains, &racks, &cluster, err);
     }
+    free_names(&domains);
+    free_names(&racks);
     if (status == MDOT_OK) status = check_names(&cluster, path, err);
     if (status == MDOT_OK && cluster.gpus == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no nodes", path);
     sc_csv_close(&csv);

@@ -144,6 +144,7 @@ mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, m
         status = split(&csv, csv.text, csv.header, &csv.header_count, err);
     } else {
         char *line = take_line(&csv);
+        while (header == NULL && line != NULL && line[0] == '#') line = take_line(&csv);
         if (line != NULL && strchr(line, '|') != NULL && strchr(line, ',') == NULL) csv.separator = '|';
         status = line == NULL ? mdot_fail(err, MDOT_MALFORMED, "%s: is empty", path)
                               : split(&csv, line, csv.header, &csv.header_count, err);

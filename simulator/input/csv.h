@@ -1,7 +1,8 @@
 /* csv.h — tables in the form of traces: comma-separated, with a header line that names the columns. Messages name the
  * line of a fault.
  *
- * Fields may be in double quotes (RFC 4180), but must end on the same line. Empty lines are skipped.
+ * Fields may be in double quotes (RFC 4180), but must end on the same line. Empty lines are skipped, and so are
+ * lines before the header that begin with #, which give sources and licences.
  *
  * The tables of Slurm's sacct are separated by "|" and quote nothing, so that their last field may contain more "|".
  */

@@ -3,6 +3,7 @@
 #ifndef SC_INPUT_H
 #define SC_INPUT_H
 
+#include "simulator/core/accounts.h"
 #include "simulator/core/cluster.h"
 
 /* Reads a trace in any form that its header identifies: mdot's own (trace.c), one of PAI's (pai.c), or Slurm's
@@ -16,8 +17,11 @@ mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_wor
 /* Reads the output of `sacct -P`. For any other file *out_is_sacct is false and the workload stays as it is. */
 mdot_status sc_read_sacct(const char *path, bool *out_is_sacct, sc_workload *out_workload, mdot_error *err);
 
-/* Reads node,type,gpus, one line per node. */
+/* Reads node,type,gpus[,watts][,domain][,rack], one line per node. */
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err);
+
+/* Reads account,parent,shares[,gpus][,gpu_minutes]. The caller still assigns jobs to it. */
+mdot_status sc_read_accounts(const char *path, sc_accounts *out_accounts, mdot_error *err);
 
 /* Reads job_id,factor: predicted over true duration, for every job of the workload; other jobs are skipped. The
  * caller frees the array, which has one factor per job. */
@@ -25,6 +29,9 @@ mdot_status sc_read_factors(const char *path, const sc_workload *workload, doubl
 
 /* Reads speeds of the workload's kinds on the cluster's types (throughputs.c documents both forms). */
 mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
+
+/* Reads the speeds of the workload's kinds that share GPUs (pairs.c documents the form). */
+mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 
 /* ---- Making a workload ------------------------------------------------------------------------------------------- */
 
@@ -51,6 +58,16 @@ mdot_status sc_workload_select(sc_workload *workload, const sc_cluster *cluster,
  * because traces lack deadlines. */
 void sc_workload_give_deadlines(sc_workload *workload, const sc_cluster *cluster, double low, double high,
                                 uint64_t seed);
+
+/* Draws the time limit that a user would request for a job of this duration, at most `most_s` unless the job is
+ * longer (limits.c). */
+double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random);
+/* Draws limits for all jobs that request none. Equal seeds give equal limits. */
+void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed);
+
+/* Draws which jobs end early, and at which part of their plan, with the frequencies of Philly (outcomes.c), for all
+ * jobs whose planned part is unknown. */
+void sc_workload_draw_outcomes(sc_workload *workload, uint64_t seed);
 
 /* Returns the requested GPU-seconds per second between first and last submission, divided by the cluster's GPUs;
  * INFINITY if all jobs come at once. */

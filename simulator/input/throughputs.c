@@ -2,9 +2,12 @@
  *
  *     job_type,gpus,type,steps_per_s        CSV: one line for each kind, width (a power of two) and type of GPU; the
  *                                           optional column spread is the slowdown of a step on several nodes
+ *     model,batch,slices_of_7,step_ms_median   CSV: steps on slices of a GPU (MIG), as measured-2026/miso_mig.csv has
+ *                                           them; the kind is "MODEL (batch size BATCH)", and the type of a slice of
+ *                                           S sevenths is mig-Sg
  *     {"v100": {"('LM (batch size 5)', 1)": {"null": 79.3, …}, …}, …}
  *
- * The latter is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone
+ * The last is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone
  * ("null") are read. Types are those of the cluster, ignoring case; kinds are those of the trace. Others are skipped.
  */
 #include "simulator/input/csv.h"
@@ -38,12 +41,49 @@ static sc_kind *find_kind(const sc_workload *workload, const char *name, size_t 
     return NULL;
 }
 
+static mdot_status read_slice(const sc_csv *csv, int model_at, int batch_at, int ms_at, const sc_cluster *cluster,
+                              sc_workload *workload, mdot_error *err)
+{
+    char name[128], type_name[16];
+    int batch, slices;
+    double step_ms;
+    mdot_status status = sc_csv_integer(csv, batch_at, 1, 1 << 24, &batch, err);
+    if (status == MDOT_OK) status = sc_csv_integer(csv, sc_csv_find(csv, "slices_of_7"), 1, 7, &slices, err);
+    if (status == MDOT_OK) status = sc_csv_number(csv, ms_at, 1e-6, 1e9, &step_ms, err);
+    if (status != MDOT_OK) return status;
+    snprintf(name, sizeof name, "%.80s (batch size %d)", csv->field[model_at], batch);
+    snprintf(type_name, sizeof type_name, "mig-%dg", slices);
+    sc_kind *kind = find_kind(workload, name, strlen(name));
+    unsigned type = find_type(cluster, type_name);
+    if (kind != NULL && type < cluster->type_count) kind->speed[type][0] = 1000 / step_ms;
+    return MDOT_OK;
+}
+
+static mdot_status read_slices(sc_csv *csv, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+{
+    int model_at, batch_at, ms_at;
+    mdot_status status = sc_csv_need(csv, "model", &model_at, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "batch", &batch_at, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "step_ms_median", &ms_at, err);
+    for (bool is_row = true; status == MDOT_OK;) {
+        status = sc_csv_next(csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        status = read_slice(csv, model_at, batch_at, ms_at, cluster, workload, err);
+    }
+    return status;
+}
+
 static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     sc_csv csv;
     int kind_at, gpus_at, type_at, speed_at;
     mdot_status status = sc_csv_open(path, NULL, &csv, err);
     if (status != MDOT_OK) return status;
+    if (sc_csv_find(&csv, "slices_of_7") != SC_CSV_ABSENT) {
+        status = read_slices(&csv, cluster, workload, err);
+        sc_csv_close(&csv);
+        return status;
+    }
     status = sc_csv_need(&csv, "job_type", &kind_at, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus_at, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type_at, err);

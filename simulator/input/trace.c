@@ -4,7 +4,7 @@
  *     job_id,submit_s,gpus,job_type,steps    steps of a kind whose speed is in a table
  *
  * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the
- * clock of submit_s), weight, group, user, name, gpu_type, outcome, limit_s.
+ * clock of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -18,7 +18,8 @@ enum { MAX_GPUS = 1 << 20 };
 #define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, even in sums */
 
 typedef struct columns {
-    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, user, name, gpu_type, outcome, limit;
+    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, rack_spread;
+    int user, name, gpu_type, outcome, limit, planned;
 } columns;
 
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
@@ -30,11 +31,13 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
                      .weight = sc_csv_find(csv, "weight"),
                      .group = sc_csv_find(csv, "group"),
                      .spread = sc_csv_find(csv, "spread"),
+                     .rack_spread = sc_csv_find(csv, "rack_spread"),
                      .user = sc_csv_find(csv, "user"),
                      .name = sc_csv_find(csv, "name"),
                      .gpu_type = sc_csv_find(csv, "gpu_type"),
                      .outcome = sc_csv_find(csv, "outcome"),
                      .limit = sc_csv_find(csv, "limit_s"),
+                     .planned = sc_csv_find(csv, "planned_part"),
                      .gpus = sc_csv_find(csv, "scale_factor")};
     mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
@@ -82,6 +85,13 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
         status = sc_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
     if (status == MDOT_OK && at->spread != SC_CSV_ABSENT && csv->field[at->spread][0] != '\0')
         status = sc_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
+    if (status == MDOT_OK && at->rack_spread != SC_CSV_ABSENT && csv->field[at->rack_spread][0] != '\0')
+        status = sc_csv_number(csv, at->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
+    if (status == MDOT_OK && at->planned != SC_CSV_ABSENT && csv->field[at->planned][0] != '\0') {
+        double part;
+        status = sc_csv_number(csv, at->planned, 1e-6, 1, &part, err);
+        if (status == MDOT_OK) job.planned = 1 / part;
+    }
     if (status == MDOT_OK) status = read_history_columns(csv, at, &job, err);
     if (status != MDOT_OK) return status;
     bool is_missing = false;

@@ -25,7 +25,7 @@ static unsigned choose(const sc_view *view, const sc_plan *plan, uint32_t job)
             fastest = type;
             fast = speed;
         }
-        bool is_met = view->now_s + view->states[job].remaining / speed <= j->deadline_s;
+        bool is_met = view->now_s + sc_view_planned_work(view, job) / speed <= j->deadline_s;
         if (is_met && isfinite(j->deadline_s) && (slowest == none || speed < slow)) {
             slowest = type;
             slow = speed;

@@ -57,7 +57,7 @@ static double left_s(const sc_view *view, uint32_t job, int width)
     const sc_job *j = &view->workload->jobs[job];
     const sc_state *state = &view->states[job];
     if (j->kind == SC_NONE) return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
-    return state->remaining / sc_estimate_speed(view->estimate, job, 0, width);
+    return sc_view_planned_work(view, job) / sc_estimate_speed(view->estimate, job, 0, width);
 }
 
 /* Returns the relative saving of the job's time at the next width over the relative increase of its energy. */

@@ -2,7 +2,7 @@
  * submission, time × GPUs. No preemption; waits at the first job that does not fit.
  *
  * The paper predicts from users' history and job names by gradient-boosted trees. Any estimate can be used here
- * (`--estimate history` is the closest). Its placement by consolidation is left out.
+ * (`--estimate rolling` is the closest). Its placement by consolidation is left out.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"

@@ -90,7 +90,7 @@ static walk begin_walk(const sc_view *view, uint32_t job)
     return (walk){.view = view,
                   .job = job,
                   .at_s = view->now_s,
-                  .remaining = state->remaining,
+                  .remaining = sc_view_planned_work(view, job),
                   .busy_s = runs ? fmax(0, state->busy_s - view->now_s) : 0,
                   .end_s = INFINITY,
                   .width = runs ? state->gpus : 0,

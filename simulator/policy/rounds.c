@@ -1,6 +1,7 @@
 /* rounds.c — turns fractions of time into the jobs of the next round. */
 #include "simulator/policy/rounds.h"
 #include "simulator/core/random.h"
+#include "simulator/policy/couples.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,11 +15,14 @@ typedef struct account { /* account of a job */
     double isolated_s; /* time that its steps so far would have taken with its equal part */
     double isolated_speed,
         steps;     /* its speed with its equal part and its remaining steps, when fractions were computed */
+    size_t round;  /* the last round in which it ran */
     bool is_known; /* it was present when fractions were computed */
 } account;
 
-typedef struct entry { /* entry of a queue */
-    uint32_t job;
+enum { MOST_COUPLES = 2000 };
+
+typedef struct entry {     /* entry of a queue */
+    uint32_t job, partner; /* partner: SC_NONE unless it is a pair */
     double priority, owed_s, fraction;
 } entry;
 
@@ -29,8 +33,12 @@ typedef struct rounds {
     size_t active_count;
     double type_s[SC_MAX_TYPES]; /* time received by all jobs */
     double computed_s;           /* time at which fractions were computed; -INFINITY: never */
-    bool is_stale, looks_at_types;
+    bool is_stale, looks_at_types, shares;
+    sc_couple *couples; /* pairs with fractions; capacity: 2 MOST_COUPLES; NULL unless `shares` */
+    size_t couple_count;
+    sc_pair *pairs; /* the same for the solver */
     uint64_t random;
+    size_t round; /* number of this round, counted from 1 */
     /* Scratch for the problem, in the order of active. */
     double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *fractions, *previous;
     entry *queue;
@@ -51,6 +59,8 @@ void sc_rounds_destroy(void *memory)
     free(self->fractions);
     free(self->previous);
     free(self->queue);
+    free(self->couples);
+    free(self->pairs);
     free(self);
 }
 
@@ -86,6 +96,31 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
     return MDOT_OK;
 }
 
+mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err)
+{
+    void *memory;
+    if (view->workload->pair_speeds == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "space sharing requires the speeds of pairs of jobs; give --pairs");
+    mdot_status status = sc_rounds_create(view, allocate, true, &memory, err);
+    if (status != MDOT_OK) return status;
+    rounds *self = memory;
+    size_t jobs = view->workload->job_count + 1 + MOST_COUPLES;
+    free(self->fractions);
+    free(self->queue);
+    self->shares = true;
+    self->fractions = calloc(jobs * view->cluster->type_count, sizeof(double));
+    self->queue = calloc(jobs, sizeof(entry));
+    self->couples = calloc(2 * MOST_COUPLES, sizeof *self->couples);
+    self->pairs = calloc(MOST_COUPLES, sizeof *self->pairs);
+    if (self->fractions == NULL || self->queue == NULL || self->couples == NULL || self->pairs == NULL) {
+        sc_rounds_destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}
+
 /* ---- Accounts ---------------------------------------------------------------------------------------------------- */
 
 static void keep_books(rounds *self, const sc_view *view)
@@ -97,7 +132,13 @@ static void keep_books(rounds *self, const sc_view *view)
         double received_s = state->executed_s - a->executed_s;
         a->executed_s = state->executed_s;
         if (received_s <= 0) continue;
-        a->received_s[state->type] += received_s;
+        double *account_s = &a->received_s[state->type];
+        if (state->partner != SC_NONE) { /* the time of a pair counts once, for the pair */
+            sc_couple *c = sc_couples_get(self->couples, self->couple_count, job, state->partner);
+            if (c == NULL || c->b == job) continue;
+            account_s = &c->received_s[state->type];
+        }
+        *account_s += received_s;
         self->type_s[state->type] += received_s;
     }
     size_t kept = 0;
@@ -127,6 +168,37 @@ static void begin_period(rounds *self, const sc_view *view)
     self->is_stale = false;
 }
 
+/* Chooses the pairs of this period. */
+static void begin_couples(rounds *self, const sc_view *view)
+{
+    if (!self->shares) return;
+    self->couple_count = sc_couples_find(view, self->active, self->active_count, MOST_COUPLES, self->couples);
+    for (size_t i = 0; i < self->couple_count; i++) {
+        const sc_couple *c = &self->couples[i];
+        self->pairs[i] = (sc_pair){c->at_a, c->at_b, c->speed_a, c->speed_b};
+    }
+}
+
+/* Keeps the pairs that have fractions, and begins their received times as those of jobs. */
+static void keep_couples(rounds *self, size_t types)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < self->couple_count; i++) {
+        const double *fraction = &self->fractions[(self->active_count + i) * types];
+        double sum = 0;
+        for (size_t type = 0; type < types; type++) sum += fraction[type];
+        if (sum < 1e-9) continue;
+        sc_couple *c = &self->couples[kept++];
+        *c = self->couples[i];
+        for (size_t type = 0; type < types; type++) {
+            c->fraction[type] = fraction[type];
+            c->received_s[type] = SC_ROUND_S / 2;
+            self->type_s[type] += c->received_s[type];
+        }
+    }
+    self->couple_count = kept;
+}
+
 /* ---- Fractions --------------------------------------------------------------------------------------------------- */
 
 static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_round_problem *out)
@@ -142,7 +214,7 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         memcpy(&self->previous[i * types], a->fraction, types * sizeof(double));
         self->scale[i] = j->gpus;
         self->weight[i] = j->weight;
-        self->remaining[i] = view->states[job].remaining;
+        self->remaining[i] = sc_view_planned_work(view, job);
         self->since_start_s[i] = view->now_s - j->submit_s;
         if (a->isolated_speed > 0) a->isolated_s += (a->steps - self->remaining[i]) / a->isolated_speed;
         self->isolated_s[i] = a->isolated_s;
@@ -156,6 +228,8 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
                                             .since_start_s = self->since_start_s,
                                             .isolated_s = self->isolated_s,
                                             .gpus = gpus,
+                                            .pairs = self->pairs,
+                                            .pair_count = self->couple_count,
                                             .limit_s = limit_s},
                               .jobs = self->active,
                               .previous = self->previous,
@@ -168,6 +242,7 @@ static mdot_status compute_fractions(rounds *self, const sc_view *view, sc_plan 
     double gpus[SC_MAX_TYPES];
     sc_round_problem problem;
     for (unsigned type = 0; type < types; type++) gpus[type] = view->cluster->types[type].gpus;
+    begin_couples(self, view);
     state_problem(self, view, gpus, &problem);
     sc_time_fractions_isolated(&problem.fractions, self->fractions);
     for (size_t i = 0; i < self->active_count; i++) {
@@ -184,6 +259,7 @@ static mdot_status compute_fractions(rounds *self, const sc_view *view, sc_plan 
     }
     for (size_t i = 0; status == MDOT_OK && i < self->active_count; i++)
         memcpy(self->accounts[self->active[i]].fraction, &self->fractions[i * types], types * sizeof(double));
+    if (status == MDOT_OK) keep_couples(self, types);
     return status;
 }
 
@@ -198,30 +274,52 @@ static int by_priority(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-static double priority_of(const rounds *self, const account *a, unsigned type)
+static double priority_of(const rounds *self, double fraction, double received_s, unsigned type)
 {
-    double part = self->type_s[type] > 0 ? a->received_s[type] / self->type_s[type] : 0;
-    return part > 0 ? a->fraction[type] / part : 1e9 * a->fraction[type];
+    double part = self->type_s[type] > 0 ? received_s / self->type_s[type] : 0;
+    return part > 0 ? fraction / part : 1e9 * fraction;
 }
 
-static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan *plan, bool *is_granted)
+static size_t list_jobs(rounds *self, const sc_view *view, unsigned type)
 {
     size_t count = 0;
     for (size_t i = 0; i < self->active_count; i++) {
         uint32_t job = self->active[i];
         const account *a = &self->accounts[job];
         int gpus = view->workload->jobs[job].gpus;
-        if (is_granted[i] || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0) continue;
-        /* index in `active`, until the queue is sorted */
-        self->queue[count++] = (entry){(uint32_t)i, priority_of(self, a, type), a->owed_s[type], a->fraction[type]};
+        if (a->round == self->round || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0)
+            continue;
+        double priority = priority_of(self, a->fraction[type], a->received_s[type], type);
+        self->queue[count++] = (entry){job, SC_NONE, priority, a->owed_s[type], a->fraction[type]};
     }
+    return count;
+}
+
+/* Adds pairs of incomplete jobs. Unlike jobs, pairs without a fraction fill no gaps. */
+static size_t list_couples(rounds *self, const sc_view *view, unsigned type, size_t count)
+{
+    for (size_t i = 0; i < self->couple_count; i++) {
+        const sc_couple *c = &self->couples[i];
+        bool is_over = view->states[c->a].phase == SC_DONE || view->states[c->b].phase == SC_DONE;
+        if (is_over || c->fraction[type] < 1e-9) continue;
+        double priority = priority_of(self, c->fraction[type], c->received_s[type], type);
+        self->queue[count++] = (entry){c->a, c->b, priority, 0, c->fraction[type]};
+    }
+    return count;
+}
+
+static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan *plan)
+{
+    size_t count = list_couples(self, view, type, list_jobs(self, view, type));
     qsort(self->queue, count, sizeof *self->queue, by_priority);
     for (size_t i = 0; i < count && plan->free[type] > 0; i++) {
-        uint32_t job = self->active[self->queue[i].job];
-        int gpus = view->workload->jobs[job].gpus;
-        if (gpus > plan->free[type]) continue;
-        sc_plan_run(plan, job, type, gpus);
-        is_granted[self->queue[i].job] = true;
+        const entry *e = &self->queue[i];
+        int gpus = view->workload->jobs[e->job].gpus;
+        account *a = &self->accounts[e->job], *b = e->partner == SC_NONE ? a : &self->accounts[e->partner];
+        if (gpus > plan->free[type] || a->round == self->round || b->round == self->round) continue;
+        sc_plan_run(plan, e->job, type, gpus);
+        if (e->partner != SC_NONE) sc_plan_share(plan, e->partner);
+        a->round = b->round = self->round;
     }
 }
 
@@ -245,12 +343,10 @@ mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan, m
         mdot_status status = compute_fractions(self, view, plan, err);
         if (status != MDOT_OK) return status;
     }
-    bool *is_granted = calloc(self->active_count, sizeof *is_granted);
-    if (is_granted == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a round");
+    self->round++;
     unsigned order[SC_MAX_TYPES];
     order_types(self, view->cluster->type_count, order);
-    for (unsigned i = 0; i < view->cluster->type_count; i++) fill_type(self, view, order[i], plan, is_granted);
-    free(is_granted);
+    for (unsigned i = 0; i < view->cluster->type_count; i++) fill_type(self, view, order[i], plan);
     if (self->is_stale) plan->wake_s = fmax(view->now_s + SC_ROUND_S, self->computed_s + between_shares_s);
     return MDOT_OK;
 }

@@ -7,7 +7,11 @@
  * arrivals and completions, at most every 1920 s; a job that arrives in between waits. If fractions do not depend on
  * types, these are filled in random order.
  *
- * Left out from the paper: shared GPUs (space sharing), consolidation of a job's GPUs, and costs of preemption, which
+ * With space sharing, a pair of jobs is treated as a job (section 3.1). At most 2,000 pairs are considered, of those in
+ * which the two keep more than one job's speed together, the best ones. If one of the two ends, the other one runs at
+ * the speed of the pair until the round ends.
+ *
+ * Left out from the paper: consolidation of a job's GPUs, and costs of preemption, which
  * the published simulation omits, too.
  */
 #ifndef SC_ROUNDS_H
@@ -33,6 +37,9 @@ typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_
  * `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */
 mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
                              mdot_error *err);
+/* The same with space sharing: the problem has pairs of jobs that may share GPUs, and fractions behind those of the
+ * jobs are theirs. INVALID_ARGUMENT if the workload has no speeds of pairs. */
+mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err);
 mdot_status sc_rounds_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
 void sc_rounds_destroy(void *self);
 

@@ -76,7 +76,8 @@ void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *k
     renew_some(self, view, key);
     for (size_t i = 0; i < view->arrived_count; i++) {
         sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
-        self->arrived = view->arrived[i] + 1; /* jobs are numbered in order of arrival */
+        /* Jobs are numbered in order of arrival. One that was cut off arrives again. */
+        if (view->arrived[i] >= self->arrived) self->arrived = view->arrived[i] + 1;
     }
 }
 

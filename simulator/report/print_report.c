@@ -15,6 +15,9 @@ void sc_print_row(FILE *stream, const char *policy, const char *estimate, const 
     if (summary->deadlines > 0)
         fprintf(stream, "%-10s %zu of %zu deadlines met, %zu jobs rejected\n", "", summary->deadlines_met,
                 summary->deadlines, summary->rejected);
+    if (summary->cuts > 0)
+        fprintf(stream, "%-10s %zu runs cut off at their limit, %.0f GPU-hours lost\n", "", summary->cuts,
+                summary->lost_gpu_h);
     if (summary->energy_kwh > 0) fprintf(stream, "%-10s %.1f kWh\n", "", summary->energy_kwh);
     if (summary->notes > 0)
         fprintf(stream, "%-10s %zu decisions fell back to a simpler rule (see --log)\n", "", summary->notes);
@@ -30,8 +33,10 @@ void sc_print_json(FILE *stream, const char *policy, const char *estimate, const
             ", \"jobs\": %zu, \"rejected\": %zu,\n"
             "     \"mean_jct_s\": %.10g, \"median_jct_s\": %.10g, \"p95_jct_s\": %.10g, \"makespan_s\": %.10g,\n"
             "     \"utilisation\": %.6f, \"preemptions\": %zu, \"decisions\": %zu, \"decision_us\": %.3f,\n"
+            "     \"mean_wait_s\": %.10g, \"mean_bounded_slowdown\": %.6g, \"cut_off\": %zu, \"lost_gpu_h\": %.6g,\n"
             "     \"deadlines\": %zu, \"deadlines_met\": %zu, \"fallbacks\": %zu, \"energy_kwh\": %.6g}",
             summary->jobs, summary->rejected, summary->mean_jct_s, summary->median_jct_s, summary->p95_jct_s,
             summary->makespan_s, summary->utilisation, summary->preemptions, summary->decisions, summary->decision_us,
-            summary->deadlines, summary->deadlines_met, summary->notes, summary->energy_kwh);
+            summary->mean_wait_s, summary->mean_slowdown, summary->cuts, summary->lost_gpu_h, summary->deadlines,
+            summary->deadlines_met, summary->notes, summary->energy_kwh);
 }

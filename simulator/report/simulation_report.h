@@ -9,11 +9,15 @@
 typedef struct sc_summary {
     size_t jobs, rejected;
     double mean_jct_s, median_jct_s, p95_jct_s; /* completion time: end minus submission; P95: nearest rank */
-    double makespan_s;                          /* last end minus first submission */
-    double utilisation;                         /* GPU-seconds held, over those of the cluster until the last end */
+    double mean_wait_s;                         /* submission to the first start */
+    double mean_slowdown; /* bounded: completion time over the duration on one node, both at least 10 min */
+    double makespan_s;    /* last end minus first submission */
+    double utilisation;   /* GPU-seconds held, over those of the cluster until the last end */
     size_t preemptions;
     size_t decisions;
     double decision_us; /* mean time of a decision */
+    size_t cuts;        /* runs that were cut off at their limit */
+    double lost_gpu_h;  /* GPU-hours of these runs */
     size_t notes;       /* decisions with a note, for example a fallback */
     size_t deadlines, deadlines_met;
     double energy_kwh; /* energy of GPUs while jobs held them; 0 if the cluster has several types or omits watts */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+static const double bound_s = 600; /* of the slowdown, so that jobs of seconds do not decide it */
+
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -28,6 +30,11 @@ mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster,
         }
         jct_s[count] = state->end_s - job->submit_s;
         summary.mean_jct_s += jct_s[count++];
+        double duration_s = sc_workload_duration_s(workload, job, cluster->type_count);
+        summary.mean_wait_s += state->start_s - job->submit_s;
+        summary.mean_slowdown += fmax(1, (state->end_s - job->submit_s) / fmax(bound_s, duration_s));
+        summary.cuts += state->cuts;
+        summary.lost_gpu_h += state->lost_gpu_s / 3600;
         last_s = fmax(last_s, state->end_s);
         held_gpu_s += state->attained_gpu_s;
         summary.preemptions += state->preemptions;
@@ -36,6 +43,8 @@ mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster,
     qsort(jct_s, count, sizeof *jct_s, by_size);
     if (count > 0) {
         summary.mean_jct_s /= (double)count;
+        summary.mean_wait_s /= (double)count;
+        summary.mean_slowdown /= (double)count;
         summary.median_jct_s = (jct_s[(count - 1) / 2] + jct_s[count / 2]) / 2;
         summary.p95_jct_s = jct_s[(95 * count + 99) / 100 - 1];
     }

@@ -12,6 +12,12 @@ double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fr
     double sum = 0;
     for (size_t type = 0; type < p->types; type++)
         sum += fractions[job * p->types + type] * p->speed[job * p->types + type];
+    for (size_t i = 0; i < p->pair_count; i++) {
+        const sc_pair *pair = &p->pairs[i];
+        if (pair->a != job && pair->b != job) continue;
+        const double *speed = pair->a == job ? pair->speed_a : pair->speed_b;
+        for (size_t type = 0; type < p->types; type++) sum += fractions[(p->jobs + i) * p->types + type] * speed[type];
+    }
     return sum;
 }
 
@@ -23,6 +29,7 @@ void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fraction
             sum += fractions[type] = p->gpus[type] / ((double)p->jobs * p->scale[job]);
         for (size_t type = 0; type < p->types && sum > 1; type++) fractions[type] /= sum;
     }
+    for (size_t i = p->jobs * p->types; i < (p->jobs + p->pair_count) * p->types; i++) out_fractions[i] = 0;
 }
 
 /* Adds a column for each fraction, in order, and the rows that limit their sums. */
@@ -46,33 +53,156 @@ static mdot_status begin(const sc_time_fractions *p, const double *costs, sc_lin
     return MDOT_OK;
 }
 
+/* ---- Groups of equal jobs ---------------------------------------------------------------------------------------- */
+
+/* Jobs of equal width whose speeds are equal multiples of their needs are alike to a program: if a solution exists, the
+ * mean of their fractions is one, too. Therefore one set of columns stands for all of them, and the size of a program
+ * depends on the number of kinds of jobs. */
+typedef struct groups {
+    double *terms;  /* [job * types + type]: speed over need */
+    size_t *sorted; /* jobs, group by group */
+    size_t *first;  /* first[g] to first[g + 1]: range of group g in sorted */
+    size_t count;
+} groups;
+
+typedef struct order {
+    const sc_time_fractions *p;
+    const double *terms;
+} order;
+
+static int by_terms(const void *left, const void *right, void *context)
+{
+    const order *o = context;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    if (o->p->scale[a] != o->p->scale[b]) return o->p->scale[a] < o->p->scale[b] ? -1 : 1;
+    for (size_t type = 0; type < o->p->types; type++) {
+        double x = o->terms[a * o->p->types + type], y = o->terms[b * o->p->types + type];
+        if (x != y) return x < y ? -1 : 1;
+    }
+    return 0;
+}
+
+/* Rounds to 40 bits, because the same ratio of different numbers differs in its last bits. */
+static double rounded(double value)
+{
+    int exponent;
+    double mantissa = frexp(value, &exponent);
+    return ldexp(round(ldexp(mantissa, 40)), exponent - 40);
+}
+
+static void free_groups(groups *g)
+{
+    free(g->terms);
+    free(g->sorted);
+    free(g->first);
+}
+
+static mdot_status make_groups(const sc_time_fractions *p, const double *needs, groups *out, mdot_error *err)
+{
+    *out = (groups){.terms = calloc(p->jobs * p->types + 1, sizeof(double)),
+                    .sorted = calloc(p->jobs + 1, sizeof(size_t)),
+                    .first = calloc(p->jobs + 1, sizeof(size_t))};
+    if (out->terms == NULL || out->sorted == NULL || out->first == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", p->jobs);
+    order o = {p, out->terms};
+    for (size_t job = 0; job < p->jobs; job++) {
+        out->sorted[job] = job;
+        /* divided by the need, which may have any magnitude, because a solver's tolerances are made for terms near 1 */
+        for (size_t i = job * p->types; i < (job + 1) * p->types; i++)
+            out->terms[i] = rounded(p->speed[i] / needs[job]);
+    }
+    if (p->pair_count == 0) qsort_r(out->sorted, p->jobs, sizeof *out->sorted, by_terms, &o);
+    for (size_t i = 0; i < p->jobs; i++)
+        if (i == 0 || p->pair_count > 0 || by_terms(&out->sorted[i - 1], &out->sorted[i], &o) != 0)
+            out->first[out->count++] = i;
+    out->first[out->count] = p->jobs;
+    return MDOT_OK; /* with pairs, every job is a group of its own, in order */
+}
+
+/* Rows of a group: the sum of its fractions, and its throughput. */
+typedef struct rows {
+    size_t sum, throughput;
+} rows;
+
+/* Adds a group's columns, the row that limits their sum, and the row of its throughput. */
+static rows add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, const size_t *type_rows,
+                      sc_linear *linear)
+{
+    size_t job = g->sorted[g->first[group]];
+    double count = (double)(g->first[group + 1] - g->first[group]);
+    size_t sum = sc_linear_add_row(linear, -INFINITY, count), throughput = sc_linear_add_row(linear, 0, INFINITY);
+    for (size_t type = 0; type < p->types; type++) {
+        double term = g->terms[job * p->types + type];
+        size_t column = sc_linear_add_column(linear, 0, 0, term > 0 ? count : 0);
+        sc_linear_add_term(linear, sum, column, 1);
+        sc_linear_add_term(linear, type_rows[type], column, p->scale[job]);
+        sc_linear_add_term(linear, throughput, column, term / count);
+    }
+    sc_linear_add_term(linear, throughput, t, -1);
+    return (rows){sum, throughput};
+}
+
+static void add_pair(const sc_time_fractions *p, const double *needs, const sc_pair *pair, const rows *jobs,
+                     const size_t *type_rows, sc_linear *linear)
+{
+    for (size_t type = 0; type < p->types; type++) {
+        bool fits = pair->speed_a[type] > 0 && pair->speed_b[type] > 0;
+        size_t column = sc_linear_add_column(linear, 0, 0, fits ? 1 : 0);
+        sc_linear_add_term(linear, jobs[pair->a].sum, column, 1);
+        sc_linear_add_term(linear, jobs[pair->b].sum, column, 1);
+        sc_linear_add_term(linear, type_rows[type], column, p->scale[pair->a]);
+        sc_linear_add_term(linear, jobs[pair->a].throughput, column, pair->speed_a[type] / needs[pair->a]);
+        sc_linear_add_term(linear, jobs[pair->b].throughput, column, pair->speed_b[type] / needs[pair->b]);
+    }
+}
+
+static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, const double *needs, double *values,
+                                mdot_error *err)
+{
+    sc_linear *linear;
+    mdot_status status = sc_linear_create(&linear, err);
+    if (status != MDOT_OK) return status;
+    size_t *type_rows = calloc(p->types, sizeof *type_rows), t = sc_linear_add_column(linear, -1, 0, INFINITY);
+    rows *group_rows = calloc(g->count + 1, sizeof *group_rows);
+    double cost;
+    if (type_rows == NULL || group_rows == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu types", p->types);
+    for (size_t type = 0; status == MDOT_OK && type < p->types; type++)
+        type_rows[type] = sc_linear_add_row(linear, -INFINITY, p->gpus[type]);
+    for (size_t group = 0; status == MDOT_OK && group < g->count; group++)
+        group_rows[group] = add_group(p, g, group, t, type_rows, linear);
+    for (size_t i = 0; status == MDOT_OK && i < p->pair_count; i++)
+        add_pair(p, needs, &p->pairs[i], group_rows, type_rows, linear);
+    if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, values, &cost, err);
+    free(type_rows);
+    free(group_rows);
+    sc_linear_destroy(linear);
+    return status;
+}
+
 /* Finds the largest t with throughput(i) >= t · need[i] for all jobs. */
 static mdot_status solve_for_needs(const sc_time_fractions *p, const double *needs, double *out_fractions,
                                    double *out_value, mdot_error *err)
 {
-    size_t count = p->jobs * p->types;
-    sc_linear *linear = NULL;
-    double cost, *values = calloc(count + 1, sizeof *values);
-    mdot_status status = values == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu fractions", count)
-                                        : begin(p, NULL, &linear, err);
-    if (status == MDOT_OK) {
-        size_t t = sc_linear_add_column(linear, -1, 0, INFINITY);
-        for (size_t job = 0; job < p->jobs; job++) {
-            size_t row = sc_linear_add_row(linear, 0, INFINITY);
-            /* divided by the need, which may have any magnitude, because a solver's tolerances are made for terms
-             * near 1 */
+    groups g;
+    double *values = NULL;
+    mdot_status status = make_groups(p, needs, &g, err);
+    if (status == MDOT_OK) values = calloc((g.count + p->pair_count) * p->types + 1, sizeof *values);
+    if (status == MDOT_OK && values == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu groups of jobs", g.count);
+    if (status == MDOT_OK) status = solve_groups(p, &g, needs, values, err);
+    for (size_t group = 0; status == MDOT_OK && group < g.count; group++) {
+        double count = (double)(g.first[group + 1] - g.first[group]);
+        for (size_t i = g.first[group]; i < g.first[group + 1]; i++)
             for (size_t type = 0; type < p->types; type++)
-                sc_linear_add_term(linear, row, job * p->types + type, p->speed[job * p->types + type] / needs[job]);
-            sc_linear_add_term(linear, row, t, -1);
-        }
-        status = sc_linear_solve(linear, p->limit_s, values, &cost, err);
+                out_fractions[g.sorted[i] * p->types + type] = values[1 + group * p->types + type] / count;
     }
-    if (status == MDOT_OK) {
-        memcpy(out_fractions, values, count * sizeof *values);
-        *out_value = values[count];
-    }
-    sc_linear_destroy(linear);
+    if (status == MDOT_OK)
+        memcpy(&out_fractions[p->jobs * p->types], &values[1 + g.count * p->types],
+               p->pair_count * p->types * sizeof *values);
+    if (status == MDOT_OK) *out_value = values[0];
     free(values);
+    free_groups(&g);
     return status;
 }
 
@@ -164,7 +294,7 @@ static mdot_status try_ratio(fairness *f, double ratio, double *fractions, doubl
 
 static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdot_error *err)
 {
-    size_t bytes = f->p->jobs * f->p->types * sizeof *fractions;
+    size_t bytes = (f->p->jobs + f->p->pair_count) * f->p->types * sizeof *fractions;
     double *tried = malloc(bytes), low = 0, high;
     if (tried == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for fractions");
     sc_time_fractions_isolated(f->p, fractions);

@@ -4,11 +4,21 @@
  * fraction(i, j) is job i's fraction of time on type j, on scale[i] GPUs. The fractions of a job sum to at most 1. The
  * fractions on a type, times the jobs' GPUs, sum to at most its number of GPUs. A job's throughput is the sum of
  * fraction(i, j) · speed(i, j).
+ *
+ * With pairs, these have fractions as well, behind those of the jobs: out_fractions[(jobs + pair) * types + type]. They
+ * count once for the GPUs, for the sum of either job, and for the throughput of either job at its speed in the pair
+ * (the paper's section 3.1). sum ignores pairs.
  */
 #ifndef SC_TIME_FRACTIONS_H
 #define SC_TIME_FRACTIONS_H
 
 #include "mdot/mdot_base.h"
+
+/* Two jobs of equal width that may share their GPUs, and their speeds then: one per type, 0: they do not fit. */
+typedef struct sc_pair {
+    size_t a, b;
+    const double *speed_a, *speed_b;
+} sc_pair;
 
 typedef struct sc_time_fractions {
     size_t jobs, types;
@@ -20,7 +30,9 @@ typedef struct sc_time_fractions {
     const double *isolated_s;    /* per job: time that its steps so far would have taken at its isolated fraction; NULL:
                                   * 0 */
     const double *gpus;          /* one per type */
-    double limit_s;              /* time limit for a solution */
+    const sc_pair *pairs;        /* space sharing; NULL: none */
+    size_t pair_count;
+    double limit_s; /* time limit for a solution */
 } sc_time_fractions;
 
 /* Gives every job an equal part of every type: n_j / (jobs · scale), reduced if a job's fractions would exceed 1. */

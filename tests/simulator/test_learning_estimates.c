@@ -50,11 +50,11 @@ static void history_learns_users_and_ranks_the_rest(void **state)
     for (uint32_t i = JOBS - 2; i < JOBS; i++) {
         double factor = e.factor(e.self, &w, i, w.jobs[i].work);
         assert_true(factor > .8 && factor < 1.25);
-        double whole_s = e.remaining(e.self, i, 0), half_s = e.remaining(e.self, i, w.jobs[i].work / 2);
+        double whole_s = e.remaining_s(e.self, &w, i, 0), half_s = e.remaining_s(e.self, &w, i, w.jobs[i].work / 2);
         assert_true(whole_s > .3 * w.jobs[i].work && whole_s < 1.1 * w.jobs[i].work);
         assert_true(half_s < whole_s);
         /* a job that outlasts all others of its kind goes behind */
-        assert_true(e.remaining(e.self, i, 20 * w.jobs[i].work) > whole_s);
+        assert_true(e.remaining_s(e.self, &w, i, 20 * w.jobs[i].work) > whole_s);
     }
     sc_estimator_destroy(&e);
     sc_workload_free(&w);

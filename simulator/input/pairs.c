@@ -1,0 +1,73 @@
+/* pairs.c — reads the speeds of jobs that share GPUs: gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s.
+ *
+ * gpu is a type of the cluster, ignoring case; job_a and job_b are kinds of the trace. Others are skipped. If the table
+ * has the column table (Gavel's pairs as measured-2026/gavel_pairs.csv has them), only its rows "simulation" are read,
+ * which belong to simulation_throughputs.json. 0 steps: the pair does not fit into memory.
+ */
+#include "simulator/input/csv.h"
+#include "simulator/input/input.h"
+
+#include <string.h>
+#include <strings.h>
+
+typedef struct columns {
+    int type, a, b, gpus, speed_a, speed_b, table;
+} columns;
+
+static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
+{
+    *out = (columns){.table = sc_csv_find(csv, "table")};
+    mdot_status status = sc_csv_need(csv, "gpu", &out->type, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "job_a", &out->a, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "job_b", &out->b, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "gpus", &out->gpus, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "together_a_steps_s", &out->speed_a, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "together_b_steps_s", &out->speed_b, err);
+    return status;
+}
+
+static uint32_t find_kind(const sc_workload *workload, const char *name)
+{
+    for (size_t i = 0; i < workload->kind_count; i++)
+        if (strcmp(workload->kinds[i].name, name) == 0) return (uint32_t)i;
+    return SC_NONE;
+}
+
+static mdot_status read_row(const sc_csv *csv, const columns *at, const sc_cluster *cluster, sc_workload *workload,
+                            mdot_error *err)
+{
+    int gpus;
+    double speed_a, speed_b;
+    unsigned type = 0;
+    if (at->table != SC_CSV_ABSENT && strcmp(csv->field[at->table], "simulation") != 0) return MDOT_OK;
+    mdot_status status = sc_csv_integer(csv, at->gpus, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
+    if (status == MDOT_OK) status = sc_csv_number(csv, at->speed_a, 0, 1e9, &speed_a, err);
+    if (status == MDOT_OK) status = sc_csv_number(csv, at->speed_b, 0, 1e9, &speed_b, err);
+    if (status != MDOT_OK) return status;
+    unsigned width = sc_width_of(gpus);
+    if (width == SC_WIDTHS) return sc_csv_fail(csv, err, "gpus is %d, but must be a power of two", gpus);
+    while (type < cluster->type_count && strcasecmp(cluster->types[type].name, csv->field[at->type]) != 0) type++;
+    uint32_t a = find_kind(workload, csv->field[at->a]), b = find_kind(workload, csv->field[at->b]);
+    if (type == cluster->type_count || a == SC_NONE || b == SC_NONE) return MDOT_OK;
+    status = sc_workload_set_pair_speed(workload, a, b, type, width, speed_a, err);
+    return status == MDOT_OK ? sc_workload_set_pair_speed(workload, b, a, type, width, speed_b, err) : status;
+}
+
+mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+{
+    sc_csv csv;
+    columns at;
+    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    if (status != MDOT_OK) return status;
+    status = find_columns(&csv, &at, err);
+    for (bool is_row = true; status == MDOT_OK;) {
+        status = sc_csv_next(&csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        status = read_row(&csv, &at, cluster, workload, err);
+    }
+    sc_csv_close(&csv);
+    if (status == MDOT_OK && workload->pair_speeds == NULL)
+        status =
+            mdot_fail(err, MDOT_MALFORMED, "%s: no row has kinds of the trace and a GPU type of the cluster", path);
+    return status;
+}

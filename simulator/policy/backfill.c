@@ -1,0 +1,294 @@
+/* backfill.c — EASY and conservative backfill, with Slurm's priorities and quotas if the cluster has accounts. */
+#include "simulator/policy/backfill.h"
+#include "simulator/core/job_order.h"
+#include "simulator/policy/fair_tree.h"
+#include "simulator/policy/place.h"
+#include "simulator/policy/profile.h"
+#include "simulator/policy/queue.h"
+#include "simulator/policy/quota.h"
+#include "simulator/policy/topology.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { DEPTH = 500 };
+
+typedef struct ending {
+    double at_s;
+    int gpus;
+} ending;
+
+typedef struct backfill {
+    sc_backfill_kind kind;
+    bool chooses_nodes;
+    sc_order *order;      /* waiting jobs; the key is the negative priority, or 0 without accounts */
+    sc_fair_tree *tree;   /* NULL: no accounts */
+    double *billed_gpu_s; /* part of each job's attained GPU-seconds that the tree knows */
+    double ranked_s;      /* time of the last ranking */
+    sc_quota quota;
+    sc_topology topology;
+    sc_profile profile;
+    ending *endings;   /* scratch, capacity: GPUs of the cluster */
+    uint32_t *scratch; /* capacity: jobs */
+} backfill;
+
+void sc_backfill_destroy(void *memory)
+{
+    backfill *self = memory;
+    if (self == NULL) return;
+    sc_order_destroy(self->order);
+    sc_fair_tree_destroy(self->tree);
+    free(self->billed_gpu_s);
+    sc_quota_free(&self->quota);
+    sc_topology_free(&self->topology);
+    sc_profile_free(&self->profile);
+    free(self->endings);
+    free(self->scratch);
+    free(self);
+}
+
+mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool chooses_nodes, void **out_self,
+                               mdot_error *err)
+{
+    backfill *self = calloc(1, sizeof *self);
+    if (self != NULL) {
+        self->kind = kind;
+        self->chooses_nodes = chooses_nodes && view->cluster->node_count > 1;
+        self->ranked_s = -INFINITY;
+        self->billed_gpu_s = calloc(view->workload->job_count + 1, sizeof *self->billed_gpu_s);
+        self->endings = calloc((size_t)view->cluster->gpus + 1, sizeof *self->endings);
+        self->scratch = calloc(view->workload->job_count + 1, sizeof *self->scratch);
+    }
+    mdot_status status = MDOT_OK;
+    if (self == NULL || self->billed_gpu_s == NULL || self->endings == NULL || self->scratch == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
+    if (status == MDOT_OK && view->accounts != NULL) status = sc_fair_tree_create(view->accounts, &self->tree, err);
+    if (status == MDOT_OK) status = sc_quota_create(view->accounts, &self->quota, err);
+    if (status == MDOT_OK) status = sc_topology_create(view->cluster, &self->topology, err);
+    if (status == MDOT_OK)
+        *out_self = self;
+    else
+        sc_backfill_destroy(self);
+    return status;
+}
+
+/* ---- Planned times ----------------------------------------------------------------------------------------------- */
+
+/* Seconds by which a job that has outlived its estimate by `over_s` is planned to run on. */
+static double correction_s(double over_s)
+{
+    static const double steps_s[] = {60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000};
+    double sum_s = 0;
+    for (size_t i = 0; i < sizeof steps_s / sizeof steps_s[0]; i++)
+        if ((sum_s += steps_s[i]) > over_s) return sum_s - over_s;
+    return 360000 - fmod(over_s - sum_s, 360000);
+}
+
+static double slowdown_of(const sc_view *view, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    sc_level level = sc_level_of(view->cluster, &view->parts[state->first_part], state->part_count);
+    double slowdown = level > SC_LEVEL_DOMAIN ? sc_estimate_spread(view->estimate, job, state->type, state->gpus) : 1;
+    return level > SC_LEVEL_RACK ? slowdown * sc_workload_rack_spread(&view->workload->jobs[job]) : slowdown;
+}
+
+/* Returns the seconds for which a job that waits would be planned, or a job that runs still is. */
+static double planned_s(const sc_view *view, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    bool runs = state->phase == SC_RUNNING;
+    if (isfinite(state->limit_s)) return runs ? state->cut_s - view->now_s : state->limit_s;
+    double rest_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    if (!runs) return rest_s;
+    if (rest_s > 0) return fmax(0, state->busy_s - view->now_s) + rest_s * slowdown_of(view, job);
+    return correction_s(state->executed_s - sc_estimate_duration_s(view->estimate, job));
+}
+
+/* ---- Priorities -------------------------------------------------------------------------------------------------- */
+
+static void bill(backfill *self, const sc_view *view, uint32_t job)
+{
+    double attained_gpu_s = view->states[job].attained_gpu_s;
+    sc_fair_tree_use(self->tree, view->accounts->users[job], attained_gpu_s - self->billed_gpu_s[job]);
+    self->billed_gpu_s[job] = attained_gpu_s;
+}
+
+static double key_of(const backfill *self, const sc_view *view, uint32_t job)
+{
+    if (self->tree == NULL) return 0;
+    const sc_job *j = &view->workload->jobs[job];
+    return -sc_fair_tree_priority(self->tree, view->accounts->users[job], view->now_s - j->submit_s,
+                                  j->gpus / (double)view->cluster->gpus, j->gpus * planned_s(view, job));
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Ranks the users again and sorts all waiting jobs, every period. Jobs of equal priority keep the trace's order. */
+static void rank_again(backfill *self, const sc_view *view)
+{
+    double span_s = view->now_s - self->ranked_s;
+    if (span_s < view->accounts->priority.period_s) return;
+    for (size_t i = 0; i < view->running_count; i++) bill(self, view, view->running[i]);
+    if (isfinite(span_s)) sc_fair_tree_decay(self->tree, span_s);
+    sc_fair_tree_rank(self->tree);
+    self->ranked_s = view->now_s;
+    size_t count = 0;
+    for (uint32_t job = SC_NONE; (job = sc_order_next(self->order, job, view->cluster->gpus)) != SC_NONE;)
+        self->scratch[count++] = job;
+    qsort(self->scratch, count, sizeof *self->scratch, by_number);
+    for (size_t i = 0; i < count; i++)
+        sc_order_put_last(self->order, self->scratch[i], key_of(self, view, self->scratch[i]));
+}
+
+static void update_order(backfill *self, const sc_view *view)
+{
+    for (size_t i = 0; self->tree != NULL && i < view->completed_count; i++) bill(self, view, view->completed[i]);
+    if (self->tree != NULL) rank_again(self, view);
+    for (size_t i = 0; i < view->arrived_count; i++) {
+        uint32_t job = view->arrived[i];
+        if (self->tree != NULL) bill(self, view, job); /* one that was cut off has used GPUs */
+        sc_order_set_seconds(self->order, job, planned_s(view, job));
+        sc_order_put_last(self->order, job, key_of(self, view, job));
+    }
+}
+
+/* ---- Decisions --------------------------------------------------------------------------------------------------- */
+
+static void keep_running(backfill *self, const sc_view *view, sc_plan *plan)
+{
+    sc_quota_reset(&self->quota);
+    for (size_t i = 0; self->quota.accounts != NULL && i < view->running_count; i++) {
+        uint32_t job = view->running[i];
+        sc_quota_take(&self->quota, job, view->states[job].gpus, planned_s(view, job));
+    }
+    if (!self->chooses_nodes) {
+        sc_queue_keep_running(view, plan);
+        return;
+    }
+    for (size_t i = 0; i < view->running_count; i++) sc_place_as_it_is(view, plan, view->running[i]);
+}
+
+static bool is_allowed(const backfill *self, const sc_view *view, uint32_t job)
+{
+    return self->quota.accounts == NULL ||
+           sc_quota_allows(&self->quota, job, view->workload->jobs[job].gpus, planned_s(view, job));
+}
+
+static void start(backfill *self, const sc_view *view, sc_plan *plan, uint32_t job)
+{
+    int gpus = view->workload->jobs[job].gpus;
+    sc_quota_take(&self->quota, job, gpus, self->quota.accounts != NULL ? planned_s(view, job) : 0);
+    if (self->chooses_nodes)
+        sc_topology_run(&self->topology, view, plan, job);
+    else
+        sc_plan_run(plan, job, 0, gpus);
+}
+
+/* Starts jobs from the front until one does not fit, which is returned; SC_NONE: there is none. A job beyond its quota
+ * is skipped, so that it holds up no other. */
+static uint32_t start_from_front(backfill *self, const sc_view *view, sc_plan *plan)
+{
+    for (uint32_t job = SC_NONE; (job = sc_order_next(self->order, job, view->cluster->gpus)) != SC_NONE;) {
+        if (!is_allowed(self, view, job)) continue;
+        if (view->workload->jobs[job].gpus > plan->free[0]) return job;
+        start(self, view, plan, job);
+        if (plan->free[0] == 0) return SC_NONE;
+    }
+    return SC_NONE;
+}
+
+/* Moves the element at `at` down a heap whose least element is first. */
+static void sift(ending *heap, size_t count, size_t at)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && heap[child + 1].at_s < heap[child].at_s) child++;
+        if (heap[at].at_s <= heap[child].at_s) return;
+        ending moved = heap[at];
+        heap[at] = heap[child];
+        heap[child] = moved;
+    }
+}
+
+/* Lists the planned ends of all jobs that run or that the plan starts. */
+static size_t list_endings(backfill *self, const sc_view *view, const sc_plan *plan)
+{
+    for (size_t i = 0; i < plan->grant_count; i++)
+        self->endings[i] = (ending){view->now_s + planned_s(view, plan->grants[i].job), plan->grants[i].gpus};
+    return plan->grant_count;
+}
+
+/* Returns when so many GPUs are planned to be free, and how many further GPUs are free then. */
+static double reserve(backfill *self, const sc_view *view, const sc_plan *plan, int gpus, int *out_spare)
+{
+    size_t count = list_endings(self, view, plan);
+    int left = plan->free[0];
+    double at_s = view->now_s;
+    for (size_t i = count / 2; i-- > 0;) sift(self->endings, count, i);
+    while (left < gpus && count > 0) {
+        left += self->endings[0].gpus;
+        at_s = self->endings[0].at_s;
+        self->endings[0] = self->endings[--count];
+        sift(self->endings, count, 0);
+    }
+    *out_spare = left - gpus;
+    return at_s;
+}
+
+static void fill_easy(backfill *self, const sc_view *view, sc_plan *plan)
+{
+    uint32_t job = start_from_front(self, view, plan);
+    if (job == SC_NONE || plan->free[0] == 0) return;
+    int spare;
+    double begins_s = reserve(self, view, plan, view->workload->jobs[job].gpus, &spare);
+    while (plan->free[0] > 0) {
+        int free_gpus = plan->free[0];
+        sc_room room = {free_gpus, spare < free_gpus ? spare : free_gpus, begins_s - view->now_s};
+        job = sc_order_next_in(self->order, job, &room);
+        if (job == SC_NONE) return;
+        if (!is_allowed(self, view, job)) continue;
+        if (planned_s(view, job) > room.seconds) spare -= view->workload->jobs[job].gpus;
+        start(self, view, plan, job);
+    }
+}
+
+static mdot_status fill_conservatively(backfill *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    sc_profile *profile = &self->profile;
+    uint32_t job = start_from_front(self, view, plan);
+    if (job == SC_NONE || plan->free[0] == 0) return MDOT_OK;
+    size_t count = list_endings(self, view, plan);
+    mdot_status status = sc_profile_begin(profile, view->now_s, view->cluster->gpus, err);
+    for (size_t i = 0; status == MDOT_OK && i < count; i++)
+        status = sc_profile_add(profile, view->now_s, self->endings[i].at_s, -self->endings[i].gpus, err);
+    /* Jobs that are planned to end now still hold their GPUs, which `free` knows. */
+    for (int depth = 0; status == MDOT_OK && job != SC_NONE && plan->free[0] > 0 && depth < DEPTH; depth++) {
+        int gpus = view->workload->jobs[job].gpus;
+        double span_s = planned_s(view, job);
+        if (is_allowed(self, view, job)) {
+            double begins_s = sc_profile_find(profile, gpus, span_s);
+            status = sc_profile_add(profile, begins_s, begins_s + span_s, -gpus, err);
+            if (begins_s <= view->now_s && gpus <= plan->free[0]) start(self, view, plan, job);
+        }
+        job = sc_order_next(self->order, job, view->cluster->gpus);
+    }
+    return status;
+}
+
+mdot_status sc_backfill_decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    backfill *self = memory;
+    mdot_status status = MDOT_OK;
+    update_order(self, view);
+    keep_running(self, view, plan);
+    if (self->kind == SC_BACKFILL_EASY)
+        fill_easy(self, view, plan);
+    else
+        status = fill_conservatively(self, view, plan, err);
+    for (size_t i = view->running_count; i < plan->grant_count; i++) sc_order_remove(self->order, plan->grants[i].job);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* easy.c — backfill as batch schedulers do it, without preemption.
+ *
+ *   easy           EASY (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995): a job runs before others if that
+ *                  delays the first job of the queue in no plan.
+ *   conservative   a job runs before others if that delays none of them in any plan. As in Slurm, all plans are made
+ *                  anew at each decision, in order of priority.
+ *
+ * With accounts, the queue is ordered by Slurm's multifactor priority with Fair Tree, and quotas hold (fair_tree.h,
+ * quota.h). Otherwise it is first come, first served. Nodes are chosen by topology (topology.h). Left out of Slurm:
+ * the period of backfill (bf_interval), because decisions are free here; its window (bf_window); preemption and QOS.
+ */
+#include "simulator/policy/backfill.h"
+#include "simulator/policy/policies.h"
+
+static mdot_status create_easy(const sc_view *view, void **out_self, mdot_error *err)
+{
+    return sc_backfill_create(view, SC_BACKFILL_EASY, true, out_self, err);
+}
+
+static mdot_status create_conservative(const sc_view *view, void **out_self, mdot_error *err)
+{
+    return sc_backfill_create(view, SC_BACKFILL_CONSERVATIVE, true, out_self, err);
+}
+
+const sc_policy sc_policy_easy = {
+    .name = "easy",
+    .summary = "EASY backfill by time limits or estimates; Slurm's priorities and quotas with --accounts",
+    .create = create_easy,
+    .decide = sc_backfill_decide,
+    .destroy = sc_backfill_destroy,
+};
+
+const sc_policy sc_policy_conservative = {
+    .name = "conservative",
+    .summary = "conservative backfill, otherwise like easy",
+    .create = create_conservative,
+    .decide = sc_backfill_decide,
+    .destroy = sc_backfill_destroy,
+};

@@ -1,0 +1,54 @@
+/* quota.c — sums over the ancestors of a job's user. */
+#include "simulator/policy/quota.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+mdot_status sc_quota_create(const sc_accounts *accounts, sc_quota *out_quota, mdot_error *err)
+{
+    sc_quota quota = {.accounts = accounts};
+    if (accounts != NULL) {
+        quota.gpus = calloc(accounts->count, sizeof *quota.gpus);
+        quota.gpu_s = calloc(accounts->count, sizeof *quota.gpu_s);
+        if (quota.gpus == NULL || quota.gpu_s == NULL) {
+            sc_quota_free(&quota);
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu accounts", accounts->count);
+        }
+    }
+    *out_quota = quota;
+    return MDOT_OK;
+}
+
+void sc_quota_free(sc_quota *quota)
+{
+    free(quota->gpus);
+    free(quota->gpu_s);
+    *quota = (sc_quota){0};
+}
+
+void sc_quota_reset(sc_quota *quota)
+{
+    if (quota->accounts == NULL) return;
+    memset(quota->gpus, 0, quota->accounts->count * sizeof *quota->gpus);
+    memset(quota->gpu_s, 0, quota->accounts->count * sizeof *quota->gpu_s);
+}
+
+void sc_quota_take(sc_quota *quota, uint32_t job, int gpus, double seconds)
+{
+    if (quota->accounts == NULL) return;
+    for (uint32_t at = quota->accounts->users[job]; at != SC_NONE; at = quota->accounts->items[at].parent) {
+        quota->gpus[at] += gpus;
+        quota->gpu_s[at] += gpus * seconds;
+    }
+}
+
+bool sc_quota_allows(const sc_quota *quota, uint32_t job, int gpus, double seconds)
+{
+    if (quota->accounts == NULL) return true;
+    for (uint32_t at = quota->accounts->users[job]; at != SC_NONE; at = quota->accounts->items[at].parent) {
+        const sc_account *account = &quota->accounts->items[at];
+        if (account->most_gpus > 0 && quota->gpus[at] + gpus > account->most_gpus) return false;
+        if (account->most_gpu_s > 0 && quota->gpu_s[at] + gpus * seconds > account->most_gpu_s) return false;
+    }
+    return true;
+}
