@@ -120,7 +120,7 @@ ir        ir_ pl_
 frontend  fe_ mdot_ mdotjob_ onnx__
 codegen   cg_ cu_
 compiler  co_ mdotc_
-store     st_ mdot_ mdotstore_
+store     st_ hs_ mdot_ mdotstore_
 PREFIXES
 if [ -n "$build" ]; then
     store= # absent from builds without SQLite

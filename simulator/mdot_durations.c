@@ -2,7 +2,7 @@
  *
  * Jobs start when they are submitted, and the history learns from each job at its end. The output has one line per job
  * in order of submission, for comparisons with other estimates (benchmarks/durations). Outcome and key are the numbers
- * of mdot_outcome and mdot_history_key.
+ * of mdot_ended and mdot_history_key.
  */
 #include "mdot/mdot_history.h"
 

@@ -45,17 +45,17 @@ typedef struct mdot_history_job {
 } mdot_history_job;
 
 /* End of a job: name, value, description. */
-#define MDOT_OUTCOME_MAP(X)                                                                                            \
+#define MDOT_ENDED_MAP(X)                                                                                              \
     X(COMPLETED, 0, "completed")                                                                                       \
     X(FAILED, 1, "failed")                                                                                             \
     X(CANCELLED, 2, "cancelled by its user or by the site")                                                            \
     X(TIMED_OUT, 3, "ended by its time limit")
 
-typedef enum mdot_outcome {
-#define MDOT_OUTCOME_ENUM(name, value, text) MDOT_OUTCOME_##name = value,
-    MDOT_OUTCOME_MAP(MDOT_OUTCOME_ENUM)
-#undef MDOT_OUTCOME_ENUM
-} mdot_outcome;
+typedef enum mdot_ended {
+#define MDOT_ENDED_ENUM(name, value, text) MDOT_ENDED_##name = value,
+    MDOT_ENDED_MAP(MDOT_ENDED_ENUM)
+#undef MDOT_ENDED_ENUM
+} mdot_ended;
 
 /* Keys, from the coarsest to the finest: name, value, text. */
 #define MDOT_HISTORY_KEY_MAP(X)                                                                                        \
@@ -101,8 +101,8 @@ void mdot_history_destroy(mdot_history *history);
 /* Adds a job that ended at `end_s` after it had run for `duration_s` seconds (0 to 1e12; less than 1 ms counts as 1
  * ms). A job that was cut off counts as longer than it ran, and one that failed early counts only as a failure.
  * INVALID_ARGUMENT for a number outside of its range; the history stays as it was. Takes constant time. */
-mdot_status mdot_history_add(mdot_history *history, const mdot_history_job *job, mdot_outcome outcome,
-                             double duration_s, double end_s, mdot_error *err);
+mdot_status mdot_history_add(mdot_history *history, const mdot_history_job *job, mdot_ended outcome, double duration_s,
+                             double end_s, mdot_error *err);
 
 /* Estimates the duration of a job at its submission. An empty history gives 1 h with wide scales. Takes constant
  * time and allocates nothing. */

@@ -57,8 +57,7 @@ mdot_history_job sl_durations_job(const sl_submission *submission, const sl_gpus
                               .submit_s = submit_s};
 }
 
-void sl_durations_add(sl_durations *d, const mdot_history_job *job, mdot_outcome outcome, double duration_s,
-                      double end_s)
+void sl_durations_add(sl_durations *d, const mdot_history_job *job, mdot_ended outcome, double duration_s, double end_s)
 {
     pthread_mutex_lock(&d->mutex);
     mdot_history_add(d->history, job, outcome, duration_s, end_s, NULL);

@@ -18,7 +18,7 @@ mdot_history_job sl_durations_job(const sl_submission *submission, const sl_gpus
                                   char out_user[16]);
 
 /* Adds a job that ended at `end_s` (seconds since 1970). Jobs of impossible durations are left out. */
-void sl_durations_add(sl_durations *durations, const mdot_history_job *job, mdot_outcome outcome, double duration_s,
+void sl_durations_add(sl_durations *durations, const mdot_history_job *job, mdot_ended outcome, double duration_s,
                       double end_s);
 
 /* Estimates a job in some microseconds. False if there are no jobs of this user, or if another thread uses the record;

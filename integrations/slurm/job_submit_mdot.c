@@ -201,10 +201,10 @@ static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t u
     if (!gpus.is_requested || gpus.is_mixed) return false;
     char user[16];
     mdot_history_job ended = sl_durations_job(&s, &gpus, (double)job->submit_time, user);
-    mdot_outcome outcome = state == JOB_COMPLETE                           ? MDOT_OUTCOME_COMPLETED
-                           : state == JOB_FAILED || state == JOB_OOM       ? MDOT_OUTCOME_FAILED
-                           : state == JOB_TIMEOUT || state == JOB_DEADLINE ? MDOT_OUTCOME_TIMED_OUT
-                                                                           : MDOT_OUTCOME_CANCELLED;
+    mdot_ended outcome = state == JOB_COMPLETE                           ? MDOT_ENDED_COMPLETED
+                         : state == JOB_FAILED || state == JOB_OOM       ? MDOT_ENDED_FAILED
+                         : state == JOB_TIMEOUT || state == JOB_DEADLINE ? MDOT_ENDED_TIMED_OUT
+                                                                         : MDOT_ENDED_CANCELLED;
     sl_durations_add(sl_controller_durations(controller), &ended, outcome, difftime(job->end_time, job->start_time),
                      (double)job->end_time);
     return true;

@@ -36,7 +36,7 @@ typedef struct sc_job {
     double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
     double rack_spread;           /* further slowdown on several racks relative to one; 0: none */
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
-    mdot_outcome outcome;         /* its end in the trace */
+    mdot_ended outcome;           /* its end in the trace */
     double limit_s;               /* time limit that the job requests, after which it is cut off; 0: it requests none */
     double planned; /* work that it would do if it did not end early, over its work; 0: it ends as planned */
 } sc_job;

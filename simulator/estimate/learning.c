@@ -59,7 +59,7 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
     double ratio = duration_s / self->estimated_s[job];
     if (self->base.learn != NULL) self->base.learn(self->base.self, workload, job, duration_s, now_s);
     if (ratio > 0 && ratio < 1e6)
-        mdot_history_add(self->ratios, &added, MDOT_OUTCOME_COMPLETED, unit_s * ratio, now_s, NULL);
+        mdot_history_add(self->ratios, &added, MDOT_ENDED_COMPLETED, unit_s * ratio, now_s, NULL);
 }
 
 mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, const uint64_t *digests,

@@ -19,6 +19,6 @@ void sc_workload_draw_outcomes(sc_workload *workload, uint64_t seed)
         sc_job *job = &workload->jobs[i];
         if (job->planned > 0 || outcome >= killed + unsuccessful) continue;
         job->planned = 1 / part;
-        job->outcome = outcome < killed ? MDOT_OUTCOME_CANCELLED : MDOT_OUTCOME_FAILED; /* a history learns it */
+        job->outcome = outcome < killed ? MDOT_ENDED_CANCELLED : MDOT_ENDED_FAILED; /* a history learns it */
     }
 }

@@ -99,16 +99,16 @@ static double read_gpus(const char *text, char **out_type)
 }
 
 /* Returns false for a job that has not ended. */
-static bool read_state(const char *text, mdot_outcome *out)
+static bool read_state(const char *text, mdot_ended *out)
 {
     static const struct {
         const char *name;
-        mdot_outcome outcome;
-    } known[] = {{"COMPLETED", MDOT_OUTCOME_COMPLETED},  {"FAILED", MDOT_OUTCOME_FAILED},
-                 {"OUT_OF_MEMORY", MDOT_OUTCOME_FAILED}, {"CANCELLED", MDOT_OUTCOME_CANCELLED},
-                 {"DEADLINE", MDOT_OUTCOME_TIMED_OUT},   {"TIMEOUT", MDOT_OUTCOME_TIMED_OUT},
-                 {"NODE_FAIL", MDOT_OUTCOME_CANCELLED},  {"BOOT_FAIL", MDOT_OUTCOME_CANCELLED},
-                 {"PREEMPTED", MDOT_OUTCOME_CANCELLED},  {"REVOKED", MDOT_OUTCOME_CANCELLED}};
+        mdot_ended outcome;
+    } known[] = {{"COMPLETED", MDOT_ENDED_COMPLETED},  {"FAILED", MDOT_ENDED_FAILED},
+                 {"OUT_OF_MEMORY", MDOT_ENDED_FAILED}, {"CANCELLED", MDOT_ENDED_CANCELLED},
+                 {"DEADLINE", MDOT_ENDED_TIMED_OUT},   {"TIMEOUT", MDOT_ENDED_TIMED_OUT},
+                 {"NODE_FAIL", MDOT_ENDED_CANCELLED},  {"BOOT_FAIL", MDOT_ENDED_CANCELLED},
+                 {"PREEMPTED", MDOT_ENDED_CANCELLED},  {"REVOKED", MDOT_ENDED_CANCELLED}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t length = strlen(known[i].name);
         if (strncmp(text, known[i].name, length) != 0 || (text[length] != '\0' && text[length] != ' ')) continue;

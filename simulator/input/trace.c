@@ -60,7 +60,7 @@ static mdot_status read_history_columns(const sc_csv *csv, const columns *at, sc
         if (outcome == 4)
             return sc_csv_fail(csv, err, "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
                                csv->field[at->outcome]);
-        job->outcome = (mdot_outcome)outcome;
+        job->outcome = (mdot_ended)outcome;
     }
     return status;
 }

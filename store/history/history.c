@@ -101,12 +101,12 @@ typedef struct ending {
 } ending;
 
 /* A job that was cut off would have run longer. It counts as the median of the longer durations. */
-static ending ending_of(const mdot_history_estimate *e, mdot_outcome outcome, double duration_s, double end_s)
+static ending ending_of(const mdot_history_estimate *e, mdot_ended outcome, double duration_s, double end_s)
 {
     const double early = 0.5;
     double ran_s = fmax(duration_s, least_s);
-    bool is_early = outcome != MDOT_OUTCOME_TIMED_OUT && ran_s < early * e->median_s;
-    if (outcome == MDOT_OUTCOME_COMPLETED) return (ending){true, log(ran_s), end_s};
+    bool is_early = outcome != MDOT_ENDED_TIMED_OUT && ran_s < early * e->median_s;
+    if (outcome == MDOT_ENDED_COMPLETED) return (ending){true, log(ran_s), end_s};
     if (is_early) return (ending){false, log(ran_s), end_s};
     return (ending){true, log(fmin(ran_s + mdot_history_remaining_s(e, ran_s, .5), most_s)), end_s};
 }
@@ -170,7 +170,7 @@ static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_fo
     return MDOT_OK;
 }
 
-mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_outcome outcome, double duration_s,
+mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_ended outcome, double duration_s,
                              double end_s, mdot_error *err)
 {
     mdot_history_job own;
@@ -183,12 +183,12 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
     if (!(fabs(end_s) <= most_s))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "end_s is %g; it must be between %g and %g", end_s, -most_s,
                          most_s);
-    if ((unsigned)outcome > MDOT_OUTCOME_TIMED_OUT)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the outcome %d is not a value of mdot_outcome", (int)outcome);
+    if ((unsigned)outcome > MDOT_ENDED_TIMED_OUT)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the outcome %d is not a value of mdot_ended", (int)outcome);
     hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, own.submit_s, own.submit_s);
     mdot_history_estimate estimate = estimate_of(h, &f);
     ending e = ending_of(&estimate, outcome, duration_s, end_s);
-    bool is_complete = outcome == MDOT_OUTCOME_COMPLETED;
+    bool is_complete = outcome == MDOT_ENDED_COMPLETED;
     status = add_to_keys(h, &keys, &f, &e, is_complete, err);
     if (status == MDOT_OK && is_complete) hs_learn(&h->learning, &f, e.log_s);
     return status;

@@ -77,7 +77,7 @@ static void outcomes_have_the_published_frequency(void **state)
     assert_true(w.jobs[0].planned == 7);
     for (size_t i = 1; i < w.job_count; i++) {
         assert_true(w.jobs[i].planned == again.jobs[i].planned);
-        assert_true((w.jobs[i].planned > 0) == (w.jobs[i].outcome != MDOT_OUTCOME_COMPLETED));
+        assert_true((w.jobs[i].planned > 0) == (w.jobs[i].outcome != MDOT_ENDED_COMPLETED));
         if (w.jobs[i].planned == 0) continue;
         assert_true(w.jobs[i].planned >= 1 && w.jobs[i].planned <= 100);
         early++;

@@ -48,9 +48,9 @@ static void own_traces_may_have_users_and_outcomes(void **state)
     assert_string_equal(w.jobs[0].group, "physics");
     assert_string_equal(w.jobs[0].name, "train-7");
     assert_string_equal(w.jobs[0].gpu_type, "A100");
-    assert_true(w.jobs[0].outcome == MDOT_OUTCOME_TIMED_OUT && w.jobs[0].limit_s == 50);
+    assert_true(w.jobs[0].outcome == MDOT_ENDED_TIMED_OUT && w.jobs[0].limit_s == 50);
     assert_true(w.jobs[1].user == NULL && w.jobs[1].name == NULL && w.jobs[1].gpu_type == NULL);
-    assert_true(w.jobs[1].outcome == MDOT_OUTCOME_COMPLETED && w.jobs[1].limit_s == 0);
+    assert_true(w.jobs[1].outcome == MDOT_ENDED_COMPLETED && w.jobs[1].limit_s == 0);
     sc_workload_free(&w);
     assert_int_equal(read_text(state, "job_id,submit_s,gpus,duration_s,outcome\n1,0,2,50,lost\n", &w, &err),
                      MDOT_MALFORMED);
@@ -113,7 +113,7 @@ static void slurms_accounting_is_a_trace(void **state)
         fail_msg("%s", err.message);
     assert_int_equal(w.job_count, 4);
     assert_string_equal(w.jobs[0].id, "13_2");
-    assert_true(w.jobs[0].outcome == MDOT_OUTCOME_CANCELLED && w.jobs[0].limit_s == 0 && w.jobs[0].gpus == 1);
+    assert_true(w.jobs[0].outcome == MDOT_ENDED_CANCELLED && w.jobs[0].limit_s == 0 && w.jobs[0].gpus == 1);
     assert_string_equal(w.jobs[1].id, "12");
     assert_string_equal(w.jobs[1].user, "anna");
     assert_string_equal(w.jobs[1].group, "physics");
@@ -121,8 +121,8 @@ static void slurms_accounting_is_a_trace(void **state)
     assert_string_equal(w.jobs[1].gpu_type, "a100");
     assert_true(w.jobs[1].gpus == 4 && w.jobs[1].work == 3600 && w.jobs[1].limit_s == 26 * 3600);
     assert_true(w.jobs[1].submit_s == 1714564810); /* date -u -d 2024-05-01T12:00:10 +%s */
-    assert_true(w.jobs[2].outcome == MDOT_OUTCOME_TIMED_OUT && w.jobs[2].limit_s == 600);
-    assert_true(w.jobs[3].outcome == MDOT_OUTCOME_FAILED);
+    assert_true(w.jobs[2].outcome == MDOT_ENDED_TIMED_OUT && w.jobs[2].limit_s == 600);
+    assert_true(w.jobs[3].outcome == MDOT_ENDED_FAILED);
     sc_workload_free(&w);
 }
 

@@ -28,10 +28,10 @@ static void fill(sl_durations *d)
     for (int i = 0; i < 30; i++) {
         mdot_history_job job = job_of(1000, "train", user);
         job.submit_s = 1e9 + 2000 * i;
-        sl_durations_add(d, &job, MDOT_OUTCOME_COMPLETED, 1000 + i, job.submit_s + 1000 + i);
+        sl_durations_add(d, &job, MDOT_ENDED_COMPLETED, 1000 + i, job.submit_s + 1000 + i);
         job = job_of(2000, "eval", user);
         job.submit_s = 1e9 + 2000 * i;
-        sl_durations_add(d, &job, MDOT_OUTCOME_COMPLETED, 60 + i, job.submit_s + 60 + i);
+        sl_durations_add(d, &job, MDOT_ENDED_COMPLETED, 60 + i, job.submit_s + 60 + i);
     }
 }
 

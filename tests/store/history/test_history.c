@@ -30,8 +30,7 @@ static mdot_history_job job_of(const char *user, const char *name, int gpus, dou
 static void add(mdot_history *h, const char *user, const char *name, double submit_s, double duration_s)
 {
     mdot_history_job job = job_of(user, name, 1, submit_s);
-    assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, duration_s, submit_s + duration_s, NULL),
-                     MDOT_OK);
+    assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, duration_s, submit_s + duration_s, NULL), MDOT_OK);
 }
 
 static mdot_history_estimate ask(const mdot_history *h, const char *user, const char *name, double submit_s)
@@ -224,7 +223,7 @@ static void a_digest_is_a_key(void **state)
     job.digest = 0x1234;
     for (int i = 0; i < 20; i++) {
         job.submit_s = 50000 + 1000. * i;
-        assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, 500, job.submit_s + 500, NULL), MDOT_OK);
+        assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 500, job.submit_s + 500, NULL), MDOT_OK);
     }
     job.user = "dora";
     job.submit_s = 1e5;
@@ -242,7 +241,7 @@ static void early_failures_are_a_probability_and_leave_durations(void **state)
     double before_s = ask(h, "ben", "train", 1e6).median_s;
     for (int i = 0; i < 60; i++) {
         mdot_history_job job = job_of("ben", "train", 1, 2e5 + 600. * i);
-        mdot_outcome outcome = i % 2 == 0 ? MDOT_OUTCOME_FAILED : MDOT_OUTCOME_CANCELLED;
+        mdot_ended outcome = i % 2 == 0 ? MDOT_ENDED_FAILED : MDOT_ENDED_CANCELLED;
         assert_int_equal(mdot_history_add(h, &job, outcome, 20, job.submit_s + 20, NULL), MDOT_OK);
     }
     mdot_history_estimate ben = ask(h, "ben", "train", 3e5), anna = ask(h, "anna", "train", 3e5);
@@ -259,7 +258,7 @@ static void jobs_that_were_cut_off_count_as_longer(void **state)
         mdot_history *h = three_users(300, .3, 9);
         for (int i = 0; i < 60; i++) {
             mdot_history_job job = job_of("anna", "long", 1, 2e5 + 10000. * i);
-            mdot_outcome outcome = cut != 0 ? MDOT_OUTCOME_TIMED_OUT : MDOT_OUTCOME_COMPLETED;
+            mdot_ended outcome = cut != 0 ? MDOT_ENDED_TIMED_OUT : MDOT_ENDED_COMPLETED;
             assert_int_equal(mdot_history_add(h, &job, outcome, 3600, job.submit_s + 3600, NULL), MDOT_OK);
         }
         double median_s = ask(h, "anna", "long", 1e6).median_s;
@@ -341,23 +340,23 @@ static void hostile_values_are_refused_and_leave_the_history(void **state)
     mdot_history_job job = job_of("anna", "train", 1, 0);
     static const double bad[] = {NAN, INFINITY, -INFINITY, 1e13, -1e13};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, bad[i], 0, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, bad[i], 0, &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "duration_s"));
-        assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, 1, bad[i], &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, bad[i], &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "end_s"));
         job.submit_s = bad[i];
-        assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "submit_s"));
         job.submit_s = 0;
     }
-    assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, -1, 0, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_history_add(h, &job, (mdot_outcome)9, 1, 0, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, -1, 0, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_history_add(h, &job, (mdot_ended)9, 1, 0, &err), MDOT_INVALID_ARGUMENT);
     job.gpus = -1;
-    assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "gpus"));
     job.gpus = 1;
     job.struct_size = 0;
-    assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
     after = ask(h, "anna", "train", 1e6);
     expect_equal(&before, &after);
     mdot_history_destroy(h);
@@ -376,7 +375,7 @@ static void any_order_and_size_of_durations_stays_finite(void **state)
         mdot_history_job job = job_of(i % 3 == 0 ? "anna" : "\xff\x01\n", i % 5 == 0 ? long_name : "a b", i % 9, 0);
         job.submit_s = (unit(&seed) - .5) * 2e12;
         double end_s = (unit(&seed) - .5) * 2e12;
-        assert_int_equal(mdot_history_add(h, &job, (mdot_outcome)(i % 4), durations[i % 8], end_s, NULL), MDOT_OK);
+        assert_int_equal(mdot_history_add(h, &job, (mdot_ended)(i % 4), durations[i % 8], end_s, NULL), MDOT_OK);
         mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
         assert_int_equal(mdot_history_ask(h, &job, &e, NULL), MDOT_OK);
         assert_true(e.median_s > 0 && isfinite(e.median_s) && e.lower_scale > 0 && e.upper_scale > 0);

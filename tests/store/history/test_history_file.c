@@ -28,7 +28,7 @@ static mdot_history *make(void)
         mdot_history_job job = {
             .struct_size = sizeof job, .user = user, .name = "n", .gpus = 1 + i % 3, .submit_s = 1000. * i};
         double duration_s = 100 * (1 + i % 7) + i % 11;
-        assert_int_equal(mdot_history_add(h, &job, (mdot_outcome)(i % 4), duration_s, job.submit_s + duration_s, NULL),
+        assert_int_equal(mdot_history_add(h, &job, (mdot_ended)(i % 4), duration_s, job.submit_s + duration_s, NULL),
                          MDOT_OK);
     }
     return h;
