@@ -201,7 +201,7 @@ typedef struct mdot_configuration {
     mdot_loss loss; /* kernels of the cross-entropy: on all logits (whole), in eight parts (chunked), or fused with the
                      * matmul before it, as Liger's. INVALID_ARGUMENT for CHUNKED and FUSED if the job has no
                      * cross-entropy */
-    double power_limit; /* power limit of each GPU in watts, which may lower its clock; 0 selects the GPU's own.
+    double power_limit; /* power limit of each GPU in watts, which may lower its clock, 1e-6 to 1e9; 0: the GPU's own.
                          * INVALID_ARGUMENT above that, and below a fifth of it */
 } mdot_configuration;
 

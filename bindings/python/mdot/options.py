@@ -170,7 +170,7 @@ ROWS: tuple[Row, ...] = (
     Row("loss", "loss", "choice", 0, 2),
     Row("frozen_weights", "frozen_weights", "choice", 0, 2),
     Row("ema", "ema", "flag", 0, 1),
-    Row("power_limit", "power_limit", "rate", 0, 100000),
+    Row("power_limit", "power_limit", "rate", 0, 1000000000),
     Row("gpus", "gpu_count", "whole", 0, 65536),
     Row("data_parallel", "data_parallel", "whole", 0, 65536),
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
