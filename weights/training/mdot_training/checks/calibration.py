@@ -12,8 +12,9 @@ held-out errors of networks that the shipped predictor was trained on. Therefore
 predictions are widened until they hold 90 % before calibration.
 
 `--half` selects networks by a hash of their names: the constants of runtime/predict/calibration_prior.c were first
-chosen on `chosen`, and then adjusted on all networks. Each line gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the
-interval; and the largest increase of the mean error of a draw, in points.
+chosen on `chosen`, and then adjusted on all networks. Each line gives mean and median error in %, before and after, as
+medians over the draws; the share of steps inside the interval; and the largest increase of the mean error of a draw, in
+points.
 """
 
 from __future__ import annotations
