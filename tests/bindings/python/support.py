@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import unittest
 import warnings
 from pathlib import Path
@@ -22,8 +23,10 @@ DIMS = {"sequence": 128}
 
 
 def run(*command: str) -> str:
-    """Returns the standard output of a program, which runs without the sanitizer library of this process."""
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    """Returns the standard output of a program. It runs without the sanitizer library of this process, unless it is Python,
+    which loads mdot's libraries."""
+    keep = command[0] == sys.executable
+    environment = {name: value for name, value in os.environ.items() if keep or name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(command)}: {done.stderr}")

@@ -15,21 +15,27 @@
 #include "integrations/slurm/durations.h"
 #include "tests/support/process.h"
 
-static mdot_history_job job_of(uint32_t user, const char *name, char out_user[16])
+/* Texts that a job of the history points at. */
+typedef struct texts {
+    char user[16];
+    sl_gpus gpus;
+} texts;
+
+static mdot_history_job job_of(uint32_t user, const char *name, texts *out_texts)
 {
     sl_submission s = {.user = user, .name = name, .account = "physics", .per_node = "gres/gpu:a100:2", .nodes = 2};
-    sl_gpus gpus = sl_gpus_of(&s);
-    return sl_durations_job(&s, &gpus, 1e9, out_user);
+    out_texts->gpus = sl_gpus_of(&s);
+    return sl_durations_job(&s, &out_texts->gpus, 1e9, out_texts->user);
 }
 
 static void fill(sl_durations *d)
 {
-    char user[16];
+    texts texts;
     for (int i = 0; i < 30; i++) {
-        mdot_history_job job = job_of(1000, "train", user);
+        mdot_history_job job = job_of(1000, "train", &texts);
         job.submit_s = 1e9 + 2000 * i;
         sl_durations_add(d, &job, MDOT_ENDED_COMPLETED, 1000 + i, job.submit_s + 1000 + i);
-        job = job_of(2000, "eval", user);
+        job = job_of(2000, "eval", &texts);
         job.submit_s = 1e9 + 2000 * i;
         sl_durations_add(d, &job, MDOT_ENDED_COMPLETED, 60 + i, job.submit_s + 60 + i);
     }
@@ -37,8 +43,8 @@ static void fill(sl_durations *d)
 
 static bool ask(sl_durations *d, uint32_t user, const char *name, mdot_history_estimate *out)
 {
-    char text[16];
-    mdot_history_job job = job_of(user, name, text);
+    texts texts;
+    mdot_history_job job = job_of(user, name, &texts);
     job.submit_s = 1e9 + 1e5;
     return sl_durations_ask(d, &job, out);
 }
@@ -46,8 +52,8 @@ static bool ask(sl_durations *d, uint32_t user, const char *name, mdot_history_e
 static void a_request_becomes_a_job_of_the_history(void **state)
 {
     (void)state;
-    char user[16];
-    mdot_history_job job = job_of(4294967295u, "train", user);
+    texts texts;
+    mdot_history_job job = job_of(4294967295u, "train", &texts);
     assert_string_equal(job.user, "4294967295");
     assert_string_equal(job.group, "physics");
     assert_string_equal(job.gpu_type, "a100");
