@@ -347,8 +347,9 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
     rt_common_terms(&step, &step, 1, terms);
     double prior = terms[RT_TERM_SITE] * deviation * deviation;
     c->site[q].deviation = deviation;
-    c->site[q].mean = sum / (precision + 1 / prior);
-    c->site[q].explained = (prior - 1 / (precision + 1 / prior)) / (deviation * deviation);
+    double limit = log(RT_CALIBRATION_MOST_FACTOR); /* damaged files may have any rows */
+    c->site[q].mean = within(sum / (precision + 1 / prior), -limit, limit);
+    c->site[q].explained = within((prior - 1 / (precision + 1 / prior)) / (deviation * deviation), 0, 1);
 }
 
 static mdot_status fit_all(mdot_calibration *c, bool adapts, mdot_error *err)
@@ -378,7 +379,7 @@ static void correct_by_site(const rt_site *site, double deviation, rt_corrected 
     if (!(site->deviation > 0)) return;
     double carried = fmin(deviation * deviation / (site->deviation * site->deviation), 1);
     out->mean = out->by_term[RT_TERM_SITE] = carried * site->mean;
-    out->interval = sqrt(1 - carried * site->explained);
+    out->interval = fmax(sqrt(1 - carried * site->explained), RT_CALIBRATION_LEAST_INTERVAL);
 }
 
 /* Means by term, and the sum of all terms in *out_covariances. */

@@ -138,9 +138,11 @@ static bool begins_with(const reader *r, const char *word)
 static size_t count_lines(const char *text, const char *word)
 {
     size_t count = 0, length = strlen(word);
-    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL)
+    for (const char *line = text;; line++) {
         count += strncmp(line, word, length) == 0;
-    return count;
+        line = strchr(line, '\n');
+        if (line == NULL) return count;
+    }
 }
 
 static bool fail_memory(reader *r)

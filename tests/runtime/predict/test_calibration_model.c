@@ -352,6 +352,33 @@ static void hostile_rows_are_refused(void **state)
     }
 }
 
+/* The rows of this file contradict each other so much that the site's factor was infinite. */
+static void contradicting_rows_leave_factors_within_their_bounds(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "mdot-calibration 3\n"
+        "predictor predictor\n"
+        "rows 3 1\n"
+        "job 2b20dfe9d5dd0046 0 0 0 0 70 282 5 0 0 0 0 0 0 1501 5233 0 0 0 0 5 0 0 0 0 386 2519 0 0 0 0 0 0\n"
+        "gpu 1 2 1 K80\n"
+        "time 0.25 0.2\n"
+        "memory 1 0\n"
+        "step 2b20dfe9d5dd0046 0 0 204 1 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 "
+        "0\n"
+        "step 2b20dfe9d5dd0046 2 0 204 2 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
+        "step - 2 1 110 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
+        "gpu 0 0 0 V100-SXM-16GB\n"
+        "time 1 0\n"
+        "memory 1 0\n";
+    mdot_calibration *calibration = NULL;
+    assert_int_equal(mdot_calibration_parse(text, strlen(text), &calibration, NULL), MDOT_OK);
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_calibration_get_info(calibration, &info);
+    assert_true(info.factor >= 1.0 / 64 && info.factor <= 64 && info.interval > 0 && info.interval <= 4);
+    mdot_calibration_destroy(calibration);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +393,7 @@ int main(void)
         cmocka_unit_test_setup(a_row_may_bring_its_prediction, forget_rows),
         cmocka_unit_test_setup(a_gpu_keeps_many_steps, forget_rows),
         cmocka_unit_test_setup(hostile_rows_are_refused, forget_rows),
+        cmocka_unit_test(contradicting_rows_leave_factors_within_their_bounds),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);
 }
