@@ -48,11 +48,16 @@ static double within(double value, double least, double most)
 
 /* ---- Matrices: lower triangles, row by row in [n, n] ------------------------------------------------------------ */
 
+/* Adds in several sums, because one sum would wait for each addition. */
 static double dot(const double *a, const double *b, size_t n)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
+    enum { SUMS = 8 };
+    double sum[SUMS] = {0};
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (int k = 0; k < SUMS; k++) sum[k] += a[i + k] * b[i + k];
+    for (int k = 0; i < n; i++, k++) sum[k] += a[i] * b[i];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
 /* Replaces a matrix by its Cholesky factor. */
