@@ -371,16 +371,18 @@ static mdot_status calibrate_all(const predict_request *r, mdot_context *context
 {
     mdot_calibration *calibration = NULL;
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
-    answers->factors = calloc(answers->count, sizeof *answers->factors);
-    if (answers->factors == NULL)
+    if (r->explain) answers->factors = calloc(answers->count, sizeof *answers->factors);
+    if (r->explain && answers->factors == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu corrections", answers->count);
     mdot_status status = make_calibration(r, context, answers, &calibration, err);
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
         const mdot_configuration *c = &answers->configurations[i];
         mdot_prediction *p = &answers->predictions[i];
-        answers->factors[i].struct_size = sizeof *answers->factors;
-        status = mdot_calibration_explain(calibration, c, answers->explanations[i], p, &answers->factors[i], err);
+        if (answers->factors != NULL) {
+            answers->factors[i].struct_size = sizeof *answers->factors;
+            status = mdot_calibration_explain(calibration, c, answers->explanations[i], p, &answers->factors[i], err);
+        }
         if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, answers->explanations[i], p, err);
     }
     answers->calibrated_rows = info.row_count;

@@ -57,7 +57,7 @@ typedef struct predict_answers {
     mdot_configuration *configurations;
     mdot_prediction *predictions;
     mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
-    mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated */
+    mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
     size_t calibrated_rows;            /* rows of the calibration that corrected the predictions; 0: uncalibrated */
     size_t count;
 } predict_answers;

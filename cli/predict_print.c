@@ -450,7 +450,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     printf("]");
     if (p->implausible != 0) printf(", \"implausible\": \"%s\"", mdot_implausible_name(p->implausible));
     if (e != NULL) predict_json_explanation(answers, i);
-    if (e != NULL && answers->factors != NULL) predict_json_correction(answers, i);
+    if (answers->factors != NULL) predict_json_correction(answers, i);
     printf("}");
 }
 
@@ -481,7 +481,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
         print_json(request, answers);
     } else if (answers->count == 1) {
         print_one(request, answers);
-        if (request->explain && answers->factors != NULL) predict_correction(answers);
+        if (answers->factors != NULL) predict_correction(answers);
         if (request->explain) status = predict_explain(answers, err);
     } else {
         print_table(request, answers);

@@ -120,7 +120,7 @@ mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, c
 mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                      const mdot_explanation *explanation, const mdot_prediction *prediction,
                                      mdot_calibration_factors *out_factors, mdot_error *err);
-/* A calibration file is text, described in runtime/predict/calibration_text.c. It has at most 4 MiB; a larger file is
+/* A calibration file is text, described in runtime/predict/calibration_text.c. It has at most 16 MiB; a larger file is
  * refused unread. MALFORMED names the line; INCOMPATIBLE means another version of the format: make the file again from
  * the measured steps. The saved file appears only when it is complete. */
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err);

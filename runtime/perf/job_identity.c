@@ -30,7 +30,10 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 static uint64_t hash_operator(uint64_t hash, const mdot_job_operator *op)
 {
     hash = hash_text(hash, op->type);
-    for (int s = 0; s < MDOT_SETTING_COUNT; s++) hash = hash_word(hash, (uint64_t)op->setting[s]);
+    /* Zero settings are left out, so that a setting that a later version adds keeps the digests of saved files. */
+    for (uint64_t s = 0; s < MDOT_SETTING_COUNT; s++)
+        if (op->setting[s] != 0) hash = hash_word(hash_word(hash, s + 1), (uint64_t)op->setting[s]);
+    hash = hash_word(hash, 0);
     hash = hash_word(hash, (uint64_t)op->parameters);
     hash = hash_word(hash, (uint64_t)op->frozen_parameters);
     for (size_t i = 0; i < op->input_count; i++) hash = hash_word(hash, op->inputs[i]);

@@ -122,6 +122,9 @@ static inline rt_precision_class rt_precision_class_of(uint32_t precision)
 /* Covariance of two steps on one GPU by term, in units of the stated variance; the terms that jobs share are
  * multiplied by `general`. Returns their sum. */
 double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out_terms[RT_TERMS]);
+/* Correlation of the variance that is added for two steps of an outlying job. Steps on one GPU and on several GPUs
+ * share a part, because communication may be the cause of the residual. */
+double rt_own_correlation(const rt_step *a, const rt_step *b);
 /* Variance of a measurement of one quantity, of this stated deviation. */
 double rt_noise(double deviation, double idle);
 /* The part of the site in the variance that the site and a GPU share. */

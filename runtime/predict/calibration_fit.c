@@ -9,7 +9,7 @@
  *
  *   1. A job whose residual is far from the prediction by the other jobs gets more variance of its own. So it corrects
  *      itself and hardly moves the terms that jobs share (Student's t for effects of jobs: Lange, Little and Taylor,
- *      JASA 84, 1989).
+ *      JASA 84, 1989). Only a part of that variance is common to its steps on one GPU and on several.
  *   2. The scale of the shared terms and that of the noise are chosen from a grid, by the marginal likelihood and a
  *      prior that prefers 1 and 0. If the jobs of a site have nothing in common, little is carried over.
  *   3. The variance that remains is multiplied by the residuals' variance over the modelled one, which PRIOR_ROWS
@@ -48,11 +48,16 @@ static double within(double value, double least, double most)
 
 /* ---- Matrices: lower triangles, row by row in [n, n] ------------------------------------------------------------ */
 
+/* Adds in several sums, because one sum would wait for each addition. */
 static double dot(const double *a, const double *b, size_t n)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
+    enum { SUMS = 8 };
+    double sum[SUMS] = {0};
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (int k = 0; k < SUMS; k++) sum[k] += a[i + k] * b[i + k];
+    for (int k = 0; i < n; i++, k++) sum[k] += a[i] * b[i];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
 /* Replaces a matrix by its Cholesky factor. */
@@ -92,10 +97,15 @@ static double shared_variance(const rt_step *a, const rt_step *b, rt_quantity q)
     return least * least;
 }
 
-/* A job's anchors share the added variance of its first one. */
 static bool is_same_job(const rt_step *a, const rt_step *b)
 {
     return a == b || (a->job == b->job && a->job != RT_NO_JOB);
+}
+
+/* The part of a job's added variance that two of its steps share. All anchors of a job have the same one. */
+static double shared_own(const rt_step *a, const rt_step *b)
+{
+    return is_same_job(a, b) ? rt_own_correlation(a, b) : 0;
 }
 
 typedef struct fitting {
@@ -120,7 +130,7 @@ static double covariance(const fitting *f, size_t i, size_t j)
         double single = terms[RT_TERM_JOB] + terms[RT_TERM_CONFIGURATION];
         common -= single * (1 - 1 / (double)a->row_count[f->quantity]);
     }
-    if (is_same_job(&a->step, &b->step)) common += f->own[i];
+    common += shared_own(&a->step, &b->step) * f->own[i];
     double sum = common * shared_variance(&a->step, &b->step, f->quantity);
     if (i == j) {
         double rows = fmin((double)a->row_count[f->quantity], MOST_AVERAGED);
@@ -172,9 +182,9 @@ static double surprise_of(const fitting *f, size_t first, size_t end)
     for (size_t i = 0; i < size; i++) {
         f->vector[i] = 1;
         for (size_t j = 0; j <= i; j++) {
+            const rt_step *a = &anchor_of(f, first + i)->step, *b = &anchor_of(f, first + j)->step;
             f->group[i * size + j] = f->inverse[(first + i) * n + first + j];
-            added += (i == j ? 1 : 2) * f->own[first] *
-                     shared_variance(&anchor_of(f, first + i)->step, &anchor_of(f, first + j)->step, f->quantity);
+            added += (i == j ? 1 : 2) * f->own[first] * shared_own(a, b) * shared_variance(a, b, f->quantity);
         }
     }
     factorise(f->group, size);
@@ -390,10 +400,9 @@ static void add_terms(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quant
         const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
         double terms[RT_TERMS], variance = shared_variance(&a->step, step, q);
         double sum = rt_common_terms(&a->step, step, fit->general, terms);
-        if (is_same_job(&a->step, step)) {
-            terms[RT_TERM_JOB] += a->own[q];
-            sum += a->own[q];
-        }
+        double own = shared_own(&a->step, step) * a->own[q];
+        terms[RT_TERM_JOB] += own;
+        sum += own;
         for (int t = 0; t < RT_TERMS; t++) out->by_term[t] += variance * terms[t] * fit->weight[i];
         out_covariances[i] = variance * sum;
     }
@@ -408,7 +417,7 @@ static double known_part(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_qu
         const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
         rt_common_terms(&a->step, step, fit->general, terms);
         double common = terms[term] + (term == RT_TERM_GPU ? terms[RT_TERM_SITE] : 0);
-        if (term == RT_TERM_JOB && is_same_job(&a->step, step)) common += a->own[q];
+        if (term == RT_TERM_JOB) common += shared_own(&a->step, step) * a->own[q];
         covariances[i] = common * shared_variance(&a->step, step, q);
     }
     solve_lower(fit->factor, fit->count, covariances);

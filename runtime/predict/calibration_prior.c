@@ -92,6 +92,11 @@ double rt_common_terms(const rt_step *a, const rt_step *b, double general, doubl
     return sum;
 }
 
+double rt_own_correlation(const rt_step *a, const rt_step *b)
+{
+    return (a->gpu_count > 1) == (b->gpu_count > 1) ? 1 : OTHER_GPU_COUNT;
+}
+
 double rt_noise(double deviation, double idle)
 {
     return (NOISE + IDLE * idle) * deviation * deviation + LEAST_NOISE * LEAST_NOISE;

@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 22 };
+enum { MAX_BYTES = 1 << 24 }; /* more than the text of RT_CALIBRATION_MAX_JOBS jobs and of all anchors */
 static const char magic[] = "mdot-calibration", version[] = "3";
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,6 @@
 #include "runtime/job/gpus.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* test_library_faults.c — every allocation, read, write and start of a process or thread within a library call fails
- * once (inject.c), in the calling process. The call returns a status and a message, or the usual answer. It never
- * crashes, leaves no partial file, and keeps no memory, mapping or descriptor.
+ * once (inject.c), in the calling process. The call returns a status and a message, or the usual answer. It releases
+ * all memory, mappings and descriptors, and every file is complete or absent.
  *
  * Calls that compile take long. Therefore the distance between two failing calls grows, unless MDOT_ALL_FAULTS=1 in
  * the environment selects each.

@@ -409,7 +409,7 @@ static void oversized_files_are_refused_unread(void **state)
     mdot_calibration *calibration = NULL;
     mdot_error err = {0};
     assert_int_equal(mdot_calibration_load(path, &calibration, &err), MDOT_MALFORMED);
-    expect_contains(err.message, "the maximum is 4194304");
+    expect_contains(err.message, "the maximum is 16777216");
     assert_null(calibration);
     process_remove_folder(folder);
 }
@@ -482,7 +482,7 @@ static void malformed_files_are_refused_by_line(void **state)
 static void files_respect_their_limits(void **state)
 {
     (void)state;
-    enum { MOST_GPUS = 64, MOST_STEPS = 512, MOST_BYTES = 1 << 22 };
+    enum { MOST_GPUS = 64, MOST_STEPS = 512, MOST_BYTES = 1 << 24 };
     char *text = calloc(1, MOST_BYTES + 2);
     assert_non_null(text);
     mdot_calibration *calibration = NULL;
@@ -502,6 +502,18 @@ static void files_respect_their_limits(void **state)
         assert_int_equal(status, steps == MOST_STEPS ? MDOT_OK : MDOT_MALFORMED);
         if (status == MDOT_OK) mdot_calibration_destroy(calibration);
     }
+    /* Every GPU has as many steps as it may have. Steps without rows need no fit. */
+    size_t whole = (size_t)sprintf(text, "%s", HEAD JOB_1);
+    for (int i = 0; i < MOST_GPUS; i++) {
+        whole += (size_t)sprintf(text + whole, "gpu 0 0 0 card %d\ntime 1 0\nmemory 1 0\n", i);
+        for (int k = 0; k < MOST_STEPS; k++)
+            whole += (size_t)sprintf(text + whole, "%s",
+                                     "step 00000000000000a1 2 1 204 64 00000000000000ff 1234.56789 0.123456789 0 "
+                                     "0.123456789 -0.123456789 12.3456789 0 0.123456789 -0.123456789 12.3456789\n");
+    }
+    assert_true(whole > 1 << 22);
+    assert_int_equal(parse(text, &calibration, &err), MDOT_OK);
+    mdot_calibration_destroy(calibration);
     memset(text, 'x', MOST_BYTES + 1);
     assert_int_equal(mdot_calibration_parse(text, MOST_BYTES + 1, &calibration, &err), MDOT_MALFORMED);
     assert_non_null(strstr(err.message, "size limit"));

@@ -130,6 +130,25 @@ static void a_row_of_exactly_the_prediction_changes_nothing(void **state)
     mdot_calibration_destroy(calibration);
 }
 
+static mdot_configuration configure_several(int64_t batch, uint32_t gpu_count)
+{
+    mdot_configuration c = configure("T4", batch);
+    c.gpu_count = gpu_count;
+    return c;
+}
+
+/* A row far outside its interval has two possible causes: the job, and the communication. */
+static void an_outlier_on_several_gpus_corrects_one_gpu_by_a_part(void **state)
+{
+    site *s = *state;
+    add_row(s, s->job, configure_several(16, 2), 8, 0);
+    mdot_calibration *calibration = calibrate(s);
+    double several = log(factors_of(s, calibration, s->job, configure_several(16, 4)).factor);
+    double one = log(factors_of(s, calibration, s->job, configure_several(16, 1)).factor);
+    if (!(several > 0.9 * log(8) && one > 0.3 * several && one < 0.7 * several)) fail_msg("%g, %g", several, one);
+    mdot_calibration_destroy(calibration);
+}
+
 static void more_rows_narrow_the_interval(void **state)
 {
     site *s = *state;
@@ -178,7 +197,7 @@ static void a_row_of_another_gpu_leaves_a_measured_gpu_unchanged(void **state)
     mdot_calibration_factors a = factors_of(s, alone, s->job, configure("T4", 32));
     mdot_calibration_factors b = factors_of(s, both, s->job, configure("T4", 32));
     assert_memory_equal(&a, &b, sizeof a);
-    /* and a GPU without rows gets no factor of the job */
+    /* A job's factor applies only to GPUs that have rows. */
     mdot_calibration_factors none = factors_of(s, both, s->job, configure("V100", 16));
     assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_JOB] == 1);
     assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] == 1);
@@ -384,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(one_row_corrects_its_job_at_other_batches, forget_rows),
         cmocka_unit_test_setup(a_row_of_exactly_the_prediction_changes_nothing, forget_rows),
+        cmocka_unit_test_setup(an_outlier_on_several_gpus_corrects_one_gpu_by_a_part, forget_rows),
         cmocka_unit_test_setup(more_rows_narrow_the_interval, forget_rows),
         cmocka_unit_test_setup(the_order_of_rows_does_not_matter, forget_rows),
         cmocka_unit_test_setup(a_row_of_another_gpu_leaves_a_measured_gpu_unchanged, forget_rows),
