@@ -284,6 +284,14 @@ static void wrong_command_lines_are_usage_errors(void **state)
     assert_int_equal(f->result.status, USAGE);
     STORE(f, "export", store, "--gpu", "nonsense");
     assert_int_equal(f->result.status, USAGE);
+    STORE(f, "calibrate", store, "-o", "x.cal", "--gpu", "nonsense");
+    assert_int_equal(f->result.status, USAGE);
+    STORE(f, "calibrate", store, "-o", "x.cal", "--since", "2026-11-24");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "`mdot store calibrate` takes no --since");
+    STORE(f, "drift", store, "--gpu", "A100");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "`mdot store drift` takes no --gpu");
     STORE(f, "add", store, "gpu");
     assert_int_equal(f->result.status, USAGE);
     process_run((const char *const[]){MDOT_CLI, "store", NULL}, &f->result);
