@@ -65,7 +65,7 @@ static void tables_go_in_and_out_unchanged(void **state)
     STORE(f, "import", store, steps);
     expect_contains(f->result.out, "0 rows added, 34 known");
     STORE(f, "add", store, "job=" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "gpu=A100", "batch=32",
-          "parallel=dp=4,tp=2", "ms=161.5", "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand", "gib=1000.5");
+          "parallel=dp=4,tp=2", "ms=161.5", "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand", "gib=10.5");
     expect_ok(f);
     STORE(f, "export", store, "-o", first, "--jobs", jobs);
     expect_ok(f);
