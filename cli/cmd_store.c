@@ -5,10 +5,13 @@
 #include <signal.h>
 #include <string.h>
 
+typedef enum selection { SELECTS_NOTHING, SELECTS_GROUPS, SELECTS_ROWS } selection;
+
 typedef struct named_action {
     const char *name;
     const char *operands; /* behind the store */
     int least, most;      /* number of operands, the store included */
+    selection selection;  /* groups have no date, thus no --since */
     store_action *run;
 } named_action;
 
@@ -29,18 +32,18 @@ static int report_missing(const store_request *request, char **operands, int cou
 
 enum { ANY = 1 << 20 };
 static const named_action actions[] = {
-    {"add", "COLUMN=VALUE…", 2, ANY, ACTION(add)},
-    {"import", "FILE…", 2, ANY, ACTION(import)},
-    {"export", "", 1, 1, ACTION(export)},
-    {"list", "", 1, 1, ACTION(list)},
-    {"jobs", "", 1, 1, ACTION(jobs)},
-    {"outcomes", "", 1, 1, ACTION(outcomes)},
-    {"outliers", "", 1, 1, ACTION(outliers)},
-    {"calibrate", "-o FILE.cal", 1, 1, ACTION(calibrate)},
-    {"drift", "", 1, 1, ACTION(drift)},
-    {"check", "", 1, 1, ACTION(check)},
-    {"recover", "NEW_STORE", 2, 2, ACTION(recover)},
-    {"migrate", "", 1, 1, ACTION(migrate)},
+    {"add", "COLUMN=VALUE…", 2, ANY, SELECTS_NOTHING, ACTION(add)},
+    {"import", "FILE…", 2, ANY, SELECTS_NOTHING, ACTION(import)},
+    {"export", "", 1, 1, SELECTS_ROWS, ACTION(export)},
+    {"list", "", 1, 1, SELECTS_ROWS, ACTION(list)},
+    {"jobs", "", 1, 1, SELECTS_NOTHING, ACTION(jobs)},
+    {"outcomes", "", 1, 1, SELECTS_NOTHING, ACTION(outcomes)},
+    {"outliers", "", 1, 1, SELECTS_ROWS, ACTION(outliers)},
+    {"calibrate", "-o FILE.cal", 1, 1, SELECTS_GROUPS, ACTION(calibrate)},
+    {"drift", "", 1, 1, SELECTS_NOTHING, ACTION(drift)},
+    {"check", "", 1, 1, SELECTS_NOTHING, ACTION(check)},
+    {"recover", "NEW_STORE", 2, 2, SELECTS_NOTHING, ACTION(recover)},
+    {"migrate", "", 1, 1, SELECTS_NOTHING, ACTION(migrate)},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -56,7 +59,7 @@ static const cli_option options[] = {
      .help = "with `export`: only the columns that `mdot calibrate` uses, and the note",
      .kind = CLI_FLAG,
      .at = offsetof(store_request, plain)},
-    {.heading = "Selection of rows",
+    {.heading = "Selection of rows, with `export`, `list`, `outliers` and `calibrate`",
      .name = "gpu",
      .value = "NAME",
      .help = "only rows of this GPU model",
@@ -75,7 +78,7 @@ static const cli_option options[] = {
      .at = offsetof(store_request, digest)},
     {.name = "since",
      .value = "DATE",
-     .help = "only rows that were measured on this day (2026-11-24, UTC) or later",
+     .help = "only rows that were measured on this day (2026-11-24, UTC) or later; not with `calibrate`",
      .kind = CLI_TEXT,
      .at = offsetof(store_request, since)},
     {.heading = "Other options",
@@ -98,6 +101,18 @@ static const cli_option options[] = {
     CLI_QUIET_OPTION(store_request, quiet, "suppress warnings about jobs"),
 };
 
+/* Refuses an option of the selection that the action would ignore. */
+static bool accepts_selection(const named_action *action, const store_request *r)
+{
+    const char *ignored = NULL;
+    if (action->selection < SELECTS_ROWS && r->since != NULL) ignored = "--since";
+    if (action->selection < SELECTS_GROUPS && r->software != NULL) ignored = "--software";
+    if (action->selection < SELECTS_GROUPS && r->digest != NULL) ignored = "--job";
+    if (action->selection < SELECTS_GROUPS && r->gpu != NULL) ignored = "--gpu";
+    if (ignored != NULL) cli_usage_error("store", "`mdot store %s` takes no %s", action->name, ignored);
+    return ignored == NULL;
+}
+
 static int run(int argc, char **argv)
 {
     store_request request = {0};
@@ -114,6 +129,7 @@ static int run(int argc, char **argv)
     if (count < action->least || count > action->most)
         return cli_usage_error("store", "expected `mdot store %s STORE%s%s`", action->name,
                                *action->operands != '\0' ? " " : "", action->operands);
+    if (!accepts_selection(action, &request)) return CLI_USAGE;
     /* Beyond the limit of file sizes, a write then fails and is reported, instead of ending the process. */
     signal(SIGXFSZ, SIG_IGN);
     return action->run(&request, operands.item + 1, count);

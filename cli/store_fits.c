@@ -24,18 +24,16 @@ static mdot_status open_groups(const char *path, mdot_store **out_store, mdot_st
 
 /* ---- calibrate --------------------------------------------------------------------------------------------------- */
 
-static mdot_status write_groups(const store_request *request, const char *path, char **out_folder, mdot_error *err)
+static mdot_status write_groups(const mdot_store_filter *filter, const char *path, char **out_folder, mdot_error *err)
 {
     mdot_store *store = NULL;
     mdot_store_refresh_report report = MDOT_INIT(mdot_store_refresh_report);
     char *text = NULL, *table = NULL;
     size_t size = 0;
-    mdot_store_filter filter = {
-        .struct_size = sizeof filter, .gpu = request->gpu, .digest = request->digest, .software = request->software};
     mdot_status status = open_groups(path, &store, &report, err);
     if (status == MDOT_OK) status = store_make_folder(store, out_folder, err);
     mdot_store_export options = {
-        .struct_size = sizeof options, .flags = MDOT_STORE_EXPORT_GROUPS, .filter = &filter, .job_folder = "."};
+        .struct_size = sizeof options, .flags = MDOT_STORE_EXPORT_GROUPS, .filter = filter, .job_folder = "."};
     if (status == MDOT_OK) status = mdot_store_export_csv(store, &options, &text, &size, err);
     if (status == MDOT_OK && asprintf(&table, "%s/groups.csv", *out_folder) < 0)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
@@ -55,8 +53,10 @@ int store_calibrate(const store_request *request, char **operands, int count)
     (void)count;
     mdot_error err = {0};
     char *folder = NULL, *table = NULL;
+    mdot_store_filter filter;
     if (request->output == NULL) return cli_usage_error("store", "no output file given: use -o FILE.cal");
-    mdot_status status = write_groups(request, operands[0], &folder, &err);
+    if (!store_filter(request, &filter)) return CLI_USAGE;
+    mdot_status status = write_groups(&filter, operands[0], &folder, &err);
     if (status == MDOT_OK && asprintf(&table, "%s/groups.csv", folder) < 0)
         status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory");
     int result = CLI_FAILED;

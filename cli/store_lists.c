@@ -32,9 +32,24 @@ static void json_real(const char *name, double value)
     printf(", \"%s\": %.9g", name, value);
 }
 
-static int finish(const store_request *request, mdot_status status, const mdot_error *err)
+/* Opens the store, and begins a JSON array if the command line asks for one. NULL after a reported failure. */
+static mdot_store *begin_list(const store_request *request, const char *path, listing *out)
 {
-    if (request->json) fputs("\n]\n", stdout);
+    *out = (listing){.json = request->json};
+    mdot_store *store = store_open_to_read(path);
+    if (store != NULL && out->json) fputs("[\n", stdout);
+    return store;
+}
+
+/* Closes the store and the array. An empty list prints "no `items`" as text; NULL: the caller prints a last line. */
+static int end_list(const store_request *request, mdot_store *store, const listing *l, mdot_status status,
+                    const char *items, const mdot_error *err)
+{
+    mdot_store_close(store);
+    if (request->json)
+        fputs("\n]\n", stdout);
+    else if (status == MDOT_OK && l->count == 0 && items != NULL)
+        printf("  no %s\n", items);
     return cli_finish("store", status == MDOT_OK ? CLI_OK : cli_report("store", err));
 }
 
@@ -98,15 +113,11 @@ int store_list(const store_request *request, char **operands, int count)
     (void)count;
     mdot_error err = {0};
     mdot_store_filter filter;
-    listing l = {.json = request->json};
+    listing l = {0};
     if (!store_filter(request, &filter)) return CLI_USAGE;
-    mdot_store *store = store_open_to_read(operands[0]);
+    mdot_store *store = begin_list(request, operands[0], &l);
     if (store == NULL) return CLI_FAILED;
-    if (l.json) fputs("[\n", stdout);
-    mdot_status status = mdot_store_visit_rows(store, &filter, print_row, &l, &err);
-    if (status == MDOT_OK && !l.json && l.count == 0) printf("  no rows\n");
-    mdot_store_close(store);
-    return finish(request, status, &err);
+    return end_list(request, store, &l, mdot_store_visit_rows(store, &filter, print_row, &l, &err), "rows", &err);
 }
 
 int store_outliers(const store_request *request, char **operands, int count)
@@ -114,19 +125,17 @@ int store_outliers(const store_request *request, char **operands, int count)
     (void)count;
     mdot_error err = {0};
     mdot_store_filter filter;
-    listing l = {.json = request->json};
+    listing l = {0};
     if (!store_filter(request, &filter)) return CLI_USAGE;
     filter.below_weight = MDOT_STORE_OUTLIER_WEIGHT;
-    mdot_store *store = store_open_to_read(operands[0]);
+    mdot_store *store = begin_list(request, operands[0], &l);
     if (store == NULL) return CLI_FAILED;
-    if (l.json) fputs("[\n", stdout);
     mdot_status status = mdot_store_refresh(store, NULL, &err);
     if (status == MDOT_OK) status = mdot_store_visit_rows(store, &filter, print_row, &l, &err);
     if (status == MDOT_OK && !l.json)
         printf("  %zu rows have a weight below %.2f in their group, and hardly count in calibrations\n", l.count,
                MDOT_STORE_OUTLIER_WEIGHT);
-    mdot_store_close(store);
-    return finish(request, status, &err);
+    return end_list(request, store, &l, status, NULL, &err);
 }
 
 /* ---- Jobs and outcomes ------------------------------------------------------------------------------------------- */
@@ -161,14 +170,10 @@ int store_jobs(const store_request *request, char **operands, int count)
 {
     (void)count;
     mdot_error err = {0};
-    listing l = {.json = request->json};
-    mdot_store *store = store_open_to_read(operands[0]);
+    listing l = {0};
+    mdot_store *store = begin_list(request, operands[0], &l);
     if (store == NULL) return CLI_FAILED;
-    if (l.json) fputs("[\n", stdout);
-    mdot_status status = mdot_store_visit_jobs(store, print_job, &l, &err);
-    if (status == MDOT_OK && !l.json && l.count == 0) printf("  no jobs\n");
-    mdot_store_close(store);
-    return finish(request, status, &err);
+    return end_list(request, store, &l, mdot_store_visit_jobs(store, print_job, &l, &err), "jobs", &err);
 }
 
 static bool print_outcome(void *user, const mdot_store_outcome *o)
@@ -216,12 +221,8 @@ int store_outcomes(const store_request *request, char **operands, int count)
 {
     (void)count;
     mdot_error err = {0};
-    listing l = {.json = request->json};
-    mdot_store *store = store_open_to_read(operands[0]);
+    listing l = {0};
+    mdot_store *store = begin_list(request, operands[0], &l);
     if (store == NULL) return CLI_FAILED;
-    if (l.json) fputs("[\n", stdout);
-    mdot_status status = mdot_store_visit_outcomes(store, print_outcome, &l, &err);
-    if (status == MDOT_OK && !l.json && l.count == 0) printf("  no outcomes\n");
-    mdot_store_close(store);
-    return finish(request, status, &err);
+    return end_list(request, store, &l, mdot_store_visit_outcomes(store, print_outcome, &l, &err), "outcomes", &err);
 }

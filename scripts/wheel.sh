@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds wheels of the Python package from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, the shipped predictor) and
-# dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for Python 3.9 or newer on Linux x86-64. auditwheel determines the
-# oldest supported glibc. Installs each wheel into a fresh environment and runs the package's tests there.
+# Builds wheels of the Python package from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, libmdotstore with SQLite,
+# the shipped predictor) and dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for Python 3.9 or newer on Linux x86-64.
+# auditwheel determines the oldest supported glibc.
 #
 #     scripts/wheel.sh [--no-tests]
 #
@@ -16,7 +16,7 @@ mkdir -p build
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_STATIC_LLVM=ON > "$build.log" 2>&1 ||
     { cat "$build.log"; exit 1; }
 rm -f "$build.log"
-cmake --build "$build" --target mdot_shared mdotjob_shared mdotc_shared predictor -- --quiet
+cmake --build "$build" --target mdot_shared mdotjob_shared mdotstore_shared mdotc_shared predictor -- --quiet
 
 [ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"
 "$build/venv/bin/pip" install --quiet --require-hashes --requirement scripts/release/requirements.txt
@@ -34,7 +34,8 @@ printf '%s\n' "$version" > "$stage/compiler/VERSION"
 printf 'mdot-predict==%s\n' "$version" > "$stage/compiler/REQUIRES"
 mkdir "$stage/mdot/mdot/lib" "$stage/compiler/mdot_compiler/lib"
 soname=.so.${version%.*}
-cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/lib/"
+cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/store/libmdotstore$soname" \
+    "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/lib/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
 strip --strip-unneeded "$stage"/*/*/lib/*"$soname"
 

@@ -48,7 +48,7 @@ static const char *fault_of(const mdot_store_row *r)
     if (r->gpu == NULL || *r->gpu == '\0') return "the GPU is missing";
     if (r->batch < 1 || r->batch > 1 << 24) return "the batch is from 1 to 2^24";
     if (!(r->ms > 0) || !isfinite(r->ms)) return "ms is a time above 0";
-    if (!(r->memory_gib >= 0) || !isfinite(r->memory_gib)) return "memory_gib is a size of 0 or more";
+    if (!(r->memory_gib >= 0) || !isfinite(r->memory_gib)) return "the memory (gib) is 0 GiB or more";
     if (!is_one_line(r->job) || !is_one_line(r->gpu) || !is_one_line(r->software) || !is_one_line(r->host) ||
         !is_one_line(r->predictor) || !is_one_line(r->note))
         return "a text has more than one line";

@@ -35,8 +35,8 @@ from spdx_tools.spdx.writer.json.json_writer import write_document_to_file
 # Debian package, licence (SPDX), relation to mdot.
 LIBRARIES = [
     ("llvm-19-dev", "Apache-2.0 WITH LLVM-exception", "dynamic link; the wheel mdot-compiler contains it"),
-    ("libprotobuf-c-dev", "BSD-2-Clause", "dynamic link"),
-    ("libsqlite3-dev", "blessing", "dynamic link"),
+    ("libprotobuf-c-dev", "BSD-2-Clause", "dynamic link; the wheel mdot-predict contains it"),
+    ("libsqlite3-dev", "blessing", "dynamic link; the wheel mdot-predict contains it"),
     ("coinor-libclp-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("coinor-libcbc-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("libjson-c-dev", "MIT", "dynamic link of the simulator"),

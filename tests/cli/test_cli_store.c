@@ -65,7 +65,7 @@ static void tables_go_in_and_out_unchanged(void **state)
     STORE(f, "import", store, steps);
     expect_contains(f->result.out, "0 rows added, 34 known");
     STORE(f, "add", store, "job=" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "gpu=A100", "batch=32",
-          "parallel=dp=4,tp=2", "ms=161.5", "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand", "gib=1000.5");
+          "parallel=dp=4,tp=2", "ms=161.5", "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand", "gib=10.5");
     expect_ok(f);
     STORE(f, "export", store, "-o", first, "--jobs", jobs);
     expect_ok(f);
@@ -284,6 +284,14 @@ static void wrong_command_lines_are_usage_errors(void **state)
     assert_int_equal(f->result.status, USAGE);
     STORE(f, "export", store, "--gpu", "nonsense");
     assert_int_equal(f->result.status, USAGE);
+    STORE(f, "calibrate", store, "-o", "x.cal", "--gpu", "nonsense");
+    assert_int_equal(f->result.status, USAGE);
+    STORE(f, "calibrate", store, "-o", "x.cal", "--since", "2026-11-24");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "`mdot store calibrate` takes no --since");
+    STORE(f, "drift", store, "--gpu", "A100");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "`mdot store drift` takes no --gpu");
     STORE(f, "add", store, "gpu");
     assert_int_equal(f->result.status, USAGE);
     process_run((const char *const[]){MDOT_CLI, "store", NULL}, &f->result);

@@ -167,15 +167,15 @@ static void memory_and_dates_of_a_group_span_its_rows(void **state)
     store_fixture *f = *state;
     mdot_store_row row = store_fixture_row(f, 5);
     store_fixture_add(f, row);
-    row.memory_gib = 900;
+    row.memory_gib = 9.5;
     row.measured_at = 300;
     store_fixture_add(f, row);
-    row.memory_gib = 800;
+    row.memory_gib = 8.5;
     row.measured_at = 200;
     store_fixture_add(f, row);
     refresh(f);
     mdot_store_group g = groups_of(f, NULL).item[0];
-    assert_true(g.memory_gib == 900);
+    assert_true(g.memory_gib == 9.5);
     assert_int_equal(g.first_at, 200);
     assert_int_equal(g.last_at, 300);
 }

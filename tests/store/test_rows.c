@@ -118,7 +118,7 @@ static void a_wrong_row_is_named_and_no_row_is_added(void **state)
         {{.digest = "00", .gpu = "A100", .batch = 1, .ms = 1}, "no job with the digest 00"},
         {{.digest = f->digest, .gpu = "A100", .batch = 1, .ms = 1, .host = "a\nb"}, "more than one line"},
         {{.digest = f->digest, .gpu = "A100", .batch = 1, .ms = 1, .settings = "x"}, "name=value"},
-        {{.digest = f->digest, .gpu = "A100", .batch = 1, .ms = 1, .memory_gib = -1}, "memory_gib"},
+        {{.digest = f->digest, .gpu = "A100", .batch = 1, .ms = 1, .memory_gib = -1}, "the memory (gib)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_store_row rows[2] = {store_fixture_row(f, 5), cases[i].row};

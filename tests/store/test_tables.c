@@ -148,7 +148,7 @@ static void a_wrong_line_is_named_and_nothing_is_added(void **state)
         {"job,gpu,batch,ms\na,A100,1.5,5\n", "line 2: batch is a whole number"},
         {"job,gpu,batch,ms\na,,1,5\n", "line 2: the GPU is missing"},
         {"job,gpu,batch,ms,row\na,A100,1,5,xyz\n", "line 2: row has 16 digits"},
-        {"job,gpu,batch,ms,gib\na,A100,1,5,-1\n", "line 2: memory_gib"},
+        {"job,gpu,batch,ms,gib\na,A100,1,5,-1\n", "line 2: the memory (gib)"},
         {"job,gpu,batch,ms,note\na,A100,1,5,\"open\n", "line 2: a quote is not closed"},
         {"job,gpu,batch,ms,note\na,A100,1,5,\"x\"y\n", "line 2: characters follow"},
     };
