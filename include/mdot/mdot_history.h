@@ -116,12 +116,6 @@ double mdot_history_quantile_s(const mdot_history_estimate *estimate, double pro
  * `executed_s` in a heavy tail. */
 double mdot_history_remaining_s(const mdot_history_estimate *estimate, double executed_s, double probability);
 
-/* Combines the estimate with another one for the same job, which is a median and a 90 % interval, for example the
- * predicted step time times the number of steps. Logarithms are weighted by their inverse variance. If the two differ
- * by more than their scales allow, the result is wider. INVALID_ARGUMENT unless 0 < lower_s <= median_s <= upper_s. */
-mdot_status mdot_history_combine(mdot_history_estimate *estimate, double median_s, double lower_s, double upper_s,
-                                 mdot_error *err);
-
 enum { MDOT_HISTORY_NAME_BYTES = 128 };
 
 /* Writes a job's name as the keys use it: lower-case words, without digits, dates, hashes and identifiers, joined by
