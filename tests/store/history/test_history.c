@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 static const double day_s = 86400;
 
