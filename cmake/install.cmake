@@ -34,8 +34,7 @@ endif()
 install(
   DIRECTORY include/mdot
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  COMPONENT dev ${without_store}
-  PATTERN mdot_history.h EXCLUDE) # its library serves programs of this project only
+  COMPONENT dev ${without_store})
 
 # ---- find_package(mdot) ---------------------------------------------------------------------------------------------
 

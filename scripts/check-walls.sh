@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # Tables of data are exceptions, because training options (configuration.def), GPUs and operators are defined once, and each
 # program that reads, prints or checks them includes the table.
 cat > "$work/walls" <<'WALLS'
-include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot_record.h mdot_history.h mdot.h
+include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot_record.h mdot.h
 base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/job/with_program.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
@@ -41,13 +41,13 @@ store           base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_store.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
-integrations/slurm  mdot/mdot_base.h mdot/mdot.h mdot/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
-store/history       base/ mdot/mdot_base.h mdot/mdot_history.h
-simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdot_history.h simulator/
-simulator/core      mdot/mdot_base.h mdot/mdot_history.h
+integrations/slurm  mdot/mdot_base.h mdot/mdot.h store/history/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
+store/history       base/ mdot/mdot_base.h
+simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h store/history/mdot_history.h simulator/
+simulator/core      mdot/mdot_base.h store/history/mdot_history.h
 simulator/policy    mdot/mdot_base.h simulator/core/ simulator/solve/
 simulator/solve     mdot/mdot_base.h
-simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdot_history.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
+simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h store/history/mdot_history.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
 simulator/input     mdot/mdot_base.h simulator/core/
 simulator/report    mdot/mdot_base.h simulator/core/
 simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/

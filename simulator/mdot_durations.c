@@ -4,7 +4,7 @@
  * in order of submission, for comparisons with other estimates (benchmarks/durations). Outcome and key are the numbers
  * of mdot_ended and mdot_history_key.
  */
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 #include "simulator/core/log.h"
 #include "simulator/estimate/history_job.h"

@@ -6,7 +6,7 @@
 
 The traces that this project can read offline have neither users nor names. This generator is for tests and comparisons
 only: a result on its traces shows that an estimator finds the structure that the generator put in, and says nothing
-about a site's accuracy. It follows these published statistics:
+about a site's accuracy. It follows these published statistics, which are quoted from memory:
 
   - about 65 % of the tasks of Alibaba's PAI recur at least five times, 5 % of the users own 77 % of the task instances,
     the median of run times is 23 min and the 90 % quantile 4.5 h (Weng et al., MLaaS in the Wild, NSDI 2022);

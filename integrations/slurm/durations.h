@@ -3,7 +3,7 @@
 #ifndef SL_DURATIONS_H
 #define SL_DURATIONS_H
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 #include "integrations/slurm/submission.h"
 

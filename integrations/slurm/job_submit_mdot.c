@@ -8,6 +8,11 @@
  * and jobs. job_submit runs under slurmctld's locks and only looks at what the thread found. The thread also corrects
  * the priority of a job whose request was changed later, and remembers how long jobs ran (outcomes.h, durations.h).
  *
+ * The thread and its records live as long as slurmctld, also while the plugin is unloaded. The reason is that
+ * `scontrol reconfigure` unloads a plugin under slurmctld's write locks (read_slurm_conf in Slurm 22.05). A request of
+ * the thread waits for these locks, for up to MessageTimeout each. Therefore fini() may not wait for the thread.
+ * CMakeLists.txt links the plugin with -z nodelete, so that its code stays in memory.
+ *
  * Slurm's headers belong to one version, and slurmctld only loads plugins that were built with its own headers.
  */
 #include "integrations/slurm/controller.h"
@@ -47,6 +52,8 @@ const char plugin_type[] = "job_submit/mdot";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 static sl_controller *controller;
+/* StateSaveLocation at init(). It is a copy, because `scontrol reconfigure` frees slurm_conf and reads it again. */
+static char *state_folder;
 
 /* Reads mdot.conf and the predictor if they have changed. After a fault the controller keeps running, and submissions
  * go on without predictions. */
@@ -214,7 +221,7 @@ static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t u
 static void get_path(void (*configured)(sl_controller *, char *), const char *name, char out_path[SL_PATH_BYTES])
 {
     configured(controller, out_path);
-    if (out_path[0] == '\0') snprintf(out_path, SL_PATH_BYTES, "%s/%s", slurm_conf.state_save_location, name);
+    if (out_path[0] == '\0') snprintf(out_path, SL_PATH_BYTES, "%s/%s", state_folder, name);
 }
 
 static void get_outcomes_path(char out_path[SL_PATH_BYTES])
@@ -228,8 +235,9 @@ static void get_history_path(char out_path[SL_PATH_BYTES])
 }
 
 /* Writing the history takes some tenths of a second, and the history answers no submission meanwhile. Therefore it is
- * written once in five minutes, and when the plugin ends. */
-static void save_history(bool is_new, bool ends)
+ * written once in five minutes, and when the plugin is unloaded. Ordinary builds of slurmctld end without unloading
+ * plugins, so that the last minutes are lost. */
+static void save_history(bool is_new, bool is_unloaded)
 {
     enum { PERIOD_S = 300 };
     static bool is_unsaved;
@@ -237,7 +245,7 @@ static void save_history(bool is_new, bool ends)
     char path[SL_PATH_BYTES];
     mdot_error err = {0};
     is_unsaved |= is_new;
-    if (!is_unsaved || (!ends && monotonic_s() - saved_s < PERIOD_S)) return;
+    if (!is_unsaved || (!is_unloaded && monotonic_s() - saved_s < PERIOD_S)) return;
     get_history_path(path);
     if (sl_durations_save(sl_controller_durations(controller), path, &err) != MDOT_OK)
         slurm_error("%s: %s", plugin_type, err.message);
@@ -297,11 +305,10 @@ static void watch_jobs(void)
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    pthread_t thread;
-    bool is_started, ends, was_modified;
+    bool is_started, is_paused, was_modified;
 } watcher = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Waits for seconds, or less if the plugin ends or a job was modified. False if the plugin ends. */
+/* Waits for seconds, or less if a job was modified. Returns true at once if the plugin is unloaded. */
 static bool wait_seconds(int seconds, bool *out_modified)
 {
     struct timespec until;
@@ -309,13 +316,20 @@ static bool wait_seconds(int seconds, bool *out_modified)
     until.tv_sec += seconds;
     pthread_mutex_lock(&watcher.mutex);
     int late = 0;
-    while (!watcher.ends && !watcher.was_modified && late == 0)
+    while (!watcher.is_paused && !watcher.was_modified && late == 0)
         late = pthread_cond_timedwait(&watcher.changed, &watcher.mutex, &until);
     *out_modified = watcher.was_modified;
     watcher.was_modified = false;
-    bool goes_on = !watcher.ends;
+    bool is_paused = watcher.is_paused;
     pthread_mutex_unlock(&watcher.mutex);
-    return goes_on;
+    return is_paused;
+}
+
+static void wait_until_loaded(void)
+{
+    pthread_mutex_lock(&watcher.mutex);
+    while (watcher.is_paused) pthread_cond_wait(&watcher.changed, &watcher.mutex);
+    pthread_mutex_unlock(&watcher.mutex);
 }
 
 static void *watch_all(void *unused)
@@ -329,9 +343,11 @@ static void *watch_all(void *unused)
         refresh();
         watch_cluster();
         if (was_modified || round % JOB_ROUNDS == 0) watch_jobs();
-        if (!wait_seconds(CLUSTER_S, &was_modified)) break;
+        if (wait_seconds(CLUSTER_S, &was_modified)) {
+            save_history(false, true);
+            wait_until_loaded();
+        }
     }
-    save_history(false, true);
     return NULL;
 }
 
@@ -339,23 +355,36 @@ static void *watch_all(void *unused)
 static void start_watcher(void)
 {
     sigset_t all, before;
+    pthread_t thread;
     pthread_mutex_lock(&watcher.mutex);
     if (!watcher.is_started) {
         sigfillset(&all); /* signals belong to slurmctld's own threads */
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        watcher.is_started = pthread_create(&watcher.thread, NULL, watch_all, NULL) == 0;
+        watcher.is_started = pthread_create(&thread, NULL, watch_all, NULL) == 0;
+        if (watcher.is_started) pthread_detach(thread);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_mutex_unlock(&watcher.mutex);
 }
 
+static void set_paused(bool is_paused)
+{
+    pthread_mutex_lock(&watcher.mutex);
+    watcher.is_paused = is_paused;
+    pthread_cond_signal(&watcher.changed);
+    pthread_mutex_unlock(&watcher.mutex);
+}
+
 int init(void)
 {
+    set_paused(false);
+    if (controller != NULL) return SLURM_SUCCESS; /* the plugin was unloaded before */
     char path[SL_PATH_BYTES];
     const char *slash = slurm_conf.slurm_conf == NULL ? NULL : strrchr(slurm_conf.slurm_conf, '/');
     int folder = slash == NULL ? 0 : (int)(slash - slurm_conf.slurm_conf) + 1;
     snprintf(path, sizeof path, "%.*smdot.conf", folder, slash == NULL ? "" : slurm_conf.slurm_conf);
-    controller = sl_controller_create(path);
+    state_folder = strdup(slurm_conf.state_save_location);
+    controller = state_folder == NULL ? NULL : sl_controller_create(path);
     if (controller == NULL)
         slurm_error("%s: no memory, or the path of slurm.conf is too long", plugin_type);
     else
@@ -363,17 +392,15 @@ int init(void)
     return SLURM_SUCCESS;
 }
 
+/* The caller holds slurmctld's locks, for which the thread may wait. */
 void fini(void)
 {
-    pthread_mutex_lock(&watcher.mutex);
-    watcher.ends = true;
-    pthread_cond_signal(&watcher.changed);
-    bool is_started = watcher.is_started;
-    pthread_mutex_unlock(&watcher.mutex);
-    if (is_started) pthread_join(watcher.thread, NULL);
-    watcher.is_started = watcher.ends = false;
+    set_paused(true);
+    if (watcher.is_started) return; /* only job_submit and job_modify start it, and Slurm excludes them from fini */
     sl_controller_destroy(controller);
+    free(state_folder);
     controller = NULL;
+    state_folder = NULL;
 }
 
 static void replace(char **text, const char *by)

@@ -4,7 +4,7 @@
 
 #include "integrations/slurm/partition.h"
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 /* Texts may be NULL, and numbers 0, if the request leaves them open. */
 typedef struct sl_submission {

@@ -42,8 +42,8 @@ sc_priority sc_priority_default(void);
 mdot_status sc_accounts_create(sc_accounts *out_accounts, mdot_error *err);
 /* Adds an account below `parent`. INVALID_ARGUMENT for an unknown parent, or a name that exists. */
 mdot_status sc_accounts_add(sc_accounts *accounts, const char *parent, sc_account account, mdot_error *err);
-/* Finds the user of every job. Groups that the tree lacks are added; jobs without a group belong to the user
- * "nobody". INVALID_ARGUMENT if a group names an account that has children. */
+/* Finds the user of every job. Groups that the tree lacks are added. Jobs without a group belong to the user
+ * `nobody`. INVALID_ARGUMENT if a group names an account that has children. */
 mdot_status sc_accounts_assign(sc_accounts *accounts, const sc_workload *workload, mdot_error *err);
 void sc_accounts_free(sc_accounts *accounts);
 

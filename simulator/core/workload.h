@@ -7,7 +7,7 @@
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 enum {
     SC_NONE = 0xffffffff, /* absent job or kind */

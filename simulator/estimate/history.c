@@ -6,7 +6,7 @@
  * soon turn out to be a short one, and it grows while the job runs. Serving the least index first minimises the mean
  * completion time on one server (Gittins, 1979); Tiresias ranks jobs of unknown duration in this way, too.
  */
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/estimate/history_job.h"

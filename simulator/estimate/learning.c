@@ -4,7 +4,7 @@
  * of the same network. A history (mdot_history.h) learns the ratio of true to estimated durations instead of
  * durations, under the same keys. Its unit is 1 h, because an empty history answers 1 h: then the ratio is one.
  */
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/estimate/history_job.h"

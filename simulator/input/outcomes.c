@@ -1,10 +1,10 @@
 /* outcomes.c — draws which jobs fail or are cancelled.
  *
  * Of the jobs of Philly 69.3 % passed, 13.5 % were killed and 17.2 % were unsuccessful (M. Jeon et al., "Analysis of
- * large-scale multi-tenant GPU clusters for DNN training workloads", USENIX ATC 2019, table 6). A trace records how
- * long a job ran, so that its duration stays. The part of its plan that it had done is unpublished. Here it is uniform,
- * for killed as for unsuccessful jobs, and the outcome is independent of the duration. In Philly, killed jobs ran
- * longer: they used 37.7 % of the GPU time.
+ * large-scale multi-tenant GPU clusters for DNN training workloads", USENIX ATC 2019, table 6; quoted from memory). A
+ * trace records how long a job ran, so that its duration stays. The part of its plan that it had done is unpublished.
+ * Here it is uniform, for killed as for unsuccessful jobs, and the outcome is independent of the duration. In Philly,
+ * killed jobs ran longer: they used 37.7 % of the GPU time.
  */
 #include "simulator/core/random.h"
 #include "simulator/input/input.h"

@@ -295,7 +295,7 @@ static size_t list_jobs(rounds *self, const sc_view *view, unsigned type)
     return count;
 }
 
-/* Adds pairs of incomplete jobs. Unlike jobs, pairs without a fraction fill no gaps. */
+/* Adds pairs of incomplete jobs. Only pairs with a fraction run; single jobs also fill GPUs that would be idle. */
 static size_t list_couples(rounds *self, const sc_view *view, unsigned type, size_t count)
 {
     for (size_t i = 0; i < self->couple_count; i++) {

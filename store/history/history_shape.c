@@ -135,22 +135,3 @@ double mdot_history_remaining_s(const mdot_history_estimate *e, double executed_
     double end_s = mdot_history_quantile_s(e, .998);
     return fmax((mdot_history_quantile_s(e, .999) / end_s - 1) * executed_s, least_s);
 }
-
-mdot_status mdot_history_combine(mdot_history_estimate *e, double median_s, double lower_s, double upper_s,
-                                 mdot_error *err)
-{
-    const double end = 1.6448536269514722; /* 95 % quantile of the normal distribution */
-    if (!(lower_s > 0 && lower_s <= median_s && median_s <= upper_s && isfinite(upper_s)))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the interval %g..%g s and its median %g s are not 0 < lower <= median <= upper", lower_s,
-                         upper_s, median_s);
-    double own = log(mdot_history_quantile_s(e, .95) / mdot_history_quantile_s(e, .05)) / (2 * end);
-    double other = fmax(log(upper_s / lower_s) / (2 * end), 1e-3), distance = log(median_s / e->median_s);
-    double variance = 1 / (1 / (own * own) + 1 / (other * other));
-    double disagreement = distance * distance / (own * own + other * other);
-    double narrowing = sqrt(variance * fmax(disagreement, 1)) / own;
-    e->median_s *= exp(distance * variance / (other * other));
-    e->lower_scale *= narrowing;
-    e->upper_scale *= narrowing;
-    return MDOT_OK;
-}

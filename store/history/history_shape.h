@@ -3,7 +3,7 @@
 #ifndef HS_SHAPE_H
 #define HS_SHAPE_H
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 enum { HS_BINS = 128 };
 

@@ -24,9 +24,7 @@ def structs_of_package() -> list[type[structs.Struct]]:
 
 
 def headers() -> str:
-    """mdot_history.h belongs to a library that is not installed, thus to no package."""
-    paths = (path for path in sorted(support.INCLUDE.glob("*.h")) if path.name != "mdot_history.h")
-    return "".join(path.read_text() for path in paths)
+    return "".join(path.read_text() for path in sorted(support.INCLUDE.glob("*.h")))
 
 
 def rows(name: str) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 static const double day_s = 86400;
 
@@ -306,31 +306,6 @@ static void the_rest_of_a_job_follows_its_distribution(void **state)
     assert_true(mdot_history_remaining_s(&e, 1000, .9) > mdot_history_remaining_s(&e, 1000, .1));
 }
 
-static void combining_weighs_by_inverse_variance(void **state)
-{
-    (void)state;
-    mdot_history_estimate e = MDOT_INIT(mdot_history_estimate), kept;
-    e.median_s = 1000;
-    e.lower_scale = e.upper_scale = 1;
-    e.degrees = INFINITY;
-    kept = e;
-    assert_int_equal(mdot_history_combine(&e, 1500, 1500 / 1.05, 1500 * 1.05, NULL), MDOT_OK);
-    assert_true(fabs(log(e.median_s / 1500)) < .01 && width_of(&e) < 1.12);
-    e = kept;
-    assert_int_equal(mdot_history_combine(&e, 2000, 2000 * exp(-1.6448536), 2000 * exp(1.6448536), NULL), MDOT_OK);
-    assert_true(fabs(e.median_s - 1000 * sqrt(2)) < .1); /* both have a standard deviation of one */
-    assert_true(fabs(e.upper_scale - sqrt(.5)) < 1e-3);
-    e = kept;
-    assert_int_equal(mdot_history_combine(&e, 1e6, 1e6 / 5.18, 1e6 * 5.18, NULL), MDOT_OK);
-    assert_true(e.upper_scale > 1); /* they contradict each other */
-    e = kept;
-    mdot_error err = {0};
-    assert_int_equal(mdot_history_combine(&e, 0, 0, 1, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_history_combine(&e, 5, 6, 7, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_history_combine(&e, NAN, 6, 7, &err), MDOT_INVALID_ARGUMENT);
-    expect_equal(&e, &kept);
-}
-
 static void hostile_values_are_refused_and_leave_the_history(void **state)
 {
     (void)state;
@@ -437,7 +412,6 @@ int main(void)
         cmocka_unit_test(jobs_that_were_cut_off_count_as_longer),
         cmocka_unit_test(sweeps_do_not_feign_precision),
         cmocka_unit_test(the_rest_of_a_job_follows_its_distribution),
-        cmocka_unit_test(combining_weighs_by_inverse_variance),
         cmocka_unit_test(hostile_values_are_refused_and_leave_the_history),
         cmocka_unit_test(any_order_and_size_of_durations_stays_finite),
         cmocka_unit_test(bad_options_are_refused),

@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-#include "mdot/mdot_history.h"
+#include "store/history/mdot_history.h"
 
 static char folder[] = "/tmp/mdot_history_XXXXXX";
 static char path[64];

@@ -1,5 +1,5 @@
-/* mdot_history.h — how long a job will run, from the jobs that a site has completed. libmdot_history, which needs
- * libmdot's mdot_fail, libc and libm, and neither a file nor a database.
+/* mdot_history.h — how long a job will run, from the jobs that a site has completed. The interface of
+ * libmdot_history, which serves only programs of this project and is not installed.
  *
  * A history is for jobs whose number of steps is unknown. Each completed job is added under several keys, from the
  * coarsest (all jobs) to the finest (the same user, name and resources). An estimate begins at the coarsest key and
@@ -16,7 +16,7 @@
 #ifndef MDOT_HISTORY_H
 #define MDOT_HISTORY_H
 
-#include "mdot_base.h"
+#include "mdot/mdot_base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,38 +44,28 @@ typedef struct mdot_history_job {
     double submit_s; /* seconds since 1970, or of any other clock: at most 1e12 */
 } mdot_history_job;
 
-/* End of a job: name, value, description. */
-#define MDOT_ENDED_MAP(X)                                                                                              \
-    X(COMPLETED, 0, "completed")                                                                                       \
-    X(FAILED, 1, "failed")                                                                                             \
-    X(CANCELLED, 2, "cancelled by its user or by the site")                                                            \
-    X(TIMED_OUT, 3, "ended by its time limit")
-
+/* End of a job. mdot-durations prints the value. */
 typedef enum mdot_ended {
-#define MDOT_ENDED_ENUM(name, value, text) MDOT_ENDED_##name = value,
-    MDOT_ENDED_MAP(MDOT_ENDED_ENUM)
-#undef MDOT_ENDED_ENUM
+    MDOT_ENDED_COMPLETED = 0,
+    MDOT_ENDED_FAILED = 1,
+    MDOT_ENDED_CANCELLED = 2, /* cancelled by its user or by the site */
+    MDOT_ENDED_TIMED_OUT = 3  /* ended by its time limit */
 } mdot_ended;
 
-/* Keys, from the coarsest to the finest: name, value, text. */
-#define MDOT_HISTORY_KEY_MAP(X)                                                                                        \
-    X(ALL, 0, "all jobs")                                                                                              \
-    X(RESOURCES, 1, "GPUs and their type")                                                                             \
-    X(HOUR, 2, "time of the submission in the week")                                                                   \
-    X(GROUP, 3, "group")                                                                                               \
-    X(USER, 4, "user")                                                                                                 \
-    X(USER_RESOURCES, 5, "user, GPUs")                                                                                 \
-    X(NAME, 6, "name without digits, dates and hashes")                                                                \
-    X(DIGEST, 7, "digest")                                                                                             \
-    X(USER_NAME, 8, "user, name")                                                                                      \
-    X(USER_NAME_RESOURCES, 9, "user, name, GPUs")                                                                      \
-    X(USER_DIGEST_RESOURCES, 10, "user, digest, GPUs")                                                                 \
-    X(USER_EXACT_NAME, 11, "user, unchanged name, GPUs")
-
+/* Keys, from the coarsest to the finest. */
 typedef enum mdot_history_key {
-#define MDOT_HISTORY_KEY_ENUM(name, value, text) MDOT_HISTORY_KEY_##name = value,
-    MDOT_HISTORY_KEY_MAP(MDOT_HISTORY_KEY_ENUM)
-#undef MDOT_HISTORY_KEY_ENUM
+    MDOT_HISTORY_KEY_ALL = 0,       /* all jobs */
+    MDOT_HISTORY_KEY_RESOURCES = 1, /* GPUs and their type */
+    MDOT_HISTORY_KEY_HOUR = 2,      /* time of the submission in the week */
+    MDOT_HISTORY_KEY_GROUP = 3,
+    MDOT_HISTORY_KEY_USER = 4,
+    MDOT_HISTORY_KEY_USER_RESOURCES = 5, /* user, GPUs */
+    MDOT_HISTORY_KEY_NAME = 6,           /* name without digits, dates and hashes */
+    MDOT_HISTORY_KEY_DIGEST = 7,
+    MDOT_HISTORY_KEY_USER_NAME = 8,              /* user, name */
+    MDOT_HISTORY_KEY_USER_NAME_RESOURCES = 9,    /* user, name, GPUs */
+    MDOT_HISTORY_KEY_USER_DIGEST_RESOURCES = 10, /* user, digest, GPUs */
+    MDOT_HISTORY_KEY_USER_EXACT_NAME = 11        /* user, unchanged name, GPUs */
 } mdot_history_key;
 
 /* The distribution of a duration. Its logarithm has Student's t distribution on either side of the median, with a scale
@@ -85,10 +75,10 @@ typedef struct mdot_history_estimate {
     double median_s;
     double lower_scale, upper_scale; /* of the natural logarithm, above 0 */
     double degrees;                  /* degrees of freedom: 1, 2, 4 or INFINITY; few are heavy tails */
-    double
-        early_failure; /* probability that the job fails or is cancelled before half of the median, 0 to 1. The fields
-                           * above are for a job that does not */
-    double failure_s;  /* usual time until an early failure, a geometric mean */
+    /* Probability that the job fails or is cancelled before half of the median, 0 to 1. The fields above are for a job
+     * that does not. */
+    double early_failure;
+    double failure_s;     /* usual time until an early failure, a geometric mean */
     mdot_history_key key; /* finest key with data */
     double weight;        /* jobs of that key, less for old ones; 0: nothing is known */
 } mdot_history_estimate;
@@ -115,12 +105,6 @@ double mdot_history_quantile_s(const mdot_history_estimate *estimate, double pro
 /* Returns a quantile of the time that remains for a job that has run for `executed_s` seconds: above 0. It grows with
  * `executed_s` in a heavy tail. */
 double mdot_history_remaining_s(const mdot_history_estimate *estimate, double executed_s, double probability);
-
-/* Combines the estimate with another one for the same job, which is a median and a 90 % interval, for example the
- * predicted step time times the number of steps. Logarithms are weighted by their inverse variance. If the two differ
- * by more than their scales allow, the result is wider. INVALID_ARGUMENT unless 0 < lower_s <= median_s <= upper_s. */
-mdot_status mdot_history_combine(mdot_history_estimate *estimate, double median_s, double lower_s, double upper_s,
-                                 mdot_error *err);
 
 enum { MDOT_HISTORY_NAME_BYTES = 128 };
 
