@@ -125,6 +125,7 @@ static void close_fit(fit *f)
     mdot_predictor_close(f->predictor);
 }
 
+/* The groups that lack a prediction. */
 typedef struct group_ids {
     mdot_store_prediction *item; /* room for `capacity` */
     size_t count, capacity;
@@ -134,9 +135,22 @@ static bool take_unpredicted(void *user, const mdot_store_group *g)
 {
     group_ids *ids = user;
     if (g->predicted_ms > 0) return true;
-    if (ids->count == ids->capacity) return false;
+    if (ids->count == ids->capacity) {
+        size_t capacity = 2 * ids->capacity + 64;
+        mdot_store_prediction *item = realloc(ids->item, capacity * sizeof *item);
+        if (item == NULL) return false;
+        ids->item = item;
+        ids->capacity = capacity;
+    }
     ids->item[ids->count++] = (mdot_store_prediction){.struct_size = sizeof *ids->item, .group = g->id};
     return true;
+}
+
+static bool same_groups(const group_ids *a, const group_ids *b)
+{
+    bool equal = a->count == b->count;
+    for (size_t i = 0; equal && i < a->count; i++) equal = a->item[i].group == b->item[i].group;
+    return equal;
 }
 
 static mdot_status predict_group(const fit *f, const mdot_job *job, const mdot_configuration *c,
@@ -157,26 +171,43 @@ static mdot_status predict_group(const fit *f, const mdot_job *job, const mdot_c
     return MDOT_OK;
 }
 
+/* Exports the groups that lack a prediction, with their ids in the order of the table's rows. Another process may add
+ * or predict groups meanwhile; then the export is made again. */
+static mdot_status export_unpredicted(mdot_store *store, const fit *f, const char *folder, char **out_text,
+                                      size_t *out_size, group_ids *out_ids, mdot_error *err)
+{
+    enum { TRIES = 5 };
+    const mdot_store_export options = {.struct_size = sizeof options,
+                                       .flags = MDOT_STORE_EXPORT_GROUPS,
+                                       .job_folder = folder,
+                                       .unpredicted_by = f->name};
+    for (int i = 0; i < TRIES; i++) {
+        group_ids after = {0};
+        mdot_store_free(*out_text);
+        *out_text = NULL;
+        out_ids->count = 0;
+        mdot_status status = mdot_store_visit_groups(store, NULL, f->name, take_unpredicted, out_ids, err);
+        if (status == MDOT_OK) status = mdot_store_export_csv(store, &options, out_text, out_size, err);
+        if (status == MDOT_OK) status = mdot_store_visit_groups(store, NULL, f->name, take_unpredicted, &after, err);
+        bool is_same = status == MDOT_OK && same_groups(out_ids, &after);
+        free(after.item);
+        if (status != MDOT_OK || is_same) return status;
+    }
+    return mdot_fail(err, MDOT_IO, "other processes change the groups of the store: try again");
+}
+
 /* Predicts the groups that lack a prediction; others keep theirs from an earlier call. */
 static mdot_status predict_groups(mdot_store *store, const fit *f, const char *folder, mdot_error *err)
 {
-    mdot_store_export options = {.struct_size = sizeof options,
-                                 .flags = MDOT_STORE_EXPORT_GROUPS,
-                                 .job_folder = folder,
-                                 .unpredicted_by = f->name};
     char *text = NULL;
     size_t size = 0;
     measured_steps steps = {0};
     group_ids ids = {0};
-    mdot_status status = mdot_store_export_csv(store, &options, &text, &size, err);
-    bool has_rows = status == MDOT_OK && strchr(text, '\n') != text + size - 1;
-    if (has_rows) {
+    mdot_status status = export_unpredicted(store, f, folder, &text, &size, &ids, err);
+    if (status == MDOT_OK && ids.count > 0) {
         status = measured_parse("store", "the groups", text, size, NULL, true, &steps, err);
-        ids.capacity = steps.count;
-        ids.item = calloc(steps.count + 1, sizeof *ids.item);
-        if (status == MDOT_OK && ids.item == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-        if (status == MDOT_OK) status = mdot_store_visit_groups(store, NULL, f->name, take_unpredicted, &ids, err);
-        /* Another process may have added groups between the two visits. They stay for the next call. */
+        if (status == MDOT_OK && steps.count != ids.count)
+            status = mdot_fail(err, MDOT_IO, "the store has %zu groups, and its table has %zu", ids.count, steps.count);
         for (size_t i = 0; status == MDOT_OK && i < ids.count; i++)
             status = predict_group(f, steps.jobs[i], &steps.configurations[i], &ids.item[i], err);
         if (status == MDOT_OK) status = mdot_store_set_predictions(store, f->name, ids.item, ids.count, err);
