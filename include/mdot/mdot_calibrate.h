@@ -105,10 +105,10 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
 /* The same for measured times and memory. The rows, jobs and configurations may be freed afterwards. */
 mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measurement *rows, size_t count,
                                     mdot_calibration **out_calibration, mdot_error *err);
-/* Calibrates a prediction for `configuration`: its times, its memory, and its utilisation of the GPU's peak rates.
- * `explanation`, of the same job and configuration, identifies the job and the time that waits for the host; NULL
- * corrects only by effects that all jobs share. Performs zero allocations. Calibrate a prediction only once.
- * INVALID_ARGUMENT for a prediction that failed, as in a call for many. */
+/* Calibrates a prediction for `configuration`: its times, its energy at the same average power, its memory, and its
+ * utilisation of the GPU's peak rates. `explanation`, of the same job and configuration, identifies the job and the
+ * time that waits for the host; NULL corrects only by effects that all jobs share. Performs zero allocations. Calibrate
+ * a prediction only once. INVALID_ARGUMENT for a prediction that failed, as in a call for many. */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
 /* The same for callers without an explanation, which allocates: for example schedulers. The share of the step that

@@ -202,7 +202,7 @@ typedef struct mdot_configuration {
                      * matmul before it, as Liger's. INVALID_ARGUMENT for CHUNKED and FUSED if the job has no
                      * cross-entropy */
     double power_limit; /* power limit of each GPU in watts, which may lower its clock, 1e-6 to 1e9; 0: the GPU's own.
-                         * INVALID_ARGUMENT above that, and below a fifth of it */
+                         * INVALID_ARGUMENT above that, below a fifth of it, and if the GPU's watts are 0 */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

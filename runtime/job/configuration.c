@@ -235,7 +235,11 @@ static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_e
 static mdot_status check_power(const rt_configuration *s, mdot_error *err)
 {
     double limit = s->c.power_limit, watts = s->gpu.watts;
-    if (limit == 0 || watts == 0 || (limit <= watts && limit >= LEAST_POWER_PART * watts)) return MDOT_OK;
+    if (limit == 0 || (limit <= watts && limit >= LEAST_POWER_PART * watts)) return MDOT_OK;
+    if (watts == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "power_limit is %g W, but the limit of %s itself is unknown: set the GPU's watts, too", limit,
+                         s->gpu.name != NULL ? s->gpu.name : "the GPU");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "power_limit is %g W; accepted for %s: %g to %g W. For a board with another limit, set the GPU's "
                      "watts",

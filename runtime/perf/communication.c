@@ -23,7 +23,6 @@
  */
 #include "runtime/perf/communication.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_memory.h"
 
 #include <math.h>
 
@@ -88,7 +87,8 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
 static double workers_ms(const exchange *e, double backward_ms)
 {
     double copies = rt_copies(e->c), workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
-    rt_elements parameters = rt_parameters_by_kind(e->job, e->shard), weights = rt_weights_by_kind(e->job, e->shard);
+    const rt_sharding *sharding = &e->job->analysis->sharding;
+    rt_elements parameters = rt_trained_part(sharding, e->shard), weights = rt_weights_part(sharding, e->shard);
     double times = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
     double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +
                 gradients_ms(e, copies, stride * e->c->expert_parallel, parameters.experts, weights.experts);

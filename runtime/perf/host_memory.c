@@ -15,7 +15,6 @@
 #include "runtime/perf/host_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/optimizer_update.h"
-#include "runtime/perf/peak_memory.h"
 #include "runtime/perf/peak_moments.h"
 
 #define HOST_GBPS 112.0
@@ -36,7 +35,7 @@ static double state_ms(const mdot_job *job, const rt_resolved_configuration *res
 {
     const mdot_configuration *c = &resolved->configuration.c;
     if (c->offload == MDOT_OFFLOAD_NOTHING) return 0;
-    rt_elements weights = rt_weights_by_kind(job, &resolved->shard);
+    rt_elements weights = rt_weights_part(&job->analysis->sharding, &resolved->shard);
     rt_widths w = resolved->widths;
     double updated = rt_updated_parameters(c, job, &resolved->shard);
     mdot_load load = mdot_optimizer_load(c->optimizer, updated);

@@ -55,21 +55,6 @@ static double max(double a, double b)
     return a > b ? a : b;
 }
 
-rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
-{
-    return rt_trained_part(&job->analysis->sharding, shard);
-}
-
-rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
-{
-    return rt_weights_part(&job->analysis->sharding, shard);
-}
-
-double rt_parameters(const mdot_job *job, const rt_shard *shard)
-{
-    return rt_sum_elements(rt_parameters_by_kind(job, shard));
-}
-
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
 static double exchanged_part(const mdot_configuration *c, rt_elements elements)
 {
@@ -83,8 +68,9 @@ typedef struct parts {
     const mdot_job *job;
     const rt_resolved_configuration *resolved;
     rt_widths width;
-    double parameters, weights; /* elements of the shard: trained, and with frozen ones */
-    double quantised;           /* elements of the shard whose frozen weights are quantised */
+    /* Elements of the shard: trained ones, all, and the frozen ones that are quantised; and their sums. */
+    rt_elements trained_by_kind, weights_by_kind, quantised_by_kind;
+    double parameters, weights, quantised;
     /* ZeRO stage 3: elements that exist as a whole, in blocks and outside of them. Without it, 0. */
     double gathered_blocks, block, root;
     double gradients; /* bytes of all gradients */
@@ -96,7 +82,7 @@ static double root_weights(const mdot_job *job, const rt_shard *shard)
     if (job->info.block_count == 0) return 0;
     rt_shard ends = *shard;
     ends.of[RT_PIPELINE_BLOCKS] = 0;
-    return rt_sum_elements(rt_weights_by_kind(job, &ends));
+    return rt_sum_elements(rt_weights_part(&job->analysis->sharding, &ends));
 }
 
 static void gather(parts *p)
@@ -114,11 +100,10 @@ static void gather(parts *p)
 static double gradient_bytes(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
-    rt_elements elements = rt_parameters_by_kind(p->job, &p->resolved->shard);
     if (c->step_in_backward != 0)
         return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor;
     if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
-    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, elements) : rt_sum_elements(elements));
+    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, p->trained_by_kind) : p->parameters);
 }
 
 /* Elements of the rows that a step looks up in tables with sparse gradients. */
@@ -149,13 +134,16 @@ static rt_elements quantised_by_kind(const mdot_job *job, const rt_resolved_conf
 static parts parts_of(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    const rt_shard *shard = &resolved->shard;
+    const rt_sharding *sharding = &job->analysis->sharding;
     parts p = {.job = job,
                .resolved = resolved,
                .width = resolved->widths,
-               .parameters = rt_parameters(job, shard),
-               .weights = rt_sum_elements(rt_weights_by_kind(job, shard)),
-               .quantised = rt_sum_elements(quantised_by_kind(job, resolved))};
+               .trained_by_kind = rt_trained_part(sharding, &resolved->shard),
+               .weights_by_kind = rt_weights_part(sharding, &resolved->shard),
+               .quantised_by_kind = quantised_by_kind(job, resolved)};
+    p.parameters = rt_sum_elements(p.trained_by_kind);
+    p.weights = rt_sum_elements(p.weights_by_kind);
+    p.quantised = rt_sum_elements(p.quantised_by_kind);
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
@@ -173,12 +161,11 @@ static double kept_part(const mdot_configuration *c, rt_elements elements)
 static double kept_weights(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
-    const rt_shard *shard = &p->resolved->shard;
     bool on_host = c->offload == MDOT_OFFLOAD_PARAMETERS;
-    double elements = on_host ? 0 : kept_part(c, rt_weights_by_kind(p->job, shard));
-    double quantised = on_host ? 0 : kept_part(c, quantised_by_kind(p->job, p->resolved)), width = p->width.weights;
+    double elements = on_host ? 0 : kept_part(c, p->weights_by_kind), width = p->width.weights;
+    double quantised = on_host ? 0 : kept_part(c, p->quantised_by_kind);
     double bytes = rt_weight_bytes(p->job, width, elements) - quantised * (width - rt_frozen_width(c, width));
-    double average = c->ema != 0 ? FULL_BYTES * kept_part(c, rt_parameters_by_kind(p->job, shard)) : 0;
+    double average = c->ema != 0 ? FULL_BYTES * kept_part(c, p->trained_by_kind) : 0;
     return max(bytes, 0) + average; /* the program's sizes may be smaller than what quantisation saves */
 }
 
@@ -284,7 +271,7 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
     bool on_host = c->offload != MDOT_OFFLOAD_NOTHING;
     rt_memory m = {.weights = kept_weights(&p), .optimizer = on_host ? 0 : optimizer.state + sparse_state(&p)};
     bool in_buckets = c->zero_stage == 0 && !rt_is_mixed(c->precision);
-    if (in_buckets) m.gradients = p.width.gradients * exchanged_part(c, rt_parameters_by_kind(job, &resolved->shard));
+    if (in_buckets) m.gradients = p.width.gradients * exchanged_part(c, p.trained_by_kind);
     rt_memory updating = m, largest = {0};
     updating.gradients += p.gradients;
     updating.activations = on_host ? 0 : optimizer.update;
@@ -292,6 +279,7 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
     double pass = sum_of(&largest);
     consider(updating, &largest);
     largest.pass = pass;
+    largest.flat = on_host ? 0 : optimizer.flat;
     return largest;
 }
 

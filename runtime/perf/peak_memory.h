@@ -1,14 +1,9 @@
-/* peak_memory.h — the parameters on one GPU, and the peak memory of a step there. */
+/* peak_memory.h — the peak memory of a training step on one GPU. */
 #ifndef RT_PEAK_MEMORY_H
 #define RT_PEAK_MEMORY_H
 
 #include "runtime/job/job_model.h"
 #include "runtime/perf/resolved_configuration.h"
-
-/* Trained parameters, and weights: trained and frozen parameters. */
-double rt_parameters(const mdot_job *job, const rt_shard *shard);
-rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard);
-rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard);
 
 /* Bytes at the moment of a step at which their sum is largest. */
 typedef struct rt_memory {
@@ -16,6 +11,7 @@ typedef struct rt_memory {
     double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
                                             * update */
     double pass;                           /* the largest sum in a pass, which may be less than that in the update */
+    double flat;                           /* one contiguous tensor that the update takes on the GPU */
 } rt_memory;
 
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);

@@ -30,7 +30,6 @@
  */
 #include "runtime/perf/reserved_memory.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/optimizer_update.h"
 
 #include <string.h>
 
@@ -76,10 +75,9 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
 
 /* Bytes of segments that the update takes although the pass has freed more. Its flat fp32 gradients are one tensor, and
  * the free parts of segments are those of many smaller tensors. */
-static double flat_segment(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
+static double flat_segment(const rt_memory *memory)
 {
-    if (resolved->configuration.c.offload != MDOT_OFFLOAD_NOTHING) return 0;
-    double both = memory->pass + rt_optimizer_memory_of(job, resolved).flat;
+    double both = memory->pass + memory->flat;
     return both > sum_of(memory) ? both - sum_of(memory) : 0;
 }
 
@@ -104,7 +102,7 @@ rt_reserved rt_reserve_memory(const mdot_job *job, const rt_resolved_configurati
     const mdot_gpu *gpu = &resolved->configuration.gpu;
     double persistent = memory->weights + memory->gradients + memory->optimizer;
     return (rt_reserved){.rounding = persistent_rounding * persistent + temporary_fragmentation * memory->activations +
-                                     partial_segments + flat_segment(job, resolved, memory),
+                                     partial_segments + flat_segment(memory),
                          .context = context_bytes(gpu),
                          .workspace = workspace_bytes(job, gpu),
                          .collectives = collective_bytes(&resolved->configuration)};

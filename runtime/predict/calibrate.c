@@ -192,6 +192,7 @@ static void correct(const mdot_calibration *calibration, question *q)
     p->step_ms = step_ms;
     p->compute_share /= factor;
     p->memory_share /= factor;
+    p->energy_joules *= factor; /* at the same average power */
     if (memory.mean != 0 || memory.interval != 1) correct_memory(p, &memory);
 }
 

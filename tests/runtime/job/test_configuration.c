@@ -135,6 +135,21 @@ static void implausible_spec_values_are_refused_by_name(void **state)
     }
 }
 
+/* A lower limit changes the time only relative to the GPU's own limit. */
+static void power_limit_of_an_unlimited_gpu_is_refused(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    mdot_configuration c = {.gpu_spec = &gpu, .power_limit = 200};
+    assert_int_equal(read_status(c, &err), MDOT_OK);
+    gpu.watts = 0;
+    assert_int_equal(read_status(c, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "power_limit is 200 W"));
+    assert_non_null(strstr(err.message, "set the GPU's watts"));
+}
+
 static void parallelism_options_make_a_configuration_non_default(void **state)
 {
     (void)state;
@@ -162,6 +177,7 @@ int main(void)
         cmocka_unit_test(links_reach_a_fraction_of_their_rate),
         cmocka_unit_test(specs_without_links_default_to_pcie_4),
         cmocka_unit_test(implausible_spec_values_are_refused_by_name),
+        cmocka_unit_test(power_limit_of_an_unlimited_gpu_is_refused),
         cmocka_unit_test(parallelism_options_make_a_configuration_non_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,8 +162,6 @@ static void softmax_is_fp32_under_autocast(void **state)
     expect_units(&n, 1 + 12, 1.5 + 4 + 2 + 0.5 + 4);
 }
 
-/* The network has zero parameters. Therefore it needs neither gradients nor saved activations. At f1: samples and two
- * results. */
 /* A cross-entropy keeps its logits (4) and the logarithms of the probabilities (4). Its backward operation makes the
  * gradient of these (4) and of the logits (4). The sample has 1, and the loss is a number. */
 static void cross_entropy_has_four_tensors_of_logits(void **state)
@@ -179,6 +177,8 @@ static void cross_entropy_has_four_tensors_of_logits(void **state)
     mdot_job_destroy(job);
 }
 
+/* The network has zero parameters. Therefore it needs neither gradients nor saved activations. At f1: samples and two
+ * results. */
 static void network_without_parameters_saves_nothing(void **state)
 {
     (void)state;

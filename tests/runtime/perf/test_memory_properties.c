@@ -149,7 +149,8 @@ static void memory_is_at_least_that_of_weights_and_state(void **state)
             if (!resolve(job, c, &resolved)) continue;
             rt_memory m = rt_measure_memory(job, &resolved);
             bool on_host = c.offload != MDOT_OFFLOAD_NOTHING;
-            double trained = rt_parameters(job, &resolved.shard), copies = c.zero_stage >= 3 ? 1e9 : 1;
+            double trained = rt_sum_elements(rt_trained_part(&job->analysis->sharding, &resolved.shard));
+            double copies = c.zero_stage >= 3 ? 1e9 : 1;
             double state_bytes = on_host ? 0 : rt_optimizer_memory_of(job, &resolved).state;
             double least = resolved.widths.weights * trained / copies + state_bytes;
             double sum = m.weights + m.gradients + m.optimizer + m.activations;

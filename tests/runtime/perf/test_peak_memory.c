@@ -37,7 +37,7 @@ static mdot_job *small_network(uint32_t block_count)
     return predict_make_job(operators, 4);
 }
 
-static double peak(const mdot_job *job, mdot_configuration c)
+static rt_memory measure(const mdot_job *job, mdot_configuration c)
 {
     rt_configuration configuration = {.c = c};
     configuration.gpu.pcie_gbps = 31.5;
@@ -46,7 +46,12 @@ static double peak(const mdot_job *job, mdot_configuration c)
     if (rt_configuration_check(&configuration, job, &err) != MDOT_OK) fail_msg("%s", err.message);
     rt_resolved_configuration resolved;
     rt_resolve(job, &configuration, &resolved);
-    rt_memory memory = rt_measure_memory(job, &resolved);
+    return rt_measure_memory(job, &resolved);
+}
+
+static double peak(const mdot_job *job, mdot_configuration c)
+{
+    rt_memory memory = measure(job, c);
     return (double)rt_sum_memory(&memory);
 }
 
@@ -216,7 +221,7 @@ static mdot_job *language_model(double own)
 static void stages_of_a_pipeline_have_one_end_each(void **state)
 {
     (void)state;
-    static const double heads[] = {0, 400, 100000};
+    static const double heads[] = {0, 100, 400, 100000};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         mdot_job *job = language_model(heads[i]);
         double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
@@ -225,13 +230,16 @@ static void stages_of_a_pipeline_have_one_end_each(void **state)
         double sent = job->analysis->sharding.border_bytes;
         double first = 3 * 4 * (400 + 500) + 2 * 2 * (a / 2 + sent), last = 3 * 4 * (500 + copy) + 2 * a / 2;
         assert_true(peak(job, c) == (first > last ? first : last));
+        c.precision = MDOT_PRECISION_MIXED_BF16; /* the flat fp32 gradients are those of the same stage */
+        rt_memory mixed = measure(job, c);
+        assert_true(mixed.flat > 0 && mixed.flat == 2 * mixed.weights);
         mdot_job_destroy(job);
     }
     mdot_job *job = language_model(0);
     const rt_sharding *d = &job->analysis->sharding;
     assert_true(d->tied.all[RT_PIPELINE_AFTER] == 400 && d->frozen_tied.all[RT_PIPELINE_AFTER] == 0);
     rt_shard last = {1, 1, {0, .5, 1}};
-    assert_true(rt_parameters(job, &last) == 900);
+    assert_true(rt_sum_elements(rt_trained_part(&job->analysis->sharding, &last)) == 900);
     mdot_job_destroy(job);
 }
 

@@ -129,6 +129,8 @@ static void more_rows_reduce_the_error(void **state)
         mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
         assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &c, &after, NULL), MDOT_OK);
         double factor = after.step_ms / before.step_ms;
+        predict_assert_close(after.energy_joules, factor * before.energy_joules); /* at the same power */
+        assert_true(before.energy_joules > 0 && after.average_watts == before.average_watts);
         double interval = log(after.upper_ms / after.lower_ms) / log(before.upper_ms / before.lower_ms);
         mdot_calibration_gpu gpu = gpu_of(calibration, 0);
         assert_int_equal(gpu.row_count, rows);
