@@ -280,6 +280,8 @@ def _calibrate(parsed: argparse.Namespace) -> None:
     for name, at in calibration.gpus.items():
         print(f"{name:<24} {at.row_count:>6} {at.factor:>8.3f} {at.half_row_count:>6} {at.half_factor:>8.3f}")
     print(f"{'others':<24} {'':>6} {calibration.factor:>8.3f}")
+    if calibration.memory_row_count > 0:
+        print(f"\n{calibration.memory_row_count} rows correct the predicted memory.")
 
 
 def _record_trace(parsed: argparse.Namespace) -> None:
