@@ -90,6 +90,12 @@ def append(table: Path, job: str | Job, recorded: Recorded) -> None:
     call(runtime().mdot_measured_append, encode_path(table), ctypes.byref(row))
 
 
+def path_in_table(job: str | os.PathLike[str], table: Path) -> str:
+    """A relative path of a job becomes relative to the folder of the table."""
+    path = os.fspath(job)
+    return path if os.path.isabs(path) else os.path.relpath(path, table.parent)
+
+
 def save_beside(table: Path, job: Job) -> str:
     """Saves a job in the folder of the table, under a name made of its content, so that equal jobs share a file. Returns the
     name. The file appears complete or not at all."""

@@ -10,7 +10,7 @@ from mdot.gpus import gpu as find_gpu
 from mdot.job import Job
 from mdot.library.errors import InvalidArgumentError
 from mdot.predictor import configure
-from mdot.recording.row import Recorded, append
+from mdot.recording.row import Recorded, append, path_in_table
 from mdot.recording.trace_file import read_trace
 from mdot.version import VERSION
 
@@ -51,9 +51,6 @@ def record_trace(
     configuration = configure(job if isinstance(job, Job) else Job.read(job), name, batch, options)
     recorded = Recorded(configuration, steps.step_ms, allocated_bytes=steps.allocated_bytes,
                         reserved_bytes=steps.reserved_bytes, notes=notes)  # fmt: skip
-    folder = Path(os.path.abspath(table)).parent
-    path = job if isinstance(job, Job) else os.fspath(job)
-    if isinstance(path, str) and not os.path.isabs(path):
-        path = os.path.relpath(path, folder)
-    append(folder / Path(table).name, path, recorded)
+    path = Path(os.path.abspath(table))
+    append(path, job if isinstance(job, Job) else path_in_table(job, path), recorded)
     return recorded
