@@ -22,7 +22,7 @@ MOST_STEPS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """A measured training step: what a row of the table holds."""
+    """A measured training step, which a row of the table describes."""
 
     configuration: Configuration
     """The configuration as far as it was given or seen. `gpu` is empty if the training ran on the CPU."""
@@ -33,9 +33,9 @@ class Recorded:
     windows: int = 0
     """Complete windows that were measured."""
     allocated_bytes: int | None = None
-    """Peak of the memory of tensors, the column `gib`. None without a GPU of PyTorch."""
+    """Peak of the memory of tensors, the column `gib`. None if PyTorch uses no GPU."""
     reserved_bytes: int | None = None
-    """Peak of the memory that PyTorch's allocator took from the GPU. None without a GPU of PyTorch."""
+    """Peak of the memory that PyTorch's allocator took from the GPU, or None likewise."""
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The column `note`: software versions, numbers of steps, memory in bytes."""
 
