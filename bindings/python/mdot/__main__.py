@@ -1,5 +1,5 @@
-"""`python -m mdot`, which the wheel also installs as `mdot`: makes jobs from networks by name, and predicts their training steps, from the shell. Commands and
-options have the names of the command `mdot`.
+"""`python -m mdot`, which the wheel also installs as `mdot`: makes jobs from networks by name, and predicts their training
+steps, from the shell. Commands and options have the names of the command `mdot`.
 
     python -m mdot export resnet50 -o resnet50.job
     python -m mdot export transformers:GPT2LMHeadModel --set n_layer=48 --set n_embd=1600 --set n_head=25 --length 1024

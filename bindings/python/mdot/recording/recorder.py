@@ -403,7 +403,7 @@ def _batch_of(batch: Any) -> int | None:
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """Options without None. Refuses unknown names and words before the training begins."""
+    """The options that are given. Refuses unknown names and words before the training begins."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; the options are {', '.join(OPTIONS)}")

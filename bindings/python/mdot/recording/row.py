@@ -78,8 +78,8 @@ def append(table: Path, job: str | Job, recorded: Recorded) -> None:
     """Appends a row to the table. Other processes may append at the same time. A Job is saved beside the table first; a path is
     absolute, or relative to the folder of the table.
 
-    Raises InvalidArgumentError for a GPU that mdot does not know and for a column that the table lacks, and
-    InputOutputError or NotFoundError if the table cannot be written.
+    Raises InvalidArgumentError for an unknown GPU and for a column that the table lacks, and InputOutputError or
+    NotFoundError if writing fails.
     """
     keep: list[object] = []
     configuration = c.mdot_configuration()

@@ -57,7 +57,7 @@ class TracedSteps:
 
 def read_trace(path: str | os.PathLike[str]) -> TracedSteps:
     """Reads a trace, which may be compressed (.json.gz). Raises NotFoundError if the file or its steps are missing, and
-    MalformedError if it is no trace."""
+    MalformedError for other kinds of files."""
     trace = _load(Path(path))
     events = trace.get("traceEvents") if isinstance(trace, dict) else trace
     if not isinstance(events, list):

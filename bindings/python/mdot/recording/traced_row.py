@@ -27,11 +27,11 @@ def record_trace(
     """Appends the step of a torch.profiler trace (.json or .json.gz) as a row to a table for `mdot calibrate`.
 
     `batch` defaults to that of the job, `gpu` to the trace's, and the number of GPUs to the processes of the training. `options`
-    are those of mdot.Configuration, because a trace does not state precision, layout and optimizer. Profiling slows the host, so
+    are those of mdot.Configuration, because a trace lacks precision, layout and optimizer. Profiling slows the host, so
     that steps that wait for the host are too long; use a trace of a training that keeps the GPU busy.
 
-    Raises InvalidArgumentError for a GPU that mdot does not know, NotFoundError for a missing file or a trace without steps, and
-    MalformedError for a file that is no trace.
+    Raises InvalidArgumentError for an unknown GPU, NotFoundError for a missing file and for missing steps, and MalformedError for
+    other kinds of files.
     """
     steps = read_trace(trace)
     name = gpu or steps.gpu
