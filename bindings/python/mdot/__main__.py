@@ -1,5 +1,5 @@
-"""`python -m mdot`, which the wheel also installs as `mdot`: makes jobs from networks by name, and predicts their training steps, from the shell. Commands and
-options have the names of the command `mdot`.
+"""`python -m mdot`, which the wheel also installs as `mdot`: makes jobs from networks by name, and predicts their training
+steps, from the shell. Commands and options have the names of the command `mdot`.
 
     python -m mdot export resnet50 -o resnet50.job
     python -m mdot export transformers:GPT2LMHeadModel --set n_layer=48 --set n_embd=1600 --set n_head=25 --length 1024
@@ -280,6 +280,8 @@ def _calibrate(parsed: argparse.Namespace) -> None:
     for name, at in calibration.gpus.items():
         print(f"{name:<24} {at.row_count:>6} {at.factor:>8.3f} {at.half_row_count:>6} {at.half_factor:>8.3f}")
     print(f"{'others':<24} {'':>6} {calibration.factor:>8.3f}")
+    if calibration.memory_row_count > 0:
+        print(f"\n{calibration.memory_row_count} rows correct the predicted memory.")
 
 
 def _record_trace(parsed: argparse.Namespace) -> None:

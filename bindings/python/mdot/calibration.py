@@ -13,12 +13,10 @@ from mdot.explanation import Handle
 from mdot.job import Job
 from mdot.library import structs as c
 from mdot.library.libraries import call, check, encode_path, read_text, runtime
+from mdot.prediction import GIB, Prediction
 
 if TYPE_CHECKING:
-    from mdot.prediction import Prediction
     from mdot.predictor import Predictor
-
-GIB = float(1 << 30)
 
 
 @dataclasses.dataclass(frozen=True)

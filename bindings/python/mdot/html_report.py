@@ -6,7 +6,7 @@ import html
 from typing import Iterable, Sequence
 
 from mdot.explanation import Explanation
-from mdot.prediction import GIB, Prediction, short
+from mdot.prediction import GIB, Prediction, html_table, short
 
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:960px;margin:0 auto;padding:24px 12px}"
@@ -16,9 +16,7 @@ STYLE = (
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["<div><table><tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in heading) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-    return "\n".join([*lines, "</table></div>"])
+    return f"<div>{html_table([heading, *rows])}</div>"
 
 
 def write_job(name: str, rows: Sequence[tuple[Prediction, Explanation]]) -> str:

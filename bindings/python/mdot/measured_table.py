@@ -1,4 +1,4 @@
-"""Tables of measured steps for `python -m mdot calibrate`: CSV with the columns of `mdot calibrate`."""
+"""Tables of measured steps: CSV with the columns of `mdot calibrate`."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import csv
 from pathlib import Path
 from typing import Any, Iterator
 
-from mdot.configuration import Configuration
+from mdot.calibration import Measurement
 from mdot.job import Job
 from mdot.library.errors import Error, InvalidArgumentError
 from mdot.options import Options
-from mdot.predictor import configure
+from mdot.predictor import as_measurement
 from mdot.training_arguments import flag_of, option_value, read_parallel
 
-REQUIRED = ("job", "gpu", "batch", "ms")
-RECORDED = ("note", "gib", "software", "host", "predictor", "measured_at", "name", "digest", "row")
+REQUIRED = ("job", "gpu", "batch")
+MEASURED = ("ms", "gib")
+RECORDED = ("note", "software", "host", "predictor", "measured_at", "name", "digest", "row")
 """Columns of a store (docs/store.md), which change no step."""
 
 
-def read_measured(path: Path) -> list[tuple[Job, Configuration, float]]:
+def read_measured(path: Path) -> list[Measurement]:
     """Reads the steps of a table. Paths of jobs are relative to its folder. Raises InvalidArgumentError with the line."""
     with path.open(newline="") as file:
         lines = [(number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
     reader = csv.DictReader(line for _, line in lines)
-    missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
+    columns = reader.fieldnames or ()
+    missing = [name for name in REQUIRED if name not in columns]
+    if not any(name in columns for name in MEASURED):
+        missing.append("ms or gib")
     if missing:
         raise InvalidArgumentError(f"{path}: the first line lacks the column {missing[0]}")
     names = {flag_of(option): option for option in Options.__annotations__}
-    known = {*REQUIRED, *names, "parallel", "dim", "frozen", "trained", *RECORDED}
-    unknown = [name for name in reader.fieldnames or () if name not in known]
+    known = {*REQUIRED, *MEASURED, *names, "parallel", "dim", "frozen", "trained", *RECORDED}
+    unknown = [name for name in columns if name not in known]
     if unknown:
         raise InvalidArgumentError(f"{path}: unknown column {unknown[0]!r}; known are {', '.join(sorted(known))}")
     jobs: dict[tuple[str, ...], Job] = {}
@@ -41,9 +45,7 @@ def read_measured(path: Path) -> list[tuple[Job, Configuration, float]]:
     return steps
 
 
-def _step(
-    folder: Path, row: dict[str, str], names: dict[str, str], jobs: dict[tuple[str, ...], Job]
-) -> tuple[Job, Configuration, float]:
+def _step(folder: Path, row: dict[str, str], names: dict[str, str], jobs: dict[tuple[str, ...], Job]) -> Measurement:
     cells = {name: (value or "").strip() for name, value in row.items() if name is not None}
     key = tuple(cells.get(name, "") for name in ("job", "dim", "frozen", "trained"))
     if key not in jobs:
@@ -55,8 +57,8 @@ def _step(
     }
     if cells.get("parallel"):
         options.update(read_parallel(cells["parallel"]))
-    ms = float(cells["ms"])
-    return jobs[key], configure(jobs[key], cells["gpu"], int(cells["batch"]), options), ms
+    options.update({name: float(cells[name]) for name in MEASURED if cells.get(name)})
+    return as_measurement(jobs[key], {**options, "gpu": cells["gpu"], "batch": int(cells["batch"])}, {})
 
 
 def _dims(text: str) -> Iterator[tuple[str, int | str]]:

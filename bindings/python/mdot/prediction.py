@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import itertools
-from typing import TYPE_CHECKING, Any, Iterator, Sequence, overload
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence, overload
 
 from mdot.configuration import Configuration
 from mdot.library import structs as c
@@ -111,6 +112,15 @@ def aligned(cells: Sequence[Sequence[str]]) -> str:
     width = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     lines = [[line[0].ljust(width[0]), *(cell.rjust(w) for cell, w in zip(line[1:], width[1:]))] for line in cells]
     return "\n".join("  ".join(line) for line in lines)
+
+
+def html_table(cells: Iterable[Sequence[str]]) -> str:
+    """A table in HTML, whose first line is the heading."""
+    lines = [
+        "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in line) + "</tr>"
+        for kind, line in zip(itertools.chain(["th"], itertools.repeat("td")), cells)
+    ]
+    return "\n".join(["<table>", *lines, "</table>"])
 
 
 def _limit(reserved: float, usable: float) -> str:
@@ -222,8 +232,4 @@ class Table(Sequence[Prediction]):
 
     def _repr_html_(self) -> str:
         """The table as HTML for notebooks."""
-        import html
-
-        heading, *rows = [[html.escape(cell) for cell in line] for line in self._cells()]
-        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-        return "<table><tr>" + "".join(f"<th>{cell}</th>" for cell in heading) + f"</tr>{body}</table>"
+        return html_table(self._cells())

@@ -19,7 +19,7 @@ from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, Callable, Mapping, TypeVar
 
-from mdot.calibration import Calibration
+from mdot.calibration import Calibration, Measurement
 from mdot.job import Job
 from mdot.library import structs as c
 from mdot.library.errors import Error
@@ -27,7 +27,7 @@ from mdot.library.libraries import call, encode_path, encode_text, read_text, st
 from mdot.measured_table import read_measured
 from mdot.predictor import Predictor
 
-READ_ONLY, EXISTING = 1, 2
+READ_ONLY = 1
 EXPORT_PLAIN, EXPORT_GROUPS = 1, 2
 OUTLIER_WEIGHT = 0.25
 """Rows with a smaller weight are outliers of their group."""
@@ -241,7 +241,7 @@ class Store:
     def import_table(self, path: str | os.PathLike[str]) -> Import:
         """Imports a table of measured steps (CSV, as for `mdot calibrate`) with its jobs. A known row is left out."""
         steps = read_measured(Path(path))
-        jobs = (c_void_p * max(len(steps), 1))(*[job._handle for job, _, _ in steps])
+        jobs = (c_void_p * max(len(steps), 1))(*[step.job._handle for step in steps])
         text = Path(path).read_bytes()
         counts = c.new(c.mdot_store_import)
         call(
@@ -351,8 +351,8 @@ class Store:
 
     # ---- Calibration and drift ---------------------------------------------------------------------------------------
 
-    def _with_groups(self, use: Callable[[list[tuple[Job, Any, float]]], _Record]) -> _Record:
-        """Refreshes, and calls `use` with the job, configuration and milliseconds of each group."""
+    def _with_groups(self, use: Callable[[list[Measurement]], _Record]) -> _Record:
+        """Refreshes, and calls `use` with the robust mean of each group."""
         self.refresh()
         with tempfile.TemporaryDirectory() as folder:
             self.write_jobs(folder)
@@ -367,8 +367,8 @@ class Store:
     def drift(self, predictor: Predictor) -> list[Drift]:
         """Compares all measurements with the answers of a predictor, including its calibration."""
 
-        def compare(steps: list[tuple[Job, Any, float]]) -> list[Drift]:
-            answers = predictor.predict_many([(job, configuration) for job, configuration, _ in steps])
+        def compare(steps: list[Measurement]) -> list[Drift]:
+            answers = predictor.predict_many([(step.job, step.configuration) for step in steps])
             groups = self.groups()
             found = (c.mdot_store_prediction * max(len(answers), 1))()
             for entry, group, answer in zip(found, groups, answers):

@@ -93,9 +93,25 @@ class Commands(support.TestCase):
             self.assertRegex(ask("calibrate", table, "-o", calibration)[2], "line 2: ")
             table.write_text("job,gpu,batch\n")
             self.assertIn("lacks the column ms", ask("calibrate", table, "-o", calibration)[2])
+            for cells in (",", "0,1", ",nan", "inf,"):
+                table.write_text(f"job,gpu,batch,ms,gib\n{job},T4,32,{cells}\n")
+                self.assertRegex(ask("calibrate", table, "-o", calibration)[2], "line 2: ")
             table.write_text("job,gpu,batch,ms,colour\n")
             self.assertIn("'colour'", ask("calibrate", table, "-o", calibration)[2])
         self.assertGreater(float(out.splitlines()[1].split()[2]), 1.2 * plain.step_ms)
+
+    def test_calibrate_reads_memory_as_the_command_does(self) -> None:
+        measured = 1.25 * mdot.predict(support.RESNET, "T4", 32).memory_gib
+        with tempfile.TemporaryDirectory() as folder:
+            table, found, expected = (Path(folder) / name for name in ("steps.csv", "python.cal", "command.cal"))
+            job = os.path.relpath(support.RESNET, folder)
+            for text in (f"job,gpu,batch,gib\n{job},T4,32,{measured}\n",
+                         f"job,gpu,batch,ms,gib\n{job},T4,32,,{measured}\n{job},T4,64,300,\n"):  # fmt: skip
+                table.write_text(text)
+                self.expect("calibrate", table, "-o", found)
+                support.run(os.environ["MDOT_CLI"], "calibrate", str(table), "-o", str(expected), "--quiet")
+                self.assertEqual(found.read_text(), expected.read_text())
+                self.assertEqual(mdot.Calibration.load(found).memory_row_count, 1)
 
     def test_quantities_take_units(self) -> None:
         for text, value in (("1e5", 100000), ("1_000_000", 1000000), ("1M", 1000000), ("1.5k", 1500), ("7", 7)):

@@ -4,6 +4,7 @@ are exempt."""
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -98,6 +99,13 @@ class Circles(unittest.TestCase):
         edges = graph(modules("mdot", TREES["mdot"]))
         self.assertIn("mdot.library.structs", edges["mdot.job"])
         self.assertIn("mdot.predictor", edges["mdot"])
+
+    def test_wheels_contain_every_package(self) -> None:
+        folder = REPOSITORY / "bindings/python"
+        listed = re.search(r"^packages = \[(.*mdot\..*)\]", (folder / "pyproject.toml").read_text(encoding="utf-8"), re.M)
+        assert listed is not None
+        packages = {".".join(path.parent.relative_to(folder).parts) for path in TREES["mdot"].rglob("__init__.py")}
+        self.assertEqual(set(re.findall(r'"([\w.]+)"', listed[1])), packages)
 
 
 class Statements(unittest.TestCase):

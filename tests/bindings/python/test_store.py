@@ -88,6 +88,10 @@ class Stores(support.TestCase):
         self.assertGreater(drift["K80"].ratio, 1.3)
         self.assertEqual(drift["K80"].row_count, 10)
 
+    def test_a_calibration_corrects_memory(self) -> None:
+        self.store.add(mdot.Job.read(support.RESNET), "A100", 64, 100.0, memory_gib=9.0)
+        self.assertEqual(self.store.calibrate(mdot.Predictor()).memory_row_count, 1)
+
     def test_outliers_are_found(self) -> None:
         job = mdot.Job.read(support.RESNET)
         for ms in (100.0, 101.0, 99.0, 150.0):

@@ -1,8 +1,8 @@
 """Finds and loads libmdot, libmdotjob, libmdotc and libmdotstore, and declares the types of their functions.
 
 The libraries are searched in this order: the folders of the environment variable MDOT_LIBRARIES (separated by colons; a build
-tree's runtime, frontend and compiler); the package's own folder `lib`, which a wheel fills; the package mdot_compiler, which
-contains libmdotc; and the search path of the system's loader.
+tree's runtime, frontend, compiler and store); the package's own folder `lib`, which a wheel fills with libmdot and libmdotjob;
+the package mdot_compiler, which contains libmdotc; and the search path of the system's loader.
 """
 
 from __future__ import annotations

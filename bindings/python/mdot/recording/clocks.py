@@ -1,5 +1,5 @@
 """Clocks that mark the end of a step. A mark on a GPU is a CUDA event, which the GPU timestamps when it reaches it: the host
-neither waits nor synchronises. Other clocks mark with the time of the host."""
+continues at once. Other clocks mark with the time of the host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Clock(Protocol):
         """Marks this moment."""
 
     def elapsed_ms(self, begin: Any, end: Any) -> float | None:
-        """Milliseconds between two marks; None while the device has not reached `end`."""
+        """Milliseconds between two marks; None before the device reaches `end`."""
 
     def release(self, mark: Any) -> None:
-        """Returns a mark that is no longer needed, so that it is used again."""
+        """Returns a mark for reuse."""
 
     def wait(self, mark: Any) -> None:
         """Waits until the device reaches the mark."""

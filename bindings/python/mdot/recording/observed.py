@@ -1,5 +1,5 @@
 """The configuration of a training, as far as it can be seen in PyTorch's objects: precision, layout, optimizer, compilation,
-parallelism, GPU and software. Nothing here imports PyTorch: a training without it has none of these objects."""
+parallelism, GPU and software. It only reads modules that the process has loaded: a training with JAX lacks these objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOFTWARE = ("torch", "lightning", "pytorch-lightning", "transformers", "accelera
 
 
 def torch_if_loaded() -> Any:
-    """The module torch; None if the process has not loaded it."""
+    """The module torch; None before the process loads it."""
     torch = sys.modules.get("torch")
     return torch if hasattr(torch, "__version__") else None  # a folder of this name is a module, too
 
@@ -151,7 +151,7 @@ def _is_channels_last(model: Any) -> bool:
 
 
 def _precision_of_weights(model: Any) -> str | None:
-    """The precision outside of autocast. None for weights in types that mdot has no word for."""
+    """The precision outside of autocast. None for weights in other types."""
     types = {str(p.dtype) for p in model.parameters() if p.requires_grad and p.is_floating_point()}
     if types == {"torch.bfloat16"}:
         return "bf16"

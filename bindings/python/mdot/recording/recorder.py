@@ -31,7 +31,7 @@ from mdot.library import structs as c
 from mdot.library.errors import Error, InvalidArgumentError, NotFoundError, OutOfRangeError, RecordingWarning
 from mdot.recording import observed
 from mdot.recording.clocks import Clock, CudaClock, HostClock
-from mdot.recording.row import Recorded, StepTimes, append
+from mdot.recording.row import Recorded, StepTimes, append, path_in_table
 from mdot.version import VERSION
 
 MARK_SHARE = 0.0005
@@ -68,12 +68,33 @@ class Recorder:
         host: Callable[[], float] = time.perf_counter,
         **options: Any,
     ) -> None:
-        """`mdot.record` describes the arguments. `clock` and `host` replace the clocks of the device and of the host."""
+        """Records the steps of a training loop, for `mdot calibrate`:
+
+            with mdot.record(job, batch=loader, model=model, optimizer=optimizer) as recorder:
+                for inputs, targets in loader:
+                    …
+                    recorder.step()
+
+        `job` is the job, or the path of its file; a `Job` is saved beside the table. `table` is a CSV file, which is
+        made if it is missing, and to which any number of trainings may append at once. `batch` is the number of samples
+        of a pass and GPU, or the DataLoader. `gpu` defaults to the GPU that trains. From `model` and `optimizer`,
+        PyTorch's objects, follow precision, layout, optimizer, compilation and sharding. `optimizer` may also be a
+        word, for example "adamw". `options` are those of mdot.Configuration, and take precedence; name what cannot be
+        seen, for example tensor_parallel=4.
+
+        The first `warmup_steps` are excluded. `window_steps` is the number of steps of a window. After `seconds` and at
+        least five windows, the row is written, and recording costs nothing from then on. A shorter training writes its
+        row at the end of the `with` block, if it has three windows. In a distributed training, only rank 0 records.
+
+        Raises InvalidArgumentError and TypeError for invalid arguments, NotFoundError for a missing job or folder.
+        Later faults are RecordingWarnings, because they must not end a training. `clock` and `host` replace the clocks
+        of the device and of the host.
+        """
         self._table = Path(os.path.abspath(table))  # the program may change its folder
         if not self._table.parent.is_dir():
             raise NotFoundError(f"{self._table}: the folder {self._table.parent} of the table does not exist")
         loaded = job if isinstance(job, Job) else Job.read(job, dims=dims)
-        self._job: Job | str = loaded if isinstance(job, Job) or dims else _path_in_table(job, self._table)
+        self._job: Job | str = loaded if isinstance(job, Job) or dims else path_in_table(job, self._table)
         self._job_optimizer = loaded.optimizer
         self._batch = _batch_of(batch)
         self._given = _checked({**options, **({"optimizer": optimizer} if isinstance(optimizer, str) else {})})
@@ -381,14 +402,8 @@ def _batch_of(batch: Any) -> int | None:
     raise InvalidArgumentError(f"batch must be a whole number above 0, or a DataLoader with a batch_size, not {batch!r}")
 
 
-def _path_in_table(job: str | os.PathLike[str], table: Path) -> str:
-    """A relative path of a job becomes relative to the folder of the table."""
-    path = os.fspath(job)
-    return path if os.path.isabs(path) else os.path.relpath(path, table.parent)
-
-
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """Options without None. Refuses unknown names and words before the training begins."""
+    """The options that are given. Refuses unknown names and words before the training begins."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; the options are {', '.join(OPTIONS)}")
@@ -413,50 +428,5 @@ def _warn(message: str) -> None:
     warnings.warn(f"recording: {message}", RecordingWarning, stacklevel=2)
 
 
-def record(
-    job: Job | str | os.PathLike[str],
-    table: str | os.PathLike[str] = "measured.csv",
-    *,
-    batch: Any = None,
-    gpu: str | None = None,
-    model: Any = None,
-    optimizer: Any = None,
-    dims: Mapping[str, int | str] | None = None,
-    warmup_steps: int = 10,
-    window_steps: int = 10,
-    seconds: float = 30.0,
-    **options: Any,
-) -> Recorder:
-    """Records the steps of a training loop, for `mdot calibrate`:
-
-        with mdot.record(job, batch=loader, model=model, optimizer=optimizer) as recorder:
-            for inputs, targets in loader:
-                …
-                recorder.step()
-
-    `job` is the job, or the path of its file; a `Job` is saved beside the table. `table` is a CSV file, which is made if it is
-    missing, and to which any number of trainings may append at once. `batch` is the number of samples of a pass and GPU, or the
-    DataLoader. `gpu` defaults to the GPU that trains. From `model` and `optimizer`, PyTorch's objects, follow precision, layout,
-    optimizer, compilation and sharding. `optimizer` may also be a word, for example "adamw". `options` are those of
-    mdot.Configuration, and take precedence; name what cannot be seen, for example tensor_parallel=4.
-
-    The first `warmup_steps` are excluded. `window_steps` is the number of steps of a window. After `seconds` and at least five
-    windows, the row is written, and recording costs nothing from then on. A shorter training writes its row at the end of the
-    `with` block, if it has three windows. In a distributed training, only rank 0 records.
-
-    Raises InvalidArgumentError and TypeError for invalid arguments, NotFoundError for a missing job or folder. Later faults are
-    RecordingWarnings, because they must not end a training.
-    """
-    return Recorder(
-        job,
-        table,
-        batch=batch,
-        gpu=gpu,
-        model=model,
-        optimizer=optimizer,
-        dims=dims,
-        warmup_steps=warmup_steps,
-        window_steps=window_steps,
-        seconds=seconds,
-        **options,
-    )
+record = Recorder
+"""`mdot.record` reads better in front of a training loop."""

@@ -22,7 +22,7 @@ MOST_STEPS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """A measured training step: what a row of the table holds."""
+    """A measured training step, which a row of the table describes."""
 
     configuration: Configuration
     """The configuration as far as it was given or seen. `gpu` is empty if the training ran on the CPU."""
@@ -33,9 +33,9 @@ class Recorded:
     windows: int = 0
     """Complete windows that were measured."""
     allocated_bytes: int | None = None
-    """Peak of the memory of tensors, the column `gib`. None without a GPU of PyTorch."""
+    """Peak of the memory of tensors, the column `gib`. None if PyTorch uses no GPU."""
     reserved_bytes: int | None = None
-    """Peak of the memory that PyTorch's allocator took from the GPU. None without a GPU of PyTorch."""
+    """Peak of the memory that PyTorch's allocator took from the GPU, or None likewise."""
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The column `note`: software versions, numbers of steps, memory in bytes."""
 
@@ -78,8 +78,8 @@ def append(table: Path, job: str | Job, recorded: Recorded) -> None:
     """Appends a row to the table. Other processes may append at the same time. A Job is saved beside the table first; a path is
     absolute, or relative to the folder of the table.
 
-    Raises InvalidArgumentError for a GPU that mdot does not know and for a column that the table lacks, and
-    InputOutputError or NotFoundError if the table cannot be written.
+    Raises InvalidArgumentError for an unknown GPU and for a column that the table lacks, and InputOutputError or
+    NotFoundError if writing fails.
     """
     keep: list[object] = []
     configuration = c.mdot_configuration()
@@ -88,6 +88,12 @@ def append(table: Path, job: str | Job, recorded: Recorded) -> None:
     row = c.new(c.mdot_measured_row, job=encode_text(name), configuration=ctypes.pointer(configuration),
                 step_ms=recorded.step_ms, memory_bytes=recorded.allocated_bytes or 0, note=encode_text(recorded.note))  # fmt: skip
     call(runtime().mdot_measured_append, encode_path(table), ctypes.byref(row))
+
+
+def path_in_table(job: str | os.PathLike[str], table: Path) -> str:
+    """A relative path of a job becomes relative to the folder of the table."""
+    path = os.fspath(job)
+    return path if os.path.isabs(path) else os.path.relpath(path, table.parent)
 
 
 def save_beside(table: Path, job: Job) -> str:

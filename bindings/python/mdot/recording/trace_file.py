@@ -33,14 +33,14 @@ _CUDA_DEVICE = 1
 
 @dataclasses.dataclass(frozen=True)
 class TracedSteps:
-    """What a trace says about its steps. Times are milliseconds, sizes bytes."""
+    """The steps of a trace. Times are in milliseconds, sizes in bytes."""
 
     step_ms: float
     """The time of a step."""
     step_count: int
     """Number of marked steps."""
     gpu: str | None
-    """Name of the GPU, as its driver reports it. None if the trace has no work on a GPU."""
+    """Name of the GPU, as its driver reports it. None for a training on the CPU."""
     busy_ms: float
     """Time of a step for which the GPU runs at least one kernel or copy."""
     kernel_count: int
@@ -57,7 +57,7 @@ class TracedSteps:
 
 def read_trace(path: str | os.PathLike[str]) -> TracedSteps:
     """Reads a trace, which may be compressed (.json.gz). Raises NotFoundError if the file or its steps are missing, and
-    MalformedError if it is no trace."""
+    MalformedError for other kinds of files."""
     trace = _load(Path(path))
     events = trace.get("traceEvents") if isinstance(trace, dict) else trace
     if not isinstance(events, list):

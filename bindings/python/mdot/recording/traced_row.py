@@ -10,7 +10,7 @@ from mdot.gpus import gpu as find_gpu
 from mdot.job import Job
 from mdot.library.errors import InvalidArgumentError
 from mdot.predictor import configure
-from mdot.recording.row import Recorded, append
+from mdot.recording.row import Recorded, append, path_in_table
 from mdot.recording.trace_file import read_trace
 from mdot.version import VERSION
 
@@ -27,11 +27,11 @@ def record_trace(
     """Appends the step of a torch.profiler trace (.json or .json.gz) as a row to a table for `mdot calibrate`.
 
     `batch` defaults to that of the job, `gpu` to the trace's, and the number of GPUs to the processes of the training. `options`
-    are those of mdot.Configuration, because a trace does not state precision, layout and optimizer. Profiling slows the host, so
+    are those of mdot.Configuration, because a trace lacks precision, layout and optimizer. Profiling slows the host, so
     that steps that wait for the host are too long; use a trace of a training that keeps the GPU busy.
 
-    Raises InvalidArgumentError for a GPU that mdot does not know, NotFoundError for a missing file or a trace without steps, and
-    MalformedError for a file that is no trace.
+    Raises InvalidArgumentError for an unknown GPU, NotFoundError for a missing file and for missing steps, and MalformedError for
+    other kinds of files.
     """
     steps = read_trace(trace)
     name = gpu or steps.gpu
@@ -51,9 +51,6 @@ def record_trace(
     configuration = configure(job if isinstance(job, Job) else Job.read(job), name, batch, options)
     recorded = Recorded(configuration, steps.step_ms, allocated_bytes=steps.allocated_bytes,
                         reserved_bytes=steps.reserved_bytes, notes=notes)  # fmt: skip
-    folder = Path(os.path.abspath(table)).parent
-    path = job if isinstance(job, Job) else os.fspath(job)
-    if isinstance(path, str) and not os.path.isabs(path):
-        path = os.path.relpath(path, folder)
-    append(folder / Path(table).name, path, recorded)
+    path = Path(os.path.abspath(table))
+    append(path, job if isinstance(job, Job) else path_in_table(job, path), recorded)
     return recorded

@@ -1,4 +1,4 @@
-"""Runs dropout and attention as a program on a GPU does, where the CPU or a tensor without data would take another way."""
+"""Runs dropout and attention as a program on a GPU does, where the CPU or a fake tensor would take another way."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _dropout(
 
 @contextlib.contextmanager
 def unpacked_sequences() -> Iterator[None]:
-    """transformers reads the positions to find out whether sequences are packed. It cannot read them without data, and would
-    build a mask of each pair of positions. A run without data takes sequences as unpacked."""
+    """transformers reads the positions to find out whether sequences are packed. Fake tensors hide them, so that it would
+    build a mask of each pair of positions. A run on fake tensors takes sequences as unpacked."""
     masks = sys.modules.get("transformers.masking_utils")
     if not hasattr(masks, "find_packed_sequence_indices"):
         yield

@@ -1,4 +1,4 @@
-"""Known contents of tensors without data.
+"""Known contents of fake tensors.
 
 Values that do not depend on the module's parameters (masks, positions, targets) are also computed for real, if they are
 small, so that a module may base decisions on them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -54,6 +54,11 @@ def attach(
     if targets:
         raise InvalidArgumentError("targets are arguments of the loss; pass loss=, for example torch.nn.CrossEntropyLoss()")
     return model, tuple(args)
+
+
+def own_loss(out: Any) -> Any:
+    """The field "loss" of a module's results; None for results that lack it."""
+    return out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
 
 
 def missing(graph: Graph, batch: int) -> str | None:

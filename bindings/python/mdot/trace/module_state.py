@@ -66,7 +66,7 @@ def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], 
 def stand_in(
     tensor: torch.Tensor, mode: FakeTensorMode, *, dtype: torch.dtype | None = None, shape: Sequence[int] | None = None
 ) -> FakeTensor:
-    """A tensor without data on the CPU, for a tensor on any device. The type or the shape may differ."""
+    """A fake tensor on the CPU, for a tensor on any device. The type or the shape may differ."""
     with outside():
         wanted = dtype if dtype is not None else tensor.dtype
         if shape is None or tuple(shape) == tuple(tensor.shape):

@@ -32,7 +32,7 @@ class Program:
 
 
 def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> Program:
-    """Runs training steps of the module without data, in the types of the program and in those that a configuration can ask
+    """Runs training steps of the module on fake tensors, in the types of the program and in those that a configuration can ask
     for. The module's state is restored afterwards."""
     trained, frozen, halves = _weights(model)
     buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
@@ -53,7 +53,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
     if key == "fp32":
         for other, options in (("amp-fp16", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
             try:
-                program.runs[other] = run(model, args, kwargs, batch, **options)
+                program.runs[other] = run(model, args, kwargs, batch, like=first, **options)
             except Exception:  # this precision follows from the analytic model's ratio
                 continue
     return program
@@ -95,7 +95,7 @@ def records(program: Program, blocks: Sequence[str]) -> tuple[RecordedMemory, ..
 
 
 def _regions(one: TrainingRun, blocks: Sequence[str]) -> list[Region]:
-    """The calls of the blocks in the forward pass; none if a block was never called."""
+    """The calls of the blocks in the forward pass. Empty if the forward pass leaves out a block."""
     wanted = set(blocks)
     calls = [call for call in one.calls if call.path in wanted]
     if not wanted or {call.path for call in calls} != wanted:

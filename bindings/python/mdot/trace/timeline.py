@@ -2,7 +2,7 @@
 
 The Timeline is a TorchDispatchMode. PyTorch calls it for each operator below autograd, in the forward and in the backward
 pass. Its clock counts these operators. A tensor whose memory it has not seen before is an allocation, and the end of the
-storage object is the release. The bytes follow from shapes alone, so that the run may use tensors without data.
+storage object is the release. The bytes follow from shapes alone, so that the run may use fake tensors.
 """
 
 from __future__ import annotations

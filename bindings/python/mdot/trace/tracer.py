@@ -67,7 +67,7 @@ def trace(
     """Records the operators of a module and its loss on these inputs in training mode. The module's state is restored
     afterwards.
 
-    The run uses tensors without data. If the module's control flow depends on computed values, it is repeated with real
+    The run uses fake tensors. If the module's control flow depends on computed values, it is repeated with real
     values on the CPU.
     """
     is_fake = True
@@ -131,7 +131,7 @@ def _run(
 def _add_outputs(out: Any, recorder: Recorder) -> None:
     """Lists the results. If the module returns a loss, gradients start there alone."""
     graph = recorder.graph
-    loss = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    loss = losses.own_loss(out)
     if loss is None and isinstance(out, torch.Tensor) and out.numel() == 1:
         loss = out
     graph.has_loss = isinstance(loss, torch.Tensor) and recorder.value(loss).kind == "data"
@@ -146,7 +146,7 @@ def _add_outputs(out: Any, recorder: Recorder) -> None:
 
 
 def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
-    """Registers parameters and buffers with the recorder. In fake mode, tensors without data replace both. Otherwise, copies
+    """Registers parameters and buffers with the recorder. In fake mode, fake tensors replace both. Otherwise, copies
     replace the buffers, because training changes them."""
     mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) if fake else None
 

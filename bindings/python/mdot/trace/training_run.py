@@ -1,4 +1,4 @@
-"""Runs a training step of a module on tensors without data, and records its memory timeline.
+"""Runs a training step of a module on fake tensors, and records its memory timeline.
 
 The forward pass and the backward pass run below autograd, so that everything that the program does counts: types,
 regions without gradient, checkpointing, kernels of attention, losses. The optimizer's update is not part of the run.
@@ -20,6 +20,7 @@ from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known import DataDependent, KnownContents, outside
+from mdot.trace.losses import own_loss
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.timeline import NEVER, Timeline, storages
 
@@ -47,26 +48,35 @@ class TrainingRun:
 
 
 def run(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, **options: Any
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    batch: int,
+    *,
+    like: TrainingRun | None = None,
+    **options: Any,
 ) -> TrainingRun:
     """Runs a step. The options are `dtype`, to which the module's floating-point parameters, buffers and inputs are converted,
-    and `autocast`, which runs the forward pass in bf16 autocast. Raises the module's exception if the module cannot run on
-    tensors without data."""
-    if batch < 2:
-        return _run_with(SAMPLES, model, args, kwargs, batch, **options)
+    and `autocast`, which runs the forward pass in bf16 autocast. `like` is a run in another precision; the new one begins with
+    its batch and known contents, because other attempts failed. Raises the module's exception if the module fails on fake
+    tensors."""
+    samples = like.timeline.samples if like is not None else SAMPLES
+    needs_contents = like is not None and like.timeline.known is not None
+    if batch < 2 or samples == batch:
+        return _run_with(samples, needs_contents, model, args, kwargs, batch, **options)
     try:
-        return _run_with(SAMPLES, model, args, kwargs, batch, **options)
+        return _run_with(samples, needs_contents, model, args, kwargs, batch, **options)
     except DataDependent:
         raise
     except Exception:  # for example a shape with the batch as a number: the batch of the examples distinguishes less
-        return _run_with(batch, model, args, kwargs, batch, **options)
+        return _run_with(batch, needs_contents, model, args, kwargs, batch, **options)
 
 
-def _run_with(samples: int, *arguments: Any, **options: Any) -> TrainingRun:
-    try:
-        return _run(samples, None, *arguments, **options)
-    except DataDependent:  # it may depend on values that do not need the parameters
-        return _run(samples, KnownContents(), *arguments, **options)
+def _run_with(samples: int, needs_contents: bool, *arguments: Any, **options: Any) -> TrainingRun:
+    if not needs_contents:
+        with contextlib.suppress(*DataDependent):  # it may depend on values that are independent of the parameters
+            return _run(samples, None, *arguments, **options)
+    return _run(samples, KnownContents(), *arguments, **options)
 
 
 def _run(
@@ -105,7 +115,7 @@ def _run(
 
 def loss_of(out: Any) -> torch.Tensor | None:
     """The scalar from which the gradients start: the module's loss, or else the sum of its results."""
-    own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    own = own_loss(out)
     if isinstance(own, torch.Tensor) and own.requires_grad:
         return own if own.ndim == 0 else own.sum()
     leaves = [t for t in pytree.tree_leaves(plain(out)) if isinstance(t, torch.Tensor) and t.requires_grad]
@@ -124,7 +134,7 @@ def loss_of(out: Any) -> torch.Tensor | None:
 def _show_parameters(
     model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None, timeline: Timeline
 ) -> list[nn.Parameter]:
-    """Replaces parameters and buffers by tensors without data, and returns the parameters."""
+    """Replaces parameters and buffers by fake tensors, and returns the parameters."""
     parameters: list[nn.Parameter] = []
 
     def show(tensor: torch.Tensor, _: str, is_parameter: bool) -> torch.Tensor:
@@ -144,7 +154,7 @@ def _show_parameters(
 
 
 def _make_inputs(inputs: Any, batch: int, timeline: Timeline, mode: FakeTensorMode, dtype: torch.dtype | None) -> Any:
-    """Inputs without data, with the timeline's number of samples instead of `batch`."""
+    """Fake inputs, with the timeline's number of samples instead of `batch`."""
 
     def make(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):

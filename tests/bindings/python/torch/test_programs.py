@@ -1,6 +1,6 @@
 """Facts of PyTorch programs in jobs: types, frozen parameters, regions without gradient, checkpointing, and peak memory.
 
-The reference for memory is PyTorch's own torch.distributed._tools.mem_tracker on tensors without data.
+The reference for memory is PyTorch's own torch.distributed._tools.mem_tracker on fake tensors.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.checkpoint import checkpoint
 
 import mdot
+from mdot.trace import training_run
 
 Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 Make = Callable[[int], Made]
@@ -30,7 +31,7 @@ Make = Callable[[int], Made]
 
 def peak_bytes(make: Make, batch: int, dtype: torch.dtype = torch.float32) -> int:
     """The peak of the second training step with SGD and momentum, by PyTorch's tracker."""
-    # transformers cannot read positions without data, and would build a mask for packed sequences.
+    # transformers cannot read positions of fake tensors, and would build a mask for packed sequences.
     unpacked = mock.patch("transformers.masking_utils.find_packed_sequence_indices", lambda *_, **__: None)
     with FakeTensorMode(), unpacked:
         torch.set_default_dtype(dtype)
@@ -248,6 +249,25 @@ class Memory(support.TestCase):
         per_sample = max(moment.per_sample for moment in job.program.recorded[0].moments)
         self.assertGreaterEqual(per_sample, 3 * 32 * 64 * 4)  # the input and two results
         self.assertLess(per_sample, 6 * 32 * 64 * 4)
+
+    def test_later_precisions_repeat_no_failed_attempt(self) -> None:
+        class Decides(nn.Module):
+            def __init__(self, batch: int | None) -> None:
+                super().__init__()
+                self.linear = nn.Linear(8, 8)
+                self.batch = batch
+
+            def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+                y = self.linear(x)
+                if self.batch is not None:
+                    return y.view(self.batch, 8)
+                return y if bool(mask.all()) else 2 * y
+
+        for batch in (4, None):  # a fixed batch, and a decision by the values of an input
+            with mock.patch.object(training_run, "_run", wraps=training_run._run) as attempts:
+                job = mdot.Job.from_torch(Decides(batch), (torch.ones(4, 8), torch.ones(4, dtype=torch.bool)), batch=4)
+            self.assertEqual({memory.precision for memory in job.program.recorded}, {"fp32", "amp-fp16", "bf16"})
+            self.assertEqual(attempts.call_count, 2 + 1 + 1)
 
     def test_buffers_take_memory(self) -> None:
         job = job_of(nn.Sequential(*[Quantised() for _ in range(4)]), torch.zeros(2, 1024))

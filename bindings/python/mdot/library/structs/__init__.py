@@ -1,0 +1,21 @@
+"""Structs of mdot's public headers, field by field, with the headers' names.
+
+tests/bindings/python compares sizes and offsets with those that the C compiler finds in include/mdot. A struct that begins
+with struct_size grows only at its end. The libraries accept a shorter one, so that this package may be older than they are.
+
+    base.py         Struct, Sized and `new`
+    artefact.py     predictors, their entry points and images
+    job.py          jobs and their programs
+    prediction.py   GPUs, configurations, predictions and explanations
+    measurement.py  measured steps, calibrations and recorders
+    store.py        the store of measured steps and outcomes
+    compiler.py     the compiler
+"""
+
+from mdot.library.structs.artefact import *  # noqa: F403
+from mdot.library.structs.base import *  # noqa: F403
+from mdot.library.structs.compiler import *  # noqa: F403
+from mdot.library.structs.job import *  # noqa: F403
+from mdot.library.structs.measurement import *  # noqa: F403
+from mdot.library.structs.prediction import *  # noqa: F403
+from mdot.library.structs.store import *  # noqa: F403
