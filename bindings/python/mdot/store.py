@@ -351,25 +351,29 @@ class Store:
 
     # ---- Calibration and drift ---------------------------------------------------------------------------------------
 
-    def _with_groups(self, use: Callable[[list[Measurement]], _Record]) -> _Record:
-        """Refreshes, and calls `use` with the robust mean of each group."""
-        self.refresh()
-        with tempfile.TemporaryDirectory() as folder:
-            self.write_jobs(folder)
-            table = Path(folder) / "groups.csv"
-            table.write_text(self.export_table(job_folder=".", flags=EXPORT_GROUPS))
-            return use(read_measured(table))
+    def _with_groups(self, use: Callable[[list[Group], list[Measurement]], _Record]) -> _Record:
+        """Refreshes, and calls `use` with each group and its robust mean. If another process changes the groups meanwhile, they
+        are read again."""
+        for _ in range(5):
+            self.refresh()
+            with tempfile.TemporaryDirectory() as folder:
+                self.write_jobs(folder)
+                table = Path(folder) / "groups.csv"
+                groups = self.groups()
+                table.write_text(self.export_table(job_folder=".", flags=EXPORT_GROUPS))
+                if [group.id for group in groups] == [group.id for group in self.groups()]:
+                    return use(groups, read_measured(table))
+        raise Error("other processes change the groups of the store: try again")
 
     def calibrate(self, predictor: Predictor) -> Calibration:
         """Fits a calibration to the robust means of all groups."""
-        return self._with_groups(lambda steps: Calibration.measured(predictor, steps))
+        return self._with_groups(lambda _, steps: Calibration.measured(predictor, steps))
 
     def drift(self, predictor: Predictor) -> list[Drift]:
         """Compares all measurements with the answers of a predictor, including its calibration."""
 
-        def compare(steps: list[Measurement]) -> list[Drift]:
+        def compare(groups: list[Group], steps: list[Measurement]) -> list[Drift]:
             answers = predictor.predict_many([(step.job, step.configuration) for step in steps])
-            groups = self.groups()
             found = (c.mdot_store_prediction * max(len(answers), 1))()
             for entry, group, answer in zip(found, groups, answers):
                 if isinstance(answer, Error):
@@ -378,8 +382,7 @@ class Store:
                 entry.group = group.id
                 entry.ms, entry.lower_ms, entry.upper_ms = answer.step_ms, answer.lower_ms, answer.upper_ms
             # Always new: another predictor may have the same name.
-            count = min(len(groups), len(answers))
-            call(store().mdot_store_set_predictions, self._handle, b"python", found, count)
+            call(store().mdot_store_set_predictions, self._handle, b"python", found, len(groups))
             return self._collect(store().mdot_store_find_drift, (b"python",), c.mdot_store_drift, Drift)
 
         return self._with_groups(compare)

@@ -30,12 +30,12 @@ static mdot_history_job job_of(uint32_t user, const char *name, texts *out_texts
 
 static void fill(sl_durations *d)
 {
-    texts texts;
+    texts held;
     for (int i = 0; i < 30; i++) {
-        mdot_history_job job = job_of(1000, "train", &texts);
+        mdot_history_job job = job_of(1000, "train", &held);
         job.submit_s = 1e9 + 2000 * i;
         sl_durations_add(d, &job, MDOT_ENDED_COMPLETED, 1000 + i, job.submit_s + 1000 + i);
-        job = job_of(2000, "eval", &texts);
+        job = job_of(2000, "eval", &held);
         job.submit_s = 1e9 + 2000 * i;
         sl_durations_add(d, &job, MDOT_ENDED_COMPLETED, 60 + i, job.submit_s + 60 + i);
     }
@@ -43,8 +43,8 @@ static void fill(sl_durations *d)
 
 static bool ask(sl_durations *d, uint32_t user, const char *name, mdot_history_estimate *out)
 {
-    texts texts;
-    mdot_history_job job = job_of(user, name, &texts);
+    texts held;
+    mdot_history_job job = job_of(user, name, &held);
     job.submit_s = 1e9 + 1e5;
     return sl_durations_ask(d, &job, out);
 }
@@ -52,8 +52,8 @@ static bool ask(sl_durations *d, uint32_t user, const char *name, mdot_history_e
 static void a_request_becomes_a_job_of_the_history(void **state)
 {
     (void)state;
-    texts texts;
-    mdot_history_job job = job_of(4294967295u, "train", &texts);
+    texts held;
+    mdot_history_job job = job_of(4294967295u, "train", &held);
     assert_string_equal(job.user, "4294967295");
     assert_string_equal(job.group, "physics");
     assert_string_equal(job.gpu_type, "a100");
