@@ -1,7 +1,7 @@
 /* mdot_store.h — the store: measured training steps and outcomes of jobs in one file, for many processes at once.
  *
- * The library is libmdotstore. It needs libmdot and libsqlite3. A store is an SQLite database (docs/store.md describes
- * its tables). It holds
+ * The library is libmdotstore. It needs libmdot and libsqlite3. A store is an SQLite database, whose tables are
+ * described in docs/reference/formats/store.md. It holds
  *
  *   rows        measured steps: a job, its GPU and options, and milliseconds
  *   jobs        the networks of the rows, each once, recognised by a digest of its operators
@@ -258,8 +258,8 @@ typedef struct mdot_store_accounting {
 } mdot_store_accounting;
 
 /* Imports Slurm's accounting, the output of `sacct --parsable2` (-P) or `--parsable` (-p), in one transaction. The
- * first line names the fields. JobID and State are required; docs/store.md lists all others. Malformed lines are
- * reported and left out. */
+ * first line names the fields. JobID and State are required; docs/reference/formats/store.md lists all others.
+ * Malformed lines are reported and left out. */
 mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t size_bytes,
                                     const mdot_store_accounting *options, mdot_store_import *out_import,
                                     mdot_error *err);
