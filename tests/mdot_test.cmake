@@ -11,6 +11,11 @@ set(mdot_full_tests
     abi_packages
     dialect
     gpu_dry_run
+    guide_a_schedulers_loop
+    guide_calibrate_to_your_cluster
+    guide_plan_llm_training
+    guide_rules
+    guide_your_own_predictor
     onnx_debian_node
     onnx_shared_node
     onnx_shared_predictor

@@ -72,16 +72,22 @@ static mdot_status print(const mdot_job *job)
     return status;
 }
 
-static mdot_status describe_program(const mdot_job *job, mdot_error *err)
+static mdot_status describe_program(const mdot_job *job, const char *path, mdot_error *err)
 {
     /* [example: mdot_job_with_program, mdot_job_get_program] */
     mdot_job_program program = MDOT_INIT(mdot_job_program);
     program.precision = MDOT_PRECISION_BF16;
     program.attention = MDOT_ATTENTION_FLASH;
     program.trained_bytes = 2 * 25.6e6; /* 16 bits for each parameter */
+    const mdot_peak_moment moment = {.per_sample = 1e8, .per_step = 1e6, .gradients = 0.5, .logits = 4096};
+    const mdot_recorded_memory recorded = {
+        .precision = MDOT_PRECISION_BF16, .moment_count = 1, .moments = &moment}; /* of a traced step */
+    program.recorded = &recorded;
+    program.recorded_count = 1;
     mdot_job *described = NULL;
     mdot_status status = mdot_job_with_program(job, &program, &described, err);
     if (status == MDOT_OK) status = mdot_job_get_program(described, &program);
+    if (status == MDOT_OK) status = mdot_job_save(described, path, err);
     if (status == MDOT_OK) printf("%.0f bytes of weights\n", program.trained_bytes);
     mdot_job_destroy(described);
     /* [end of example] */
@@ -132,7 +138,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = create(&made, &err);
     if (status == MDOT_OK) status = print(fine_tuned);
     if (status == MDOT_OK) status = print(made);
-    if (status == MDOT_OK) status = describe_program(same, &err);
+    if (status == MDOT_OK) status = describe_program(same, path, &err);
     if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
     mdot_job_destroy(job);
     mdot_job_destroy(fine_tuned);

@@ -155,8 +155,8 @@ mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, c
 mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                      const mdot_explanation *explanation, const mdot_prediction *prediction,
                                      mdot_calibration_factors *out_factors, mdot_error *err);
-/* Reads a calibration file. It is text of at most 16 MiB, which runtime/predict/calibration_text.c describes; a larger
- * file is refused unread.
+/* Reads a calibration file. It is text of at most 16 MiB (docs/reference/formats/cal.md); a larger file is refused
+ * unread.
  *
  * @param path file name
  * @errors NOT_FOUND; IO; MALFORMED names the line; INCOMPATIBLE means another version of the format: make the file

@@ -3,7 +3,8 @@
 
     run_page.py [--without-modules] SOURCE BUILD PAGE.md
 
-A page marks commands in two forms: fenced blocks of the language `console`, and indented blocks. Lines that begin with
+A page marks commands in two forms: fenced blocks of the language `console`, which may be indented as part of a list,
+and blocks that are indented by four spaces. Lines that begin with
 "$ " are commands, lines that begin with "> " continue the command above, and the other lines are its output, standard
 error included. All commands of a page run in one shell, in an empty folder that links to the files of the clone, because
 a reader runs them in the clone. An HTML comment in the line above a block states what is special about the block:
@@ -12,6 +13,7 @@ a reader runs them in the clone. An HTML comment in the line above a block state
     <!-- output varies -->           the output is not compared
     <!-- exit status 1 -->           the last command ends with this status; the others end with 0
     <!-- needs Python: torch -->     the block needs these modules. In the first lines of a page: the whole page does
+    <!-- needs the store -->         in the first lines of a page: it needs libmdotstore, which MDOT_HAVE_STORE=0 denies
 
 MDOT_UPDATE_GOLDEN=1 rewrites the page instead of failing. The script runs programs that a page includes
 (`literalinclude`) only through commands; it fails if no command names an included file. Python is MDOT_TORCH_PYTHON,
@@ -35,6 +37,7 @@ from pathlib import Path
 SKIPPED = 77
 SEPARATOR = "\x1e"
 NEEDS = re.compile(r"needs Python: ([\w, ]+)")
+FENCE = re.compile(r"^( *)```(\S*)")
 INCLUDED = re.compile(r"^```\{literalinclude\} (\S+)", re.M)
 
 
@@ -59,48 +62,54 @@ class Block:
         return re.split(r",\s*", found[1].strip()) if found else []
 
 
+def notes_above(lines: list[str], number: int) -> str:
+    """Returns the comments above a line. Empty lines may follow them."""
+    notes = []
+    for line in reversed(lines[:number]):
+        if line and not line.startswith("<!--"):
+            break
+        notes.append(line)
+    return " ".join(notes)
+
+
 def read_blocks(lines: list[str]) -> list[Block]:
     blocks: list[Block] = []
     inside: Block | None = None
-    is_fenced = is_other = False
+    fence: str | None = None  # the indentation of the fence around this line
     for number, line in enumerate(lines):
-        if is_other:
-            is_other = not line.startswith("```")
-            continue
-        if inside is not None and is_fenced and line.startswith("```"):
-            inside = None
-            continue
-        if inside is None and line.startswith("```"):
-            is_fenced = line.strip() == "```console"
-            is_other = not is_fenced
-            if is_fenced:
-                above = lines[number - 1] if number > 0 else ""
-                inside = Block(above if above.startswith("<!--") else "", "", [])
+        opens = FENCE.match(line)
+        if fence is not None:
+            if line.rstrip() == fence + "```":
+                inside = fence = None
+                continue
+        elif opens:
+            fence = opens[1]
+            if opens[2] == "console":
+                inside = Block(notes_above(lines, number), fence, [])
                 blocks.append(inside)
             continue
-        if inside is None and line.startswith("    $ "):
-            is_fenced = False
-            above = next((l for l in reversed(lines[:number]) if l), "")
-            inside = Block(above if above.startswith("<!--") else "", "    ", [])
+        elif inside is None and line.startswith("    $ "):
+            inside = Block(notes_above(lines, number), "    ", [])
             blocks.append(inside)
-        if inside is None:
-            continue
-        if not is_fenced and line and not line.startswith("    "):
+        elif inside is not None and line and not line.startswith("    "):
             inside = None
-            continue
-        text = line[len(inside.indent):]
-        if text.startswith("$ "):
-            inside.commands.append(Command(text[2:], number + 1, first=number + 1))
-        elif text.startswith("> ") and inside.commands and not inside.commands[-1].wanted:
-            inside.commands[-1].text += "\n" + text[2:]
-            inside.commands[-1].first = number + 1
-        elif inside.commands:
-            inside.commands[-1].wanted.append(text)
+        if inside is not None:
+            add_line(inside, line[len(inside.indent) :], number)
     for block in blocks:
         for command in block.commands:
-            while block.indent and command.wanted and not command.wanted[-1]:
+            while command.wanted and not command.wanted[-1]:
                 command.wanted.pop()  # empty lines behind an indented block belong to the page
     return [block for block in blocks if block.commands]
+
+
+def add_line(block: Block, text: str, number: int) -> None:
+    if text.startswith("$ "):
+        block.commands.append(Command(text[2:], number + 1, first=number + 1))
+    elif text.startswith("> ") and block.commands and not block.commands[-1].wanted:
+        block.commands[-1].text += "\n" + text[2:]
+        block.commands[-1].first = number + 1
+    elif block.commands:
+        block.commands[-1].wanted.append(text)
 
 
 def find_python(source: Path, modules: list[str]) -> str | None:
@@ -170,6 +179,9 @@ def main() -> int:
     head = "\n".join(lines[:5])
     modules = sorted({name for block in blocks for name in block.modules}
                      | set(re.split(r",\s*", NEEDS.search(head)[1].strip()) if NEEDS.search(head) else ()))  # fmt: skip
+    if "<!-- needs the store -->" in head and os.environ.get("MDOT_HAVE_STORE") == "0":
+        print("skipped: the build has no libmdotstore, because libsqlite3 is missing")
+        return SKIPPED
     skipped = [block for block in blocks if block.modules] if options.without_modules else []
     for block in skipped:
         print(f"left out: line {block.commands[0].line} needs Python with {', '.join(block.modules)}")
