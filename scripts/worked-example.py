@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/explanation/worked-example.md from the answers of `mdot extract` and `mdot predict`.
 
-    worked-example.py MDOT            rewrites the tables. Run it after the predictor was trained again
-    worked-example.py MDOT --check    compares them with the answers, and checks the formulas of the page
+    worked-example.py MDOT [PAGE]             rewrites the tables. Run it after the predictor was trained again
+    worked-example.py --check MDOT [PAGE]     compares them with the answers, and checks the formulas of the page
 
 A table stands between the lines <!-- begin NAME --> and <!-- end NAME -->. The comparison accepts numbers that differ by 1 %,
 because the last digit may depend on the processor.
@@ -61,7 +61,8 @@ def roofline_ms(operator, phase, gpu):
 def rows_of(operators, of_batch, times, gpu):
     """One row for each distinct operator, in the order of the network. `of_batch` has the counts of a whole batch."""
     rows = {}
-    for operator, batched, time in zip(operators, of_batch, times, strict=True):
+    assert len(operators) == len(of_batch) == len(times), "the answers have different numbers of operators"
+    for operator, batched, time in zip(operators, of_batch, times):
         forward, *backward = (roofline_ms(batched, phase, gpu) for phase in PHASES)
         answer = [time["forward_ms"], time["data_gradient_ms"] + time["weight_gradient_ms"]]
         load = operator["forward"]
@@ -150,31 +151,35 @@ def differs(old, new):
     return False
 
 
-def main(mdot, *options):
+def main(arguments):
+    is_check = arguments[:1] == ["--check"]
+    if len(arguments) - is_check not in (1, 2):
+        sys.exit(__doc__)
+    mdot, page_path = arguments[is_check], pathlib.Path((arguments[is_check + 1:] or [PAGE])[0])
     mdot, gpu = str(pathlib.Path(mdot).resolve()), data_sheet()
     job, of_batch = ask(mdot, "extract", JOB), ask(mdot, "extract", JOB, "--batch", str(BATCH))
     prediction = ask(mdot, *QUESTION, "--explain")["predictions"][0]
     rows = rows_of(job["operators"], of_batch["operators"], prediction["explanation"]["operators"], gpu)
     check_formulas(job["operators"], rows, prediction)
-    page = PAGE.read_text(encoding="utf-8")
+    page = page_path.read_text(encoding="utf-8")
     for name, lines in (("operators", operator_table(rows)), ("sums", sum_table(rows, prediction, job["parameters"], gpu))):
         pattern = re.compile(rf"(<!-- begin {name} -->\n\n).*?(\n\n<!-- end {name} -->)", re.S)
         found = pattern.search(page)
         if found is None:
-            sys.exit(f"{PAGE} has no table {name}")
+            sys.exit(f"{page_path} has no table {name}")
         old, new = found.group(0).split("\n")[2:-2], lines
-        if "--check" in options:
+        if is_check:
             for a, b in zip(old, new):
                 if differs(a, b):
-                    sys.exit(f"{PAGE}: the answer differs from the table; run scripts/worked-example.py MDOT\n  {a}\n  {b}")
+                    sys.exit(f"{page_path}: the answer differs from the table; run scripts/worked-example.py MDOT\n  {a}\n  {b}")
             if len(old) != len(new):
-                sys.exit(f"{PAGE}: table {name} has {len(old)} lines instead of {len(new)}; run scripts/worked-example.py MDOT")
+                sys.exit(f"{page_path}: table {name} has {len(old)} lines instead of {len(new)}; run scripts/worked-example.py MDOT")
         page = pattern.sub(lambda m: m.group(1) + "\n".join(lines) + m.group(2), page)
-    if "--check" in options:
+    if is_check:
         print(f"{len(rows)} operators and the sums of the worked example agree with the answers")
     else:
-        PAGE.write_text(page, encoding="utf-8")
+        page_path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

@@ -1,7 +1,7 @@
 # mdot_test(NAME [LABELS LABEL…] [ENVIRONMENT VARIABLE=VALUE…] [TIMEOUT SECONDS] COMMAND PROGRAM [ARGUMENT…]): one ctest entry, or
 # one for each shard (tests/support/shard.h). Exit status 77 means skipped; the program prints the reason.
 #
-# Labels (HACKING.md, "Building and testing"): without LABELS a test is `fast` unless the list below names it. A fast test
+# Labels (docs/contributing/testing.md): without LABELS a test is `fast` unless the list below names it. A fast test
 # is `full`, too, because `ctest -L full` runs both.
 
 # Tests that take longer than about three seconds of one core.

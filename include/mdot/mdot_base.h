@@ -50,7 +50,7 @@ extern "C" {
  *
  * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_binding, mdot_load, mdot_input, mdot_output,
  * mdot_operator_traits, mdot_peak_moment, mdot_recorded_memory. Fields called reserved must be zero. Enum values and
- * rows of maps are appended. A function that must change gets another name. HACKING.md, "The interface", explains the
+ * rows of maps are appended. A function that must change gets another name. docs/contributing/interface.md explains the
  * rest: the meaning of SOVERSION and the comparisons that a test makes.
  */
 
