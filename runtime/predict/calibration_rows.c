@@ -331,8 +331,8 @@ static size_t rows_of(const rt_anchor *a)
     return a->row_count[RT_QUANTITY_TIME] + a->row_count[RT_QUANTITY_MEMORY];
 }
 
-/* Jobs with few rows lose their identity, until the others fill half of the limit. Of jobs with equally many rows, those
- * with the lowest digests keep theirs. */
+/* Jobs with few rows lose their identity, until the others fill half of the limit. Of jobs with equally many rows,
+ * those with the lowest digests keep theirs. */
 static size_t merge_small_jobs(rt_anchor *anchors, size_t count)
 {
     enum { MOST = RT_CALIBRATION_MAX_ANCHORS / 2 };
@@ -399,13 +399,13 @@ static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *row
     return MDOT_OK;
 }
 
-/* Removes jobs that no anchor names, so that a calibration of any number of jobs stays within its limit. OUT_OF_MEMORY. */
+/* Removes jobs that no anchor names, so that a calibration of any number of jobs stays within its limit.
+ * OUT_OF_MEMORY. */
 static mdot_status drop_merged_jobs(mdot_calibration *calibration, mdot_error *err)
 {
     enum { UNUSED, USED };
     uint32_t *place = calloc(calibration->job_count + 1, sizeof *place);
-    if (place == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu jobs", calibration->job_count);
+    if (place == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu jobs", calibration->job_count);
     for (size_t g = 0; g < calibration->gpu_count; g++) {
         const rt_calibration_gpu *gpu = &calibration->gpus[g];
         for (size_t i = 0; i < gpu->anchor_count; i++)
