@@ -35,6 +35,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 
+default_role = "code"  # `text` in docstrings
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"mdot {release}"

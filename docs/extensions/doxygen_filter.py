@@ -4,7 +4,7 @@
 
 The headers use plain comments, for people who read them in an editor. A comment that begins a line describes the
 declaration below it and becomes /** … */. A comment behind code describes this code and becomes /**< … */, except
-behind the brace that opens a struct, which it describes. Titles of sections (/* ---- Title ---- */) stay as they are.
+behind the brace that opens a struct, which it describes. Titles of sections (/* ---- Title ---- */) stay as they are, and so does the comment at the top, which describes the header.
 
 Facts that follow from types are stated once, with the type, and added to every function here:
 
@@ -104,12 +104,12 @@ def with_facts(text, rules):
 
 def with_markers(text):
     lines, is_inside = [], False
-    for line in text.split("\n"):
+    for number, line in enumerate(text.split("\n")):
         opening = re.match(r"(typedef (?:struct|enum) \w+ \{) /\* (.*) \*/$", line)
         if opening:
             lines += [f"/** {opening.group(2)} */", opening.group(1)]
             continue
-        if re.match(r"\s*/\* (?!----)", line):
+        if number > 0 and re.match(r"\s*/\* (?!----)", line):
             line = line.replace("/* ", "/** ", 1)
         elif not is_inside and re.search(r"\S.*/\* ", line) and not line.endswith("\\"):
             line = re.sub(r"/\* ", "/**< ", line, count=1)
