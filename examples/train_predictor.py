@@ -1,6 +1,6 @@
 """Trains a small predictor of training steps in PyTorch and exports it to ONNX, for `mdot compile`.
 
-The model is a roofline with learnt efficiencies. Each operator takes the time of its arithmetic or of its memory
+The model is a roofline with trained efficiencies. Each operator takes the time of its arithmetic or of its memory
 traffic, whichever is longer, and a constant for the launch of its kernels. The labels are published steps of
 torchvision's networks on six GPU models (weights/training/results/gpus.csv). One GPU model is held out as a test.
 
