@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares encoders in every pattern of docs/FUSED.md with ONNX Runtime: one thread, fp32, interleaved in one process.
+# Compares encoders in every pattern of docs/reference/fused-patterns.md with ONNX Runtime: one thread, fp32, interleaved in one process.
 #
 #   benchmarks/encoders.sh [--out DIR] [--length N] [--rounds N] [--only TEXT]
 #

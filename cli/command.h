@@ -126,6 +126,8 @@ void cli_print_wrapped(FILE *stream, const char *text, int indent, int column);
 void cli_print_help(FILE *stream, const cli_command *command);
 /* `whole` is `mdot` itself; the page of a subcommand refers to it. */
 void cli_print_man(FILE *stream, const cli_command *command, const cli_command *whole);
+/* The same page in Markdown, for the manual (docs/reference/commands). */
+void cli_print_markdown(FILE *stream, const cli_command *command, const cli_command *whole);
 /* Prints the script for "bash" or "zsh"; false for other shells. */
 bool cli_print_completion(FILE *stream, const char *shell, const cli_command *whole);
 

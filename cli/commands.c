@@ -53,7 +53,7 @@ const cli_command *cli_find_command(const char *name)
 /* ---- mdot help ------------------------------------------------------------------------------------------------ */
 
 typedef struct help_request {
-    bool man;
+    bool man, markdown;
     const char *shell;
 } help_request;
 
@@ -72,6 +72,8 @@ static int run_help(int argc, char **argv)
     if (command == NULL) return CLI_USAGE;
     if (request.man)
         cli_print_man(stdout, command, &cli_mdot);
+    else if (request.markdown)
+        cli_print_markdown(stdout, command, &cli_mdot);
     else
         cli_print_help(stdout, command);
     return CLI_OK;
@@ -79,6 +81,7 @@ static int run_help(int argc, char **argv)
 
 static const cli_option help_options[] = {
     {.name = "man", .kind = CLI_FLAG, .at = offsetof(help_request, man)},
+    {.name = "markdown", .kind = CLI_FLAG, .at = offsetof(help_request, markdown)},
     {.name = "completion", .value = "SHELL", .kind = CLI_TEXT, .at = offsetof(help_request, shell)},
 };
 static const char *const help_synopsis[] = {"[COMMAND]", NULL};

@@ -105,7 +105,8 @@ static size_t find_column(const table *t, const char *name)
     return i;
 }
 
-/* Columns that are no options. Besides ms, they are records of the measurement, which a store keeps (docs/store.md). */
+/* Columns that are no options. Besides ms, they are records of the measurement, which a store keeps
+ * (docs/reference/formats/store.md). */
 static bool is_own_column(const char *name)
 {
     static const char *const own[] = {"job",       "ms",          "gib",  "note",   "software", "host",

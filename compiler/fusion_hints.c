@@ -1,6 +1,6 @@
 /* fusion_hints.c — hints for patterns of a compiled model that match no fused kernel: matmuls of two computed
- * matrices, and softmaxes, that were not fused. They are correct but slow. The table in docs/FUSED.md lists the known
- * cases. */
+ * matrices, and softmaxes, that were not fused. They are correct but slow. docs/reference/fused-patterns.md lists the
+ * known cases. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 
@@ -36,8 +36,8 @@ static void hint(const co_hooks *hooks, const found *f, const char *what, const 
     int used = snprintf(text, sizeof text, "hint: %d %s not fused into attention: ", f->count, what);
     for (int i = 0; i < f->count && i < MAX_NAMED && used < (int)sizeof text - 256; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, "%s\"%.100s\"", i > 0 ? ", " : "", f->names[i]);
-    snprintf(text + used, sizeof text - (size_t)used, "%s; %s (docs/FUSED.md)", f->count > MAX_NAMED ? ", …" : "",
-             consequence);
+    snprintf(text + used, sizeof text - (size_t)used, "%s; %s (docs/reference/fused-patterns.md)",
+             f->count > MAX_NAMED ? ", …" : "", consequence);
     hooks->warning(hooks->user, text);
 }
 

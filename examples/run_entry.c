@@ -51,11 +51,13 @@ int main(int argc, char **argv)
         size_t bytes = size_at(&info, length, dims[1][i]);
         outputs[i] = (mdot_output){info.name, calloc(bytes + 1, 1), bytes};
     }
+    /* [example: mdot_run] */
     if (status == MDOT_OK)
         status = mdot_run(context, index, inputs, entry.input_count, outputs, entry.output_count, &err);
     for (size_t i = 0; status == MDOT_OK && i < entry.output_count; i++)
         printf("%s: %zu bytes, the first f32 is %g\n", outputs[i].name, outputs[i].size_bytes,
                *(float *)outputs[i].data);
+    /* [end of example] */
     if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
     for (int i = 0; i < MAX_TENSORS; i++) {
         free((void *)inputs[i].data);

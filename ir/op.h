@@ -2,7 +2,7 @@
  *
  * A row names the operator's shape rule, cost rule and reference evaluator, which are together in the file of its
  * family (ir/ops/<family>.c). It also names the lowering: the kind of kernel that the operator becomes. Adding an
- * ordinary operator takes one row, three functions and tests; HACKING.md has an example.
+ * ordinary operator takes one row, three functions and tests; docs/how-to/add-an-operator.md has the steps.
  */
 #ifndef IR_OP_H
 #define IR_OP_H

@@ -7,7 +7,7 @@
 # newest tag vX.Y.Z of the same X.Y. Its libraries are built in a worktree of its own below the build folder. Changes that
 # the rules allow pass: new functions, new enumerators, and new fields at the end of structs that begin with struct_size.
 # Exit status 1 if the interface changed otherwise. Exit status 77, with the reason, if the comparison is impossible, for
-# example because no release has a tag yet. HACKING.md, "The interface".
+# example because no release has a tag yet. docs/contributing/interface.md.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build/release}

@@ -2,7 +2,7 @@
 # Makes a release of this tree in dist/release-VERSION: source tarball, Debian packages, binary tarball, wheels, a bill of
 # materials (SPDX), checksums and signatures.
 #
-#     scripts/release.sh --prepare VERSION        writes the version and today's date into headers and CHANGELOG.md; commit that
+#     scripts/release.sh --prepare VERSION        writes version and date into headers, CHANGELOG.md and CITATION.cff; commit that
 #     scripts/release.sh [OPTION …]               makes the release of the committed tree
 #
 # --sign gpg:KEY          signs SHA256SUMS by gpg with KEY, a name or fingerprint
@@ -29,7 +29,9 @@ prepare() {
     minor=${1%.*} # while the version is 0.x, each minor version has an interface of its own
     sed -i "s/^SOVERSION = .*/SOVERSION = \"$minor\"/" bindings/python/mdot/library/libraries.py
     sed -i "s/^MDOT_[0-9.]* {/MDOT_$minor {/" */lib*.map
-    sed -i "s/find_package(mdot [0-9.]*/find_package(mdot $minor/" README.md cmake/mdotConfig.cmake.in tests/abi/project/CMakeLists.txt
+    sed -i "s/find_package(mdot [0-9.]*/find_package(mdot $minor/" docs/how-to/call-from-c.md cmake/mdotConfig.cmake.in \
+        tests/abi/project/CMakeLists.txt tests/abi/install.sh
+    sed -i "s/^version: .*/version: $1/; s/^date-released: .*/date-released: $(date -u +%Y-%m-%d)/" CITATION.cff
     sed -i "s/^## .* (unreleased)\$/## $1 ($(date -u +%Y-%m-%d))/" CHANGELOG.md
     echo "the tree has version $1 now; commit it, then run scripts/release.sh"
 }
@@ -59,6 +61,7 @@ version=$(version_of)
 grep -Eq "^## $version \([0-9]{4}-[0-9]{2}-[0-9]{2}\)\$" CHANGELOG.md ||
     fail "CHANGELOG.md has no dated section $version; run scripts/release.sh --prepare $version"
 grep -q "^VERSION = \"$version\"\$" bindings/python/mdot/version.py || fail "mdot/version.py differs from $header"
+grep -q "^version: $version\$" CITATION.cff || fail "CITATION.cff has another version than $header"
 grep -q "^| ${version%.*} | yes |\$" SECURITY.md || fail "SECURITY.md does not list ${version%.*} as a supported version"
 commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)

@@ -1,4 +1,5 @@
-/* sacct.c — Slurm's accounting, as `sacct -P` prints it, becomes outcomes. docs/store.md lists the fields.
+/* sacct.c — Slurm's accounting, as `sacct -P` prints it, becomes outcomes. docs/reference/formats/store.md lists the
+ * fields.
  *
  * sacct writes "|" between fields and does not quote. Surplus cells therefore belong to the field that users choose
  * freely, such as JobName, if the table has a single one.

@@ -1,4 +1,4 @@
-/* schema.c — see schema.h. docs/store.md describes the tables. */
+/* schema.c — see schema.h. docs/reference/formats/store.md describes the tables. */
 #include "store/schema.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 # mdot_test(NAME [LABELS LABEL…] [ENVIRONMENT VARIABLE=VALUE…] [TIMEOUT SECONDS] COMMAND PROGRAM [ARGUMENT…]): one ctest entry, or
 # one for each shard (tests/support/shard.h). Exit status 77 means skipped; the program prints the reason.
 #
-# Labels (HACKING.md, "Building and testing"): without LABELS a test is `fast` unless the list below names it. A fast test
+# Labels (docs/contributing/testing.md): without LABELS a test is `fast` unless the list below names it. A fast test
 # is `full`, too, because `ctest -L full` runs both.
 
 # Tests that take longer than about three seconds of one core.
@@ -10,7 +10,13 @@ set(mdot_full_tests
     abi_install
     abi_packages
     dialect
+    formats
     gpu_dry_run
+    guide_a_schedulers_loop
+    guide_calibrate_to_your_cluster
+    guide_plan_llm_training
+    guide_rules
+    guide_your_own_predictor
     onnx_debian_node
     onnx_shared_node
     onnx_shared_predictor
@@ -53,6 +59,7 @@ set(mdot_full_tests
     test_cuda_schedules
     test_elasticflow
     test_environments
+    test_examples
     test_faults
     test_growth
     test_library_faults

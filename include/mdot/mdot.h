@@ -45,8 +45,15 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Version of the library: "0.2.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
+/* Returns the version of libmdot as text.
+ *
+ * @return for example "0.3.0"; static
+ */
 const char *mdot_version(void);
+/* Returns the version of libmdot as a number, for comparison with MDOT_VERSION_NUMBER.
+ *
+ * @return 1000000 * major + 1000 * minor + patch: 0.3.0 is 3000
+ */
 uint32_t mdot_version_number(void);
 
 #if defined(__GNUC__)

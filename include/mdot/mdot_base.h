@@ -50,7 +50,7 @@ extern "C" {
  *
  * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_binding, mdot_load, mdot_input, mdot_output,
  * mdot_operator_traits, mdot_peak_moment, mdot_recorded_memory. Fields called reserved must be zero. Enum values and
- * rows of maps are appended. A function that must change gets another name. HACKING.md, "The interface", explains the
+ * rows of maps are appended. A function that must change gets another name. docs/contributing/interface.md explains the
  * rest: the meaning of SOVERSION and the comparisons that a test makes.
  */
 
@@ -75,8 +75,17 @@ typedef enum mdot_status {
 #undef MDOT_STATUS_ENUM
 } mdot_status;
 
-/* "MDOT_CORRUPT" and "a checksum does not match …". The strings are static and never NULL. Thread-safe. */
+/* Returns the name of a status.
+ *
+ * @param status any number
+ * @return for example "MDOT_CORRUPT"; "MDOT_?" for an unknown value; static, never NULL
+ */
 const char *mdot_status_name(mdot_status status);
+/* Returns the description of a status (MDOT_STATUS_MAP).
+ *
+ * @param status any number
+ * @return for example "a checksum differs: the file is damaged"; static, never NULL
+ */
 const char *mdot_status_text(mdot_status status);
 
 /* Owned by the caller and of fixed size, so that error reports need no allocation. */
@@ -86,7 +95,14 @@ typedef struct mdot_error {
 } mdot_error;
 
 /* Fills *err (may be NULL) like printf and returns `status`, so that a caller can write `return mdot_fail(...)`. A
- * message that is too long is cut and ends in "...". */
+ * message that is too long is cut and ends in "...".
+ *
+ * @param err receives status and message; may be NULL
+ * @param status the status to set and return
+ * @param format as in printf, followed by its arguments
+ * @return `status`
+ * @threads any
+ */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -117,8 +133,17 @@ typedef enum mdot_dtype {
 #undef MDOT_DTYPE_ENUM
 } mdot_dtype;
 
-/* "f32", or "?" for an unknown value. The size is in bytes; 0 for strings and unknown values. Thread-safe. */
+/* Returns the name of an element type.
+ *
+ * @param dtype any number
+ * @return for example "f32"; "?" for an unknown value; static
+ */
 const char *mdot_dtype_name(mdot_dtype dtype);
+/* Returns the size of one element.
+ *
+ * @param dtype any number
+ * @return size in bytes; 0 for strings and unknown values
+ */
 size_t mdot_dtype_size_bytes(mdot_dtype dtype);
 
 enum { MDOT_MAX_RANK = 8 };

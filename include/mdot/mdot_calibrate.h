@@ -23,7 +23,10 @@ extern "C" {
  * Jobs whose operators divide the work alike share a part. A GPU model is corrected by its own rows alone; the site's
  * offset corrects GPU models without a row. Measured memory corrects predicted memory in the same way.
  *
- * A calibration belongs to the predictor that it was made with. Immutable; any number of threads may read it. */
+ * A calibration belongs to the predictor that it was made with. Immutable.
+ *
+ * @threads any number may share a calibration
+ */
 typedef struct mdot_calibration mdot_calibration;
 
 /* One measured step, or the median of several. At least one of step_ms and memory_bytes must be above 0; 0 means that
@@ -79,7 +82,11 @@ typedef enum mdot_calibration_effect {
         MDOT_CALIBRATION_EFFECT_COUNT
 } mdot_calibration_effect;
 
-/* Returns for example "job", or "?" for an unknown value. Static. */
+/* Returns the name of an effect (MDOT_CALIBRATION_EFFECT_MAP).
+ *
+ * @param effect any number
+ * @return for example "job"; "?" for an unknown value; static
+ */
 const char *mdot_calibration_effect_name(mdot_calibration_effect effect);
 
 /* The correction of one prediction, as factors that multiply to `factor` (unless it is cut at 1/64 or 64). `believed`
@@ -94,41 +101,100 @@ typedef struct mdot_calibration_factors {
     size_t job_row_count; /* those of the job */
 } mdot_calibration_factors;
 
-/* Fits a calibration to `count` measured steps: jobs[i] under configurations[i] took measured_ms[i]. INVALID_ARGUMENT
- * for an invalid time and for a GPU without a name. Names are cut to 63 bytes. Other errors in a row are those of
- * mdot_predict, with the row's number. OUT_OF_RANGE for more than 2^24 rows or 64 GPUs. The order of rows does not
- * matter. A GPU model keeps 512 different steps; beyond them, the closest are averaged. Allocates. The caller destroys
- * the calibration. */
+/* Fits a calibration to measured steps: jobs[i] under configurations[i] took measured_ms[i]. Names are cut to 63
+ * bytes. The order of rows does not matter. A GPU model keeps 512 different steps; beyond them, the closest are
+ * averaged. Allocates.
+ *
+ * @param jobs job of each row
+ * @param configurations configuration of each row; its GPU needs a name
+ * @param measured_ms measured time of a step in milliseconds, above 0
+ * @param count number of rows, at most 2^24 on at most 64 GPU models
+ * @errors INVALID_ARGUMENT for an invalid time and for a GPU without a name; OUT_OF_RANGE for more rows or GPU models;
+ *     those of mdot_predict, with the row's number; OUT_OF_MEMORY
+ */
 mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, const mdot_configuration *configurations,
                            const double *measured_ms, size_t count, mdot_calibration **out_calibration,
                            mdot_error *err);
-/* The same for measured times and memory. The rows, jobs and configurations may be freed afterwards. */
+/* Fits a calibration to measured times and memory, as mdot_calibrate does for times.
+ *
+ * @param rows measured steps; they, their jobs and configurations may be freed afterwards
+ * @param count number of rows, at most 2^24
+ * @errors those of mdot_calibrate
+ */
 mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measurement *rows, size_t count,
                                     mdot_calibration **out_calibration, mdot_error *err);
-/* Calibrates a prediction for `configuration`: its times, its energy at the same average power, its memory, and its
- * utilisation of the GPU's peak rates. `explanation`, of the same job and configuration, identifies the job and the
- * time that waits for the host; NULL corrects only by effects that all jobs share. Performs zero allocations. Calibrate
- * a prediction only once. INVALID_ARGUMENT for a prediction that failed, as in a call for many. */
+/* Calibrates a prediction: its times, its energy at the same average power, its memory, and its utilisation of the
+ * GPU's peak rates. Performs zero allocations. Calibrate a prediction only once.
+ *
+ * @param configuration configuration of the prediction
+ * @param explanation of the same job and configuration; identifies the job and the time that waits for the host. NULL
+ *     corrects only by effects that all jobs share
+ * @param prediction changed in place
+ * @errors INVALID_ARGUMENT for a prediction that failed, as in a call for many
+ */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
-/* The same for callers without an explanation, which allocates: for example schedulers. The share of the step that
- * waits for the host is taken to be the mean of the GPU model's rows. */
+/* Calibrates a prediction for callers without an explanation, for example schedulers. The share of the step that waits
+ * for the host is taken to be the mean of the GPU model's rows. Allocates.
+ *
+ * @param configuration configuration of the prediction
+ * @param prediction changed in place
+ * @errors those of mdot_calibration_apply; OUT_OF_MEMORY
+ */
 mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, const mdot_job *job,
                                           const mdot_configuration *configuration, mdot_prediction *prediction,
                                           mdot_error *err);
-/* Explains the correction of an uncalibrated prediction. `explanation` as in mdot_calibration_apply. */
+/* Explains the correction of an uncalibrated prediction.
+ *
+ * @param configuration configuration of the prediction
+ * @param explanation as in mdot_calibration_apply
+ * @param prediction an uncalibrated prediction
+ * @param out_factors receives the factors of all effects
+ * @errors those of mdot_calibration_apply
+ */
 mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                      const mdot_explanation *explanation, const mdot_prediction *prediction,
                                      mdot_calibration_factors *out_factors, mdot_error *err);
-/* A calibration file is text, described in runtime/predict/calibration_text.c. It has at most 16 MiB; a larger file is
- * refused unread. MALFORMED names the line; INCOMPATIBLE means another version of the format: make the file again from
- * the measured steps. The saved file appears only when it is complete. */
+/* Reads a calibration file. It is text of at most 16 MiB (docs/reference/formats/cal.md); a larger file is refused
+ * unread.
+ *
+ * @param path file name
+ * @errors NOT_FOUND; IO; MALFORMED names the line; INCOMPATIBLE means another version of the format: make the file
+ *     again from the measured steps; OUT_OF_MEMORY
+ */
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err);
+/* Reads a calibration from the bytes of its file.
+ *
+ * @param bytes the caller may free them afterwards
+ * @param size_bytes number of bytes, at most 16 MiB
+ * @errors MALFORMED names the line; INCOMPATIBLE means another version of the format: make the file again from the
+ *     measured steps; OUT_OF_MEMORY
+ */
 mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_calibration **out_calibration,
                                    mdot_error *err);
+/* Writes a calibration file, which appears only when it is complete.
+ *
+ * @param path file name; an existing file is replaced
+ * @errors IO; OUT_OF_MEMORY
+ */
 mdot_status mdot_calibration_save(const mdot_calibration *calibration, const char *path, mdot_error *err);
+/* Destroys a calibration.
+ *
+ * @param calibration NULL is accepted
+ */
 void mdot_calibration_destroy(mdot_calibration *calibration);
+/* Describes a calibration as a whole.
+ *
+ * @param out_info receives counts and factors; its string is borrowed from the calibration
+ * @errors INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_calibration_get_info(const mdot_calibration *calibration, mdot_calibration_info *out_info);
+/* Describes the correction of a measured GPU model.
+ *
+ * @param index index of the GPU model, below gpu_count
+ * @param out_gpu receives counts and factors; its name is borrowed from the calibration
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_calibration_get_gpu(const mdot_calibration *calibration, size_t index, mdot_calibration_gpu *out_gpu);
 
 #if defined(__GNUC__)

@@ -14,6 +14,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+/* An explanation of one prediction. Immutable.
+ *
+ * @threads any number may share an explanation
+ */
 typedef struct mdot_explanation mdot_explanation;
 
 /* Reasons why an explanation is only an estimate. */
@@ -49,8 +53,7 @@ typedef struct mdot_operator_time {
     double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
 } mdot_operator_time;
 
-/* Explains one prediction: where its time and its memory go. It allocates memory, so avoid it in a loop. The caller
- * destroys the explanation, which any number of threads may read. Errors are mdot_predict's, and OUT_OF_MEMORY.
+/* Explains one prediction: where its time and its memory go. It allocates memory, so avoid it in a loop.
  *
  * An artefact that explains has a second entry, "explain", with the same inputs as "predict" and the outputs
  *
@@ -59,12 +62,29 @@ typedef struct mdot_operator_time {
  *
  * All values are at least 0 and add up to the median of step_ms.
  * weights/training/mdot_training/predictor/deploy_graphs.py makes such a graph from that of the shipped predictor.
+ *
+ * @param configuration how the job trains
+ * @errors those of mdot_predict; OUT_OF_MEMORY
  */
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_explanation **out_explanation, mdot_error *err);
+/* Destroys an explanation.
+ *
+ * @param explanation NULL is accepted
+ */
 void mdot_explanation_destroy(mdot_explanation *explanation);
+/* Returns the parts of the whole step.
+ *
+ * @param out_info receives times in milliseconds and sizes in bytes
+ * @errors INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
-/* Returns the times and sizes of the operator at `index` in the job. */
+/* Returns the times and sizes of one operator.
+ *
+ * @param index index of the operator in the job
+ * @param out_operator receives times in milliseconds and sizes in bytes
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
                                           mdot_operator_time *out_operator);
 

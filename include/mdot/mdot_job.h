@@ -15,7 +15,10 @@ extern "C" {
 #endif
 
 /* A training job's operator sequence: types, attributes, FLOPs and bytes. It omits weights, and also names, except
- * for the module names that the reader may keep on request. Immutable. */
+ * for the module names that the reader may keep on request. Immutable.
+ *
+ * @threads any number may share a job
+ */
 typedef struct mdot_job mdot_job;
 
 /* A job names one of the first three; a configuration may choose any. */
@@ -89,7 +92,11 @@ typedef enum mdot_setting {
 /* Capacity for future attributes, so that an appended one leaves the layout unchanged. */
 enum { MDOT_SETTING_CAPACITY = 48 };
 
-/* Returns for example "kernel_h", or "?" for an unknown value. Static. */
+/* Returns the name of an attribute of operators (MDOT_SETTING_MAP).
+ *
+ * @param setting any number
+ * @return for example "kernel_h"; "?" for an unknown value; static
+ */
 const char *mdot_setting_name(mdot_setting setting);
 
 /* The type in which automatic mixed precision computes an operator. */
@@ -203,15 +210,14 @@ typedef struct mdot_job_info {
 } mdot_job_info;
 
 /* Creates a job from a description and copies all of it. Equal names are stored once. An operator takes about one
- * kilobyte, and about two while the job is created.
- *
- * INVALID_ARGUMENT for any of these faults: a job with 0 or more than 2^22 operators; dependencies that do not ascend
- * or that point forward; blocks that do not ascend; FLOPs, bytes or parameters that are negative, infinite, NaN or
- * beyond 2^53; attributes that are negative or beyond 2^40. Fractions are rounded. Padding may be negative, because
- * negative padding crops.
- *
- * An operator without traits has type id 0 and saves every tensor that it reads or writes. Use
+ * kilobyte, and about two while the job is created. Fractions are rounded. Padding may be negative, because negative
+ * padding crops. An operator without traits has type id 0 and saves every tensor that it reads or writes. Use
  * mdot_operator_traits_find (mdotjob.h) to get the traits of a type.
+ *
+ * @param description operators and properties of the job
+ * @errors INVALID_ARGUMENT for any of these faults: a job with 0 or more than 2^22 operators; dependencies that do not
+ *     ascend or that point forward; blocks that do not ascend; FLOPs, bytes or parameters that are negative, infinite,
+ *     NaN or beyond 2^53; attributes that are negative or beyond 2^40. OUT_OF_MEMORY
  */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
 
@@ -228,30 +234,72 @@ typedef struct mdot_job_freezing {
 } mdot_job_freezing;
 
 /* Creates a copy of the job in which the selected parameters are frozen. Their gradients are removed, and so is the
- * backward pass where no trainable parameter precedes. The caller destroys the copy. INVALID_ARGUMENT for a job
- * without module names and if every parameter would be frozen; NOT_FOUND for a pattern that matches no module. */
+ * backward pass where no trainable parameter precedes.
+ *
+ * @param freezing selects the parameters
+ * @errors INVALID_ARGUMENT for a job without module names and if every parameter would be frozen; NOT_FOUND for a
+ *     pattern that matches no module; OUT_OF_MEMORY
+ */
 mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
                             mdot_error *err);
-/* Does the same to the operators of a description, in place, before mdot_job_create. For example, mdot_job_read uses
- * it before it drops the names of modules. The operators stay as they are on failure. INVALID_ARGUMENT also for a
- * dependency that points forward. */
+/* Freezes parameters of the operators of a description, in place, before mdot_job_create. For example, mdot_job_read
+ * uses it before it drops the names of modules. The operators stay as they are on failure.
+ *
+ * @param freezing selects the parameters
+ * @param operators changed in place
+ * @param operator_count number of operators
+ * @errors those of mdot_job_freeze, and INVALID_ARGUMENT for a dependency that points forward
+ * @threads any, each with its own operators
+ */
 mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_operator *operators,
                                   size_t operator_count, mdot_error *err);
-/* Reads a job from a `.job` file, or from its bytes, as written by mdot_job_save; the caller may free the bytes
- * afterwards. MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or CORRUPT
- * (checksum) otherwise. A file has at most 256 MiB; a larger one is refused unread. */
+/* Reads a job from a `.job` file, as written by mdot_job_save. A file has at most 256 MiB; a larger one is refused
+ * unread.
+ *
+ * @param path file name
+ * @errors NOT_FOUND; IO; MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or
+ *     CORRUPT (checksum); OUT_OF_MEMORY
+ */
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
+/* Reads a job from the bytes of a `.job` file.
+ *
+ * @param bytes the caller may free them afterwards
+ * @param size_bytes number of bytes, at most 256 MiB
+ * @errors MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or CORRUPT
+ *     (checksum); OUT_OF_MEMORY
+ */
 mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err);
-/* Writes a `.job` file, which appears only when it is complete. OUT_OF_RANGE for a job that exceeds the size limit of
- * a file. */
+/* Writes a `.job` file, which appears only when it is complete.
+ *
+ * @param path file name; an existing file is replaced
+ * @errors IO; OUT_OF_RANGE for a job that exceeds the size limit of a file; OUT_OF_MEMORY
+ */
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
+/* Destroys a job.
+ *
+ * @param job NULL is accepted
+ */
 void mdot_job_destroy(mdot_job *job);
 
-/* Accessors. Strings and arrays are borrowed from the job. OUT_OF_RANGE for an index beyond the count,
- * INVALID_ARGUMENT for an invalid struct_size. */
+/* Describes a job as a whole.
+ *
+ * @param out_info receives the description
+ * @errors INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
+/* Returns an operator of a job.
+ *
+ * @param index index of the operator, below operator_count
+ * @param out_operator receives the operator; its strings and arrays are borrowed from the job
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
-/* Returns the FLOPs and bytes of one optimizer step for this many parameters, in fp32. */
+/* Returns the FLOPs and bytes of one optimizer step in fp32.
+ *
+ * @param optimizer any optimizer
+ * @param parameters number of trainable parameters
+ * @return FLOPs and bytes of one step
+ */
 mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
 
 #if defined(__GNUC__)

@@ -106,10 +106,17 @@ typedef struct mdot_gpu {
     double fp8_tflops;  /* 0: the GPU lacks FP8 */
 } mdot_gpu;
 
-/* Returns the names of the GPU table, terminated by NULL; static. */
+/* Returns the names of the GPU table.
+ *
+ * @return names, terminated by NULL; static
+ */
 const char *const *mdot_gpu_names(void);
-/* Finds a GPU by `name`: one of mdot_gpu_names, an alias ("A100" is the SXM model of 40 GB), or the driver's name for
- * it. Case, blanks, hyphens and underscores are ignored. INVALID_ARGUMENT names the five most similar GPUs. */
+/* Finds a GPU by its name. Case, blanks, hyphens and underscores are ignored.
+ *
+ * @param name one of mdot_gpu_names, an alias ("A100" is the SXM model of 40 GB), or the driver's name for it
+ * @param out_gpu receives the spec values; its name is static
+ * @errors INVALID_ARGUMENT names the five most similar GPUs
+ */
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
 
 /* Training configuration. Zero selects the default of every field except batch and GPU.
@@ -291,8 +298,17 @@ enum {
 #undef MDOT_OUTSIDE_OR
 };
 
-/* Returns the name, "unknown-operators", and the sentence of one MDOT_WARN_…; NULL for an unknown one. Static. */
+/* Returns the name of a warning (MDOT_WARNING_MAP).
+ *
+ * @param warning one bit of mdot_prediction.warnings
+ * @return for example "unknown-operators"; NULL for an unknown warning; static
+ */
 const char *mdot_warning_name(uint32_t warning);
+/* Returns the explanation of a warning.
+ *
+ * @param warning one bit of mdot_prediction.warnings
+ * @return a sentence; NULL for an unknown warning; static
+ */
 const char *mdot_warning_text(uint32_t warning);
 
 /* Bounds that an implausible step breaks (MDOT_WARN_IMPLAUSIBLE): identifier, number, name, text. Names are permanent,
@@ -312,9 +328,17 @@ enum {
 #undef MDOT_IMPLAUSIBLE_ENUM
 };
 
-/* Returns the name, "too-slow", and the sentence of one MDOT_IMPLAUSIBLE_…; NULL for 0 and for an unknown number.
- * Static. */
+/* Returns the name of a bound that an implausible step breaks (MDOT_IMPLAUSIBLE_MAP).
+ *
+ * @param implausible mdot_prediction.implausible
+ * @return for example "too-slow"; NULL for 0 and for an unknown number; static
+ */
 const char *mdot_implausible_name(uint32_t implausible);
+/* Returns the explanation of such a bound.
+ *
+ * @param implausible mdot_prediction.implausible
+ * @return a sentence; NULL for 0 and for an unknown number; static
+ */
 const char *mdot_implausible_text(uint32_t implausible);
 
 typedef struct mdot_prediction {
@@ -399,59 +423,106 @@ typedef struct mdot_prediction {
  * neighbours, cheap ones first, until they fit (MDOT_WARN_SHORTENED). A merged row has the type, attributes and
  * position of its most expensive operator, and the mean FLOPs and bytes. An entry that ignores operator_count gets
  * sums of FLOPs and bytes throughout.
- *
- * Errors of the calls below: INVALID_ARGUMENT names a batch, a GPU or another field that is invalid. INCOMPATIBLE
- * names the tensor by which an artefact is no predictor of jobs. MALFORMED means that the predictor's answer is not a
- * positive number.
  */
 
-/* Predicts one job under one configuration. */
+/* Predicts one job under one configuration.
+ *
+ * @param configuration how the job trains
+ * @param out_prediction receives the answer
+ * @errors INVALID_ARGUMENT names a batch, a GPU or another field that is invalid; INCOMPATIBLE names the tensor by
+ *     which an artefact is no predictor of jobs; MALFORMED if the predictor's answer is not a positive number
+ */
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err);
 
-/* Predicts `count` (job, configuration) pairs; out_predictions[i] answers pair i. A pair that fails leaves the others
- * answered: its prediction's `status` gives the reason, and the call returns the first such status, with the pair's
- * index in the message. Consecutive pairs of one job encode it once. */
+/* Predicts many (job, configuration) pairs. A pair that fails leaves the others answered. Consecutive pairs of one job
+ * encode it once.
+ *
+ * @param jobs one job for each pair; they may repeat
+ * @param configurations one for each pair
+ * @param count number of pairs
+ * @param out_predictions out_predictions[i] receives the answer of pair i; its `status` is the reason of a failure
+ * @errors those of mdot_predict: the first failed pair's status, with its index in the message
+ */
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
                               const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
                               mdot_error *err);
 
-/* Like mdot_predict_many, for one job under `count` configurations. */
+/* Predicts one job under many configurations. A configuration that fails leaves the others answered, as in
+ * mdot_predict_many.
+ *
+ * @param configurations how the job trains
+ * @param count number of configurations
+ * @param out_predictions out_predictions[i] receives the answer of configuration i
+ * @errors those of mdot_predict_many
+ */
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
 /* Cached features of a job: the part of the predictor's computation that is independent of the configuration. Use it
- * for a job that is predicted repeatedly, because the job is then read only once. Immutable: any number of threads
- * may evaluate it, each with its own context. */
+ * for a job that is predicted repeatedly, because the job is then read only once. Immutable.
+ *
+ * @threads any number may share an encoding, each with its own context
+ */
 typedef struct mdot_encoding mdot_encoding;
 
 /* Encodes all of the job on one GPU. The job must outlive the encoding, which borrows it. The encoding keeps the
- * predictor alive, as a context does. Errors: INCOMPATIBLE as for predictions, OUT_OF_MEMORY. */
+ * predictor alive, as a context does.
+ *
+ * @errors INCOMPATIBLE as for predictions, OUT_OF_MEMORY
+ */
 mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding,
                                  mdot_error *err);
+/* Destroys an encoding.
+ *
+ * @param encoding NULL is accepted
+ */
 void mdot_encoding_destroy(mdot_encoding *encoding);
 
 /* Evaluates the encoded job under `count` configurations, with the same answers as mdot_sweep. The context may be any
  * of the predictor that encoded it. Consecutive configurations of one micro-batch cost little more than a single one.
- * Configurations that divide the job over GPUs (tensor and pipeline parallelism) are encoded anew in every call. */
+ * Configurations that divide the job over GPUs (tensor and pipeline parallelism) are encoded anew in every call.
+ *
+ * @param configurations how the job trains
+ * @param count number of configurations
+ * @param out_predictions out_predictions[i] receives the answer of configuration i
+ * @errors those of mdot_predict_many; INVALID_ARGUMENT for a context of another predictor
+ */
 mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
                           const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
                           mdot_error *err);
 
 /* Inputs of an entry for a job: the tensors that the calls above pass to the entry, for programs that run an entry
  * themselves (mdot_run) or check it on features of real jobs (mdotc_verify). The object is independent of job and
- * context. It keeps the predictor alive, as a context does. Immutable; any number of threads may read it. */
+ * context. It keeps the predictor alive, as a context does. Immutable.
+ *
+ * @threads any number may share the inputs
+ */
 typedef struct mdot_job_inputs mdot_job_inputs;
 
-/* Creates the inputs of entry point `entry` (an index), which predicts or explains jobs, under one configuration. As
- * in mdot_predict, parts of the configuration that the predictor does not read are left out; "evaluate" gets the
- * configuration in every column. Errors are mdot_predict's, and OUT_OF_RANGE for an invalid entry, INCOMPATIBLE for
- * an entry that reads other inputs than a job's, OUT_OF_MEMORY. The caller destroys the result. */
+/* Creates the inputs of an entry point, which predicts or explains jobs, under one configuration. As in mdot_predict,
+ * parts of the configuration that the predictor does not read are left out; "evaluate" gets the configuration in every
+ * column.
+ *
+ * @param entry index of the entry point
+ * @param configuration how the job trains
+ * @errors those of mdot_predict; OUT_OF_RANGE for an invalid entry; INCOMPATIBLE for an entry that reads other inputs
+ *     than a job's; OUT_OF_MEMORY
+ */
 mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const mdot_job *job,
                                    const mdot_configuration *configuration, mdot_job_inputs **out_inputs,
                                    mdot_error *err);
+/* Destroys the inputs.
+ *
+ * @param inputs NULL is accepted
+ */
 void mdot_job_inputs_destroy(mdot_job_inputs *inputs);
-/* Returns input `index` in the entry's order, with borrowed pointers. OUT_OF_RANGE beyond the last. */
+/* Returns an input in the entry's order.
+ *
+ * @param index index of the input
+ * @param out_input receives the tensor; its pointers are borrowed from `inputs`
+ * @errors OUT_OF_RANGE beyond the last; INVALID_ARGUMENT for NULL
+ */
 mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdot_input *out_input);
 
 #if defined(__GNUC__)

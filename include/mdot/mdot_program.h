@@ -51,12 +51,19 @@ typedef struct mdot_job_program {
 } mdot_job_program;
 
 /* Creates a copy of the job with this information, which replaces earlier information, and copies all of it. Bytes are
- * rounded, and fractions to multiples of 2^-20. An unknown attention keeps the job's. The caller destroys the copy.
- * INVALID_ARGUMENT names a value that is invalid. */
+ * rounded, and fractions to multiples of 2^-20. An unknown attention keeps the job's.
+ *
+ * @param program the information
+ * @errors INVALID_ARGUMENT names a value that is invalid; OUT_OF_MEMORY
+ */
 mdot_status mdot_job_with_program(const mdot_job *job, const mdot_job_program *program, mdot_job **out_job,
                                   mdot_error *err);
-/* Returns the information, with pointers borrowed from the job. NOT_FOUND for a job that lacks it. If the job was
- * frozen afterwards (mdot_job_freeze), the frozen parameters' part of trained_bytes has moved to frozen_bytes. */
+/* Returns the information about the program. If the job was frozen afterwards (mdot_job_freeze), the frozen
+ * parameters' part of trained_bytes has moved to frozen_bytes.
+ *
+ * @param out_program receives the information, with pointers borrowed from the job
+ * @errors NOT_FOUND for a job that lacks it; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_job_get_program(const mdot_job *job, mdot_job_program *out_program);
 
 #if defined(__GNUC__)

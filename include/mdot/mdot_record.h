@@ -22,7 +22,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Collects the times of steps. It belongs to one thread at a time. */
+/* Collects the times of steps.
+ *
+ * @threads a recorder belongs to one thread at a time
+ */
 typedef struct mdot_recorder mdot_recorder;
 
 typedef struct mdot_recorder_options {
@@ -43,16 +46,29 @@ typedef struct mdot_recorded {
                              * example, they waited for data at the beginning of an epoch, or for a checkpoint */
 } mdot_recorded;
 
-/* `options` may be NULL. Allocates all memory that recording needs. Errors: INVALID_ARGUMENT for an invalid option,
- * OUT_OF_MEMORY. The caller destroys the recorder. */
+/* Creates a recorder. Allocates all memory that recording needs.
+ *
+ * @param options NULL selects all defaults
+ * @errors INVALID_ARGUMENT for an invalid option, OUT_OF_MEMORY
+ */
 mdot_status mdot_recorder_create(const mdot_recorder_options *options, mdot_recorder **out_recorder, mdot_error *err);
-/* Adds a step of the optimizer, which includes all passes whose gradients it uses. `step_ms` is its time, from the end
- * of the previous step to the end of this one, on the clock of the device that computes, or after a synchronisation.
- * Leave out steps during which the program evaluated or saved the model. Ignores a time that is not above 0 and
- * finite. Performs zero allocations and system calls; it costs a few nanoseconds. */
+/* Adds a step of the optimizer, which includes all passes whose gradients it uses. Leave out steps during which the
+ * program evaluated or saved the model. Performs zero allocations and system calls; it costs a few nanoseconds.
+ *
+ * @param step_ms time of the step in milliseconds, from the end of the previous step to the end of this one, on the
+ *     clock of the device that computes, or after a synchronisation. A time that is not above 0 and finite is ignored
+ */
 void mdot_recorder_step(mdot_recorder *recorder, double step_ms);
-/* Summarises the steps so far. Recording may continue. OUT_OF_RANGE if fewer than three windows are complete. */
+/* Summarises the steps so far. Recording may continue.
+ *
+ * @param out_recorded receives the median time and its spread
+ * @errors OUT_OF_RANGE if fewer than three windows are complete; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_recorder_finish(mdot_recorder *recorder, mdot_recorded *out_recorded, mdot_error *err);
+/* Destroys a recorder.
+ *
+ * @param recorder NULL is accepted
+ */
 void mdot_recorder_destroy(mdot_recorder *recorder);
 
 /* A measured step, as a row of the table that `mdot calibrate` reads. */
@@ -66,12 +82,17 @@ typedef struct mdot_measured_row {
     const char *note;    /* column `note`, for example versions of software; NULL: empty. Line ends become blanks */
 } mdot_measured_row;
 
-/* Appends a row to the table at `path`. A new table gets a header first. Any number of processes may append at once,
- * because each holds a lock (flock) on the file. A row is complete in the file when the call returns; if the disk is
- * full, the file stays as it was. A table that already has a header keeps its columns, and a row loses its memory and
- * note there if the table lacks their columns. Errors: INVALID_ARGUMENT for an invalid configuration, an unknown GPU,
- * a time that is not above 0, a negative size, or an option whose column the table lacks; MALFORMED if the table has
- * no header in its first 16 KiB; IO. Allocates. */
+/* Appends a row to a table of measured steps. A new table gets a header first. Any number of processes may append at
+ * once, because each holds a lock (flock) on the file. A row is complete in the file when the call returns; if the
+ * disk is full, the file stays as it was. A table that already has a header keeps its columns, and a row loses its
+ * memory and note there if the table lacks their columns. Allocates.
+ *
+ * @param path file name of the table
+ * @param row the measured step
+ * @errors INVALID_ARGUMENT for an invalid configuration, an unknown GPU, a time that is not above 0, a negative size,
+ *     or an option whose column the table lacks; MALFORMED if the table has no header in its first 16 KiB; IO
+ * @threads any
+ */
 mdot_status mdot_measured_append(const char *path, const mdot_measured_row *row, mdot_error *err);
 
 #if defined(__GNUC__)

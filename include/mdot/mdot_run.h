@@ -16,6 +16,10 @@ extern "C" {
 
 /* ---- Predictors: an opened artefact --------------------------------------------------------------------------- */
 
+/* An opened artefact. Immutable.
+ *
+ * @threads any number may share a predictor
+ */
 typedef struct mdot_predictor mdot_predictor;
 
 typedef struct mdot_open_options { /* zero selects the default of every field */
@@ -37,11 +41,8 @@ typedef struct mdot_open_options { /* zero selects the default of every field */
                           * If a GPU runs the calls, the CPU behind it may have to use another precision */
 } mdot_open_options;
 
-/* Opens, checks and loads the artefact at `path`; options may be NULL. All checks happen here, so that later calls
- * are safe from a bad file. Errors: NOT_FOUND; IO (the path is no regular file); MALFORMED (another kind of file, or
- * a truncated one); INCOMPATIBLE (ABI version, CPU ISA level, precision); CORRUPT (checksum); DEVICE (a GPU that was
- * requested by name is absent, fails, or lacks code in the artefact); OUT_OF_MEMORY. The file is copied: it may be
- * replaced, overwritten, truncated or removed while the artefact is open.
+/* Opens, checks and loads an artefact. All checks happen here, so that later calls are safe from a bad file. The file
+ * is copied: it may be replaced, overwritten, truncated or removed while the artefact is open.
  *
  * One effect is process-wide: if the artefact has code for AMX tiles and the CPU has tiles, the library requests
  * Linux's permission to use them (arch_prctl(2)), for all threads and permanently. Signal frames may then be about 8
@@ -56,13 +57,22 @@ typedef struct mdot_open_options { /* zero selects the default of every field */
  * are released when it returns; until then, open requests no GPU. Handing a launch to its thread takes about a
  * microsecond, or 10 to 30 us if the last launch was more than about 0.2 ms ago, because the thread sleeps by then. A
  * child of fork lacks these threads, so that the CPU answers there.
+ *
+ * @param path file name of an artefact
+ * @param options NULL selects all defaults
+ * @errors NOT_FOUND; IO (the path is no regular file); MALFORMED (another kind of file, or a truncated one);
+ *     INCOMPATIBLE (ABI version, CPU ISA level, precision); CORRUPT (checksum); DEVICE (a GPU that was requested by
+ *     name is absent, fails, or lacks code in the artefact); OUT_OF_MEMORY
  */
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err);
-/* Existing contexts keep working, and keep the predictor's memory, borrowed pointers and memory functions alive,
- * until the last of them is destroyed. To switch to a new artefact, for example, open it, create contexts, close the
- * old predictor, and let each thread change over at its own time. The caller must not use the closed predictor any
- * more. */
+/* Closes a predictor. Existing contexts keep working, and keep the predictor's memory, borrowed pointers and memory
+ * functions alive, until the last of them is destroyed. To switch to a new artefact, for example, open it, create
+ * contexts, close the old predictor, and let each thread change over at its own time. The caller must not use the
+ * closed predictor any more.
+ *
+ * @param predictor NULL is accepted
+ */
 void mdot_predictor_close(mdot_predictor *predictor);
 
 typedef struct mdot_dim { /* extent: scale * length + offset elements */
@@ -149,30 +159,95 @@ typedef struct mdot_predictor_info {
                                  * this machine lacks"; empty if the last image is in use */
 } mdot_predictor_info;
 
-/* Accessors. OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for an invalid struct_size. Strings are
- * borrowed from the predictor. */
+/* Describes an opened artefact.
+ *
+ * @param out_info receives the description; its strings are borrowed from the predictor
+ * @errors INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
+/* Finds an entry point by its name.
+ *
+ * @param name for example "predict"
+ * @param out_entry receives the index of the entry
+ * @errors NOT_FOUND, INVALID_ARGUMENT for NULL
+ */
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry);
+/* Describes an entry point.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param out_info receives the description; its strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info);
+/* Describes an input of an entry point.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param input index of the input, below input_count
+ * @param out_info receives name, type and shape; the strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,
                                      mdot_tensor_info *out_info);
+/* Describes an output of an entry point.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param output index of the output, below output_count
+ * @param out_info receives name, type and shape; the strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t entry, size_t output,
                                       mdot_tensor_info *out_info);
+/* Describes a bucket: the code for a range of lengths.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param bucket index of the bucket, below bucket_count
+ * @param out_info receives the description
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t entry, size_t bucket,
                                       mdot_bucket_info *out_info);
+/* Describes a kernel of a bucket.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param bucket index of the bucket, below bucket_count
+ * @param kernel index of the kernel in execution order, below kernel_count
+ * @param out_info receives the description; its strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
                                       mdot_kernel_info *out_info);
+/* Describes an image: the code and weights for one kind of processor.
+ *
+ * @param image index of the image, below image_count
+ * @param out_info receives the description; its strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info);
+/* Describes the code of one bucket in one image.
+ *
+ * @param image index of the image, below image_count
+ * @param entry index of the entry point, below entry_count
+ * @param bucket index of the bucket, below bucket_count
+ * @param out_info receives the description; its strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
+ */
 mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
                                             mdot_image_kernel_info *out_info);
 
 /* ---- Contexts: the working memory of one thread ------------------------------------------------------------------ */
 
+/* The working memory of one thread.
+ *
+ * @threads a context belongs to one thread at a time
+ */
 typedef struct mdot_context mdot_context;
 
-/* Allocates and touches the scratch memory of the largest bucket of every entry. On a GPU it also allocates the
- * memory for launches of many predictions at once: up to 256 MiB of device memory, less if less is free, and 64 MiB
- * of pinned host memory. Errors: OUT_OF_MEMORY; DEVICE if the GPU was requested by name and fails. */
+/* Creates a context: the working memory of one thread. It allocates and touches the scratch memory of the largest
+ * bucket of every entry. On a GPU it also allocates the memory for launches of many predictions at once: up to 256 MiB
+ * of device memory, less if less is free, and 64 MiB of pinned host memory.
+ *
+ * @errors OUT_OF_MEMORY; DEVICE if the GPU was requested by name and fails
+ */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
 
 /* Calls work(argument, i) once for every i below `count`, on any threads, in parallel or in sequence. Returns when
@@ -189,22 +264,32 @@ typedef struct mdot_context_options { /* zero selects the default of every field
     void *user;
 } mdot_context_options;
 
-/* Creates a context whose calls are shared by several threads; options may be NULL. Calls at a length of 256 or more
- * are divided. Shorter calls run on the caller's thread and cost the same as in a single-threaded context. Results
- * are identical bit for bit for any number of threads.
+/* Creates a context whose calls are shared by several threads. Calls at a length of 256 or more are divided. Shorter
+ * calls run on the caller's thread and cost the same as in a single-threaded context. Results are identical bit for
+ * bit for any number of threads.
  *
  * The context's own threads sleep between calls, block all signals, and end with the context. A call wakes sleeping
  * threads with one system call, and it never waits for a thread that fails to arrive. A child of fork lacks these
  * threads: its calls run on the caller's thread only, and the context is destroyed as usual.
  *
- * INVALID_ARGUMENT for more than 64 threads; OUT_OF_MEMORY also if thread creation fails.
+ * @param options NULL selects all defaults
+ * @errors INVALID_ARGUMENT for more than 64 threads; OUT_OF_MEMORY also if thread creation fails; DEVICE as above
  */
 mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
                                      mdot_context **out_context, mdot_error *err);
+/* Destroys a context and ends its threads.
+ *
+ * @param context NULL is accepted
+ */
 void mdot_context_destroy(mdot_context *context);
 
-/* MDOT_OK while calls run on the device that mdot_predictor_get_info reports. Otherwise the GPU has failed this
- * context and calls run on the CPU. The status is that of the failure, and *out_message is the reason (borrowed). */
+/* Returns MDOT_OK while calls run on the device that mdot_predictor_get_info reports. Otherwise the GPU has failed
+ * this context and calls run on the CPU.
+ *
+ * @param out_message receives the reason, borrowed from the context; "" while the device works
+ * @return MDOT_OK, or the status of the GPU's failure
+ * @errors every status of a failed GPU, usually DEVICE; INVALID_ARGUMENT for NULL
+ */
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
 
 typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
@@ -221,27 +306,45 @@ typedef struct mdot_output {
     size_t size_bytes; /* size of `data`; OUT_OF_RANGE if it is too small */
 } mdot_output;
 
-/* Runs entry point `entry` (an index) once. Inputs and outputs may come in any order, each exactly once. The
- * dimensions of the inputs determine the length, and the smallest bucket that holds it runs. The cost depends on the
- * length, rather than on the bucket.
+/* Runs an entry point once. Inputs and outputs may come in any order, each exactly once. The dimensions of the inputs
+ * determine the length, and the smallest bucket that holds it runs. The cost depends on the length, rather than on the
+ * bucket. Indices in the data (for example of an embedding) are clamped to their table. If a mask of -inf hides every
+ * key from a query, its attention result is zero, rather than NaN.
  *
- * INVALID_ARGUMENT for a missing, unknown or repeated name and for a wrong dtype or rank. OUT_OF_RANGE for a length
- * beyond the largest bucket and for inputs of different lengths. Indices in the data (for example of an embedding)
- * are clamped to their table. If a mask of -inf hides every key from a query, its attention result is zero, rather
- * than NaN.
+ * @param entry index of the entry point, below entry_count
+ * @param inputs one for each input of the entry, in any order
+ * @param input_count number of inputs
+ * @param outputs one for each output of the entry, in any order
+ * @param output_count number of outputs
+ * @errors INVALID_ARGUMENT for a missing, unknown or repeated name and for a wrong dtype or rank; OUT_OF_RANGE for a
+ *     length beyond the largest bucket and for inputs of different lengths
  */
 mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
                      const mdot_output *outputs, size_t output_count, mdot_error *err);
 
-/* Like mdot_run, with arrays in the entry's order instead of names. `length` is 0 for an entry that has no length.
- * Only the length is checked, so use it after all other properties have been checked once. */
+/* Like mdot_run, with arrays in the entry's order instead of names. Only the length is checked, so use it after all
+ * other properties have been checked once.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param length number of rows, from the entry's min_length to its largest bucket; 0 for an entry that has no length
+ * @param inputs dense tensors in the entry's order
+ * @param outputs memory for the outputs in the entry's order
+ * @errors OUT_OF_RANGE for a length that the entry does not accept
+ */
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                              void *const *outputs, mdot_error *err);
 
-/* Runs a single step of such a call, for measurements. `step` counts from 0 as in mdot_kernel_info. The step runs on
- * the CPU on the calling thread. To get the result of mdot_run_ordered on the CPU bit for bit, run all steps of a
- * bucket once, in order, on the same inputs and outputs, and make no other call of the context in between.
- * OUT_OF_RANGE for an invalid length or step. */
+/* Runs a single step of such a call, for measurements. The step runs on the CPU on the calling thread. To get the
+ * result of mdot_run_ordered on the CPU bit for bit, run all steps of a bucket once, in order, on the same inputs and
+ * outputs, and make no other call of the context in between.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param length number of rows, from the entry's min_length to its largest bucket; 0 for an entry that has no length
+ * @param inputs dense tensors in the entry's order
+ * @param outputs memory for the outputs in the entry's order
+ * @param step index of the step, counted from 0 as in mdot_kernel_info
+ * @errors OUT_OF_RANGE for an invalid length or step
+ */
 mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                           void *const *outputs, size_t step, mdot_error *err);
 
@@ -251,24 +354,31 @@ typedef struct mdot_item { /* one of several calls of an entry; the fields are a
     void *const *outputs;
 } mdot_item;
 
-/* Runs mdot_run_ordered for each of `count` items, whose lengths may differ, without padding. The result of an item
- * is that of a separate call, independent of the other items; only the rounding of a vector's last elements may
- * differ.
+/* Runs mdot_run_ordered for each of several items, whose lengths may differ, without padding. The result of an item is
+ * that of a separate call, independent of the other items; only the rounding of a vector's last elements may differ.
  *
- * Consecutive items are computed together, up to mdot_entry_info.items_together of them, while their lengths add up
- * to at most 128 (or the smallest bucket, if that is greater). Row-wise kernels such as linears and norms then
- * process the rows of all items at once and read their weights once. This pays for items of a few rows and for models
- * whose weights exceed every cache; beyond about 30 rows it hardly matters. Kernels that look across the length, such
- * as attention, run item by item. Entries that have no length, and those that mostly look across it, run one item
- * after the other: items_together is 1. A GPU computes all items of equal length together.
+ * Consecutive items are computed together, up to mdot_entry_info.items_together of them, while their lengths add up to
+ * at most 128 (or the smallest bucket, if that is greater). Row-wise kernels such as linears and norms then process
+ * the rows of all items at once and read their weights once. This pays for items of a few rows and for models whose
+ * weights exceed every cache; beyond about 30 rows it hardly matters. Kernels that look across the length, such as
+ * attention, run item by item. Entries that have no length, and those that mostly look across it, run one item after
+ * the other: items_together is 1. A GPU computes all items of equal length together.
  *
- * INVALID_ARGUMENT for an item that lacks inputs or outputs, OUT_OF_RANGE for a length that the entry does not
- * accept. The message names the item's index, and all items are skipped. A count of 0 does nothing. Outputs of
- * different items must not overlap.
+ * @param entry index of the entry point, below entry_count
+ * @param items the calls; outputs of different items must not overlap
+ * @param count number of items; 0 does nothing
+ * @errors INVALID_ARGUMENT for an item that lacks inputs or outputs, OUT_OF_RANGE for a length that the entry does not
+ *     accept. The message names the item's index, and all items are skipped
  */
 mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err);
 
-/* Returns the index of the bucket that a call of this length would run in. OUT_OF_RANGE beyond the largest. */
+/* Finds the bucket that a call of this length would run in.
+ *
+ * @param entry index of the entry point, below entry_count
+ * @param length number of rows
+ * @param out_bucket receives the index of the bucket
+ * @errors OUT_OF_RANGE beyond the largest bucket; INVALID_ARGUMENT for NULL
+ */
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
                                        size_t *out_bucket);
 

@@ -1,7 +1,7 @@
 /* mdot_store.h — the store: measured training steps and outcomes of jobs in one file, for many processes at once.
  *
- * The library is libmdotstore. It needs libmdot and libsqlite3. A store is an SQLite database (docs/store.md describes
- * its tables). It holds
+ * The library is libmdotstore. It needs libmdot and libsqlite3. A store is an SQLite database, whose tables are
+ * described in docs/reference/formats/store.md. It holds
  *
  *   rows        measured steps: a job, its GPU and options, and milliseconds
  *   jobs        the networks of the rows, each once, recognised by a digest of its operators
@@ -33,12 +33,23 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Version of the library: "0.3.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
+/* Returns the version of libmdotstore as text.
+ *
+ * @return for example "0.3.0"; static
+ */
 const char *mdotstore_version(void);
+/* Returns the version of libmdotstore as a number, for comparison with MDOT_VERSION_NUMBER.
+ *
+ * @return 1000000 * major + 1000 * minor + patch: 0.3.0 is 3000
+ */
 uint32_t mdotstore_version_number(void);
 
 /* ---- The file ---------------------------------------------------------------------------------------------------- */
 
+/* An open store.
+ *
+ * @threads a store object belongs to one thread at a time; any number of processes may open one file
+ */
 typedef struct mdot_store mdot_store;
 
 enum {
@@ -60,17 +71,39 @@ typedef struct mdot_store_info {
     uint64_t row_count, job_count, outcome_count;
 } mdot_store_info;
 
-/* Opens a store, and creates it if the file is absent or empty. `options` may be NULL. INCOMPATIBLE for tables of
- * another version: a newer store needs a newer library, and an older store needs mdot_store_migrate. MALFORMED for a
- * file of another kind. The caller closes the store. */
+/* Opens a store, and creates it if the file is absent or empty.
+ *
+ * @param path file name
+ * @param options NULL selects all defaults
+ * @errors INCOMPATIBLE for tables of another version: a newer store needs a newer library, and an older store needs
+ *     mdot_store_migrate; MALFORMED for a file of another kind; NOT_FOUND with MDOT_STORE_EXISTING; IO; CORRUPT;
+ *     OUT_OF_MEMORY
+ */
 mdot_status mdot_store_open(const char *path, const mdot_store_options *options, mdot_store **out_store,
                             mdot_error *err);
+/* Closes a store.
+ *
+ * @param store NULL is accepted
+ */
 void mdot_store_close(mdot_store *store);
+/* Describes the file and counts its records.
+ *
+ * @param out_info receives the description
+ * @errors INVALID_ARGUMENT for an invalid struct_size; IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_get_info(mdot_store *store, mdot_store_info *out_info, mdot_error *err);
-/* Brings an older store to the version of this library in one transaction. *out_from gets the version before. The file
- * stays as it was on failure. */
+/* Brings an older store to the version of this library in one transaction. The file stays as it was on failure.
+ *
+ * @param path file name
+ * @param out_from receives the version of the tables before
+ * @errors INCOMPATIBLE for a newer store; NOT_FOUND; MALFORMED; IO; CORRUPT; OUT_OF_MEMORY
+ * @threads any
+ */
 mdot_status mdot_store_migrate(const char *path, uint32_t *out_from, mdot_error *err);
-/* Reads everything: pages, indices, and the checksum of each record. CORRUPT names the first fault. */
+/* Reads everything: pages, indices, and the checksum of each record.
+ *
+ * @errors CORRUPT names the first fault; IO; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_check(mdot_store *store, mdot_error *err);
 
 typedef struct mdot_store_recovery {
@@ -82,11 +115,22 @@ typedef struct mdot_store_recovery {
 
 /* Copies every record that can be read from a damaged store into a new store at `new_path`, which must be absent. It
  * follows the tables first, and then searches all pages of the file and of its write-ahead log for records. A record
- * counts only if its checksum is right. */
+ * counts only if its checksum is right.
+ *
+ * @param path file name of the damaged store
+ * @param new_path file name of the new store; it must be absent
+ * @param out_recovery receives counts of saved records
+ * @errors INVALID_ARGUMENT if new_path exists; NOT_FOUND; MALFORMED; IO; CORRUPT; OUT_OF_MEMORY
+ * @threads any
+ */
 mdot_status mdot_store_recover(const char *path, const char *new_path, mdot_store_recovery *out_recovery,
                                mdot_error *err);
 
-/* Frees a text or bytes that a function of this library returned; NULL is fine. */
+/* Frees a text or bytes that a function of this library returned.
+ *
+ * @param memory NULL is accepted
+ * @threads any
+ */
 void mdot_store_free(void *memory);
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
@@ -94,7 +138,11 @@ void mdot_store_free(void *memory);
 enum { MDOT_STORE_DIGEST_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
 
 /* Computes the digest of a job from its operators: types, attributes, FLOPs, bytes and connections. It leaves out the
- * batch of the file, the names of modules, and everything that a configuration selects. */
+ * batch of the file, the names of modules, and everything that a configuration selects.
+ *
+ * @param out_digest receives 32 hexadecimal digits and a NUL
+ * @errors INVALID_ARGUMENT for NULL; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_digest(const mdot_job *job, char out_digest[MDOT_STORE_DIGEST_BYTES], mdot_error *err);
 
 typedef struct mdot_store_job {
@@ -109,13 +157,30 @@ typedef struct mdot_store_job {
 } mdot_store_job;
 
 typedef bool (*mdot_store_visit_job)(void *user, const mdot_store_job *job);
+/* Visits the jobs of the store.
+ *
+ * @param visit called for each job; returns false to stop
+ * @param user passed to `visit`
+ * @errors IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_visit_jobs(mdot_store *store, mdot_store_visit_job visit, void *user, mdot_error *err);
 /* Adds a job, and fills its digest. A job that the store has already is kept; of two forms, the longer file stays,
- * because it has a program or names besides. */
+ * because it has a program or names besides.
+ *
+ * @param name name of the job for people; NULL counts as ""
+ * @param out_digest receives 32 hexadecimal digits and a NUL
+ * @errors IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_add_job(mdot_store *store, const mdot_job *job, const char *name,
                                char out_digest[MDOT_STORE_DIGEST_BYTES], mdot_error *err);
-/* Returns the bytes of the job's `.job` file (mdot_job_parse reads them); free them with mdot_store_free. NOT_FOUND for
- * a digest that the store lacks. */
+/* Returns the bytes of a job's `.job` file (mdot_job_parse reads them).
+ *
+ * @param digest 32 hexadecimal digits
+ * @param out_bytes receives the bytes
+ * @param out_size_bytes receives their number
+ * @errors NOT_FOUND for a digest that the store lacks; IO; CORRUPT; OUT_OF_MEMORY
+ * @owner Free *out_bytes with mdot_store_free.
+ */
 mdot_status mdot_store_get_job(mdot_store *store, const char *digest, void **out_bytes, size_t *out_size_bytes,
                                mdot_error *err);
 
@@ -146,8 +211,13 @@ typedef struct mdot_store_row {
                     * mdot_store_refresh has seen it. Ignored in a row to be added */
 } mdot_store_row;
 
-/* Adds rows in one transaction. INVALID_ARGUMENT names an invalid row; NOT_FOUND a digest without a job. A row whose
- * uid the store has already is left out. *out_added (may be NULL) gets the number of new rows. */
+/* Adds rows in one transaction. A row whose uid the store has already is left out.
+ *
+ * @param rows the measured steps
+ * @param count number of rows
+ * @param out_added receives the number of new rows; may be NULL
+ * @errors INVALID_ARGUMENT names an invalid row; NOT_FOUND a digest without a job; IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_add_rows(mdot_store *store, const mdot_store_row *rows, size_t count, size_t *out_added,
                                 mdot_error *err);
 
@@ -162,7 +232,13 @@ typedef struct mdot_store_filter { /* zero selects all rows */
 } mdot_store_filter;
 
 typedef bool (*mdot_store_visit_row)(void *user, const mdot_store_row *row);
-/* Visits rows in the order of their ids; `filter` may be NULL. CORRUPT for a row whose checksum differs. */
+/* Visits rows in the order of their ids.
+ *
+ * @param filter NULL selects all rows
+ * @param visit called for each row; returns false to stop
+ * @param user passed to `visit`
+ * @errors CORRUPT for a row whose checksum differs; IO; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_visit_rows(mdot_store *store, const mdot_store_filter *filter, mdot_store_visit_row visit,
                                   void *user, mdot_error *err);
 
@@ -177,11 +253,20 @@ typedef struct mdot_store_import {
 } mdot_store_import;
 
 /* Imports a table of measured steps in one transaction: CSV with the columns of `mdot calibrate`, and also row, name,
- * digest, gib, software, host, predictor and measured_at, as mdot_store_export_csv writes them. jobs[i] is the
- * job of the i-th row, which the store adds if it is new. If `jobs` is NULL, the column digest selects jobs of the
- * store. `name` replaces the file name in messages. A row without a number in the column `row` is identified by its
- * content, so that a table that has grown may be imported again. A faulty line fails the whole import, with its
- * number. */
+ * digest, gib, software, host, predictor and measured_at, as mdot_store_export_csv writes them. A row without a number
+ * in the column `row` is identified by its content, so that a table that has grown may be imported again. A faulty
+ * line fails the whole import, with its number.
+ *
+ * @param text the table in UTF-8
+ * @param size_bytes number of bytes
+ * @param name replaces the file name in messages
+ * @param jobs jobs[i] is the job of the i-th row, which the store adds if it is new. NULL: the column digest selects
+ *     jobs of the store
+ * @param job_count number of jobs: the number of rows, or 0
+ * @param out_import receives counts of records
+ * @errors MALFORMED or INVALID_ARGUMENT for a faulty line; NOT_FOUND for a digest without a job; IO; CORRUPT;
+ *     OUT_OF_MEMORY
+ */
 mdot_status mdot_store_import_csv(mdot_store *store, const char *text, size_t size_bytes, const char *name,
                                   const mdot_job *const *jobs, size_t job_count, mdot_store_import *out_import,
                                   mdot_error *err);
@@ -203,8 +288,14 @@ typedef struct mdot_store_export {
     const char *unpredicted_by; /* only groups that lack a prediction by this predictor; NULL: all */
 } mdot_store_export;
 
-/* Writes a table as text. An import of it into an empty store, and an export of that store, give the same bytes. Free
- * the text with mdot_store_free. */
+/* Writes a table as text. An import of it into an empty store, and an export of that store, give the same bytes.
+ *
+ * @param options NULL selects all rows and columns
+ * @param out_text receives the table in UTF-8
+ * @param out_size_bytes receives the number of its bytes
+ * @errors INVALID_ARGUMENT for an invalid option; IO; CORRUPT; OUT_OF_MEMORY
+ * @owner Free *out_text with mdot_store_free.
+ */
 mdot_status mdot_store_export_csv(mdot_store *store, const mdot_store_export *options, char **out_text,
                                   size_t *out_size_bytes, mdot_error *err);
 
@@ -218,7 +309,11 @@ typedef enum mdot_outcome {
     MDOT_OUTCOME_TIMED_OUT
 } mdot_outcome;
 
-/* "unfinished", "completed" …; NULL for an unknown value. Static. */
+/* Returns the name of an outcome.
+ *
+ * @param outcome any number
+ * @return for example "completed"; NULL for an unknown value; static
+ */
 const char *mdot_outcome_name(mdot_outcome outcome);
 
 /* One execution of a job. Times of Slurm are those of the cluster's clock, as if its zone were UTC. */
@@ -243,10 +338,22 @@ typedef struct mdot_store_outcome {
 } mdot_store_outcome;
 
 /* Adds outcomes in one transaction. An outcome that the store has already is updated, unless that would replace a
- * finished one with an unfinished one. */
+ * finished one with an unfinished one.
+ *
+ * @param outcomes the executions
+ * @param count number of outcomes
+ * @param out_import receives counts of records
+ * @errors INVALID_ARGUMENT names an invalid outcome; IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_add_outcomes(mdot_store *store, const mdot_store_outcome *outcomes, size_t count,
                                     mdot_store_import *out_import, mdot_error *err);
 typedef bool (*mdot_store_visit_outcome)(void *user, const mdot_store_outcome *outcome);
+/* Visits the outcomes of the store.
+ *
+ * @param visit called for each outcome; returns false to stop
+ * @param user passed to `visit`
+ * @errors CORRUPT for an outcome whose checksum differs; IO; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_visit_outcomes(mdot_store *store, mdot_store_visit_outcome visit, void *user, mdot_error *err);
 
 typedef struct mdot_store_accounting {
@@ -258,8 +365,15 @@ typedef struct mdot_store_accounting {
 } mdot_store_accounting;
 
 /* Imports Slurm's accounting, the output of `sacct --parsable2` (-P) or `--parsable` (-p), in one transaction. The
- * first line names the fields. JobID and State are required; docs/store.md lists all others. Malformed lines are
- * reported and left out. */
+ * first line names the fields. JobID and State are required; docs/reference/formats/store.md lists all others.
+ * Malformed lines are reported and left out.
+ *
+ * @param text the output of sacct, in UTF-8
+ * @param size_bytes number of bytes
+ * @param options NULL selects all defaults
+ * @param out_import receives counts of records
+ * @errors MALFORMED for a first line without JobID or State; IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t size_bytes,
                                     const mdot_store_accounting *options, mdot_store_import *out_import,
                                     mdot_error *err);
@@ -292,12 +406,22 @@ typedef struct mdot_store_refresh_report {
 } mdot_store_refresh_report;
 
 /* Updates groups and weights. It reads only the groups that got rows since the last refresh. Calibrations and drift
- * then need one value for each group, however often a step was measured. */
+ * then need one value for each group, however often a step was measured.
+ *
+ * @param out_report receives counts of rows and groups
+ * @errors IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out_report, mdot_error *err);
 
 typedef bool (*mdot_store_visit_group)(void *user, const mdot_store_group *group);
-/* Visits groups, with the predictions of `predictor` (NULL: without). `filter` may be NULL; its gpu, digest and
- * software count. */
+/* Visits groups, with the predictions of a predictor.
+ *
+ * @param filter NULL selects all groups; its gpu, digest and software count
+ * @param predictor name of the predictor, as in mdot_store_set_predictions; NULL: without predictions
+ * @param visit called for each group; returns false to stop
+ * @param user passed to `visit`
+ * @errors IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_visit_groups(mdot_store *store, const mdot_store_filter *filter, const char *predictor,
                                     mdot_store_visit_group visit, void *user, mdot_error *err);
 
@@ -307,7 +431,13 @@ typedef struct mdot_store_prediction {
     double ms, lower_ms, upper_ms;
 } mdot_store_prediction;
 
-/* Stores predictions of a predictor, which the caller names uniquely with version and calibration. */
+/* Stores predictions of a predictor for groups.
+ *
+ * @param predictor a name that the caller makes unique, with version and calibration
+ * @param predictions one for each group; times are in milliseconds
+ * @param count number of predictions
+ * @errors INVALID_ARGUMENT for an invalid prediction; IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_set_predictions(mdot_store *store, const char *predictor,
                                        const mdot_store_prediction *predictions, size_t count, mdot_error *err);
 
@@ -341,8 +471,14 @@ typedef struct mdot_store_drift {
 } mdot_store_drift;
 
 typedef bool (*mdot_store_visit_drift)(void *user, const mdot_store_drift *drift);
-/* Compares all groups that have predictions of `predictor`. Refresh first. Software versions are ordered by their first
- * measurement. */
+/* Compares all groups that have predictions of a predictor. Refresh first. Software versions are ordered by their
+ * first measurement.
+ *
+ * @param predictor name of the predictor, as in mdot_store_set_predictions
+ * @param visit called for each GPU model and software version; returns false to stop
+ * @param user passed to `visit`
+ * @errors IO; CORRUPT; OUT_OF_MEMORY
+ */
 mdot_status mdot_store_find_drift(mdot_store *store, const char *predictor, mdot_store_visit_drift visit, void *user,
                                   mdot_error *err);
 

@@ -16,8 +16,15 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Version of the library: "0.2.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
+/* Returns the version of libmdotc as text.
+ *
+ * @return for example "0.3.0"; static
+ */
 const char *mdotc_version(void);
+/* Returns the version of libmdotc as a number, for comparison with MDOT_VERSION_NUMBER.
+ *
+ * @return 1000000 * major + 1000 * minor + patch: 0.3.0 is 3000
+ */
 uint32_t mdotc_version_number(void);
 
 /* Largest max_length of a bucket. */
@@ -62,16 +69,23 @@ typedef struct mdotc_options { /* zero selects the default of every field */
                      * shorter call is OUT_OF_RANGE. Default buckets below it are omitted */
 } mdotc_options;
 
-/* Compiles the entries into one artefact at `artefact_path`. The file appears only when it is complete, because it is
- * written under another name in the same folder and then renamed. UNSUPPORTED lists every unsupported operator with
- * its node.
+/* Compiles the entries into one artefact. The file appears only when it is complete, because it is written under
+ * another name in the same folder and then renamed.
  *
- * A GPU architecture requires NVRTC; TOOLCHAIN names the package to install. A model gets GPU code only if its plan
- * is that of a Transformer encoder, and only for architectures that have enough resources for its kernels. Otherwise
- * a warning is issued and the artefact runs on CPUs.
+ * A GPU architecture requires NVRTC; TOOLCHAIN names the package to install. A model gets GPU code only if its plan is
+ * that of a Transformer encoder, and only for architectures that have enough resources for its kernels. Otherwise a
+ * warning is issued and the artefact runs on CPUs.
  *
  * LLVM and the linker run in child processes. If a process fails to start, the status is TOOLCHAIN, or OUT_OF_MEMORY
  * if memory is the reason.
+ *
+ * @param entries the entry points and their models
+ * @param entry_count number of entries, at least 1
+ * @param artefact_path file name of the artefact; an existing file is replaced
+ * @param options NULL selects all defaults
+ * @errors NOT_FOUND, IO; MALFORMED for invalid ONNX; UNSUPPORTED lists every unsupported operator with its node;
+ *     INVALID_ARGUMENT for an option; TOOLCHAIN if LLVM, the linker or NVRTC fails; OUT_OF_MEMORY
+ * @threads any, each with another artefact_path
  */
 mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                           const mdotc_options *options, mdot_error *err);
@@ -111,9 +125,16 @@ typedef struct mdotc_verify_options {
     size_t job_count;
 } mdotc_verify_options;
 
-/* Compares an artefact's code with a double-precision evaluation of the model. It covers every CPU ISA level that
- * this machine can run, and the first GPU if the artefact has code for it. Returns OK if the comparison ran;
- * *out_passed is true if every row passed. DEVICE means that the GPU failed during the comparison. */
+/* Compares an artefact's code with a double-precision evaluation of the model. It covers every CPU ISA level that this
+ * machine can run, and the first GPU if the artefact has code for it. The result is OK if the comparison ran.
+ *
+ * @param artefact_path file name of the artefact
+ * @param model_path file name of its ONNX model
+ * @param options NULL selects all defaults
+ * @param out_passed receives true if every row passed
+ * @errors those of mdot_predictor_open and mdotc_compile; DEVICE if the GPU failed during the comparison
+ * @threads any
+ */
 mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
                          bool *out_passed, mdot_error *err);
 
@@ -137,7 +158,14 @@ typedef struct mdotc_check_report {
 
 /* Compiles DIRECTORY/model.onnx and runs every test_data_set_*: it feeds input_k.pb and compares the results with
  * output_k.pb. The model is bound to the shapes of the inputs; if one dimension is symbolic, one bucket is compiled
- * per length. Returns OK with a report, also if outputs differ. An error means that the directory is unreadable. */
+ * per length. The result is OK with a report, also if outputs differ.
+ *
+ * @param directory a directory of ONNX's tests
+ * @param options NULL selects all defaults
+ * @param out_report receives the result
+ * @errors any, if the directory is unreadable
+ * @threads any
+ */
 mdot_status mdotc_check(const char *directory, const mdotc_check_options *options, mdotc_check_report *out_report,
                         mdot_error *err);
 

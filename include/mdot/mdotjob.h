@@ -16,8 +16,15 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Version of the library: "0.2.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
+/* Returns the version of libmdotjob as text.
+ *
+ * @return for example "0.3.0"; static
+ */
 const char *mdotjob_version(void);
+/* Returns the version of libmdotjob as a number, for comparison with MDOT_VERSION_NUMBER.
+ *
+ * @return 1000000 * major + 1000 * minor + patch: 0.3.0 is 3000
+ */
 uint32_t mdotjob_version_number(void);
 
 typedef struct mdot_job_options { /* zero selects the default of every field */
@@ -37,17 +44,35 @@ typedef struct mdot_job_options { /* zero selects the default of every field */
                                         * mdot_job_freeze */
 } mdot_job_options;
 
-/* Reads the ONNX file at `path`; options may be NULL. Weights are skipped. An unknown operator becomes an operator of
- * its own type, with the sizes of its tensors, and causes a warning. INVALID_ARGUMENT lists the symbolic dimensions
- * that are unbound. MALFORMED means that the file is invalid ONNX or that its graph is empty. The caller destroys the
- * job. */
+/* Reads an ONNX file. Weights are skipped. An unknown operator becomes an operator of its own type, with the sizes of
+ * its tensors, and causes a warning.
+ *
+ * @param path file name of the ONNX model
+ * @param options NULL selects all defaults
+ * @errors NOT_FOUND; IO; INVALID_ARGUMENT lists the symbolic dimensions that are unbound; MALFORMED for invalid ONNX
+ *     or an empty graph; OUT_OF_MEMORY
+ * @threads any
+ */
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err);
-/* Like mdot_job_read, from memory that the caller may free afterwards. `name` replaces the file name in messages. */
+/* Like mdot_job_read, from memory.
+ *
+ * @param bytes the ONNX model; the caller may free them afterwards
+ * @param size_bytes number of bytes
+ * @param name replaces the file name in messages
+ * @param options NULL selects all defaults
+ * @errors those of mdot_job_read
+ * @threads any
+ */
 mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
                                 mdot_job **out_job, mdot_error *err);
 
 /* Finds the traits of an operator type, in the form that mdot_job_create takes. Use it for jobs that come from a
- * source other than ONNX. NOT_FOUND for an unknown type; *out_traits is all zero then. */
+ * source other than ONNX.
+ *
+ * @param type for example "Conv"
+ * @param out_traits receives the traits; all zero for an unknown type
+ * @errors NOT_FOUND for an unknown type; INVALID_ARGUMENT for NULL
+ */
 mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits);
 
 #if defined(__GNUC__)

@@ -1,42 +1,11 @@
 /* job_file.c — `.job` files: a job extracted once from its ONNX file, to be evaluated where that file is absent.
  *
- * All numbers are little-endian. A file consists of a header, a table of sections and the sections, without gaps.
- *
- *   header   offset  0  magic "MDOTJOB\0"
- *                    8  version u32: 3
- *                   12  operators u32
- *                   16  file bytes u64
- *                   24  checksum u64 (mdot_abi.h), over the whole file except the checksum itself
- *                   32  count of sections u32
- *                   36  reserved u32: 0
- *   table    for each section: tag u32, flags u32 (bit 0: required; other bits are reserved, 0), size in bytes u64
- *   sections in the order of the table; tags ascend
- *
- * A section consists of varints (job_bytes.h):
- *
- *   1 JOB        (required) batch; optimizer + 1, or 0 for none; notes (MDOT_JOB_…)
- *   2 TYPES      (required) count of types; for each type, a record: length and bytes of its name, known, and
- *                mdot_operator_traits in its order
- *   3 OPERATORS  (required) for each operator, a record: index of its type, parameters, a bit mask of the settings
- *                other than 0 and their values, a bit mask of the loads other than 0 and their values, the count of
- *                its inputs and their distances back in operators, its block, its frozen parameters, its flags
- *   4 MODULES    (if names were kept) count of modules, each as length and bytes; for each operator the index of its
- *                module + 1, or 0
- *   5 PROGRAM    (if known; required) the program's precision, attention, has_loss, and bytes of trained weights,
- *                frozen weights and buffers; count of records of memory; for each one, a record: precision,
- *                recomputation, analytic bytes per sample, count of moments, and for each moment its bytes per
- *                sample, bytes per step, bytes of weight copies and, in units of 2^-20, fraction of gradients
- *                (mdot_program.h)
- *
- * A record starts with its size in bytes. Positions and equal blocks are derived and therefore omitted.
+ * docs/reference/formats/job.md specifies the format, and tests/formats has a second reader, which is written from the
+ * specification alone. Change both together with this file.
  *
  * Growth without a new version: append fields to section 1 or to a record, use further bits of the masks, or add a
- * section. A reader takes absent fields to be 0, and skips unknown fields, bits and sections. It refuses an unknown
- * section that has a flag. Mark a section as required if ignoring it would change the prediction, for example the
- * types of parameters. Any other change needs a new version.
- *
- * Version 2 has the same sections, but no table: its header ends after the checksum, and each section starts with its
- * tag and its size as varints.
+ * section. Mark a section as required if ignoring it would change the prediction, for example the types of parameters.
+ * Any other change needs a new version.
  */
 #include "runtime/job/job_file.h"
 #include "base/file.h"

@@ -15,7 +15,7 @@
  * Constants were fitted to Zeus' measurements (NSDI 2023, github.com/ml-energy/zeus at 75a8b939, trace summaries by
  * power limit): ResNet-50 and ShuffleNetV2 on V100, P100 and Quadro RTX 6000, 100 to 260 W. One curve describes the
  * three GPU models. A P100 takes at most .66 of its limit; its demand stands for GPU models older than Volta.
- * weights/MODEL_CARD.md has the errors.
+ * docs/explanation/prediction.md has the errors.
  */
 #include "runtime/perf/power.h"
 

@@ -1,17 +1,5 @@
-/* calibration_text.c — a calibration as human-readable text:
- *
- *     mdot-calibration 3
- *     predictor NAME
- *     rows COUNT COUNT                     measured times and memory; measured memory
- *     job DIGEST SHARE …                   each job, by ascending digest: 16 hexadecimal digits, and its work by class
- *                                          of operator in ten-thousandths
- *     gpu FULL HALF SEVERAL NAME           a GPU model: rows in full and in half precision, rows of several GPUs
- *     time GENERAL IDLE                    scales of the fit to its times
- *     memory GENERAL IDLE                  the same for memory
- *     step DIGEST PRECISION LAYOUT TORCH GPUS OTHERS BATCH HOST
- *          ROWS DEVIATION RESIDUAL OWN     of time, and again of memory, on the same line
- *                                          each different step of the GPU model (rt_anchor), ordered by job; "-" for
- *                                          steps of several jobs
+/* calibration_text.c — a calibration as human-readable text. docs/reference/formats/cal.md specifies the format, and
+ * tests/formats has a second reader, which is written from the specification alone.
  *
  * The fits follow from the steps. The file is untrusted input. Therefore every line is checked, and sizes and numbers
  * are bounded.

@@ -7,7 +7,7 @@
 /* docs/schema.json: operator attributes, operator types, GPUs, training options and predictor inputs, for Python and
  * other programs. */
 void tables_write_schema(FILE *out);
-/* docs/configuration.md: the reference page of the training options. */
+/* docs/reference/configuration.md: the reference page of the training options. */
 void tables_write_reference(FILE *out);
 /* Members of a prediction in docs/predict.schema.json that are training options, and the names of the required ones. */
 void tables_write_json_members(FILE *out);

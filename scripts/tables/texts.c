@@ -47,7 +47,7 @@ static void write_command(FILE *out, const rt_option *o)
     fputs(o->bare != NULL ? "]`" : "`", out);
 }
 
-/* ---- docs/configuration.md --------------------------------------------------------------------------------------- */
+/* ---- docs/reference/configuration.md ----------------------------------------------------------------------------- */
 
 static void write_meanings(FILE *out)
 {

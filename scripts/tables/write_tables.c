@@ -20,7 +20,7 @@ typedef struct part {
 
 static const part parts[] = {
     {"docs/schema.json", NULL, NULL, tables_write_schema},
-    {"docs/configuration.md", NULL, NULL, tables_write_reference},
+    {"docs/reference/configuration.md", NULL, NULL, tables_write_reference},
     {"docs/predict.schema.json", "\"required\": [\"gpu\",", "\"step_ms\", \"lower_ms\"", tables_write_json_required},
     {"docs/predict.schema.json", "the swept dimension's value; absent", "\"step_ms\": {", tables_write_json_members},
     {"integrations/slurm/README.md", "| key | value |", "| steps | ", tables_write_slurm_keys},

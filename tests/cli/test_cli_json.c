@@ -1,5 +1,5 @@
 /* test_cli_json.c — the output of `mdot predict --json` follows docs/predict.schema.json for all options, and the
- * schema refuses other texts. docs/JSON.md names every member. */
+ * schema refuses other texts. docs/reference/formats/json.md names every member. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -19,16 +19,22 @@ static process_result result, again;
 
 #define RUN(into, ...) process_run((const char *const[]){MDOT_CLI, __VA_ARGS__, NULL}, (into))
 
-static void expect_golden(const char *name, const char *text)
+/* Compares `text` with FOLDER/NAME.SUFFIX of the tree. */
+static void expect_file(const char *folder, const char *name, const char *suffix, const char *text)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/tests/golden/cli/%s.txt", MDOT_SOURCE_DIR, name);
+    snprintf(path, sizeof path, "%s/%s/%s.%s", MDOT_SOURCE_DIR, folder, name, suffix);
     if (getenv("MDOT_UPDATE_GOLDEN") != NULL) assert_int_equal(bs_write_file(path, text, strlen(text), NULL), MDOT_OK);
     unsigned char *golden = NULL;
     size_t size = 0;
     assert_int_equal(bs_read_file(path, &golden, &size, NULL), MDOT_OK);
     assert_string_equal(text, (char *)golden);
     free(golden);
+}
+
+static void expect_golden(const char *name, const char *text)
+{
+    expect_file("tests/golden/cli", name, "txt", text);
 }
 
 static void expect_80_columns(const char *text)
@@ -52,6 +58,20 @@ static void every_command_has_help(void **state)
         RUN(&again, "help", name);
         assert_int_equal(again.status, CLI_OK);
         assert_string_equal(again.out, result.out);
+    }
+}
+
+static void every_command_has_a_page_in_the_manual(void **state)
+{
+    (void)state;
+    RUN(&result, "help", "--markdown");
+    assert_int_equal(result.status, CLI_OK);
+    expect_file("docs/reference/commands", "mdot", "md", result.out);
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+        RUN(&result, "help", "--markdown", (*command)->name);
+        assert_int_equal(result.status, CLI_OK);
+        expect_contains(result.out, "## Exit status");
+        expect_file("docs/reference/commands", (*command)->name, "md", result.out);
     }
 }
 
@@ -144,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command_has_help),
+        cmocka_unit_test(every_command_has_a_page_in_the_manual),
         cmocka_unit_test(mdot_has_help),
         cmocka_unit_test(help_of_an_unknown_command_is_refused),
         cmocka_unit_test(man_pages_and_completion_cover_every_option),

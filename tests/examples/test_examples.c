@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -111,6 +112,36 @@ static void recorded_steps_become_a_row_that_calibrate_reads(void **state)
     free(calibration);
 }
 
+/* The examples of the manual's C reference run to their end, each on files of the ones before. */
+static void examples_of_the_reference_succeed(void **state)
+{
+    (void)state;
+    static const char onnx_test[] = "/usr/share/libonnx-testdata/data/node/test_abs";
+    char *folder = process_make_folder(), *saved = process_in_folder(folder, "example.job"),
+         *artefact = process_in_folder(folder, "example.mdot");
+    RUN(MDOT_REFERENCE "_jobs", job, folder);
+    assert_int_equal(result.status, OK);
+    expect_contains(result.out, "51200000 bytes of weights");
+    RUN(MDOT_REFERENCE "_artefacts", saved, MDOT_SHIPPED_PREDICTOR);
+    assert_int_equal(result.status, OK);
+    expect_contains(result.out, "length 20 runs in the bucket of 32");
+    RUN(MDOT_REFERENCE "_predictions", saved, MDOT_SHIPPED_PREDICTOR, folder);
+    assert_int_equal(result.status, OK);
+    expect_contains(result.out, "1 rows, times on T4 are multiplied by");
+    RUN(MDOT_REFERENCE "_compiler", MDOT_SOURCE_DIR "/weights/encode.onnx", artefact,
+        access(onnx_test, F_OK) == 0 ? onnx_test : NULL);
+    assert_int_equal(result.status, OK);
+    expect_contains(result.out, "verified");
+#ifdef MDOT_HAVE_STORE
+    RUN(MDOT_REFERENCE "_store", saved, folder);
+    assert_int_equal(result.status, OK);
+    expect_contains(result.out, "8 rows saved");
+#endif
+    free(saved);
+    free(artefact);
+    process_remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +149,7 @@ int main(void)
         cmocka_unit_test(encoded_job_gives_the_answers_of_quickstart),
         cmocka_unit_test(calibration_moves_predictions_towards_the_measurements),
         cmocka_unit_test(recorded_steps_become_a_row_that_calibrate_reads),
+        cmocka_unit_test(examples_of_the_reference_succeed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

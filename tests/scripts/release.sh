@@ -31,8 +31,15 @@ scripts/release.sh --prepare 9.8.7 > /dev/null
 grep -q '^#define MDOT_VERSION_STRING "9.8.7"$' include/mdot/mdot_base.h || fail "the header has another version"
 grep -q '^#define MDOT_VERSION_MINOR 8$' include/mdot/mdot_base.h || fail "the minor version is another one"
 grep -q "^## 9.8.7 ($(date -u +%Y)-" CHANGELOG.md || fail "the section has no date"
+grep -q '^version: 9.8.7$' CITATION.cff || fail "the citation has another version"
+grep -q "^date-released: $(date -u +%Y)-" CITATION.cff || fail "the citation has no date"
+grep -q 'find_package(mdot 9.8 ' docs/how-to/call-from-c.md || fail "the manual names another version"
 expect "commit them first" scripts/release.sh --no-tests --no-wheels
+sed -i 's/^version: .*/version: 9.8.6/' CITATION.cff
 git commit -qam "build: prepare 9.8.7"
+expect "CITATION.cff has another version" scripts/release.sh --no-tests --no-wheels
+sed -i 's/^version: .*/version: 9.8.7/' CITATION.cff
+git commit -qam "build: name the version in the citation"
 expect "SECURITY.md does not list 9.8" scripts/release.sh --no-tests --no-wheels
 sed -i 's/^| 0.3 | yes |$/| 9.8 | yes |/' SECURITY.md
 [ "$depth" = full ] || exit 0

@@ -40,6 +40,7 @@ class Tensor:
     _size: int
 
     def shape(self, length: int) -> tuple[int, ...]:
+        """The extents of the tensor at this run-time length."""
         return tuple(scale * length + offset for scale, offset in self.dims)
 
     def __str__(self) -> str:

@@ -160,6 +160,7 @@ class Calibration:
 
     @property
     def interval(self) -> float:
+        """Multiplier of the logarithms of the interval's bounds over the median, on GPU models that lack a row."""
         return float(self._info().interval)
 
     @property

@@ -161,7 +161,7 @@ class Check:
     result: str
     """pass, fail or unsupported."""
     worst_error: float
-    """Largest |got - want| / max(|want|, 1) of a floating output."""
+    """Largest `|got - want| / max(|want|, 1)` of a floating output."""
     data_sets: int
     detail: str
     """The output and element of a failure, or the operators of an unsupported model."""

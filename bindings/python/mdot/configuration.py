@@ -77,6 +77,7 @@ class Configuration(ConfigurationOptions):
 
     @property
     def gpu_name(self) -> str:
+        """Name of the GPU model, also if the configuration holds spec values."""
         return self.gpu if isinstance(self.gpu, str) else self.gpu.name
 
     @property

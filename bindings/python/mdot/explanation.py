@@ -37,10 +37,12 @@ class Share:
 
     @property
     def ms(self) -> float:
+        """Milliseconds of all phases: forward pass, gradients of data and of weights, and optimizer."""
         return self.forward_ms + self.data_gradient_ms + self.weight_gradient_ms + self.optimizer_ms
 
     @property
     def memory_bytes(self) -> float:
+        """Bytes of weights, gradients, optimizer state and activations."""
         return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes + self.activation_bytes
 
     def __add__(self, other: Share) -> Share:

@@ -367,6 +367,7 @@ class Job:
 
     @property
     def frozen_parameters(self) -> int:
+        """Number of parameters that training reads but leaves unchanged."""
         return int(self._info.frozen_parameters)
 
     @property
@@ -398,7 +399,7 @@ class Job:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Uncertainties of the graph's reader, and its origin: folded, maybe-folded, traced (MDOT_JOB_…)."""
+        """Uncertainties of the graph's reader, and its origin: folded, maybe-folded, traced (`MDOT_JOB_…`)."""
         return tuple(name for bit, name in enumerate(NOTES) if self._info.notes >> bit & 1)
 
     def __len__(self) -> int:

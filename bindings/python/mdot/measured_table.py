@@ -16,7 +16,7 @@ from mdot.training_arguments import flag_of, option_value, read_parallel
 REQUIRED = ("job", "gpu", "batch")
 MEASURED = ("ms", "gib")
 RECORDED = ("note", "software", "host", "predictor", "measured_at", "name", "digest", "row")
-"""Columns of a store (docs/store.md), which change no step."""
+"""Columns of a store (docs/reference/formats/store.md), which change no step."""
 
 
 def read_measured(path: Path) -> list[Measurement]:

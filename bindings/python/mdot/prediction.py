@@ -70,18 +70,22 @@ class Prediction:
 
     @property
     def samples_per_second(self) -> float:
+        """Throughput of all GPUs together."""
         return 1000 * self.configuration.samples / self.step_ms
 
     @property
     def memory_gib(self) -> float:
+        """`peak_memory_bytes` in GiB (2^30 bytes)."""
         return self.peak_memory_bytes / GIB
 
     @property
     def reserved_gib(self) -> float:
+        """`reserved_bytes` in GiB (2^30 bytes)."""
         return self.reserved_bytes / GIB
 
     @property
     def usable_gib(self) -> float:
+        """`usable_bytes` in GiB (2^30 bytes)."""
         return self.usable_bytes / GIB
 
     def hours(self, *, steps: int | None = None, epochs: float | None = None, dataset: int | None = None) -> float:

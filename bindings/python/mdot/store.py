@@ -311,6 +311,7 @@ class Store:
         return self._collect(store().mdot_store_visit_rows, (ctypes.byref(chosen),), c.mdot_store_row, Row)
 
     def jobs(self) -> list[StoredJob]:
+        """The networks of the store, each once."""
         return self._collect(store().mdot_store_visit_jobs, (), c.mdot_store_job, StoredJob)
 
     def job(self, digest: str) -> Job:
@@ -320,6 +321,7 @@ class Store:
         return Job.from_bytes(self._take(data, size))
 
     def outcomes(self) -> list[Outcome]:
+        """Executions of jobs on a cluster."""
         return self._collect(store().mdot_store_visit_outcomes, (), c.mdot_store_outcome, Outcome)
 
     def groups(self) -> list[Group]:

@@ -1,5 +1,5 @@
-"""Runs every Python example of the package's README and of the README in the root folder as written. Examples with PyTorch
-are in torch/."""
+"""Runs every Python example of the package's README, of the README in the root folder and of the manual as written.
+Examples with PyTorch are in torch/."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import support
 import mdot
 from mdot.library.libraries import store
 
-READMES = (support.SOURCE / "README.md", support.SOURCE / "bindings" / "python" / "README.md")
+READMES = (support.SOURCE / "README.md", support.SOURCE / "docs" / "how-to" / "call-from-python.md",
+           support.SOURCE / "bindings" / "python" / "README.md")
 
 
 def examples(with_torch: bool) -> dict[str, list[str]]:
@@ -63,7 +64,7 @@ class Readme(support.TestCase):
 
     @unittest.skipUnless(has_store(), "skipped: libmdotstore is missing")
     def test_example_of_the_store_runs_as_written(self) -> None:
-        blocks = examples(with_torch=False)[str(READMES[1])]
+        blocks = examples(with_torch=False)[str(READMES[-1])]
         (example,) = (block for block in blocks if "mdot.Store" in block)
         self.assertIn("torch 2.4.1", run([blocks[0], example]))
 

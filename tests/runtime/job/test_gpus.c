@@ -5,9 +5,17 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+static size_t gpu_count(void)
+{
+    size_t count = 0;
+    while (mdot_gpu_names()[count] != NULL) count++;
+    return count;
+}
 
 static const char *name_of(const char *text)
 {
@@ -20,10 +28,8 @@ static const char *name_of(const char *text)
 static void every_name_is_found(void **state)
 {
     (void)state;
-    size_t count = 0;
-    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++, count++)
-        assert_string_equal(name_of(*name), *name);
-    assert_true(count >= 20);
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) assert_string_equal(name_of(*name), *name);
+    assert_true(gpu_count() >= 20);
 }
 
 static void names_are_found_in_common_forms(void **state)
@@ -76,7 +82,9 @@ static void unknown_names_are_refused_with_the_five_most_similar(void **state)
         assert_non_null(list);
         for (const char *comma = list; comma != NULL; comma = strstr(comma + 1, ", ")) named++;
         assert_int_equal(named, 5);
-        assert_non_null(strstr(list, "; `mdot gpus` lists all 73"));
+        char total[64];
+        snprintf(total, sizeof total, "; `mdot gpus` lists all %zu", gpu_count());
+        assert_non_null(strstr(list, total));
         assert_int_equal(mdot_gpu_find(wrong[i], &info, NULL), MDOT_INVALID_ARGUMENT);
     }
     mdot_error err = {0};

@@ -214,7 +214,9 @@ static void every_warning_has_a_name_and_a_text(void **state)
         assert_non_null(mdot_warning_text(1u << count));
         count++;
     }
-    assert_int_equal(count, 18);
+#define ONE(id, bit, name, text) +1
+    assert_int_equal(count, 0 MDOT_WARNING_MAP(ONE)); /* the bits have no gap */
+#undef ONE
     for (; count < 32; count++) assert_null(mdot_warning_name(1u << count));
     assert_null(mdot_warning_text(0));
     assert_null(mdot_warning_name(3));

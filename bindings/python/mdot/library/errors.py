@@ -22,46 +22,68 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
+    """An argument is wrong."""
+
     status = "MDOT_INVALID_ARGUMENT"
 
 
 class NotFoundError(Error, LookupError):
+    """A file or a name does not exist."""
+
     status = "MDOT_NOT_FOUND"
 
 
 class InputOutputError(Error, OSError):
+    """Reading or writing failed."""
+
     status = "MDOT_IO"
 
 
 class MalformedError(Error, ValueError):
+    """A file breaks the rules of its format."""
+
     status = "MDOT_MALFORMED"
 
 
 class UnsupportedError(Error, NotImplementedError):
+    """Valid, but beyond what mdot handles."""
+
     status = "MDOT_UNSUPPORTED"
 
 
 class IncompatibleError(Error):
+    """Made for another version or another machine."""
+
     status = "MDOT_INCOMPATIBLE"
 
 
 class CorruptError(Error):
+    """A checksum differs: the file is damaged."""
+
     status = "MDOT_CORRUPT"
 
 
 class OutOfRangeError(Error, IndexError):
+    """A length or an index is outside its bounds."""
+
     status = "MDOT_OUT_OF_RANGE"
 
 
 class OutOfMemoryError(Error, MemoryError):
+    """Memory ran out."""
+
     status = "MDOT_OUT_OF_MEMORY"
 
 
 class ToolchainError(Error, RuntimeError):
+    """LLVM, the linker or NVRTC failed."""
+
     status = "MDOT_TOOLCHAIN"
 
 
 class DeviceError(Error, RuntimeError):
+    """An accelerator failed."""
+
     status = "MDOT_DEVICE"
 
 
@@ -108,74 +130,110 @@ class PredictionWarning(Warning):
 
 
 class UnknownOperatorsWarning(PredictionWarning):
+    """The job has operator types that are absent from the predictor's training data."""
+
     name = "unknown-operators"
 
 
 class OutsideTrainingWarning(PredictionWarning):
+    """Batch, GPU, precision, software, FLOPs or bytes are outside of the predictor's training data."""
+
     name = "outside-training"
 
 
 class ShortenedWarning(PredictionWarning):
+    """Operators were merged to fit the predictor's longest sequence."""
+
     name = "shortened"
 
 
 class FallbackWarning(PredictionWarning):
+    """The prediction ran on the CPU because the GPU failed."""
+
     name = "fallback"
 
 
 class AnalyticEstimateWarning(PredictionWarning):
+    """The predictor lacks inputs for part of the configuration; an analytic estimate replaces them."""
+
     name = "analytic-estimate"
 
 
 class ImplausibleWarning(PredictionWarning):
+    """The step would use more of the GPU's peak rate than real programs reach, or almost zero."""
+
     name = "implausible"
 
 
 class NoParametersWarning(PredictionWarning):
+    """The job lacks trainable parameters: its graph was exported without them."""
+
     name = "no-parameters"
 
 
 class FoldedWarning(PredictionWarning):
+    """An exporter folded BatchNormalizations into weights; the job contains them again."""
+
     name = "folded"
 
 
 class MaybeFoldedWarning(PredictionWarning):
+    """The job has convolutions but lacks normalisation; an exporter probably folded it into the weights."""
+
     name = "maybe-folded"
 
 
 class BatchBelowDataWarning(OutsideTrainingWarning):
+    """The batch is smaller than any in the training data."""
+
     name = "batch-below-data"
 
 
 class BatchAboveDataWarning(OutsideTrainingWarning):
+    """The batch is larger than any in the training data."""
+
     name = "batch-above-data"
 
 
 class OperatorsBeyondDataWarning(OutsideTrainingWarning):
+    """The job has operators larger than any in the training data."""
+
     name = "operators-beyond-data"
 
 
 class GpuNotMeasuredWarning(OutsideTrainingWarning):
+    """The training data lack steps on this GPU model."""
+
     name = "gpu-not-measured"
 
 
 class PrecisionNotMeasuredWarning(OutsideTrainingWarning):
+    """The training data lack steps in this precision."""
+
     name = "precision-not-measured"
 
 
 class SoftwareNotMeasuredWarning(OutsideTrainingWarning):
+    """The training data lack steps with this version of PyTorch."""
+
     name = "software-not-measured"
 
 
 class TypesNotMeasuredWarning(OutsideTrainingWarning):
+    """The job has operator types that the training data lack."""
+
     name = "types-not-measured"
 
 
 class OptimizerOrGpusNotMeasuredWarning(OutsideTrainingWarning):
+    """The training data lack steps with this optimizer, or steps on several GPUs."""
+
     name = "optimizer-or-gpus-not-measured"
 
 
 class DiffersFromProgramWarning(PredictionWarning):
+    """The requested precision or attention differs from that of the traced program."""
+
     name = "differs-from-program"
 
 

@@ -41,6 +41,7 @@ class Recorded:
 
     @property
     def note(self) -> str:
+        """The notes as the text of a table's column `note`: "key=value; key=value"."""
         return "; ".join(f"{key}={value}" for key, value in self.notes.items())
 
 

@@ -1,4 +1,4 @@
-"""The model card's tables, from the predictions of evaluate."""
+"""The tables of docs/explanation/accuracy.md, from the predictions of evaluate."""
 
 from __future__ import annotations
 

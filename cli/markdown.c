@@ -1,0 +1,74 @@
+/* markdown.c — pages of the manual in Markdown, docs/reference/commands: one for `mdot` and one for each subcommand,
+ * made from the same tables as `--help`. */
+#include "cli/command.h"
+
+#include <string.h>
+
+/* Prints text outside of code. Characters of Markdown's syntax get a backslash, and a line break stays one. */
+static void put(FILE *stream, const char *text)
+{
+    for (bool is_code = false; *text != '\0'; text++) {
+        if (*text == '`') is_code = !is_code;
+        if (!is_code && strchr("*_<>[]|#\\", *text) != NULL) fputc('\\', stream);
+        if (*text == '\n' && text[1] != '\n' && text[-1] != '\n') fputc('\\', stream);
+        fputc(*text, stream);
+    }
+}
+
+static void put_section(FILE *stream, const char *title, const char *text)
+{
+    fprintf(stream, "\n## %s\n\n", title);
+    put(stream, text);
+    fputc('\n', stream);
+}
+
+/* Prints the option as an item of a definition list. */
+static void put_option(FILE *stream, const cli_option *option)
+{
+    fputc('`', stream);
+    if (option->letter != '\0') fprintf(stream, "-%c`, `", option->letter);
+    fprintf(stream, "--%s", option->name);
+    if (option->value != NULL) fprintf(stream, option->fallback != NULL ? "[=%s]" : " %s", option->value);
+    fputs("`\n:   ", stream);
+    put(stream, option->help);
+    fputs("\n\n", stream);
+}
+
+static void put_options(FILE *stream, const cli_command *command)
+{
+    const cli_option *option;
+    fputs("\n## Options\n\n", stream);
+    for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
+        if (option->help == NULL) continue;
+        if (option->heading != NULL) fprintf(stream, "### %s\n\n", option->heading);
+        put_option(stream, option);
+    }
+}
+
+static void put_commands(FILE *stream, const cli_command *whole)
+{
+    fputs("\n## Commands\n\n| command | purpose |\n| --- | --- |\n", stream);
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++) {
+        fprintf(stream, "| [mdot %s](%s.md) | ", (*command)->name, (*command)->name);
+        put(stream, (*command)->summary);
+        fputs(" |\n", stream);
+    }
+}
+
+void cli_print_markdown(FILE *stream, const cli_command *command, const cli_command *whole)
+{
+    bool is_whole = command == whole;
+    fprintf(stream,
+            "<!-- `MDOT_UPDATE_GOLDEN=1 build/release/tests/test_help` writes this page from the tables of cli/. -->\n"
+            "# mdot%s%s\n\n```text\n",
+            is_whole ? "" : " ", is_whole ? "" : command->name);
+    for (const char *const *form = command->synopsis; *form != NULL; form++)
+        fprintf(stream, "mdot%s%s %s\n", is_whole ? "" : " ", is_whole ? "" : command->name, *form);
+    fputs("```\n\n", stream);
+    put(stream, command->description);
+    fputc('\n', stream);
+    if (is_whole) put_commands(stream, whole);
+    put_options(stream, command);
+    if (command->notes != NULL) put_section(stream, "Notes", command->notes);
+    put_section(stream, "Exit status", command->exit_status);
+}

@@ -1,0 +1,159 @@
+"""Directives that make tables of the project's .def files, so that a page cannot differ from them.
+
+    ```{gpu-table}```          runtime/job/gpus.def, with the sources, and weights/measured_gpus.def
+    ```{operator-table}```     ir/ops.def and ir/ops_job.def
+    ```{job-only-table}```     frontend/job/job_only_ops.def
+    ```{map-table} HEADER MACRO```   a macro NAME(X) of include/mdot, with titles of columns as content
+"""
+
+import pathlib
+import re
+
+from c_reference import HEADERS, table_of_map
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GPUS, MEASURED = "runtime/job/gpus.def", "weights/measured_gpus.def"
+OPERATORS, JOB_OPERATORS, JOB_ONLY = "ir/ops.def", "ir/ops_job.def", "frontend/job/job_only_ops.def"
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def cells_of(arguments):
+    """Arguments of a row: texts without their quotes, and words."""
+    return [text if text or not word else word for text, word in re.findall(r'"([^"]*)"|([^,\s"]+)', arguments)]
+
+
+def prose(comment):
+    return " ".join(re.sub(r"\n \*", " ", comment).split())
+
+
+def table(titles, rows):
+    lines = ["| " + " | ".join(titles) + " |", "| " + " | ".join("---" for _ in titles) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+# ---- GPUs ------------------------------------------------------------------------------------------------------------
+
+
+def gpu_groups():
+    """[(sources, [(name, aliases, numbers)])] in the table's order."""
+    text = read(GPUS).split("/* clang-format off */")[1]
+    groups = []
+    for match in re.finditer(r"/\* ((?:(?!\*/).)*?)\s*\*/|^GPU\(([^\n]*)\)$", text, re.S | re.M):
+        if match.group(1) is not None:
+            groups.append((prose(match.group(1)), []))
+        elif '"' in match.group(2):
+            name, aliases, *numbers = cells_of(match.group(2))
+            groups[-1][1].append((name, aliases, numbers))
+    return [group for group in groups if group[1]]
+
+
+def gpu_columns():
+    return re.findall(r"^COLUMN\((\w+)\)", read(GPUS), re.M)
+
+
+def data_of_gpus():
+    measured = read(MEASURED)
+    data = dict.fromkeys(re.findall(r'TRAINED_ON\("([^"]+)"\)', measured), "training steps")
+    data.update(dict.fromkeys(re.findall(r'INFERENCE_OF\("([^"]+)"\)', measured), "inference"))
+    return data
+
+
+def gpu_page():
+    columns, data, out = gpu_columns(), data_of_gpus(), []
+    titles = ["GPU model", "other names", "data"] + [f"`{column}`" for column in columns]
+    for sources, gpus in gpu_groups():
+        family, _, source = sources.partition(". ")
+        out.append(f"### {family}\n\nSources: {source}.\n")
+        out.append(table(titles, [[f"`{name}`", aliases.replace("|", ", "), data.get(name, "spec values")] + numbers
+                                  for name, aliases, numbers in gpus]))
+    return "\n".join(out)
+
+
+# ---- Operators -------------------------------------------------------------------------------------------------------
+
+NOT_ON_CUDA = ("SEQUENTIAL", "RECURRENCE")
+HOW = {
+    "POINTWISE": "expression", "MOVE": "data movement", "ALIAS": "view", "REDUCE": "reduction", "LINEAR": "linear",
+    "ATTENTION": "attention", "NORM": "norm", "SEQUENTIAL": "sequential kernel", "RECURRENCE": "recurrence",
+    "EXPAND": "other operators", "FOLD": "constant",
+}
+
+
+def operators():
+    """[(domain, name, inputs, lowering, is compiled for CPU, for CUDA, job's type, type id, autocast)]"""
+    jobs = {row[0]: row for row in (cells_of(r) for r in re.findall(r"^JOB\((.*)\)$", read(JOB_OPERATORS), re.M))}
+    rows = []
+    for arguments in re.findall(r"^OP\((.*)\)$", read(OPERATORS), re.M):
+        cells = cells_of(arguments)
+        identifier, name, domain, least, most, lowering = *cells[:5], cells[-1]
+        is_recurrent = "eval_recurrent" in cells  # LSTM, GRU and RNN expand into a recurrence
+        on_cpu = lowering != "NONE"
+        on_cuda = on_cpu and lowering not in NOT_ON_CUDA and not is_recurrent
+        job = jobs[identifier]
+        rows.append((domain or "ai.onnx", name, least if least == most else f"{least} to {most.replace('MANY', 'any')}",
+                     HOW.get(lowering, ""), on_cpu, on_cuda, job[1], job[2], job[5]))
+    return rows
+
+
+def operator_page():
+    titles = ["operator", "domain", "inputs", "becomes", "CPU", "CUDA", "type in jobs", "type id", "autocast"]
+    autocast = {"HALF": "fp16", "FULL": "fp32", "WIDEST": "widest operand", "DATA": "widest datum"}
+    return table(titles, [[f"`{name}`", domain, inputs, how, "yes" if cpu else "no", "yes" if cuda else "no",
+                           "left out" if kind == "0" or number == "0" else f"`{kind}`", number, autocast.get(cast, cast)]
+                          for domain, name, inputs, how, cpu, cuda, kind, number, cast in operators()])
+
+
+def job_only_page():
+    roles = {
+        "BACKWARD": "backward pass: removed with its readers", "YIELD": "end of the forward graph",
+        "SGD": "SGD: removed, names the optimizer", "ADAM": "Adam: removed, names the optimizer",
+        "ADAMW": "AdamW: removed, names the optimizer", "UPDATE": "another optimizer: removed",
+        "ALIAS": "same as", "UNIFORM": "random numbers of a dropout", "MASK": "mask of a dropout",
+        "SPLIT": "makes a list of tensors", "MEMBER": "takes a tensor out of a list", "JOIN": "joins a list",
+        "EMBEDDING_BAGS": "bag of embeddings, as", "STOP": "stops the gradient", "BRANCHES": "one branch counts",
+    }
+    rows = []
+    for arguments in re.findall(r"^JOB_ONLY_OP\((.*?)\)(?: */\*.*)?$", read(JOB_ONLY), re.M):
+        cells = [text if quoted else word for quoted, text, word in re.findall(r'(")([^"]*)"|([^,\s"]+)', arguments)]
+        domain, name, function, role, target = cells[:5]
+        name = f"`{name}`" + (f" of `{function}`" if function != "NULL" else "")
+        rows.append([name, {"": "ai.onnx", "*": "any"}.get(domain, domain),
+                     roles[role] + (f" `{target}`" if role in ("ALIAS", "EMBEDDING_BAGS") else "")])
+    return table(["operator", "domain", "effect"], rows)
+
+
+# ---- Directives ------------------------------------------------------------------------------------------------------
+
+
+def directive(make, *paths):
+    class TableDirective(SphinxDirective):
+        def run(self):
+            for path in paths:
+                self.env.note_dependency(str(ROOT / path))
+            return self.parse_text_to_nodes(make(), allow_section_headings=True)
+    return TableDirective
+
+
+class MapTable(SphinxDirective):
+    required_arguments = 2
+    has_content = True
+
+    def run(self):
+        header, macro = self.arguments
+        self.env.note_dependency(str(HEADERS / header))
+        lines = table_of_map(macro, (HEADERS / header).read_text(encoding="utf-8")).split("\n")
+        titles = [title.strip() for title in " ".join(self.content).split("|")]
+        lines[0] = "| " + " | ".join(titles) + " |"
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def setup(app):
+    app.add_directive("gpu-table", directive(gpu_page, GPUS, MEASURED))
+    app.add_directive("operator-table", directive(operator_page, OPERATORS, JOB_OPERATORS))
+    app.add_directive("job-only-table", directive(job_only_page, JOB_ONLY))
+    app.add_directive("map-table", MapTable)
+    return {"parallel_read_safe": True}

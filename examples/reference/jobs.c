@@ -1,0 +1,150 @@
+/* jobs.c — examples of mdot_job.h, mdot_program.h and mdotjob.h for the reference: make, read, change and save jobs.
+ *
+ *     jobs MODEL.onnx FOLDER
+ */
+#include "mdot/mdotjob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Reads a file whole. The caller frees the bytes. */
+static void *read_file(const char *path, size_t *out_size)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
+    char *bytes = malloc(1 << 24);
+    *out_size = bytes != NULL ? fread(bytes, 1, 1 << 24, file) : 0;
+    fclose(file);
+    return bytes;
+}
+
+/* [example: mdot_job_create, mdot_operator_traits_find, mdot_operators_freeze, mdot_job_destroy] */
+/* A job of two linear layers, of which the first is frozen. */
+static mdot_status create(mdot_job **out_job, mdot_error *err)
+{
+    const uint32_t first = 0;
+    mdot_job_operator operators[2] = {MDOT_INIT(mdot_job_operator), MDOT_INIT(mdot_job_operator)};
+    for (int i = 0; i < 2; i++) {
+        mdot_job_operator *o = &operators[i];
+        o->type = "Linear";
+        o->known = true;
+        o->setting[MDOT_SETTING_CHANNELS_IN] = o->setting[MDOT_SETTING_CHANNELS_OUT] = 1024;
+        o->setting[MDOT_SETTING_SIZE_IN] = o->setting[MDOT_SETTING_SIZE_OUT] = 1;
+        o->parameters = 1024 * 1024;
+        o->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){2 * o->parameters, 4 * 1024, 4 * 1024};
+        o->per_step[MDOT_PHASE_FORWARD].bytes_read = 4 * o->parameters;
+        o->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){2 * o->parameters, 8 * 1024, 0};
+        o->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * o->parameters;
+        o->module = i == 0 ? "encoder" : "head";
+        mdot_status status = mdot_operator_traits_find(o->type, &o->traits);
+        if (status != MDOT_OK) return mdot_fail(err, status, "the type %s is unknown", o->type);
+    }
+    operators[1].inputs = &first;
+    operators[1].input_count = 1;
+    operators[1].per_sample[MDOT_PHASE_DATA_GRADIENT] = operators[1].per_sample[MDOT_PHASE_FORWARD];
+
+    const char *const frozen[] = {"encoder"};
+    const mdot_job_freezing freezing = {.struct_size = sizeof freezing, .frozen = frozen, .frozen_count = 1};
+    mdot_status status = mdot_operators_freeze(&freezing, operators, 2, err);
+    if (status != MDOT_OK) return status;
+
+    const mdot_job_description description = {
+        .struct_size = sizeof description, .operators = operators, .operator_count = 2, .batch = 1};
+    return mdot_job_create(&description, out_job, err); /* release it with mdot_job_destroy */
+}
+/* [end of example] */
+
+static mdot_status print(const mdot_job *job)
+{
+    /* [example: mdot_job_get_info, mdot_job_get_operator, mdot_setting_name, mdot_optimizer_load] */
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_status status = mdot_job_get_info(job, &info);
+    for (size_t i = 0; status == MDOT_OK && i < info.operator_count && i < 3; i++) {
+        mdot_job_operator o = MDOT_INIT(mdot_job_operator);
+        status = mdot_job_get_operator(job, i, &o);
+        if (status == MDOT_OK)
+            printf("%s, %s %lld\n", o.type, mdot_setting_name(MDOT_SETTING_CHANNELS_OUT),
+                   (long long)o.setting[MDOT_SETTING_CHANNELS_OUT]);
+    }
+    mdot_load update = mdot_optimizer_load(MDOT_OPTIMIZER_ADAMW, info.parameters);
+    printf("%.3g parameters, %.3g bytes for an update\n", info.parameters, update.bytes_read + update.bytes_written);
+    /* [end of example] */
+    return status;
+}
+
+static mdot_status describe_program(const mdot_job *job, const char *path, mdot_error *err)
+{
+    /* [example: mdot_job_with_program, mdot_job_get_program] */
+    mdot_job_program program = MDOT_INIT(mdot_job_program);
+    program.precision = MDOT_PRECISION_BF16;
+    program.attention = MDOT_ATTENTION_FLASH;
+    program.trained_bytes = 2 * 25.6e6; /* 16 bits for each parameter */
+    const mdot_peak_moment moment = {.per_sample = 1e8, .per_step = 1e6, .gradients = 0.5, .logits = 4096};
+    const mdot_recorded_memory recorded = {
+        .precision = MDOT_PRECISION_BF16, .moment_count = 1, .moments = &moment}; /* of a traced step */
+    program.recorded = &recorded;
+    program.recorded_count = 1;
+    mdot_job *described = NULL;
+    mdot_status status = mdot_job_with_program(job, &program, &described, err);
+    if (status == MDOT_OK) status = mdot_job_get_program(described, &program);
+    if (status == MDOT_OK) status = mdot_job_save(described, path, err);
+    if (status == MDOT_OK) printf("%.0f bytes of weights\n", program.trained_bytes);
+    mdot_job_destroy(described);
+    /* [end of example] */
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) return fprintf(stderr, "usage: jobs MODEL.onnx FOLDER\n"), 2;
+    mdot_job *made = NULL, *again = NULL, *same = NULL;
+    mdot_error err = {0};
+    char path[4096];
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/example.job", argv[2]);
+
+    /* [example: mdotjob_version, mdotjob_version_number] */
+    if (mdotjob_version_number() != mdot_version_number())
+        printf("libmdotjob %s and libmdot %s belong to different releases\n", mdotjob_version(), mdot_version());
+    /* [end of example] */
+
+    /* [example: mdot_job_read, mdot_job_freeze] */
+    const mdot_job_options keep_names = {.struct_size = sizeof keep_names, .keep_names = 1};
+    const char *const all = "*", *const trained[] = {"*fc*"};
+    const mdot_job_freezing head_only = {
+        .struct_size = sizeof head_only, .frozen = &all, .frozen_count = 1, .trained = trained, .trained_count = 1};
+    mdot_job *job = NULL, *fine_tuned = NULL;
+    mdot_status status = mdot_job_read(argv[1], &keep_names, &job, &err);
+    if (status == MDOT_OK) status = mdot_job_freeze(job, &head_only, &fine_tuned, &err);
+    /* [end of example] */
+
+    /* [example: mdot_job_save, mdot_job_load] */
+    if (status == MDOT_OK) status = mdot_job_save(job, path, &err);
+    if (status == MDOT_OK) status = mdot_job_load(path, &again, &err);
+    /* [end of example] */
+
+    void *model = read_file(argv[1], &size);
+    /* [example: mdot_job_read_bytes] */
+    mdot_job *other = NULL;
+    if (status == MDOT_OK) status = mdot_job_read_bytes(model, size, "model of user 42", NULL, &other, &err);
+    /* [end of example] */
+    free(model);
+    void *bytes = read_file(path, &size);
+    /* [example: mdot_job_parse] */
+    if (status == MDOT_OK) status = mdot_job_parse(bytes, size, &same, &err);
+    free(bytes); /* the job has copied them */
+    /* [end of example] */
+
+    if (status == MDOT_OK) status = create(&made, &err);
+    if (status == MDOT_OK) status = print(fine_tuned);
+    if (status == MDOT_OK) status = print(made);
+    if (status == MDOT_OK) status = describe_program(same, path, &err);
+    if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
+    mdot_job_destroy(job);
+    mdot_job_destroy(fine_tuned);
+    mdot_job_destroy(again);
+    mdot_job_destroy(other);
+    mdot_job_destroy(same);
+    mdot_job_destroy(made);
+    return status == MDOT_OK ? 0 : 1;
+}

@@ -1,0 +1,198 @@
+/* predictions.c — examples of mdot_predict.h, mdot_explain.h, mdot_calibrate.h and mdot_record.h for the reference.
+ *
+ *     predictions JOB.job PREDICTOR.mdot FOLDER
+ */
+#include "mdot/mdot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* [example: mdot_warning_name, mdot_warning_text, mdot_implausible_name, mdot_implausible_text] */
+static void print_warnings(const mdot_prediction *p)
+{
+    for (uint32_t bit = 1; bit != 0; bit <<= 1)
+        if ((p->warnings & bit) != 0 && mdot_warning_name(bit) != NULL)
+            printf("warning %s: %s\n", mdot_warning_name(bit), mdot_warning_text(bit));
+    if (p->implausible != 0)
+        printf("%s: %s\n", mdot_implausible_name(p->implausible), mdot_implausible_text(p->implausible));
+}
+/* [end of example] */
+
+static mdot_status predict(mdot_context *context, const mdot_job *job, mdot_error *err)
+{
+    /* [example: mdot_gpu_find, mdot_predict] */
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_status status = mdot_gpu_find("a100 sxm 80gb", &gpu, err);
+    gpu.memory_gbps = 1500; /* a model with slower memory */
+    const mdot_configuration one = {
+        .struct_size = sizeof one, .batch = 64, .gpu_spec = &gpu, .precision = MDOT_PRECISION_AMP};
+    mdot_prediction answer = MDOT_INIT(mdot_prediction);
+    if (status == MDOT_OK) status = mdot_predict(context, job, &one, &answer, err);
+    if (status == MDOT_OK)
+        printf("%.1f ms (%.1f to %.1f), %s\n", answer.step_ms, answer.lower_ms, answer.upper_ms,
+               answer.fits ? "fits" : "exceeds the memory");
+    /* [end of example] */
+    print_warnings(&answer);
+
+    /* [example: mdot_gpu_names, mdot_predict_many, mdot_sweep] */
+    enum { COUNT = 3 };
+    const char *const *names = mdot_gpu_names(); /* NULL behind the last */
+    const mdot_job *jobs[COUNT];
+    mdot_configuration many[COUNT];
+    mdot_prediction answers[COUNT] = {MDOT_INIT(mdot_prediction)};
+    for (int i = 0; i < COUNT; i++) {
+        jobs[i] = job; /* different jobs are fine */
+        many[i] = (mdot_configuration){.struct_size = sizeof many[i], .batch = 16 << i, .gpu = names[i]};
+    }
+    if (status == MDOT_OK) status = mdot_predict_many(context, jobs, many, COUNT, answers, err);
+    for (int i = 0; status == MDOT_OK && i < COUNT; i++) printf("%s: %.1f ms\n", names[i], answers[i].step_ms);
+    if (status == MDOT_OK) status = mdot_sweep(context, job, many, COUNT, answers, err); /* the same answers */
+    /* [end of example] */
+
+    /* [example: mdot_encoding_create, mdot_evaluate, mdot_encoding_destroy] */
+    mdot_encoding *encoding = NULL;
+    if (status == MDOT_OK) status = mdot_encoding_create(context, job, &encoding, err);
+    for (int round = 0; status == MDOT_OK && round < 10; round++)
+        status = mdot_evaluate(context, encoding, many, COUNT, answers, err);
+    mdot_encoding_destroy(encoding); /* before the job */
+    /* [end of example] */
+    return status;
+}
+
+/* [example: mdot_explain, mdot_explanation_get_info, mdot_explanation_get_operator, mdot_explanation_destroy] */
+static mdot_status explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                           mdot_error *err)
+{
+    mdot_explanation *explanation = NULL;
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_status status = mdot_explain(context, job, configuration, &explanation, err);
+    if (status == MDOT_OK) status = mdot_explanation_get_info(explanation, &info);
+    if (status == MDOT_OK) printf("the GPU waits %.1f of %.1f ms for its host\n", info.host_ms, info.step_ms);
+    double slowest_ms = 0;
+    for (size_t i = 0; status == MDOT_OK && i < info.operator_count; i++) {
+        mdot_operator_time time = MDOT_INIT(mdot_operator_time);
+        status = mdot_explanation_get_operator(explanation, i, &time);
+        if (time.forward_ms > slowest_ms) slowest_ms = time.forward_ms;
+    }
+    printf("the slowest operator takes %.2f ms forward\n", slowest_ms);
+    mdot_explanation_destroy(explanation);
+    return status;
+}
+/* [end of example] */
+
+static mdot_status apply(const mdot_calibration *calibration, mdot_context *context, const mdot_job *job,
+                         const mdot_configuration *configuration, mdot_error *err)
+{
+    /* [example: mdot_calibration_apply, mdot_calibration_explain, mdot_calibration_effect_name] */
+    mdot_prediction prediction = MDOT_INIT(mdot_prediction);
+    mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
+    mdot_explanation *explanation = NULL;
+    mdot_status status = mdot_predict(context, job, configuration, &prediction, err);
+    if (status == MDOT_OK) status = mdot_explain(context, job, configuration, &explanation, err);
+    if (status == MDOT_OK)
+        status = mdot_calibration_explain(calibration, configuration, explanation, &prediction, &factors, err);
+    if (status == MDOT_OK) status = mdot_calibration_apply(calibration, configuration, explanation, &prediction, err);
+    for (int i = 0; status == MDOT_OK && i < MDOT_CALIBRATION_EFFECT_COUNT; i++)
+        printf("%s: times %.3f\n", mdot_calibration_effect_name((mdot_calibration_effect)i), factors.by_effect[i]);
+    mdot_explanation_destroy(explanation);
+    /* [end of example] */
+
+    /* [example: mdot_calibration_apply_to_job] */
+    mdot_prediction another = MDOT_INIT(mdot_prediction);
+    if (status == MDOT_OK) status = mdot_predict(context, job, configuration, &another, err);
+    if (status == MDOT_OK) status = mdot_calibration_apply_to_job(calibration, job, configuration, &another, err);
+    /* [end of example] */
+    return status;
+}
+
+static mdot_status keep(const mdot_calibration *calibration, const char *path, mdot_error *err)
+{
+    /* [example: mdot_calibration_save, mdot_calibration_load, mdot_calibration_get_info, mdot_calibration_get_gpu] */
+    mdot_calibration *again = NULL;
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    mdot_status status = mdot_calibration_save(calibration, path, err);
+    if (status == MDOT_OK) status = mdot_calibration_load(path, &again, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(again, &info);
+    if (status == MDOT_OK) status = mdot_calibration_get_gpu(again, 0, &gpu);
+    if (status == MDOT_OK)
+        printf("%zu rows, times on %s are multiplied by %.2f\n", info.row_count, gpu.name, gpu.factor);
+    mdot_calibration_destroy(again);
+    /* [end of example] */
+
+    char text[1 << 14];
+    FILE *file = fopen(path, "rb");
+    size_t size = file != NULL ? fread(text, 1, sizeof text, file) : 0;
+    if (file != NULL) fclose(file);
+    /* [example: mdot_calibration_parse] */
+    mdot_calibration *parsed = NULL;
+    if (status == MDOT_OK) status = mdot_calibration_parse(text, size, &parsed, err);
+    mdot_calibration_destroy(parsed);
+    /* [end of example] */
+    return status;
+}
+
+static mdot_status calibrate(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                             const char *path, mdot_error *err)
+{
+    /* [example: mdot_calibrate_measured, mdot_calibrate, mdot_calibration_destroy] */
+    const mdot_measurement row = {
+        .struct_size = sizeof row, .job = job, .configuration = configuration, .step_ms = 250, .memory_bytes = 4e9};
+    mdot_calibration *calibration = NULL, *times_only = NULL;
+    mdot_status status = mdot_calibrate_measured(context, &row, 1, &calibration, err);
+    if (status == MDOT_OK) status = mdot_calibrate(context, &job, configuration, &row.step_ms, 1, &times_only, err);
+    mdot_calibration_destroy(times_only);
+    /* [end of example] */
+    if (status == MDOT_OK) status = apply(calibration, context, job, configuration, err);
+    if (status == MDOT_OK) status = keep(calibration, path, err);
+    mdot_calibration_destroy(calibration);
+    return status;
+}
+
+static mdot_status record(const mdot_configuration *configuration, const char *path, mdot_error *err)
+{
+    /* [example: mdot_recorder_create, mdot_recorder_step, mdot_recorder_finish, mdot_recorder_destroy] */
+    mdot_recorder *recorder = NULL;
+    mdot_recorded recorded = MDOT_INIT(mdot_recorded);
+    mdot_status status = mdot_recorder_create(NULL, &recorder, err);
+    for (int i = 0; status == MDOT_OK && i < 100; i++) mdot_recorder_step(recorder, 250 + i % 3); /* measured */
+    if (status == MDOT_OK) status = mdot_recorder_finish(recorder, &recorded, err);
+    mdot_recorder_destroy(recorder);
+    /* [end of example] */
+
+    /* [example: mdot_measured_append] */
+    const mdot_measured_row row = {.struct_size = sizeof row,
+                                   .job = "network.job",
+                                   .configuration = configuration,
+                                   .step_ms = recorded.step_ms,
+                                   .note = "torch 2.4.1"};
+    if (status == MDOT_OK) status = mdot_measured_append(path, &row, err);
+    /* [end of example] */
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) return fprintf(stderr, "usage: predictions JOB.job PREDICTOR.mdot FOLDER\n"), 2;
+    mdot_job *job = NULL;
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    mdot_error err = {0};
+    char calibration[4096], table[4096];
+    snprintf(calibration, sizeof calibration, "%s/site.cal", argv[3]);
+    snprintf(table, sizeof table, "%s/measured.csv", argv[3]);
+    const mdot_configuration on_t4 = {.struct_size = sizeof on_t4, .batch = 32, .gpu = "T4"};
+
+    mdot_status status = mdot_job_load(argv[1], &job, &err);
+    if (status == MDOT_OK) status = mdot_predictor_open(argv[2], NULL, &predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
+    if (status == MDOT_OK) status = predict(context, job, &err);
+    if (status == MDOT_OK) status = explain(context, job, &on_t4, &err);
+    if (status == MDOT_OK) status = calibrate(context, job, &on_t4, calibration, &err);
+    if (status == MDOT_OK) status = record(&on_t4, table, &err);
+    if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    mdot_job_destroy(job);
+    return status == MDOT_OK ? 0 : 1;
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Pages for contributors and the workflow name things that exist: scripts, presets, and the targets of links in Markdown files.
+# CITATION.cff has the version of the headers.
+# Usage: contributors.sh SOURCE_FOLDER
+set -eu
+cd "$1"
+fail() { echo "$*"; exit 1; }
+pages="README.md CONTRIBUTING.md SECURITY.md docs/contributing/*.md .github/*.md .github/ISSUE_TEMPLATE/*.md .github/workflows/ci.yml"
+scripts=0
+# shellcheck disable=SC2086 # words
+for script in $(grep -ohE '\bscripts/[a-z-]+\.(sh|py)\b' $pages | sort -u); do
+    [ -x "$script" ] || fail "a page for contributors names $script, which is missing or not executable"
+    scripts=$((scripts + 1))
+done
+[ "$scripts" -ge 15 ] || fail "the pages name $scripts scripts"
+# shellcheck disable=SC2086
+for preset in $(grep -ohE -- '--preset [a-z]+' $pages | cut -d' ' -f2 | sort -u); do
+    grep -q "\"name\": \"$preset\"" CMakePresets.json || fail "a page for contributors names the preset $preset, which CMakePresets.json lacks"
+done
+links=0
+for page in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.md weights/MODEL_CARD.md simulator/*.md integrations/*/*.md; do
+    for target in $(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^)# ]+' | cut -c3- | grep -v '://'); do
+        [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is missing"
+        links=$((links + 1))
+    done
+done
+[ "$links" -ge 15 ] || fail "the pages have $links links"
+version=$(sed -n 's/^#define MDOT_VERSION_STRING "\(.*\)"/\1/p' include/mdot/mdot_base.h)
+grep -qx "version: $version" CITATION.cff || fail "CITATION.cff has another version than $version; run scripts/release.sh --prepare"
+echo "$scripts scripts and $links links exist"

@@ -1,0 +1,66 @@
+"""Checks the check of docs/extensions/c_reference.py: a public function that lacks a fact must be reported.
+
+    facts.py SOURCE_FOLDER
+
+Doxygen reads a header with three functions: one complete, one without any fact, and one that lacks the text of a parameter.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(SOURCE / "docs" / "extensions"))
+import c_reference  # noqa: E402
+
+HEADER = """/* mdot_sample.h — a sample.
+ *
+ * For a test.
+ */
+/* An object.
+ *
+ * @threads one at a time
+ */
+typedef struct mdot_sample mdot_sample;
+/* Makes a sample.
+ *
+ * @param size number of bytes, at most 16
+ * @errors OUT_OF_MEMORY
+ */
+mdot_status mdot_sample_create(int size, mdot_sample **out_sample, mdot_error *err);
+mdot_status mdot_sample_lost(int size);
+/* Measures a sample.
+ *
+ * @errors NOT_FOUND
+ */
+mdot_status mdot_sample_measure(const mdot_sample *sample, int unit, mdot_error *err);
+/* Destroys a sample.
+ *
+ * @param sample NULL is accepted
+ */
+void mdot_sample_destroy(mdot_sample *sample);
+"""
+WANTED = {
+    "mdot_sample_create": {"example"},
+    "mdot_sample_lost": {"description", "parameter size", "return", "ownership", "threads", "example"},
+    "mdot_sample_measure": {"parameter unit", "example"},
+    "mdot_sample_destroy": {"example"},
+}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "mdot_sample.h").write_text(HEADER)
+        settings = (SOURCE / "docs" / "Doxyfile").read_text() + (
+            f'INPUT = "{folder}"\nOUTPUT_DIRECTORY = "{folder}"\nWARNINGS = NO\nWARN_IF_DOC_ERROR = NO\n')
+        subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=SOURCE, check=True, capture_output=True)
+        found = {name: set(missing) for name, missing in c_reference.functions_without_facts(folder / "xml", "mdot_sample.h")}
+    if found != WANTED:
+        print(f"found {found}, expected {WANTED}")
+        return 1
+    print("functions that lack facts are found")
+    return 0
+
+
+sys.exit(main())
