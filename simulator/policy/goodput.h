@@ -1,5 +1,5 @@
-/* goodput.h — the speed that a policy predicts for a job by GPUs and batch size: Pollux' goodput, which is the product of
- * throughput and statistical efficiency.
+/* goodput.h — the speed that a policy predicts for a job by GPUs and batch size: Pollux' goodput, which is the product
+ * of throughput and statistical efficiency.
  */
 #ifndef SC_GOODPUT_H
 #define SC_GOODPUT_H
@@ -17,8 +17,8 @@ double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bo
 /* Returns the predicted seconds that the job still needs on so many GPUs, at its own batch size. */
 double sc_goodput_left_s(const sc_view *view, uint32_t job, unsigned type, int gpus);
 
-/* Returns the next wider number of GPUs than `gpus` that the job's bounds allow and on which it is known to run, at most
- * `most`; 0: none. */
+/* Returns the next wider number of GPUs than `gpus` that the job's bounds allow and on which it is known to run, at
+ * most `most`; 0: none. */
 int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int gpus, int most);
 
 #endif

@@ -32,6 +32,8 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_chronus,
     &sc_policy_powerflow,
     &sc_policy_elastic,
+    &sc_policy_pollux,
+    &sc_policy_sia,
     &sc_policy_gandiva,
     &sc_policy_smd,
     NULL,
