@@ -10,9 +10,8 @@
  * along training. gain / scale is Pollux' efficiency. The model of the time of a step on K GPUs of N nodes with m
  * samples per GPU is
  *
- *     grad = grad_s + grad_per_sample_s · m
- *     sync = 0 on one GPU; local_s + local_per_gpu_s · (K - 2) on one node; node_s + node_per_gpu_s · (K - 2) on several
- *     step = (grad^overlap + sync^overlap)^(1 / overlap)
+ *     grad = grad_s + grad_per_sample_s · m     sync = 0 on one GPU; local_s + local_per_gpu_s · (K - 2) on one node;
+ * node_s + node_per_gpu_s · (K - 2) on several     step = (grad^overlap + sync^overlap)^(1 / overlap)
  *
  * With accumulation, each of `passes` micro-batches adds a grad, and only the last one synchronises.
  */

@@ -6,8 +6,8 @@
  *
  * Applications are kinds of the trace; others are skipped. placement has the GPUs of each node as digits and may be
  * empty. step_ms is the time of a step without accumulation, of which sync_ms is synchronisation. The optional column
- * type names the GPU type of a row; without it, rows hold for all types of the cluster. Types of which only steps on one
- * GPU are known have the placements of the first type that has more.
+ * type names the GPU type of a row; without it, rows hold for all types of the cluster. Types of which only steps on
+ * one GPU are known have the placements of the first type that has more.
  *
  * grad_sqr and grad_var are the squared norm of the gradient and its variance at the application's smallest batch,
  * `batch` is the batch size at which they were observed, and progress counts steps of the smallest batch. Negative

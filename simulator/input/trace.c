@@ -3,8 +3,8 @@
  *     job_id,submit_s,gpus,duration_s        seconds on so many GPUs
  *     job_id,submit_s,gpus,job_type,steps    steps of a kind whose speed is in a table
  *
- * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the
- * clock of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part, min_gpus,
+ * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the clock
+ * of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part, min_gpus,
  * max_gpus, scaling, batch, online.
  */
 #include "simulator/input/csv.h"

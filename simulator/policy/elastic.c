@@ -1,5 +1,6 @@
 /* elastic.c — elastic jobs, whose GPUs grow and shrink between their bounds while they run (columns min_gpus and
- * max_gpus). The remaining GPUs go to the jobs with the largest marginal gains, as in Optimus (Peng et al., EuroSys 2018).
+ * max_gpus). The remaining GPUs go to the jobs with the largest marginal gains, as in Optimus (Peng et al., EuroSys
+ * 2018).
  *
  * Jobs start in the order of arrival, at their least width. If too few GPUs are free, running jobs shrink as far as
  * their bounds allow; no job is preempted. The next GPUs then go to the job whose predicted remaining time decreases
@@ -50,8 +51,8 @@ static int now_of(const sc_view *view, uint32_t job)
     return view->states[job].phase == SC_RUNNING ? view->states[job].gpus : 0;
 }
 
-/* Gives every running job its least width, and then waiting jobs until one does not fit. Returns the GPUs that are left.
- * Running jobs come first in the order, because jobs start in it. */
+/* Gives every running job its least width, and then waiting jobs until one does not fit. Returns the GPUs that are
+ * left. Running jobs come first in the order, because jobs start in it. */
 static int give_least(elastic *self, const sc_view *view)
 {
     int left = view->cluster->gpus;

@@ -34,6 +34,8 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_elastic,
     &sc_policy_pollux,
     &sc_policy_sia,
+    &sc_policy_muxflow,
+    &sc_policy_cognn,
     &sc_policy_gandiva,
     &sc_policy_smd,
     NULL,

@@ -1,7 +1,7 @@
 /* pollux.c — Pollux (Qiao et al., OSDI 2021): GPUs and batch sizes of all jobs by goodput, every 60 s.
  *
- * Implemented from the paper: goodput, which is throughput times statistical efficiency; the model of throughput fitted to
- * step times by placement, with gradient accumulation; the batch size of most goodput for each number of GPUs; the
+ * Implemented from the paper: goodput, which is throughput times statistical efficiency; the model of throughput fitted
+ * to step times by placement, with gradient accumulation; the batch size of most goodput for each number of GPUs; the
  * fitness, which is the power mean (p = -1) of jobs' speed-ups over an equal part of the cluster; the penalty for
  * restarts; at most twice the GPUs that a job had before; and one distributed job per node at most, because jobs that
  * span nodes take whole ones.

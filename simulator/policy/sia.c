@@ -2,10 +2,11 @@
  * over goodputs, every 60 s.
  *
  * Implemented from the paper: configurations, which are powers of two within a node and whole nodes, so that every
- * solution can be placed; goodputs of a job divided by its least one, to the power p = -0.5; the penalty for restarts;
- * the cost 1.1 of a job without GPUs (lambda), and 0.01 for each configuration that a job enters or leaves; throughput on
- * a type where a job was measured on one GPU only, by the ratio of the types on one GPU; rigid jobs (fixed width) and
- * jobs of a fixed batch size beside adaptive ones. p, the two costs and the bound of 200 are those of the authors' artefact.
+ * solution can be placed; goodputs of a job divided by its least one, to the power p = -0.5; the penalty for
+ * restarts; the cost 1.1 of a job without GPUs (lambda), and 0.01 for each configuration that a job enters or leaves;
+ * throughput on a type where a job was measured on one GPU only, by the ratio of the types on one GPU; rigid jobs
+ * (fixed width) and jobs of a fixed batch size beside adaptive ones. p, the two costs and the bound of 200 are those
+ * of the authors' artefact.
  *
  * Left out: profiling and fits as a job runs, so that the table's model is known from the start, also for all types;
  * hybrid-parallel jobs; scheduling windows of jobs that may not be preempted.

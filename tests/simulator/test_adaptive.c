@@ -1,5 +1,5 @@
-/* test_adaptive.c — Pollux and Sia: their programs against brute force, nodes for widths, hand-made cases, and properties
- * on random jobs. */
+/* test_adaptive.c — Pollux and Sia: their programs against brute force, nodes for widths, hand-made cases, and
+ * properties on random jobs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
