@@ -36,6 +36,7 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_sia,
     &sc_policy_muxflow,
     &sc_policy_cognn,
+    &sc_policy_miso,
     &sc_policy_gandiva,
     &sc_policy_smd,
     NULL,
