@@ -5,7 +5,7 @@
 #include "simulator/core/simulator.h"
 #include "simulator/input/input.h"
 
-enum { SC_EXIT_OK, SC_EXIT_FAILED, SC_EXIT_USAGE, SC_MAX_POLICIES = 32 };
+enum { SC_EXIT_OK, SC_EXIT_FAILED, SC_EXIT_USAGE, SC_MAX_POLICIES = 64 };
 
 typedef struct sc_request {
     const char *trace_path, *cluster_path, *factors_path, *jobs_path, *log_path, *throughputs_path, *idle_path,
