@@ -18,8 +18,9 @@
 
 typedef struct elastic {
     uint32_t *active;
-    sc_share *jobs; /* of active jobs in this decision; gpus 0: it waits */
     size_t count;
+    sc_share *jobs; /* active jobs that run after this decision */
+    size_t job_count;
 } elastic;
 
 static void destroy(void *memory)
@@ -56,12 +57,12 @@ static int now_of(const sc_view *view, uint32_t job)
 static int give_least(elastic *self, const sc_view *view)
 {
     int left = view->cluster->gpus;
-    bool is_full = false;
+    self->job_count = 0;
     for (size_t i = 0; i < self->count; i++) {
         int least = sc_goodput_next_width(view, self->active[i], 0, 0, view->cluster->gpus);
-        is_full |= least == 0 || least > left;
-        self->jobs[i] = (sc_share){.job = self->active[i], .gpus = is_full ? 0 : least};
-        left -= self->jobs[i].gpus;
+        if (least == 0 || least > left) break;
+        self->jobs[self->job_count++] = (sc_share){.job = self->active[i], .gpus = least};
+        left -= least;
     }
     return left;
 }
@@ -70,12 +71,12 @@ static int give_least(elastic *self, const sc_view *view)
 static int keep_widths(elastic *self, const sc_view *view, int left)
 {
     int wanted = 0;
-    for (size_t i = 0; i < self->count; i++) {
+    for (size_t i = 0; i < self->job_count; i++) {
         int now = now_of(view, self->jobs[i].job);
         if (now > 0) wanted += now - self->jobs[i].gpus;
     }
     if (wanted > left) return left;
-    for (size_t i = 0; i < self->count; i++)
+    for (size_t i = 0; i < self->job_count; i++)
         if (now_of(view, self->jobs[i].job) > 0) self->jobs[i].gpus = now_of(view, self->jobs[i].job);
     return left - wanted;
 }
@@ -84,7 +85,7 @@ static int keep_widths(elastic *self, const sc_view *view, int left)
 static double gain(const sc_view *view, const sc_share *share, int left, int *out_width)
 {
     int now = now_of(view, share->job);
-    *out_width = share->gpus == 0 ? 0 : sc_goodput_next_width(view, share->job, 0, share->gpus, share->gpus + left);
+    *out_width = sc_goodput_next_width(view, share->job, 0, share->gpus, share->gpus + left);
     if (*out_width == 0) return 0;
     double saved_s =
         sc_goodput_left_s(view, share->job, 0, share->gpus) - sc_goodput_left_s(view, share->job, 0, *out_width);
@@ -96,17 +97,17 @@ static double gain(const sc_view *view, const sc_share *share, int left, int *ou
 static void widen(elastic *self, const sc_view *view, int left)
 {
     while (left > 0) {
-        size_t best = self->count;
+        size_t best = self->job_count;
         double most = 0;
         int width, best_width = 0;
-        for (size_t i = 0; i < self->count; i++) {
+        for (size_t i = 0; i < self->job_count; i++) {
             double gained = gain(view, &self->jobs[i], left, &width);
             if (gained <= most) continue;
             most = gained;
             best = i;
             best_width = width;
         }
-        if (best == self->count) return;
+        if (best == self->job_count) return;
         left -= best_width - self->jobs[best].gpus;
         self->jobs[best].gpus = best_width;
     }
@@ -115,12 +116,9 @@ static void widen(elastic *self, const sc_view *view, int left)
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     elastic *self = memory;
-    size_t granted = 0;
     self->count = sc_active_update(view, self->active, self->count);
     widen(self, view, keep_widths(self, view, give_least(self, view)));
-    for (size_t i = 0; i < self->count; i++)
-        if (self->jobs[i].gpus > 0) self->jobs[granted++] = self->jobs[i];
-    return sc_pack(view, plan, self->jobs, granted, err);
+    return sc_pack(view, plan, self->jobs, self->job_count, err);
 }
 
 const sc_policy sc_policy_elastic = {
