@@ -1,11 +1,10 @@
 /* backfill.c — mdot-backfill: the gain of better time limits under backfill, as one command. It writes PREFIX.md,
  * PREFIX.json and PREFIX.svg. */
 #include "simulator/experiment/backfill_experiment.h"
+#include "simulator/experiment/command_line.h"
 #include "simulator/experiment/parallel.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,53 +26,21 @@ static const char usage[] =
     "  --seed N            seed of drawn limits and networks (default 1)\n"
     "  --workers N         number of processes (default: one per core)\n";
 
-static bool refuse(const mdot_error *err)
-{
-    fprintf(stderr, "mdot-backfill: %s\n", err->message);
-    return false;
-}
-
-static bool fail(const char *format, const char *option, const char *text)
+static bool refuse_loads(const char *text)
 {
     mdot_error err;
-    mdot_fail(&err, MDOT_INVALID_ARGUMENT, format, option, text);
-    return refuse(&err);
-}
-
-static bool parse(const char *option, const char *text, char behind, double least, double most, double *out_value,
-                  const char **out_end)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || (*end != '\0' && *end != behind) || !(value >= least && value <= most)) {
-        mdot_error err;
-        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--%s: \"%s\" is not a number from %g to %g", option, text, least, most);
-        return refuse(&err);
-    }
-    *out_value = value;
-    if (out_end != NULL) *out_end = end;
-    return true;
+    mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--loads: more than %d loads: %s", BF_MAX_LOADS, text);
+    return ex_refuse(&err);
 }
 
 static bool parse_loads(const char *text, bf_setup *setup)
 {
     setup->load_count = 0;
     for (;; text++) {
-        if (setup->load_count == BF_MAX_LOADS) return fail("--%s: more than 4 loads: %s", "loads", text);
-        if (!parse("loads", text, ',', 1e-3, 1e3, &setup->loads[setup->load_count++], &text)) return false;
+        if (setup->load_count == BF_MAX_LOADS) return refuse_loads(text);
+        if (!ex_parse("loads", text, ',', 1e-3, 1e3, &setup->loads[setup->load_count++], &text)) return false;
         if (*text == '\0') return true;
     }
-}
-
-static bool add_trace(char *text, bf_setup *setup)
-{
-    char *sign = strchr(text, '=');
-    if (sign == NULL || sign == text || sign[1] == '\0' || setup->trace_count == EX_MAX_TRACES)
-        return fail("traces are %s, at most 8: \"%s\"", "NAME=FILE", text);
-    *sign = '\0';
-    setup->trace_names[setup->trace_count] = text;
-    setup->trace_paths[setup->trace_count++] = sign + 1;
-    return true;
 }
 
 typedef struct files {
@@ -108,31 +75,32 @@ static bool read_line(int argc, char **argv, bf_setup *setup, files *f)
             f->prefix = optarg;
             break;
         case 'g':
-            is_right = parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL);
+            is_right = ex_parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL);
             break;
         case 'w':
-            is_right = parse("windows", optarg, '\0', 1, 32, &windows, NULL);
+            is_right = ex_parse("windows", optarg, '\0', 1, 32, &windows, NULL);
             break;
         case 'j':
-            is_right = parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL);
+            is_right = ex_parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL);
             break;
         case 'l':
             is_right = parse_loads(optarg, setup);
             break;
         case 'm':
-            is_right = parse("most-limit", optarg, '\0', 1, 1e9, &setup->most_limit_s, NULL);
+            is_right = ex_parse("most-limit", optarg, '\0', 1, 1e9, &setup->most_limit_s, NULL);
             break;
         case 's':
-            is_right = parse("seed", optarg, '\0', 0, 1e9, &seed, NULL);
+            is_right = ex_parse("seed", optarg, '\0', 0, 1e9, &seed, NULL);
             break;
         case 'k':
-            is_right = parse("workers", optarg, '\0', 1, 4096, &workers, NULL);
+            is_right = ex_parse("workers", optarg, '\0', 1, 4096, &workers, NULL);
             break;
         default:
             is_right = false;
         }
     }
-    while (is_right && optind < argc) is_right = add_trace(argv[optind++], setup);
+    while (is_right && optind < argc)
+        is_right = ex_add_trace(argv[optind++], setup->trace_names, setup->trace_paths, &setup->trace_count);
     setup->gpus = (int)gpus;
     setup->windows = (size_t)windows;
     setup->jobs = (size_t)jobs;
@@ -175,37 +143,16 @@ static const struct {
 
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
-/* Refuses a prefix whose files are inputs. */
-static mdot_status check_outputs(const bf_setup *setup, const files *f, mdot_error *err)
-{
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < OUTPUTS; i++) {
-        char *path = NULL;
-        if (asprintf(&path, "%s.%s", f->prefix, outputs[i].suffix) < 0)
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-        status = sc_check_output(path, f->predictions, err);
-        for (size_t t = 0; status == MDOT_OK && t < setup->trace_count; t++)
-            status = sc_check_output(path, setup->trace_paths[t], err);
-        free(path);
-    }
-    return status;
-}
+typedef struct output {
+    const bf_setup *setup;
+    const bf_cell *cells;
+    print_fn *print;
+} output;
 
-static mdot_status write_file(const char *prefix, size_t output, const bf_setup *setup, const bf_cell *cells,
-                              mdot_error *err)
+static void print_output(FILE *stream, const void *user)
 {
-    char *path = NULL;
-    if (asprintf(&path, "%s.%s", prefix, outputs[output].suffix) < 0)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-    FILE *file = NULL;
-    mdot_status status = sc_open_output(path, &file, err);
-    if (status == MDOT_OK) {
-        outputs[output].print(file, setup, cells);
-        bool is_right = ferror(file) == 0;
-        if (fclose(file) != 0 || !is_right) status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
-    }
-    free(path);
-    return status;
+    const output *o = user;
+    o->print(stream, o->setup, o->cells);
 }
 
 static void show_progress(size_t done, size_t total)
@@ -223,12 +170,14 @@ int main(int argc, char **argv)
         return 2;
     }
     mdot_error err = {0};
-    mdot_status status = check_outputs(&setup, &f, &err);
+    mdot_status status = ex_check_outputs(f.prefix, f.predictions, setup.trace_paths, setup.trace_count, &err);
     if (status == MDOT_OK) status = ex_predictions_read(f.predictions, &setup.predictions, &err);
     if (status == MDOT_OK) status = choose_predictor(&setup, f.predictor, &err);
     if (status == MDOT_OK) status = bf_run(&setup, isatty(STDERR_FILENO) ? show_progress : NULL, &cells, &err);
-    for (size_t i = 0; status == MDOT_OK && i < OUTPUTS; i++) status = write_file(f.prefix, i, &setup, cells, &err);
-    if (status != MDOT_OK) refuse(&err);
+    for (size_t i = 0; status == MDOT_OK && i < OUTPUTS; i++)
+        status = ex_write_output(f.prefix, outputs[i].suffix, print_output, &(output){&setup, cells, outputs[i].print},
+                                 &err);
+    if (status != MDOT_OK) ex_refuse(&err);
     ex_parallel_free(cells, bf_count(&setup), sizeof *cells);
     ex_predictions_free(&setup.predictions);
     return status == MDOT_OK ? 0 : 1;

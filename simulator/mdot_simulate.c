@@ -23,6 +23,8 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
         status = sc_read_throughputs(request->throughputs_path, cluster, workload, err);
     if (status == MDOT_OK && request->sweep_path != NULL)
         status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, cluster, workload, err);
+    if (status == MDOT_OK && request->steps_path != NULL)
+        status = sc_read_step_times(request->steps_path, request->noise_path, cluster, workload, err);
     if (status == MDOT_OK && request->pairs_path != NULL)
         status = sc_read_pairs(request->pairs_path, cluster, workload, err);
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);

@@ -24,6 +24,9 @@ static const char help[] =
     "or Gavel's JSON\n"
     "  --pairs FILE        speeds of jobs that share GPUs: "
     "gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\n"
+    "  --step-times FILE   step times by placement and batch size: "
+    "application,placement,nodes,gpus,batch_per_gpu,step_ms,sync_ms[,type]\n"
+    "  --gradient-noise FILE  statistical efficiency of batch sizes: application,batch,progress,grad_sqr,grad_var\n"
     "  --sweep FILE        speeds that policies assume, predicted by libmdot: "
     "job_type,job,batch,precision,layout,optimizer;\n"
     "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
@@ -222,6 +225,8 @@ enum {
     ACCOUNTS,
     PRIORITY,
     PAIRS,
+    STEPS,
+    NOISE,
     OUTCOMES,
     HELP
 };
@@ -284,6 +289,12 @@ static bool take(int option, char *value, sc_request *request)
     case ACCOUNTS:
         request->accounts_path = value;
         return true;
+    case STEPS:
+        request->steps_path = value;
+        return true;
+    case NOISE:
+        request->noise_path = value;
+        return true;
     case OUTCOMES:
         request->draws_outcomes = true;
         return strcmp(value, "philly") == 0 || refuse("--outcomes takes philly, not \"%s\"", value);
@@ -315,7 +326,8 @@ static bool check_outputs(const sc_request *request)
 {
     const char *const inputs[] = {request->trace_path,       request->cluster_path,  request->factors_path,
                                   request->throughputs_path, request->idle_path,     request->sweep_path,
-                                  request->predictor_path,   request->accounts_path, request->pairs_path};
+                                  request->predictor_path,   request->accounts_path, request->pairs_path,
+                                  request->steps_path,       request->noise_path};
     mdot_error err;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
@@ -343,6 +355,8 @@ static bool check(const sc_request *request)
     if (request->policy_count == 0) return refuse("no --policy given");
     if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
         return refuse("--sweep and --predictor require each other");
+    if ((request->steps_path != NULL) != (request->noise_path != NULL))
+        return refuse("--step-times and --gradient-noise require each other");
     if (request->policy_count > 1 && request->jobs_path != NULL) return refuse("--per-job requires a single policy");
     if (request->policy_count > 1 && request->log_path != NULL) return refuse("--log requires a single policy");
     return true;
@@ -374,6 +388,8 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"limits", required_argument, NULL, LIMITS},
                                             {"accounts", required_argument, NULL, ACCOUNTS},
                                             {"pairs", required_argument, NULL, PAIRS},
+                                            {"step-times", required_argument, NULL, STEPS},
+                                            {"gradient-noise", required_argument, NULL, NOISE},
                                             {"outcomes", required_argument, NULL, OUTCOMES},
                                             {"priority", required_argument, NULL, PRIORITY},
                                             {"log", required_argument, NULL, LOG},

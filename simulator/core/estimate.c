@@ -6,9 +6,10 @@
 double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count)
 {
     const sc_kind *kind = job->kind != SC_NONE ? &workload->kinds[job->kind] : NULL;
-    unsigned width = sc_width_of(job->gpus);
+    unsigned width = sc_speed_index(job->gpus);
     double fastest = 0;
-    for (unsigned type = 0; kind != NULL && kind->has_estimate && width < SC_WIDTHS && type < type_count; type++)
+    for (unsigned type = 0;
+         kind != NULL && kind->has_estimate && kind->scaling == NULL && width < SC_SPEEDS && type < type_count; type++)
         fastest = fmax(fastest, kind->estimated_speed[type][width]);
     double duration_s = fastest > 0 ? job->work / fastest : sc_workload_duration_s(workload, job, type_count);
     return duration_s * sc_workload_planned(job);
@@ -46,16 +47,17 @@ double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned typ
     const sc_job *j = &estimate->workload->jobs[job];
     const sc_kind *kind = j->kind != SC_NONE ? &estimate->workload->kinds[j->kind] : NULL;
     double speed = sc_workload_speed(estimate->workload, j, type, gpus);
-    if (kind == NULL || !kind->has_estimate || speed == 0) return speed / estimate->factors[job];
-    return kind->estimated_speed[type][sc_width_of(gpus)] / estimate->factors[job];
+    if (kind == NULL || !kind->has_estimate || kind->scaling != NULL || speed == 0)
+        return speed / estimate->factors[job];
+    return kind->estimated_speed[type][sc_speed_index(gpus)] / estimate->factors[job];
 }
 
 double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)
 {
     const sc_job *j = &estimate->workload->jobs[job];
     const sc_kind *kind = j->kind != SC_NONE ? &estimate->workload->kinds[j->kind] : NULL;
-    unsigned width = sc_width_of(gpus);
-    if (gpus < 2 || j->spread > 0 || kind == NULL || !kind->has_estimate || width == SC_WIDTHS)
+    unsigned width = sc_speed_index(gpus);
+    if (gpus < 2 || j->spread > 0 || kind == NULL || !kind->has_estimate || kind->scaling != NULL || width == SC_SPEEDS)
         return sc_workload_spread(estimate->workload, j, type, gpus);
     return fmax(1, kind->estimated_spread[type][width]);
 }

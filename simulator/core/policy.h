@@ -31,6 +31,7 @@ typedef struct sc_state { /* state of a job */
     size_t part_count;
     uint32_t partner;      /* while it runs: the job that shares its GPUs, or SC_NONE */
     double speed;          /* work per second */
+    double batch;          /* batch size that the policy chose; 0: the job's own */
     double busy_s;         /* end of restoring its state, during which it does no work */
     double due_s;          /* time of completion */
     double limit_s;        /* seconds after its start at which it is cut off; INFINITY: never */
@@ -78,6 +79,7 @@ typedef struct sc_grant {
     size_t first_part, part_count; /* range in the plan's parts; empty: nodes are still to be chosen */
     uint32_t partner;              /* the job that shares its GPUs, or SC_NONE */
     bool shares;                   /* the GPUs are those of the grant before it */
+    double batch;                  /* batch size of a job whose kind has a scaling; 0: the job's own */
 } sc_grant;
 
 /* Returns the work that a job still plans to do. It is more than its remaining work if the job will end early, which
@@ -106,6 +108,8 @@ void sc_plan_share(sc_plan *plan, uint32_t job);
  * this way, or none. Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs
  * in the order of the cluster's file. */
 void sc_plan_take(sc_plan *plan, uint32_t node, int gpus);
+/* Sets the batch size of the job of the last grant. It is changed without a restart. */
+void sc_plan_set_batch(sc_plan *plan, double batch);
 /* Rejects a job, which leaves without running. */
 void sc_plan_reject(sc_plan *plan, uint32_t job);
 
@@ -115,6 +119,7 @@ typedef struct sc_policy {
     double round_s;      /* 0: called at events */
     bool uses_types;     /* false: supports only one type of GPU */
     bool needs_kinds;    /* true: every job must have a kind with speeds */
+    bool plans_slots;    /* true: it plans slots ahead, so that a job may not lose its work at a time limit */
     /* Called at 0 s; out_self may stay NULL if the policy keeps no state. */
     mdot_status (*create)(const sc_view *view, void **out_self, mdot_error *err);
     mdot_status (*decide)(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);

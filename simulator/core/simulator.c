@@ -183,8 +183,35 @@ static double slowdown_of(const simulation *s, const sc_grant *grant)
     return level > SC_LEVEL_RACK ? slowdown * sc_workload_rack_spread(job) : slowdown;
 }
 
+/* Returns the job's table of speeds by placement, or NULL. Speeds of pairs do not depend on it. */
+static const sc_scaling *scaling_of(const simulation *s, const sc_grant *grant)
+{
+    const sc_job *job = &s->workload->jobs[grant->job];
+    return job->kind == SC_NONE || grant->partner != SC_NONE ? NULL : s->workload->kinds[job->kind].scaling;
+}
+
+/* The GPUs of a domain are as fast as those of a node. */
+static double scaled_speed_of(const simulation *s, const sc_scaling *scaling, const sc_grant *grant)
+{
+    const sc_job *job = &s->workload->jobs[grant->job];
+    const sc_part *parts = &s->parts[grant->first_part];
+    sc_level level = sc_level_of(s->cluster, parts, grant->part_count);
+    sc_placement at = {.nodes = (int)grant->part_count, .gpus = grant->gpus};
+    if (level <= SC_LEVEL_DOMAIN)
+        at.nodes = 1;
+    else
+        for (size_t i = 0; i < grant->part_count; i++) sc_placement_add(&at, parts[i].gpus);
+    double batch = grant->batch > 0 ? grant->batch : job->batch;
+    double done = job->work - s->states[grant->job].remaining;
+    double speed = sc_scaling_speed(scaling, grant->type, &at, batch, done);
+    assert(speed > 0);
+    return level > SC_LEVEL_RACK ? speed / sc_workload_rack_spread(job) : speed;
+}
+
 static double speed_of(const simulation *s, const sc_grant *grant)
 {
+    const sc_scaling *scaling = scaling_of(s, grant);
+    if (scaling != NULL) return scaled_speed_of(s, scaling, grant);
     const sc_job *job = &s->workload->jobs[grant->job];
     double speed = grant->partner == SC_NONE
                        ? sc_workload_speed(s->workload, job, grant->type, grant->gpus)
@@ -217,11 +244,13 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
                               : SC_DECISION_RESUME,
                    grant->job);
     }
-    bool has_new_partner = state->partner != grant->partner;
-    if (is_same && has_new_partner) state->speed = speed_of(s, grant);
+    /* The efficiency of a batch changes as the job goes on. */
+    bool has_new_speed = state->partner != grant->partner || scaling_of(s, grant) != NULL;
+    if (is_same && has_new_speed) state->speed = speed_of(s, grant);
     state->partner = grant->partner;
+    state->batch = grant->batch;
     /* With whole steps, the rest may end later than it would outside of rounds. */
-    if (!is_same || has_new_partner || s->policy->round_s > 0)
+    if (!is_same || has_new_speed || s->policy->round_s > 0)
         state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
 }
 
@@ -323,11 +352,12 @@ enum { MOST_ROUNDS = 1000000 };
 static mdot_status check(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
                          const sc_run_options *options, mdot_error *err)
 {
-    if (options->limit_factor > 0 && policy->round_s > 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "policy %s decides in rounds, which do not know time limits; use one that decides at events, "
-                         "for example easy",
-                         policy->name);
+    if (options->limit_factor > 0 && (policy->round_s > 0 || policy->plans_slots))
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "policy %s decides in rounds or slots, which do not know time limits; use one that decides at events, "
+            "for example easy",
+            policy->name);
     if (cluster->type_count > 1 && !policy->uses_types)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s supports one GPU type, but the cluster has %u",
                          policy->name, cluster->type_count);

@@ -16,7 +16,10 @@ void sc_job_free(sc_job *job)
 void sc_workload_free(sc_workload *workload)
 {
     for (size_t i = 0; i < workload->job_count; i++) sc_job_free(&workload->jobs[i]);
-    for (size_t i = 0; i < workload->kind_count; i++) free(workload->kinds[i].name);
+    for (size_t i = 0; i < workload->kind_count; i++) {
+        free(workload->kinds[i].name);
+        sc_scaling_destroy(workload->kinds[i].scaling);
+    }
     free(workload->jobs);
     free(workload->kinds);
     free(workload->pair_speeds);
@@ -30,11 +33,28 @@ unsigned sc_width_of(int gpus)
     return SC_WIDTHS;
 }
 
+unsigned sc_speed_index(int gpus)
+{
+    if (gpus == 3) return SC_WIDTHS;
+    if (gpus == 7) return SC_WIDTHS + 1;
+    unsigned width = sc_width_of(gpus);
+    return width < SC_WIDTHS ? width : SC_SPEEDS;
+}
+
+bool sc_job_allows(const sc_job *job, int gpus)
+{
+    if (job->least_gpus > 0) return gpus >= job->least_gpus && gpus <= job->most_gpus;
+    return job->kind != SC_NONE || gpus == job->gpus;
+}
+
 double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigned type, int gpus)
 {
-    if (job->kind == SC_NONE) return gpus == job->gpus ? 1 : 0;
-    unsigned width = sc_width_of(gpus);
-    return width < SC_WIDTHS ? workload->kinds[job->kind].speed[type][width] : 0;
+    if (!sc_job_allows(job, gpus)) return 0;
+    if (job->kind == SC_NONE) return gpus == job->gpus ? 1 : pow((double)gpus / job->gpus, job->scaling);
+    const sc_kind *kind = &workload->kinds[job->kind];
+    if (kind->scaling != NULL) return sc_scaling_mean_speed(kind->scaling, type, gpus, job->batch, job->work);
+    unsigned width = sc_speed_index(gpus);
+    return width < SC_SPEEDS ? kind->speed[type][width] : 0;
 }
 
 static size_t pair_at(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, unsigned width)
@@ -66,8 +86,11 @@ double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsign
 {
     if (gpus < 2) return 1;
     if (job->spread > 0) return job->spread;
-    unsigned width = job->kind == SC_NONE ? SC_WIDTHS : sc_width_of(gpus);
-    return width < SC_WIDTHS ? fmax(1, workload->kinds[job->kind].spread[type][width]) : 1;
+    if (job->kind == SC_NONE) return 1;
+    const sc_kind *kind = &workload->kinds[job->kind];
+    if (kind->scaling != NULL) return sc_scaling_spread(kind->scaling, type, gpus, job->batch);
+    unsigned width = sc_speed_index(gpus);
+    return width < SC_SPEEDS ? fmax(1, kind->spread[type][width]) : 1;
 }
 
 double sc_workload_planned(const sc_job *job)

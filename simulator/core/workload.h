@@ -7,21 +7,24 @@
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
 
+#include "simulator/core/scaling.h"
 #include "store/history/mdot_history.h"
 
 enum {
     SC_NONE = 0xffffffff, /* absent job or kind */
-    SC_MAX_TYPES = 16,    /* GPU types of a cluster */
-    SC_WIDTHS = 8         /* 1, 2, 4 … 128 GPUs: widths for which a kind's speeds are stored */
+    SC_WIDTHS = 8,        /* 1, 2, 4 … 128 GPUs */
+    SC_SPEEDS = 10        /* widths for which a kind's speeds are stored: these, and 3 and 7 slices of a GPU */
 };
 
 /* A kind of job, whose jobs run equally fast: a network at a batch size. */
 typedef struct sc_kind {
     char *name;
-    double speed[SC_MAX_TYPES][SC_WIDTHS];  /* steps per second on 2^w GPUs of a node; 0: impossible or unknown */
-    double spread[SC_MAX_TYPES][SC_WIDTHS]; /* slowdown of a step on several nodes; 0: 1 */
+    double speed[SC_MAX_TYPES][SC_SPEEDS];  /* steps per second at each index of sc_speed_index, on one node; 0:
+                                             * impossible or unknown */
+    double spread[SC_MAX_TYPES][SC_SPEEDS]; /* slowdown of a step on several nodes; 0: 1 */
     bool has_estimate; /* policies see these values instead of the true ones, just as estimates have factors */
-    double estimated_speed[SC_MAX_TYPES][SC_WIDTHS], estimated_spread[SC_MAX_TYPES][SC_WIDTHS];
+    double estimated_speed[SC_MAX_TYPES][SC_SPEEDS], estimated_spread[SC_MAX_TYPES][SC_SPEEDS];
+    sc_scaling *scaling; /* speeds by placement, batch and progress instead of these; NULL: none. Owned */
 } sc_kind;
 
 typedef struct sc_job {
@@ -32,6 +35,11 @@ typedef struct sc_job {
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
+    int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: it is not elastic without a kind, and
+                                   * unbounded with one */
+    double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
+    double batch;                 /* batch size of a job whose kind has a scaling; 0: that of its reference steps */
+    bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */
     double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
     double rack_spread;           /* further slowdown on several racks relative to one; 0: none */
@@ -57,8 +65,15 @@ void sc_job_free(sc_job *job);
 /* Returns log2 of a power of two below 2^SC_WIDTHS, else SC_WIDTHS. */
 unsigned sc_width_of(int gpus);
 
+/* Returns the index of a width in sc_kind.speed, or SC_SPEEDS: 0 to 7 for powers of two, 8 and 9 for 3 and 7. */
+unsigned sc_speed_index(int gpus);
+
+/* Returns whether the job's bounds allow so many GPUs. */
+bool sc_job_allows(const sc_job *job, int gpus);
+
 /* Work per second on `gpus` GPUs of one node of a type; 0 if the job cannot run there. A job without a kind runs on
- * any type, at its own width. */
+ * any type, at its own width or within its bounds. With a scaling, the speed is the mean over the job's steps on as few
+ * nodes as the table of step times has for so many GPUs. */
 double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
 
 /* Slowdown if its GPUs are on several nodes of a type, at least 1. */

@@ -156,12 +156,9 @@ static void put_panel(FILE *stream, const bf_setup *setup, const bf_cell *cells,
 void bf_print_svg(FILE *stream, const bf_setup *setup, const bf_cell *cells)
 {
     int width = LEFT + MEASURES * (PANEL_W + GAP_X), height = TOP + (int)setup->load_count * (PANEL_H + GAP_Y);
-    fprintf(stream,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-            "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"24\" "
-            "font-size=\"15\" font-weight=\"bold\">Better time limits under backfill, relative to the limits that "
-            "users request (below 1 is better)</text>\n",
-            width, height, LEFT);
+    ex_put_svg_begin(
+        stream, width, height, LEFT,
+        "Better time limits under backfill, relative to the limits that users request (below 1 is better)");
     for (size_t source = 1; source < BF_SOURCES; source++)
         fprintf(stream,
                 "<rect x=\"%zu\" y=\"40\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%zu\" y=\"50\">%s</text>\n",

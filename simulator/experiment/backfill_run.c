@@ -2,6 +2,7 @@
 #include "simulator/core/random.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/backfill_experiment.h"
+#include "simulator/experiment/command_line.h"
 #include "simulator/experiment/parallel.h"
 #include "simulator/policy/policies.h"
 
@@ -30,21 +31,6 @@ const bf_cell *bf_at(const bf_setup *setup, const bf_cell *cells, size_t load, s
 {
     size_t at = (load * setup->trace_count + trace) * setup->windows + window;
     return &cells[(at * BF_POLICIES + policy) * BF_SOURCES + source];
-}
-
-/* Reads window w. Windows of so many jobs lie evenly from the beginning of the trace to its end. */
-static mdot_status read_window(const bf_setup *setup, size_t trace, size_t window, double load,
-                               const sc_cluster *cluster, sc_workload *out_workload, mdot_error *err)
-{
-    mdot_status status = sc_read_trace(setup->trace_paths[trace], out_workload, err);
-    if (status != MDOT_OK) return status;
-    size_t fitting = 0;
-    for (size_t i = 0; i < out_workload->job_count; i++)
-        fitting += sc_cluster_holds(cluster, out_workload->jobs[i].gpus);
-    sc_window cut = {.count = setup->jobs, .load = load};
-    if (setup->windows > 1 && fitting >= setup->jobs)
-        cut.from = window * ((fitting - setup->jobs) / (setup->windows - 1));
-    return sc_workload_select(out_workload, cluster, &cut, err);
 }
 
 /* Assigns a measured network to each job. Its factor is predicted over measured step time. */
@@ -94,7 +80,9 @@ static mdot_status run_one(const bf_setup *setup, size_t load, size_t trace, siz
     sc_run_options options = {0};
     uint64_t seed = setup->seed * 1000003 + trace * 1009 + window; /* the same for all policies and sources */
     mdot_status status = sc_cluster_make_pool(setup->gpus, &cluster, err);
-    if (status == MDOT_OK) status = read_window(setup, trace, window, setup->loads[load], &cluster, &workload, err);
+    if (status == MDOT_OK)
+        status = ex_read_window(setup->trace_paths[trace], setup->windows, setup->jobs, window, setup->loads[load],
+                                &cluster, &workload, err);
     if (status == MDOT_OK) sc_workload_request_limits(&workload, &cluster, setup->most_limit_s, seed);
     if (status == MDOT_OK) status = make_source(setup, source, &workload, seed, &estimator, &options, err);
     if (status == MDOT_OK && policies[policy].length_weight > 0) {

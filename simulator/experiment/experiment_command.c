@@ -1,45 +1,9 @@
 /* experiment_command.c — the command line of an experiment. It writes PREFIX.md, PREFIX.json and PREFIX.svg. */
 #include "simulator/experiment/experiment_command.h"
-#include "simulator/report/simulation_report.h"
+#include "simulator/experiment/command_line.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-static bool refuse(const mdot_error *err)
-{
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->message);
-    return false;
-}
-
-static bool parse(const char *option, const char *text, double least, double most, double *out_value)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-        mdot_error err;
-        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--%s: \"%s\" is not a number from %g to %g", option, text, least, most);
-        return refuse(&err);
-    }
-    *out_value = value;
-    return true;
-}
-
-static bool add_trace(char *text, ex_setup *setup)
-{
-    char *sign = strchr(text, '=');
-    if (sign == NULL || sign == text || sign[1] == '\0' || setup->trace_count == EX_MAX_TRACES) {
-        mdot_error err;
-        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "traces are NAME=FILE, at most %d: \"%s\"", EX_MAX_TRACES, text);
-        return refuse(&err);
-    }
-    *sign = '\0';
-    setup->trace_names[setup->trace_count] = text;
-    setup->trace_paths[setup->trace_count++] = sign + 1;
-    return true;
-}
 
 static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_predictions, const char **out_prefix)
 {
@@ -64,28 +28,29 @@ static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_p
             *out_prefix = optarg;
             break;
         case 'g':
-            is_right = parse("gpus", optarg, 1, 1 << 20, &gpus);
+            is_right = ex_parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL);
             break;
         case 'w':
-            is_right = parse("windows", optarg, 1, 32, &windows);
+            is_right = ex_parse("windows", optarg, '\0', 1, 32, &windows, NULL);
             break;
         case 'j':
-            is_right = parse("jobs", optarg, 2, 1e7, &jobs);
+            is_right = ex_parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL);
             break;
         case 'l':
-            is_right = parse("load", optarg, 1e-3, 1e3, &load);
+            is_right = ex_parse("load", optarg, '\0', 1e-3, 1e3, &load, NULL);
             break;
         case 's':
-            is_right = parse("seeds", optarg, 1, 1000, &seeds);
+            is_right = ex_parse("seeds", optarg, '\0', 1, 1000, &seeds, NULL);
             break;
         case 'k':
-            is_right = parse("known", optarg, 0, 1, &known);
+            is_right = ex_parse("known", optarg, '\0', 0, 1, &known, NULL);
             break;
         default:
             is_right = false;
         }
     }
-    while (is_right && optind < argc) is_right = add_trace(argv[optind++], setup);
+    while (is_right && optind < argc)
+        is_right = ex_add_trace(argv[optind++], setup->trace_names, setup->trace_paths, &setup->trace_count);
     setup->gpus = (int)gpus;
     setup->windows = (size_t)windows;
     setup->jobs = (size_t)jobs;
@@ -95,37 +60,17 @@ static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_p
     return is_right && setup->trace_count > 0 && *out_prefix != NULL;
 }
 
-static mdot_status write_file(const char *prefix, const char *suffix,
-                              void (*print)(FILE *stream, const ex_setup *setup, const ex_results *results),
-                              const ex_setup *setup, const ex_results *results, mdot_error *err)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s.%s", prefix, suffix) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-    FILE *file = NULL;
-    mdot_status status = sc_open_output(path, &file, err);
-    if (status == MDOT_OK) {
-        print(file, setup, results);
-        bool is_right = ferror(file) == 0;
-        if (fclose(file) != 0 || !is_right) status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
-    }
-    free(path);
-    return status;
-}
+/* A file to print. */
+typedef struct output {
+    const ex_setup *setup;
+    const ex_results *results;
+    void (*print)(FILE *stream, const ex_setup *setup, const ex_results *results);
+} output;
 
-/* Refuses a prefix whose files are inputs. */
-static mdot_status check_outputs(const char *prefix, const char *predictions, const ex_setup *setup, mdot_error *err)
+static void print_output(FILE *stream, const void *user)
 {
-    static const char *const suffixes[] = {"md", "json", "svg"};
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
-        char *path = NULL;
-        if (asprintf(&path, "%s.%s", prefix, suffixes[i]) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-        status = sc_check_output(path, predictions, err);
-        for (size_t t = 0; status == MDOT_OK && t < setup->trace_count; t++)
-            status = sc_check_output(path, setup->trace_paths[t], err);
-        free(path);
-    }
-    return status;
+    const output *o = user;
+    o->print(stream, o->setup, o->results);
 }
 
 static void show_progress(void *user, size_t done, size_t total)
@@ -144,14 +89,19 @@ int ex_command_run(const ex_command *command, int argc, char **argv)
         return 2;
     }
     mdot_error err = {0};
-    mdot_status status = check_outputs(prefix, predictions, &setup, &err);
+    mdot_status status = ex_check_outputs(prefix, predictions, setup.trace_paths, setup.trace_count, &err);
     if (status == MDOT_OK && predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
     if (status == MDOT_OK) status = command->list_arms(&setup, &err);
     if (status == MDOT_OK) status = ex_run(&setup, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &results, &err);
-    if (status == MDOT_OK) status = write_file(prefix, "md", ex_print_table, &setup, &results, &err);
-    if (status == MDOT_OK) status = write_file(prefix, "json", ex_print_json, &setup, &results, &err);
-    if (status == MDOT_OK) status = write_file(prefix, "svg", command->print_svg, &setup, &results, &err);
-    if (status != MDOT_OK) refuse(&err);
+    const struct {
+        const char *suffix;
+        output output;
+    } outputs[] = {{"md", {&setup, &results, ex_print_table}},
+                   {"json", {&setup, &results, ex_print_json}},
+                   {"svg", {&setup, &results, command->print_svg}}};
+    for (size_t i = 0; status == MDOT_OK && i < sizeof outputs / sizeof *outputs; i++)
+        status = ex_write_output(prefix, outputs[i].suffix, print_output, &outputs[i].output, &err);
+    if (status != MDOT_OK) ex_refuse(&err);
     ex_results_free(&results);
     ex_predictions_free(&setup.predictions);
     return status == MDOT_OK ? 0 : 1;

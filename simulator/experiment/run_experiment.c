@@ -1,5 +1,6 @@
 /* run_experiment.c — runs every window of every trace under every arm, at its own load and at the given loads. */
 #include "simulator/estimate/estimators.h"
+#include "simulator/experiment/command_line.h"
 #include "simulator/experiment/experiment.h"
 #include "simulator/report/simulation_report.h"
 
@@ -57,26 +58,12 @@ static mdot_status run_arm(const ex_setup *setup, const ex_arm *arm, const sc_wo
     return status;
 }
 
-/* Reads window w. Windows of so many jobs lie evenly from the beginning of the trace to its end. */
-static mdot_status read_window(const ex_setup *setup, size_t trace, size_t window, double load,
-                               const sc_cluster *cluster, sc_workload *out_workload, mdot_error *err)
-{
-    mdot_status status = sc_read_trace(setup->trace_paths[trace], out_workload, err);
-    if (status != MDOT_OK) return status;
-    size_t fitting = 0;
-    for (size_t i = 0; i < out_workload->job_count; i++)
-        fitting += sc_cluster_holds(cluster, out_workload->jobs[i].gpus);
-    sc_window cut = {.count = setup->jobs, .load = load};
-    if (setup->windows > 1 && fitting >= setup->jobs)
-        cut.from = window * ((fitting - setup->jobs) / (setup->windows - 1));
-    return sc_workload_select(out_workload, cluster, &cut, err);
-}
-
 static mdot_status run_window(const ex_setup *setup, const sc_cluster *cluster, size_t load, size_t trace,
                               size_t window, ex_results *results, mdot_error *err)
 {
     sc_workload workload = {0};
-    mdot_status status = read_window(setup, trace, window, setup->loads[load], cluster, &workload, err);
+    mdot_status status = ex_read_window(setup->trace_paths[trace], setup->windows, setup->jobs, window,
+                                        setup->loads[load], cluster, &workload, err);
     if (status == MDOT_OK && setup->loads[load] == 0)
         results->window_loads[trace * setup->windows + window] = sc_workload_load(&workload, cluster);
     for (size_t arm = 0; status == MDOT_OK && arm < setup->arm_count; arm++) {

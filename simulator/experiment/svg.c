@@ -173,12 +173,8 @@ static void put_legend(FILE *stream)
 void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results)
 {
     int width = LEFT + (int)setup->trace_count * (PANEL_W + GAP_X), height = TOP + EX_LOADS * (PANEL_H + GAP_Y);
-    fprintf(stream,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-            "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" "
-            "y=\"24\" font-size=\"15\" font-weight=\"bold\">Cost of mispredicted durations: mean completion "
-            "time relative to exact SRSF</text>\n",
-            width, height, LEFT);
+    ex_put_svg_begin(stream, width, height, LEFT,
+                     "Cost of mispredicted durations: mean completion time relative to exact SRSF");
     put_legend(stream);
     for (size_t load = 0; load < EX_LOADS; load++) {
         for (size_t trace = 0; trace < setup->trace_count; trace++) {

@@ -30,6 +30,11 @@ mdot_status sc_read_factors(const char *path, const sc_workload *workload, doubl
 /* Reads speeds of the workload's kinds on the cluster's types (throughputs.c documents both forms). */
 mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 
+/* Reads step times by placement and batch size, and the gradient noise along training, of the workload's kinds, and
+ * fits the model of step times (step_times.c documents the forms). */
+mdot_status sc_read_step_times(const char *steps_path, const char *noise_path, const sc_cluster *cluster,
+                               sc_workload *workload, mdot_error *err);
+
 /* Reads the speeds of the workload's kinds that share GPUs (pairs.c documents the form). */
 mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 

@@ -3,8 +3,8 @@
  *     job_type,gpus,type,steps_per_s        CSV: one line for each kind, width (a power of two) and type of GPU; the
  *                                           optional column spread is the slowdown of a step on several nodes
  *     model,batch,slices_of_7,step_ms_median   CSV: steps on slices of a GPU (MIG), as measured-2026/miso_mig.csv has
- *                                           them; the kind is "MODEL (batch size BATCH)", and the type of a slice of
- *                                           S sevenths is mig-Sg
+ *                                           them; the kind is "MODEL (batch size BATCH)". A slice of S sevenths is one
+ *                                           GPU of the type mig-Sg, and S GPUs of the type mig, whose nodes have 7 GPUs
  *     {"v100": {"('LM (batch size 5)', 1)": {"null": 79.3, …}, …}, …}
  *
  * The last is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone
@@ -56,6 +56,10 @@ static mdot_status read_slice(const sc_csv *csv, int model_at, int batch_at, int
     sc_kind *kind = find_kind(workload, name, strlen(name));
     unsigned type = find_type(cluster, type_name);
     if (kind != NULL && type < cluster->type_count) kind->speed[type][0] = 1000 / step_ms;
+    type = find_type(cluster, "mig");
+    unsigned index = sc_speed_index(slices);
+    if (index == SC_SPEEDS) return sc_csv_fail(csv, err, "slices_of_7 is %d, but a slice has 1, 2, 3, 4 or 7", slices);
+    if (kind != NULL && type < cluster->type_count) kind->speed[type][index] = 1000 / step_ms;
     return MDOT_OK;
 }
 

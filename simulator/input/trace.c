@@ -3,8 +3,9 @@
  *     job_id,submit_s,gpus,duration_s        seconds on so many GPUs
  *     job_id,submit_s,gpus,job_type,steps    steps of a kind whose speed is in a table
  *
- * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the
- * clock of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part.
+ * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the clock
+ * of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part, min_gpus,
+ * max_gpus, scaling, batch, online.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -20,6 +21,7 @@ enum { MAX_GPUS = 1 << 20 };
 typedef struct columns {
     int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, rack_spread;
     int user, name, gpu_type, outcome, limit, planned;
+    int least_gpus, most_gpus, scaling, batch, online;
 } columns;
 
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
@@ -38,12 +40,43 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
                      .outcome = sc_csv_find(csv, "outcome"),
                      .limit = sc_csv_find(csv, "limit_s"),
                      .planned = sc_csv_find(csv, "planned_part"),
+                     .least_gpus = sc_csv_find(csv, "min_gpus"),
+                     .most_gpus = sc_csv_find(csv, "max_gpus"),
+                     .scaling = sc_csv_find(csv, "scaling"),
+                     .batch = sc_csv_find(csv, "batch"),
+                     .online = sc_csv_find(csv, "online"),
                      .gpus = sc_csv_find(csv, "scale_factor")};
     mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
     if (status == MDOT_OK && out->gpus == SC_CSV_ABSENT) status = sc_csv_need(csv, "gpus", &out->gpus, err);
     if (status == MDOT_OK && out->type == SC_CSV_ABSENT) status = sc_csv_need(csv, "duration_s", &out->duration, err);
     if (status == MDOT_OK && out->type != SC_CSV_ABSENT) status = sc_csv_need(csv, "steps", &out->steps, err);
+    return status;
+}
+
+static bool has(const sc_csv *csv, int column)
+{
+    return column != SC_CSV_ABSENT && csv->field[column][0] != '\0';
+}
+
+/* Reads the columns of elastic jobs, of jobs with a batch size, and of services. Bounds go around `gpus`. */
+static mdot_status read_elastic_columns(const sc_csv *csv, const columns *at, sc_job *job, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    double online = 0;
+    if (has(csv, at->least_gpus) || has(csv, at->most_gpus)) {
+        job->least_gpus = job->most_gpus = job->gpus;
+        job->scaling = 1;
+    }
+    if (has(csv, at->least_gpus)) status = sc_csv_integer(csv, at->least_gpus, 1, job->gpus, &job->least_gpus, err);
+    if (status == MDOT_OK && has(csv, at->most_gpus))
+        status = sc_csv_integer(csv, at->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
+    if (status == MDOT_OK && has(csv, at->scaling)) status = sc_csv_number(csv, at->scaling, 0, 1, &job->scaling, err);
+    if (status == MDOT_OK && has(csv, at->batch)) status = sc_csv_number(csv, at->batch, 1, 1e9, &job->batch, err);
+    if (status == MDOT_OK && has(csv, at->online)) status = sc_csv_number(csv, at->online, 0, 1, &online, err);
+    if (status == MDOT_OK && online != floor(online))
+        status = sc_csv_fail(csv, err, "online is \"%.40s\", but must be 0 or 1", csv->field[at->online]);
+    job->is_online = online == 1;
     return status;
 }
 
@@ -93,6 +126,7 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
         if (status == MDOT_OK) job.planned = 1 / part;
     }
     if (status == MDOT_OK) status = read_history_columns(csv, at, &job, err);
+    if (status == MDOT_OK) status = read_elastic_columns(csv, at, &job, err);
     if (status != MDOT_OK) return status;
     bool is_missing = false;
     job.id = sc_csv_copy(csv, at->id, &is_missing);

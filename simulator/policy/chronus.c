@@ -330,6 +330,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_chronus = {
     .name = "chronus",
     .summary = "deadlines by a program of leases of 20 min, the rest shortest first (Chronus, reduced)",
+    .plans_slots = true,
     .create = create,
     .decide = decide,
     .destroy = destroy,

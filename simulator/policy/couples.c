@@ -19,17 +19,29 @@ static int by_jobs(const void *left, const void *right)
     return (x->b > y->b) - (x->b < y->b);
 }
 
+mdot_status sc_couples_check(const sc_view *view, mdot_error *err)
+{
+    if (view->workload->pair_speeds != NULL) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "space sharing requires the speeds of pairs of jobs; give --pairs");
+}
+
+double sc_couples_kept(const sc_view *view, uint32_t job, uint32_t other, unsigned type)
+{
+    const sc_workload *w = view->workload;
+    const sc_job *a = &w->jobs[job], *b = &w->jobs[other];
+    if (a->gpus != b->gpus) return 0;
+    double alone = sc_workload_speed(w, a, type, a->gpus);
+    return alone > 0 ? sc_workload_pair_speed(w, a->kind, b->kind, type, a->gpus) / alone : 0;
+}
+
 /* Fills speeds and gain. The pair's true speeds are scaled as the speed of the job alone is mispredicted. */
 static void measure(const sc_view *view, sc_couple *c)
 {
     const sc_workload *w = view->workload;
     const sc_job *a = &w->jobs[c->a], *b = &w->jobs[c->b];
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
-        double alone_a = sc_workload_speed(w, a, type, a->gpus), alone_b = sc_workload_speed(w, b, type, b->gpus);
-        double kept_a = sc_workload_pair_speed(w, a->kind, b->kind, type, a->gpus) / fmax(alone_a, 1e-300);
-        double kept_b = sc_workload_pair_speed(w, b->kind, a->kind, type, b->gpus) / fmax(alone_b, 1e-300);
-        bool fits =
-            alone_a > 0 && alone_b > 0 && kept_a > 0 && kept_b > 0 && a->gpus <= view->cluster->types[type].gpus;
+        double kept_a = sc_couples_kept(view, c->a, c->b, type), kept_b = sc_couples_kept(view, c->b, c->a, type);
+        bool fits = kept_a > 0 && kept_b > 0 && a->gpus <= view->cluster->types[type].gpus;
         c->speed_a[type] = fits ? kept_a * sc_estimate_speed(view->estimate, c->a, type, a->gpus) : 0;
         c->speed_b[type] = fits ? kept_b * sc_estimate_speed(view->estimate, c->b, type, b->gpus) : 0;
         if (fits && kept_a + kept_b > c->gain) c->gain = kept_a + kept_b;

@@ -11,6 +11,7 @@
  * speed is known at only one width keeps that width. The policy decides at arrivals and completions; a job that grows
  * or shrinks has the cost of a restart.
  */
+#include "simulator/policy/active.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
 
@@ -24,7 +25,8 @@ typedef struct job_width {
 } job_width;
 
 typedef struct powerflow {
-    job_width *jobs; /* of active jobs: arrived and incomplete */
+    uint32_t *active; /* arrived and incomplete */
+    job_width *jobs;  /* of active jobs, in this decision */
     size_t count;
 } powerflow;
 
@@ -32,6 +34,7 @@ static void destroy(void *memory)
 {
     powerflow *self = memory;
     if (self == NULL) return;
+    free(self->active);
     free(self->jobs);
     free(self);
 }
@@ -42,8 +45,11 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "policy powerflow requires the power of GPUs: --cluster with watts");
     powerflow *self = calloc(1, sizeof *self);
-    if (self != NULL) self->jobs = calloc(view->workload->job_count + 1, sizeof *self->jobs);
-    if (self == NULL || self->jobs == NULL) {
+    if (self != NULL) {
+        self->active = calloc(view->workload->job_count + 1, sizeof *self->active);
+        self->jobs = calloc(view->workload->job_count + 1, sizeof *self->jobs);
+    }
+    if (self == NULL || self->active == NULL || self->jobs == NULL) {
         destroy(self);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
     }
@@ -56,7 +62,9 @@ static double left_s(const sc_view *view, uint32_t job, int width)
 {
     const sc_job *j = &view->workload->jobs[job];
     const sc_state *state = &view->states[job];
-    if (j->kind == SC_NONE) return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    if (j->kind == SC_NONE)
+        return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s) /
+               sc_workload_speed(view->workload, j, 0, width);
     return sc_view_planned_work(view, job) / sc_estimate_speed(view->estimate, job, 0, width);
 }
 
@@ -76,13 +84,10 @@ static int by_service(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-static void take_arrived(powerflow *self, const sc_view *view)
+static void list_active(powerflow *self, const sc_view *view)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < self->count; i++)
-        if (view->states[self->jobs[i].job].phase != SC_DONE) self->jobs[kept++] = self->jobs[i];
-    for (size_t i = 0; i < view->arrived_count; i++) self->jobs[kept++] = (job_width){.job = view->arrived[i]};
-    self->count = kept;
+    self->count = sc_active_update(view, self->active, self->count);
+    for (size_t i = 0; i < self->count; i++) self->jobs[i] = (job_width){.job = self->active[i]};
 }
 
 /* Gives jobs their least widths while GPUs are free; returns the number of remaining GPUs. */
@@ -132,7 +137,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     const sc_cluster *c = view->cluster;
     int gpus = c->gpus;
     if (c->power_w > 0) gpus = (int)fmin(gpus, floor(c->power_w / c->types[0].watts));
-    take_arrived(self, view);
+    list_active(self, view);
     widen(self, view, give_least(self, view, gpus));
     for (size_t i = 0; i < self->count; i++)
         if (self->jobs[i].width > 0) sc_plan_run(plan, self->jobs[i].job, 0, self->jobs[i].width);

@@ -99,10 +99,9 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
 mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err)
 {
     void *memory;
-    if (view->workload->pair_speeds == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "space sharing requires the speeds of pairs of jobs; give --pairs");
-    mdot_status status = sc_rounds_create(view, allocate, true, &memory, err);
+    mdot_status status = sc_couples_check(view, err);
+    if (status != MDOT_OK) return status;
+    status = sc_rounds_create(view, allocate, true, &memory, err);
     if (status != MDOT_OK) return status;
     rounds *self = memory;
     size_t jobs = view->workload->job_count + 1 + MOST_COUPLES;

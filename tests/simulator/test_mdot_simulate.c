@@ -197,6 +197,8 @@ static void wrong_command_lines_are_refused(void **state)
         {{"T", "--gpus", "4", "--policy", "fifo", "--errors", "some"}, "scale or total"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--seed", "-1"}, "--seed"},
         {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job requires a single policy"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--step-times", "x"}, "--gradient-noise require each other"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--gradient-noise", "x"}, "--step-times and --gradient"},
         {{"T", "T", "--gpus", "4", "--policy", "fifo"}, "one trace"},
         {{"T", "--gpu-count", "4"}, "usage:"},
     };

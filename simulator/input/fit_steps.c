@@ -1,0 +1,157 @@
+/* fit_steps.c — Levenberg and Marquardt's method on the seven terms of a step model.
+ *
+ * Six terms are positive and are fitted as logarithms; the overlap, between 1 and 10 as in Pollux, is fitted through a
+ * logistic function. Three starts with different overlaps are tried, because the error has several minima.
+ */
+#include "simulator/input/fit_steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TERMS = 7, ROUNDS = 60 };
+
+static sc_step_model to_model(const double *x)
+{
+    return (sc_step_model){.grad_s = exp(x[0]),
+                           .grad_per_sample_s = exp(x[1]),
+                           .local_s = exp(x[2]),
+                           .local_per_gpu_s = exp(x[3]),
+                           .node_s = exp(x[4]),
+                           .node_per_gpu_s = exp(x[5]),
+                           .overlap = 1 + 9 / (1 + exp(-x[6]))};
+}
+
+static double residual(const sc_step_model *model, const sc_step_row *row)
+{
+    return log(sc_step_model_s(model, row->placement.nodes, row->placement.gpus, row->samples, 1) / row->step_s);
+}
+
+/* Fills the residuals and returns their squares' sum. */
+static double residuals(const sc_step_table *table, const double *x, double *out_residuals)
+{
+    sc_step_model model = to_model(x);
+    double sum = 0;
+    for (size_t i = 0; i < table->row_count; i++) {
+        out_residuals[i] = residual(&model, &table->rows[i]);
+        sum += out_residuals[i] * out_residuals[i];
+    }
+    return sum;
+}
+
+/* Solves a symmetric positive system by Cholesky's decomposition, in place; false if it is not positive. */
+static bool solve(double (*a)[TERMS], double *b)
+{
+    for (int i = 0; i < TERMS; i++) {
+        for (int j = 0; j <= i; j++) {
+            double sum = a[i][j];
+            for (int k = 0; k < j; k++) sum -= a[i][k] * a[j][k];
+            if (i == j && !(sum > 0)) return false;
+            a[i][j] = i == j ? sqrt(sum) : sum / a[j][j];
+        }
+    }
+    for (int i = 0; i < TERMS; i++) {
+        for (int k = 0; k < i; k++) b[i] -= a[i][k] * b[k];
+        b[i] /= a[i][i];
+    }
+    for (int i = TERMS - 1; i >= 0; i--) {
+        for (int k = i + 1; k < TERMS; k++) b[i] -= a[k][i] * b[k];
+        b[i] /= a[i][i];
+    }
+    return true;
+}
+
+typedef struct scratch {
+    double *residuals, *moved; /* one per row */
+} scratch;
+
+/* Adds up the gradient of the error and the approximate matrix of its second derivatives. */
+static void add_up(const sc_step_table *table, const double *x, scratch *s, double (*slopes)[TERMS], double *gradient)
+{
+    static const double step = 1e-5;
+    double(*rows)[TERMS] = calloc(table->row_count, sizeof *rows);
+    memset(slopes, 0, TERMS * sizeof *slopes);
+    memset(gradient, 0, TERMS * sizeof *gradient);
+    if (rows == NULL) return; /* the fit ends where it is */
+    for (int term = 0; term < TERMS; term++) {
+        double moved[TERMS];
+        memcpy(moved, x, sizeof moved);
+        moved[term] += step;
+        residuals(table, moved, s->moved);
+        for (size_t i = 0; i < table->row_count; i++) rows[i][term] = (s->moved[i] - s->residuals[i]) / step;
+    }
+    for (size_t i = 0; i < table->row_count; i++) {
+        for (int a = 0; a < TERMS; a++) {
+            gradient[a] += rows[i][a] * s->residuals[i];
+            for (int b = 0; b < TERMS; b++) slopes[a][b] += rows[i][a] * rows[i][b];
+        }
+    }
+    free(rows);
+}
+
+/* Descends from x, which is replaced; returns the sum of squares. */
+static double descend(const sc_step_table *table, double *x, scratch *s)
+{
+    double damping = 1e-2, sum = residuals(table, x, s->residuals), slopes[TERMS][TERMS], gradient[TERMS];
+    for (int round = 0; round < ROUNDS && damping < 1e12; round++) {
+        add_up(table, x, s, slopes, gradient);
+        for (bool is_better = false; !is_better && damping < 1e12;) {
+            double a[TERMS][TERMS], move[TERMS], tried[TERMS];
+            memcpy(a, slopes, sizeof a);
+            memcpy(move, gradient, sizeof move);
+            for (int i = 0; i < TERMS; i++) a[i][i] += damping * (a[i][i] + 1e-9) + 1e-12;
+            bool is_solved = solve(a, move);
+            /* Terms stay in a range in which no exponential overflows: 1e-11 to 1e11 s. */
+            for (int i = 0; i < TERMS && is_solved; i++) tried[i] = fmin(fmax(x[i] - move[i], -25), 25);
+            double then = is_solved ? residuals(table, tried, s->moved) : INFINITY;
+            is_better = then < sum;
+            damping = is_better ? damping / 4 : damping * 4;
+            if (!is_better) continue;
+            bool is_done = sum - then < 1e-9 * sum;
+            sum = then;
+            memcpy(x, tried, sizeof tried);
+            if (is_done) return sum;
+        }
+        sum = residuals(table, x, s->residuals);
+    }
+    return sum;
+}
+
+mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
+{
+    static const double overlaps[] = {-2, 0, 2};
+    scratch s = {calloc(table->row_count, sizeof(double)), calloc(table->row_count, sizeof(double))};
+    double least = INFINITY, slowest_s = 0, fastest_s = INFINITY, widest_s = 0;
+    mdot_status status = s.residuals == NULL || s.moved == NULL
+                             ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu steps", table->row_count)
+                             : MDOT_OK;
+    for (size_t i = 0; i < table->row_count; i++) {
+        const sc_step_row *row = &table->rows[i];
+        fastest_s = fmin(fastest_s, row->step_s);
+        if (row->placement.gpus == 1) slowest_s = fmax(slowest_s, row->step_s);
+        widest_s = fmax(widest_s, row->step_s);
+    }
+    if (slowest_s == 0) slowest_s = widest_s;
+    for (size_t i = 0; status == MDOT_OK && i < sizeof overlaps / sizeof *overlaps; i++) {
+        double sync = log(fastest_s / 2),
+               x[TERMS] = {log(fastest_s / 2), log(slowest_s / table->most_samples), sync, sync - 2, sync + 1, sync - 2,
+                           overlaps[i]};
+        double sum = descend(table, x, &s);
+        if (sum >= least) continue;
+        least = sum;
+        table->model = to_model(x);
+    }
+    free(s.residuals);
+    free(s.moved);
+    return status;
+}
+
+double sc_fit_error(const sc_step_table *table)
+{
+    double sum = 0;
+    for (size_t i = 0; i < table->row_count; i++) {
+        double error = residual(&table->model, &table->rows[i]);
+        sum += error * error;
+    }
+    return sqrt(sum / (double)table->row_count);
+}

@@ -1,0 +1,236 @@
+/* adaptive.c — options of jobs, their choice, and nodes for it. */
+#include "simulator/policy/adaptive.h"
+#include "simulator/policy/active.h"
+#include "simulator/policy/goodput.h"
+#include "simulator/solve/linear.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double limit_s = 10;
+
+typedef struct adaptive {
+    const sc_adaptive_rule *rule;
+    uint32_t *active;
+    size_t count;
+    int *explored;      /* per job: most GPUs that it had */
+    uint32_t *restarts; /* per job */
+    sc_option *options;
+    double *goodputs, *batches; /* of options */
+    size_t option_count, option_capacity;
+    double *none_cost; /* of active jobs */
+    size_t *chosen;
+    sc_share *shares;
+} adaptive;
+
+void sc_adaptive_destroy(void *memory)
+{
+    adaptive *self = memory;
+    if (self == NULL) return;
+    free(self->active);
+    free(self->explored);
+    free(self->restarts);
+    free(self->options);
+    free(self->goodputs);
+    free(self->batches);
+    free(self->none_cost);
+    free(self->chosen);
+    free(self->shares);
+    free(self);
+}
+
+mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule, void **out_self, mdot_error *err)
+{
+    size_t jobs = view->workload->job_count + 1;
+    if (view->cluster->type_count > 1 && !sc_linear_solves_integers())
+        return mdot_fail(err, MDOT_UNSUPPORTED, "built without COIN-OR CBC, which solves the program of this policy");
+    adaptive *self = calloc(1, sizeof *self);
+    if (self != NULL)
+        *self = (adaptive){.rule = rule,
+                           .active = calloc(jobs, sizeof *self->active),
+                           .explored = calloc(jobs, sizeof *self->explored),
+                           .restarts = calloc(jobs, sizeof *self->restarts),
+                           .none_cost = calloc(jobs, sizeof *self->none_cost),
+                           .chosen = calloc(jobs, sizeof *self->chosen),
+                           .shares = calloc(jobs, sizeof *self->shares)};
+    if (self == NULL || self->active == NULL || self->explored == NULL || self->restarts == NULL ||
+        self->none_cost == NULL || self->chosen == NULL || self->shares == NULL) {
+        sc_adaptive_destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}
+
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+static bool reserve(adaptive *self)
+{
+    if (self->option_count < self->option_capacity) return true;
+    size_t capacity = 2 * self->option_capacity + 64;
+    sc_option *options = realloc(self->options, capacity * sizeof *options);
+    if (options != NULL) self->options = options;
+    double *goodputs = realloc(self->goodputs, capacity * sizeof *goodputs);
+    if (goodputs != NULL) self->goodputs = goodputs;
+    double *batches = realloc(self->batches, capacity * sizeof *batches);
+    if (batches != NULL) self->batches = batches;
+    if (options == NULL || goodputs == NULL || batches == NULL) return false;
+    self->option_capacity = capacity;
+    return true;
+}
+
+static bool is_power_of_two(int number)
+{
+    return (number & (number - 1)) == 0;
+}
+
+/* Returns the next width behind `gpus` that is considered on nodes of `node` GPUs. */
+static int next_width(const adaptive *self, int gpus, int node)
+{
+    do gpus++;
+    while (gpus % node != 0 && !(gpus < node && (is_power_of_two(gpus) || (self->rule->any_width && gpus <= 8))));
+    return gpus;
+}
+
+static bool add_option(adaptive *self, const sc_view *view, size_t at, unsigned type, int gpus)
+{
+    double batch, goodput = sc_goodput(view, self->active[at], type, gpus, true, &batch);
+    if (goodput == 0) return true;
+    if (!reserve(self)) return false;
+    self->options[self->option_count] = (sc_option){.job = at, .type = type, .gpus = gpus};
+    self->goodputs[self->option_count] = goodput;
+    self->batches[self->option_count++] = batch;
+    return true;
+}
+
+/* Returns the most GPUs that a job may get now. */
+static int most_gpus(const adaptive *self, const sc_view *view, uint32_t job)
+{
+    const sc_job *j = &view->workload->jobs[job];
+    int least = j->least_gpus > 0 ? j->least_gpus : 1, most = 2 * self->explored[job];
+    return most > least ? most : least;
+}
+
+/* Adds the options of an active job. */
+static bool add_options(adaptive *self, const sc_view *view, size_t at)
+{
+    uint32_t job = self->active[at];
+    const sc_cluster *c = view->cluster;
+    size_t first = self->option_count;
+    int most = most_gpus(self, view, job), own = view->workload->jobs[job].gpus;
+    for (unsigned type = 0; type < c->type_count; type++) {
+        int node = sc_goodput_node_width(c, type), limit = most < c->types[type].gpus ? most : c->types[type].gpus;
+        for (int gpus = next_width(self, 0, node); gpus <= limit; gpus = next_width(self, gpus, node))
+            if (!add_option(self, view, at, type, gpus)) return false;
+    }
+    for (unsigned type = 0; self->option_count == first && type < c->type_count; type++)
+        if (own <= c->types[type].gpus && !add_option(self, view, at, type, own)) return false;
+    return true;
+}
+
+static void state_costs(adaptive *self, const sc_view *view, size_t at, size_t first)
+{
+    uint32_t job = self->active[at];
+    const sc_state *state = &view->states[job];
+    bool is_running = state->phase == SC_RUNNING;
+    int fair = (int)ceil((double)view->cluster->gpus / (double)self->count);
+    double batch, least = INFINITY, fair_goodput = 0, age_s = view->now_s - view->workload->jobs[job].submit_s;
+    for (size_t i = first; i < self->option_count; i++) least = fmin(least, self->goodputs[i]);
+    for (unsigned type = 0; type < view->cluster->type_count; type++) {
+        int gpus = fair < view->cluster->types[type].gpus ? fair : view->cluster->types[type].gpus;
+        fair_goodput = fmax(fair_goodput, sc_goodput(view, job, type, gpus, true, &batch));
+    }
+    if (fair_goodput == 0) fair_goodput = least;
+    self->none_cost[at] = self->rule->none_cost(is_running);
+    for (size_t i = first; i < self->option_count; i++) {
+        sc_option *o = &self->options[i];
+        double cost_s = sc_restart_s(view->restart, o->gpus, false);
+        double kept = age_s + cost_s > 0 ? fmax(0, age_s - self->restarts[job] * cost_s) / (age_s + cost_s) : 1;
+        bool is_present = is_running && state->type == o->type && state->gpus == o->gpus;
+        o->cost = self->rule->cost(&(sc_offer){.job = job,
+                                               .goodput = self->goodputs[i],
+                                               .least = least,
+                                               .fair = fair_goodput,
+                                               .is_present = is_present,
+                                               .is_running = is_running,
+                                               .kept = kept});
+    }
+}
+
+/* ---- Decisions --------------------------------------------------------------------------------------------------- */
+
+static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    int gpus[SC_MAX_TYPES];
+    double cost;
+    self->option_count = 0;
+    for (size_t at = 0; at < self->count; at++) {
+        size_t first = self->option_count;
+        if (!add_options(self, view, at))
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the options of %zu jobs", self->count);
+        state_costs(self, view, at, first);
+    }
+    for (unsigned type = 0; type < view->cluster->type_count; type++) gpus[type] = view->cluster->types[type].gpus;
+    sc_option_problem problem = {.options = self->options,
+                                 .option_count = self->option_count,
+                                 .job_count = self->count,
+                                 .none_cost = self->none_cost,
+                                 .gpus = gpus,
+                                 .type_count = view->cluster->type_count};
+    if (problem.type_count == 1) return sc_options_by_gpus(&problem, self->chosen, &cost, err);
+    mdot_status status = sc_options_by_program(&problem, limit_s, self->chosen, &cost, err);
+    if (status != MDOT_DEVICE) return status;
+    plan->note = "no solution in time: jobs stay as they are";
+    for (size_t at = 0; at < self->count; at++) self->chosen[at] = SIZE_MAX;
+    for (size_t i = 0; i < self->option_count; i++) {
+        const sc_state *state = &view->states[self->active[self->options[i].job]];
+        if (state->phase == SC_RUNNING && state->type == self->options[i].type && state->gpus == self->options[i].gpus)
+            self->chosen[self->options[i].job] = i;
+    }
+    return MDOT_OK;
+}
+
+/* Turns choices into shares and remembers them. */
+static size_t take_chosen(adaptive *self, const sc_view *view)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < self->count; at++) {
+        size_t chosen = self->chosen[at];
+        uint32_t job = self->active[at];
+        const sc_state *state = &view->states[job];
+        if (chosen == SIZE_MAX) continue;
+        const sc_option *o = &self->options[chosen];
+        bool stays = state->phase == SC_RUNNING && state->type == o->type && state->gpus == o->gpus;
+        if (!stays && state->start_s < INFINITY) self->restarts[job]++;
+        if (o->gpus > self->explored[job]) self->explored[job] = o->gpus;
+        self->shares[count++] =
+            (sc_share){.job = job, .type = o->type, .gpus = o->gpus, .batch = self->batches[chosen]};
+    }
+    return count;
+}
+
+/* Lets running jobs go on. */
+static size_t take_running(adaptive *self, const sc_view *view)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < self->count; at++) {
+        const sc_state *state = &view->states[self->active[at]];
+        if (state->phase == SC_RUNNING)
+            self->shares[count++] = (sc_share){self->active[at], state->type, state->gpus, state->batch};
+    }
+    return count;
+}
+
+mdot_status sc_adaptive_decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    adaptive *self = memory;
+    double begun_s = floor(view->now_s / SC_ADAPTIVE_S) * SC_ADAPTIVE_S;
+    bool is_due = begun_s == view->now_s;
+    self->count = sc_active_update(view, self->active, self->count);
+    if (self->count == 0) return MDOT_OK;
+    plan->wake_s = begun_s + SC_ADAPTIVE_S;
+    mdot_status status = is_due ? choose(self, view, plan, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    size_t count = is_due ? take_chosen(self, view) : take_running(self, view);
+    return sc_pack(view, plan, self->shares, count, err);
+}

@@ -1,0 +1,163 @@
+/* packing.c — keeps jobs on their nodes, or packs all of them anew. */
+#include "simulator/policy/packing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct packing {
+    const sc_view *view;
+    const sc_share *shares;
+    size_t count;
+    size_t *order;          /* of shares, the widest first */
+    int *left;              /* free GPUs of each node */
+    int *widest;            /* largest node of each type */
+    sc_part *parts;         /* behind each other, in the order in which shares were placed */
+    size_t *first, *number; /* of each share's parts */
+    size_t part_count;
+} packing;
+
+static void destroy(packing *p)
+{
+    free(p->order);
+    free(p->left);
+    free(p->widest);
+    free(p->parts);
+    free(p->first);
+    free(p->number);
+}
+
+static mdot_status create(const sc_view *view, const sc_share *shares, size_t count, packing *out, mdot_error *err)
+{
+    size_t gpus = (size_t)view->cluster->gpus + 1, nodes = view->cluster->node_count;
+    *out = (packing){.view = view,
+                     .shares = shares,
+                     .count = count,
+                     .order = calloc(count + 1, sizeof *out->order),
+                     .left = calloc(nodes + 1, sizeof *out->left),
+                     .widest = calloc(SC_MAX_TYPES, sizeof *out->widest),
+                     .parts = calloc(gpus, sizeof *out->parts),
+                     .first = calloc(count + 1, sizeof *out->first),
+                     .number = calloc(count + 1, sizeof *out->number)};
+    if (out->order == NULL || out->left == NULL || out->widest == NULL || out->parts == NULL || out->first == NULL ||
+        out->number == NULL) {
+        destroy(out);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to place %zu jobs", count);
+    }
+    for (unsigned type = 0; type < view->cluster->type_count; type++)
+        out->widest[type] = sc_cluster_widest_node(view->cluster, type);
+    return MDOT_OK;
+}
+
+static void take(packing *p, size_t share, uint32_t node, int gpus)
+{
+    if (p->number[share]++ == 0) p->first[share] = p->part_count;
+    p->parts[p->part_count++] = (sc_part){node, gpus};
+    p->left[node] -= gpus;
+}
+
+/* Lets a job stay where it is. */
+static bool keep(packing *p, size_t share)
+{
+    const sc_share *s = &p->shares[share];
+    const sc_state *state = &p->view->states[s->job];
+    const sc_part *parts = &p->view->parts[state->first_part];
+    if (state->phase != SC_RUNNING || state->type != s->type || state->gpus != s->gpus) return false;
+    for (size_t i = 0; i < state->part_count; i++)
+        if (parts[i].gpus > p->left[parts[i].node]) return false;
+    for (size_t i = 0; i < state->part_count; i++) take(p, share, parts[i].node, parts[i].gpus);
+    return true;
+}
+
+/* Returns the fullest node of the type that holds so many GPUs, or SC_NONE. */
+static uint32_t fullest(const packing *p, unsigned type, int gpus)
+{
+    uint32_t best = SC_NONE;
+    const sc_cluster *c = p->view->cluster;
+    for (uint32_t node = 0; node < c->node_count; node++)
+        if (c->nodes[node].type == type && p->left[node] >= gpus && (best == SC_NONE || p->left[node] < p->left[best]))
+            best = node;
+    return best;
+}
+
+/* Returns the emptiest node of the type, or SC_NONE if all are full. */
+static uint32_t emptiest(const packing *p, unsigned type)
+{
+    uint32_t best = SC_NONE;
+    const sc_cluster *c = p->view->cluster;
+    for (uint32_t node = 0; node < c->node_count; node++)
+        if (c->nodes[node].type == type && p->left[node] > (best == SC_NONE ? 0 : p->left[best])) best = node;
+    return best;
+}
+
+/* Places a job on as few nodes as there are. Returns whether these are as few as its width needs. */
+static bool place(packing *p, size_t share)
+{
+    const sc_share *s = &p->shares[share];
+    int missing = s->gpus, widest = p->widest[s->type];
+    for (uint32_t node; missing > 0; missing -= p->parts[p->part_count - 1].gpus) {
+        node = missing < widest ? fullest(p, s->type, missing) : SC_NONE;
+        if (node == SC_NONE) node = emptiest(p, s->type);
+        take(p, share, node, p->left[node] < missing ? p->left[node] : missing);
+    }
+    return p->number[share] <= (size_t)((s->gpus + widest - 1) / widest);
+}
+
+/* Places all jobs of a type. False: a job has more nodes than necessary. */
+static bool place_type(packing *p, unsigned type, bool keeps)
+{
+    bool is_tight = true;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->shares[i].type == type && keeps) keep(p, i);
+    for (size_t i = 0; i < p->count; i++) {
+        size_t share = p->order[i];
+        if (p->shares[share].type == type && p->number[share] == 0) is_tight &= place(p, share);
+    }
+    return is_tight;
+}
+
+/* Frees the nodes of a type. */
+static void clear_type(packing *p, unsigned type)
+{
+    const sc_cluster *c = p->view->cluster;
+    for (uint32_t node = 0; node < c->node_count; node++)
+        if (c->nodes[node].type == type) p->left[node] = c->nodes[node].gpus;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->shares[i].type == type) p->number[i] = 0;
+}
+
+/* A stable sort by width, the widest first. Shares come nearly sorted from round to round. */
+static void sort_by_width(packing *p)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < p->count; i++) p->order[i] = i;
+    for (size_t i = 1; i < p->count; i++) {
+        size_t share = p->order[i];
+        for (at = i; at > 0 && p->shares[p->order[at - 1]].gpus < p->shares[share].gpus; at--)
+            p->order[at] = p->order[at - 1];
+        p->order[at] = share;
+    }
+}
+
+mdot_status sc_pack(const sc_view *view, sc_plan *plan, const sc_share *shares, size_t count, mdot_error *err)
+{
+    packing p;
+    mdot_status status = create(view, shares, count, &p, err);
+    if (status != MDOT_OK) return status;
+    sort_by_width(&p);
+    for (unsigned type = 0; type < view->cluster->type_count; type++) {
+        size_t before = p.part_count;
+        clear_type(&p, type);
+        if (place_type(&p, type, true)) continue;
+        p.part_count = before;
+        clear_type(&p, type);
+        place_type(&p, type, false);
+    }
+    for (size_t i = 0; i < count; i++) {
+        sc_plan_run(plan, shares[i].job, shares[i].type, shares[i].gpus);
+        sc_plan_set_batch(plan, shares[i].batch);
+        for (size_t k = 0; k < p.number[i]; k++)
+            sc_plan_take(plan, p.parts[p.first[i] + k].node, p.parts[p.first[i] + k].gpus);
+    }
+    destroy(&p);
+    return MDOT_OK;
+}

@@ -1,0 +1,79 @@
+/* partitions.c — dynamic programming over the sets of jobs that have a slice, for each set of slices. */
+#include "simulator/solve/partitions.h"
+
+#include <math.h>
+#include <string.h>
+
+const int sc_slice_sizes[SC_SLICE_SIZES] = {1, 2, 3, 4, 7};
+
+/* Sizes of the largest divisions, 0 behind the last. A slice of 3 sevenths takes as much memory as one of 4. */
+static const int partitions[][SC_SLICES] = {
+    {7},          {4, 3},          {4, 2, 1},          {4, 1, 1, 1},
+    {3, 3},       {3, 2, 2},       {3, 2, 1, 1},       {3, 1, 1, 1, 1},
+    {2, 2, 2, 1}, {2, 2, 1, 1, 1}, {2, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1},
+};
+
+enum { PARTITIONS = sizeof partitions / sizeof *partitions };
+
+bool sc_partition_holds(const int *sizes, size_t count)
+{
+    for (size_t i = 0; i < PARTITIONS; i++) {
+        bool is_taken[SC_SLICES] = {false};
+        size_t held = 0;
+        for (; held < count; held++) {
+            size_t slice = 0;
+            while (slice < SC_SLICES && (is_taken[slice] || partitions[i][slice] != sizes[held])) slice++;
+            if (slice == SC_SLICES) break;
+            is_taken[slice] = true;
+        }
+        if (held == count) return true;
+    }
+    return false;
+}
+
+static size_t index_of(int size)
+{
+    size_t i = 0;
+    while (sc_slice_sizes[i] != size) i++;
+    return i;
+}
+
+/* The best sum for one set of slices; out_sizes is replaced if it is above `least`. */
+static double choose_in(const int *slices, size_t jobs, const double (*values)[SC_SLICE_SIZES], double least,
+                        int *out_sizes)
+{
+    enum { SETS = 1 << SC_SLICES };
+    double best[SC_SLICES + 1][SETS]; /* of the first slices, by the set of jobs that have one */
+    size_t taken[SC_SLICES + 1][SETS], all = ((size_t)1 << jobs) - 1, last = 0;
+    for (size_t set = 0; set <= all; set++) best[0][set] = set == 0 ? 0 : -INFINITY;
+    for (; last < SC_SLICES && slices[last] > 0; last++) {
+        size_t size = index_of(slices[last]);
+        for (size_t set = 0; set <= all; set++) {
+            best[last + 1][set] = best[last][set]; /* the slice stays empty */
+            taken[last + 1][set] = jobs;
+            for (size_t job = 0; job < jobs; job++) {
+                if (!(set >> job & 1) || values[job][size] <= 0) continue;
+                double sum = best[last][set & ~((size_t)1 << job)] + values[job][size];
+                if (sum <= best[last + 1][set]) continue;
+                best[last + 1][set] = sum;
+                taken[last + 1][set] = job;
+            }
+        }
+    }
+    double sum = best[last][all];
+    for (size_t set = all; sum > least && last > 0; last--) {
+        size_t job = taken[last][set];
+        if (job == jobs) continue;
+        out_sizes[job] = slices[last - 1];
+        set &= ~((size_t)1 << job);
+    }
+    return fmax(sum, least);
+}
+
+double sc_partition_choose(size_t jobs, const double (*values)[SC_SLICE_SIZES], int *out_sizes)
+{
+    double best = -INFINITY;
+    for (size_t i = 0; i < PARTITIONS && jobs <= SC_SLICES; i++)
+        best = choose_in(partitions[i], jobs, values, best, out_sizes);
+    return best;
+}
