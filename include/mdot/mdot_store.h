@@ -93,8 +93,9 @@ void mdot_store_free(void *memory);
 
 enum { MDOT_STORE_DIGEST_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
 
-/* Computes the digest of a job from its operators: types, attributes, FLOPs, bytes and connections. It leaves out the
- * batch of the file, the names of modules, and everything that a configuration selects. */
+/* Computes the digest of a job from its operators: types (256 letters of each), attributes, FLOPs, bytes and
+ * connections. It leaves out the batch of the file, the names of modules, and everything that a configuration
+ * selects. */
 mdot_status mdot_store_digest(const mdot_job *job, char out_digest[MDOT_STORE_DIGEST_BYTES], mdot_error *err);
 
 typedef struct mdot_store_job {
