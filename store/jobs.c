@@ -11,8 +11,8 @@
 
 /* ---- The digest -------------------------------------------------------------------------------------------------- */
 
-/* Letters of a type that count. A `.job` file holds a type once however many operators have it, so that all letters could
- * make the work the product of both. */
+/* Letters of a type that count. A `.job` file holds a type once however many operators have it, so that all letters
+ * could make the work the product of both. */
 enum { TYPE_LETTERS = 256 };
 
 typedef struct digest_state {
