@@ -6,12 +6,13 @@
 #     --sample N     number of random mutants, by default 100; the same N and seed give the same mutants of the same code
 #     --all          every mutant, some 11,000: days
 #     --seed N       by default 1
+#     --own          run the programs of the file only
 #     --least PCT    exit status 1 if the score is below
 #     --build DIR    a build tree, by default build/release
 #
 # tests/mutation/mutants.c makes the mutants. For each, one file is compiled without optimisation and linked into the test
-# programs of the file: those that are named after it, and those of its row in tests/sources.txt. If they pass, so do all
-# other programs of the same folder of tests/. A mutant is *killed* if a program fails, crashes, or takes ten times as long
+# programs of the file: those that are named after it, and those of its row in tests/sources.txt. If they pass, the other
+# programs of the same folder of tests/ follow. A mutant is *killed* if a program fails, crashes, or takes ten times as long
 # as without the mutant. It is *equal* if the optimised object file is that of the original. It *survives* otherwise. The
 # score is the share of killed ones among killed and surviving ones.
 #
@@ -19,12 +20,13 @@
 # the whole file. Files that the build omits, for example plugins without Slurm's headers, are named and left out.
 set -eu
 cd "$(dirname "$0")/.."
-sample=100 seed=1 least=0 build=build/release
+sample=100 seed=1 least=0 build=build/release own=no
 while [ $# -gt 0 ]; do
     case $1 in
     --sample) sample=$2; shift 2 ;;
     --all) sample=0; shift ;;
     --seed) seed=$2; shift 2 ;;
+    --own) own=yes; shift ;;
     --least) least=$2; shift 2 ;;
     --build) build=$2; shift 2 ;;
     -*) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
@@ -64,7 +66,7 @@ own_tests() {
 }
 
 folder_tests() {
-    find "tests/$(dirname "$1")" -maxdepth 1 -name 'test_*.c' -exec basename {} .c \; | LC_ALL=C sort
+    [ $own = yes ] || find "tests/$(dirname "$1")" -maxdepth 1 -name 'test_*.c' -exec basename {} .c \; | LC_ALL=C sort
 }
 
 files=

@@ -2,8 +2,10 @@
  * tests, because a fault that no test notices shows what the tests leave out.
  *
  *     mutants list SEED COUNT FILE…    prints COUNT random mutants of the files (0: all), one per line:
- *                                      FILE, number, line and change, separated by tabs
+ *                                      FILE, number, line, "function" or "file" and change, with tabs between
  *     mutants write FILE NUMBER        prints the file with this mutant in it
+ *     mutants combine FILE NUMBER…     prints the file with several mutants, of which the variable MDOT_MUTANT of the
+ *                                      environment selects one by its number when the program starts
  *
  * A mutant changes one of
  *
@@ -353,6 +355,98 @@ static void mutate_file(mutants *m, const source *s)
     free(inside);
 }
 
+/* ---- Functions --------------------------------------------------------------------------------------------------- */
+
+/* Indices of the tokens of a definition: its first one, its name, the brackets around its parameters and its body. */
+typedef struct function {
+    size_t first, name, open, close, begin, end;
+} function;
+
+/* Finds the function that contains offset `at`. Returns false for a place outside of functions, and for functions with
+ * parameters "...", which a copy cannot be called with. */
+static bool find_function(const source *s, size_t at, function *out)
+{
+    size_t first = 1;
+    for (size_t i = 1; i < s->count; i++) {
+        if (s->tokens[i].kind == TOKEN_END || s->tokens[i].from > at) return false;
+        if (is(s, i, ";")) {
+            first = i + 1;
+        } else if (is(s, i, "{") && is(s, i - 1, ")") && s->tokens[i - 1].partner > 1) {
+            size_t open = s->tokens[i - 1].partner, end = s->tokens[i].partner;
+            if (at > s->tokens[i].from && at < s->tokens[end].from) {
+                *out = (function){first, open - 1, open, i - 1, i, end};
+                return s->tokens[open - 1].kind == TOKEN_NAME && !is(s, i - 2, "...");
+            }
+            i = end;
+            first = i + 1;
+        } else if (s->tokens[i].partner > i) {
+            i = s->tokens[i].partner;
+            if (is(s, i, "}") && !is(s, i + 1, ";")) first = i + 1;
+        }
+    }
+    return false;
+}
+
+/* Prints the names of the parameters, with commas between. */
+static void print_arguments(const source *s, const function *f)
+{
+    size_t name = 0;
+    bool is_first = true, is_found = false;
+    for (size_t i = f->open + 1; i <= f->close; i++) {
+        if (i == f->close || is(s, i, ",")) {
+            if (name != 0 && !is(s, name, "void"))
+                printf("%s%.*s", is_first ? "" : ", ", (int)(s->tokens[name].to - s->tokens[name].from),
+                       s->text + s->tokens[name].from);
+            is_first = is_first && (name == 0 || is(s, name, "void"));
+            name = 0;
+            is_found = false;
+        } else if (is(s, i, "(") && is(s, i + 1, "*")) { /* a pointer to a function */
+            name = i + 2;
+            is_found = true;
+            i = s->tokens[i].partner;
+        } else if (s->tokens[i].partner > i) {
+            i = s->tokens[i].partner;
+        } else if (s->tokens[i].kind == TOKEN_NAME && !is_found) {
+            name = i;
+        }
+    }
+}
+
+static void print_range(const source *s, size_t from, size_t to)
+{
+    fwrite(s->text + from, 1, to - from, stdout);
+}
+
+/* Prints a copy of the function with the mutant in it. A compiler's message about it names the file "mutant_NUMBER". */
+static void print_copy(const source *s, const function *f, const mutant *m)
+{
+    bool is_static = false;
+    for (size_t i = f->first; i < f->name; i++) is_static = is_static || is(s, i, "static");
+    printf("\n#line 1 \"mutant_%zu\"\n%s", m->number, is_static ? "" : "static ");
+    print_range(s, s->tokens[f->first].from, s->tokens[f->name].to);
+    printf("__%zu", m->number);
+    print_range(s, s->tokens[f->name].to, m->from);
+    fputs(m->text, stdout);
+    print_range(s, m->to, s->tokens[f->end].to);
+    putchar('\n');
+}
+
+/* Prints the function's definition, which calls the copy that was selected, up to the beginning of its body. `m` are
+ * its mutants. */
+static void print_choice(const source *s, const function *f, const mutant *m, size_t count)
+{
+    printf("\n#line %d \"%s\"\n", s->tokens[f->first].line, s->path);
+    print_range(s, s->tokens[f->first].from, s->tokens[f->begin].to);
+    printf(" switch (mdot_mutant) {");
+    for (size_t i = 0; i < count; i++) {
+        printf(" case %zu: return %.*s__%zu(", m[i].number, (int)(s->tokens[f->name].to - s->tokens[f->name].from),
+               s->text + s->tokens[f->name].from, m[i].number);
+        print_arguments(s, f);
+        printf(");");
+    }
+    printf(" default: break; }");
+}
+
 /* ---- Commands ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state) /* splitmix64 */
@@ -409,7 +503,9 @@ static int list(uint64_t seed, size_t count, char **paths, size_t path_count)
     count = draw(&m, seed, count);
     for (size_t i = 0; i < count; i++) {
         const mutant *at = &m.items[i];
-        printf("%s\t%zu\t%d\t", paths[at->file], at->number, at->line);
+        function f;
+        printf("%s\t%zu\t%d\t%s\t", paths[at->file], at->number, at->line,
+               find_function(&sources[at->file], at->from, &f) ? "function" : "file");
         print_old(&sources[at->file], at);
         printf(" -> %s\n", at->text[0] == '\0' ? "(nothing)" : at->text);
     }
@@ -439,11 +535,48 @@ static int write_mutant(const char *path, size_t number)
     return fflush(stdout) == 0 ? 0 : 2;
 }
 
+static int combine(const char *path, char **numbers, size_t number_count)
+{
+    mutants m = {0};
+    source s = read_source(path);
+    mutate_file(&m, &s);
+    size_t at = 0;
+    printf("extern char *getenv(const char *);\nextern int atoi(const char *);\nstatic int mdot_mutant = -1;\n"
+           "__attribute__((constructor)) static void select_mutant(void)\n{\n    const char *number = "
+           "getenv(\"MDOT_MUTANT\");\n    if (number != 0) mdot_mutant = atoi(number);\n}\n#line 1 \"%s\"\n",
+           path);
+    mutant *chosen = require(calloc(number_count + 1, sizeof *chosen));
+    for (size_t i = 0; i < number_count; i++) {
+        size_t number = strtoull(numbers[i], NULL, 10);
+        chosen[i] = m.items[number < m.count ? number : 0];
+    }
+    qsort(chosen, number_count, sizeof *chosen, compare);
+    for (size_t i = 0; i < number_count;) {
+        function f, other;
+        size_t count = 0;
+        if (!find_function(&s, chosen[i].from, &f)) return 2; /* the list says so */
+        while (i + count < number_count && find_function(&s, chosen[i + count].from, &other) && other.name == f.name)
+            count++;
+        print_range(&s, at, s.tokens[f.first].from);
+        for (size_t k = 0; k < count; k++) print_copy(&s, &f, &chosen[i + k]);
+        print_choice(&s, &f, chosen + i, count);
+        at = s.tokens[f.begin].to;
+        i += count;
+    }
+    print_range(&s, at, s.size);
+    free(chosen);
+    free_source(&s);
+    free(m.items);
+    return fflush(stdout) == 0 ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 5 && strcmp(argv[1], "list") == 0)
         return list(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), argv + 4, (size_t)argc - 4);
     if (argc == 4 && strcmp(argv[1], "write") == 0) return write_mutant(argv[2], strtoull(argv[3], NULL, 10));
-    fprintf(stderr, "usage: mutants list SEED COUNT FILE… | mutants write FILE NUMBER\n");
+    if (argc >= 4 && strcmp(argv[1], "combine") == 0) return combine(argv[2], argv + 3, (size_t)argc - 3);
+    fprintf(stderr,
+            "usage: mutants list SEED COUNT FILE… | mutants write FILE NUMBER | mutants combine FILE NUMBER…\n");
     return 2;
 }
