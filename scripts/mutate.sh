@@ -4,23 +4,26 @@
 #     scripts/mutate.sh [OPTION…] [FILE or FOLDER…, by default runtime/job runtime/perf integrations/slurm]
 #
 #     --sample N     number of random mutants, by default 100; the same N and seed give the same mutants of the same code
-#     --all          every mutant, some 11,000: days
+#     --all          every mutant, some 11,000
 #     --seed N       by default 1
 #     --own          run the programs of the file only
 #     --least PCT    exit status 1 if the score is below
 #     --build DIR    a build tree, by default build/release
+#     --log FILE     append a line for each mutant: result, program that noticed it, file, line, number and change
 #
-# tests/mutation/mutants.c makes the mutants. For each, one file is compiled without optimisation and linked into the test
-# programs of the file: those that are named after it, and those of its row in tests/sources.txt. If they pass, the other
-# programs of the same folder of tests/ follow. A mutant is *killed* if a program fails, crashes, or takes ten times as long
-# as without the mutant. It is *equal* if the optimised object file is that of the original. It *survives* otherwise. The
-# score is the share of killed ones among killed and surviving ones.
+# tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
+# variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
+# named after it, and those of its row in tests/sources.txt. If they pass, the other programs of the same folder of tests/
+# follow. A mutant is *killed* if a program fails, crashes, or takes ten times as long as without the mutant. It is *equal*
+# if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
+# killed and surviving ones.
 #
 # Survivors are printed as "FILE:LINE: OLD -> NEW (mutant NUMBER)"; `DIR/tests/mutation/mutants write FILE NUMBER` prints
-# the whole file. Files that the build omits, for example plugins without Slurm's headers, are named and left out.
+# the whole file. Files that the build omits, for example plugins without Slurm's headers, are named and left out. The
+# script runs at the lowest priority, and one process at a time.
 set -eu
 cd "$(dirname "$0")/.."
-sample=100 seed=1 least=0 build=build/release own=no
+sample=100 seed=1 least=0 build=build/release own=no log=
 while [ $# -gt 0 ]; do
     case $1 in
     --sample) sample=$2; shift 2 ;;
@@ -29,6 +32,7 @@ while [ $# -gt 0 ]; do
     --own) own=yes; shift ;;
     --least) least=$2; shift 2 ;;
     --build) build=$2; shift 2 ;;
+    --log) log=$2; shift 2 ;;
     -*) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     *) break ;;
     esac
@@ -39,15 +43,17 @@ build=$(cd "$build" && pwd)
 tree=$(pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-mkdir "$work/mutant" "$work/original" "$work/links" "$work/limits" "$work/tmp"
-export CCACHE_DISABLE=1 TMPDIR="$work/tmp"
+mkdir "$work/original" "$work/mutant" "$work/tmp" "$work/links"
+: > "$work/results"
+export CCACHE_DISABLE=1
+renice -n 19 $$ > /dev/null 2>&1 || true
 ulimit -c 0
 linker=
 for name in lld gold; do command -v "ld.$name" > /dev/null && { linker=-fuse-ld=$name; break; }; done
 
 # ---- Files and their test programs ------------------------------------------------------------------------------------------
 
-# Prints the command that compiles $1, without its input and output.
+# Prints the command that compiles $1, without its input, its output and its optimisation.
 compile_command() {
     awk -v file="$tree/$1" '
         /^ *"command":/ { command = $0; sub(/^ *"command": "/, "", command); sub(/",$/, "", command); gsub(/\\"/, "\"", command) }
@@ -57,7 +63,7 @@ compile_command() {
 
 # Prints the names of the programs that are tests of $1 first of all.
 own_tests() {
-    folder=$(dirname "$1") name=$(basename "$1" .c) prefix=
+    folder=$(dirname "$1") name=$(basename "$1" .c)
     [ ! -f "tests/$folder/test_$name.c" ] || echo "test_$name"
     for part in $(echo "$folder" | tr / ' '); do
         [ ! -f "tests/$folder/test_${part}_$name.c" ] || echo "test_${part}_$name"
@@ -67,6 +73,11 @@ own_tests() {
 
 folder_tests() {
     [ $own = yes ] || find "tests/$(dirname "$1")" -maxdepth 1 -name 'test_*.c' -exec basename {} .c \; | LC_ALL=C sort
+}
+
+# Keeps the names that the build has, each once.
+built() {
+    awk 'NR == FNR { built[$1]; next } $1 in built && !seen[$1]++' "$work/targets" -
 }
 
 files=
@@ -85,7 +96,7 @@ done
 # Builds everything that a mutant is linked to. A program that the build omits, for example without Slurm's headers, is no test.
 ninja -C "$build" --quiet build.ninja > /dev/null
 targets=$(ninja -C "$build" -t targets all | sed 's/: .*//' | grep -E '(^|/)(test_[a-z0-9_]+|mutants)$')
-for file in $files; do { own_tests "$file"; folder_tests "$file"; }; done | sort -u > "$work/programs"
+for file in $files; do own_tests "$file"; folder_tests "$file"; done | sort -u > "$work/programs"
 for program in $(cat "$work/programs") mutants; do
     target=$(echo "$targets" | grep -E "^tests/(.*/)?$program$" | head -n 1) || true
     [ -z "$target" ] || echo "$program $target"
@@ -94,85 +105,136 @@ done > "$work/targets"
 ninja -C "$build" --quiet $(awk '{ print $2 }' "$work/targets") > "$work/build.log" || { tail -n 40 "$work/build.log"; exit 2; }
 mutants=$build/$(awk '$1 == "mutants" { print $2 }' "$work/targets")
 
-# ---- One mutant -------------------------------------------------------------------------------------------------------------
+# ---- Programs ---------------------------------------------------------------------------------------------------------------
 
-# compile SOURCE OBJECT OPTIMISATION, for $file
+# compile SOURCE OBJECT OPTION…, for $file
 compile() {
-    (cd "$build" && eval "$command $3 -g0 -w -U_FORTIFY_SOURCE -o '$2' -c '$1'") > "$work/compile.log" 2>&1
+    source=$1 object=$2
+    shift 2
+    (cd "$build" && eval "$command $* -g0 -w -U_FORTIFY_SOURCE -o '$object' -c '$source'") > "$work/compile.log" 2>&1
 }
 
-# Runs program $1 with $work/mutant.o in place of the file's object; the result is 0 if it passes within $2 seconds.
-run() {
+# Links test program $1 with $work/object.o in place of the file's object.
+link_program() {
     if [ ! -f "$work/links/$1" ]; then
         target=$(awk -v name="$1" '$1 == name { print $2 }' "$work/targets")
         # The object stands in front of the libraries, so that they are not searched for its functions.
         ninja -C "$build" -t commands "$target" | tail -n 1 |
-            sed "s|-o $target |-o $work/program $linker -Wl,--as-needed $work/mutant.o |" > "$work/links/$1"
+            sed "s|-o $target |-o $work/bin/$1 $linker -Wl,--as-needed,-S $work/object.o |" > "$work/links/$1"
     fi
-    (cd "$build" && sh "$work/links/$1") > "$work/link.log" 2>&1 || return 3
+    (cd "$build" && sh "$work/links/$1") > "$work/link.log" 2>&1
+}
+
+# Runs program $1 for $2 seconds with mutant $3 (-1: none).
+run() {
     status=0
-    (cd "$build/tests" && ulimit -v 8000000; exec timeout -k 1 "$2" "$work/program") > "$work/test.log" 2>&1 || status=$?
+    (cd "$build/tests" && ulimit -v 8000000; TMPDIR="$work/tmp" MDOT_MUTANT=$3 exec timeout -k 1 "$2" "$work/bin/$1") \
+        > "$work/test.log" 2>&1 || status=$?
     [ $status -ne 77 ] || status=0 # skipped
     rm -rf "$work/tmp/"*
     return $status
 }
 
-# Prints the time limit of program $1 for $file in seconds, after a run without a mutant.
-limit_of() {
-    known=$work/limits/$(echo "$file $1" | tr '/ ' '__')
-    if [ ! -f "$known" ]; then
-        mv "$work/mutant.o" "$work/kept.o" && cp "$work/original.o" "$work/mutant.o"
-        before=$(date +%s)
-        run "$1" 600 || { echo "mutate.sh: $1 fails without a mutant of $file:" >&2; tail -n 20 "$work/link.log" "$work/test.log" >&2; exit 2; }
-        echo $((10 * ($(date +%s) - before) + 10)) > "$known"
-        mv "$work/kept.o" "$work/mutant.o"
-    fi
-    cat "$known"
+# Makes program $1 ready unless it is: bin/PROGRAM is the program, and bin/PROGRAM.limit its time limit in seconds.
+prepare() {
+    [ ! -f "$work/bin/$1.limit" ] || return 0
+    before=$(date +%s)
+    link_program "$1" && run "$1" 600 -1 ||
+        { echo "mutate.sh: $1 fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
+    echo $((10 * ($(date +%s) - before) + 10)) > "$work/bin/$1.limit"
 }
 
-# Prints killed, survived, equal or broken (does not compile), and the program that noticed the mutant.
-judge() {
-    "$mutants" write "$file" "$number" > "$work/mutant/$base"
-    compile "$work/mutant/$base" "$work/mutant.o" -O0 || { echo broken; return; }
-    for program in $tests; do
-        limit=$(limit_of "$program") || exit 2
-        run "$program" "$limit" || { echo "killed $program"; return; }
+# Prints the first program of $1 that notices mutant $2.
+find_killer() {
+    for program in $1; do
+        prepare "$program"
+        run "$program" "$(cat "$work/bin/$program.limit")" "$2" || { echo "$program"; return; }
     done
-    compile "$work/mutant/$base" "$work/optimised.o" -O2
-    if cmp -s "$work/optimised.o" "$work/original_optimised.o"; then echo equal; else echo survived; fi
 }
+
+# Whether mutant $1 makes no difference to an optimised object file.
+is_equal() {
+    "$mutants" write "$file" "$1" > "$work/mutant/$base"
+    compile "$work/mutant/$base" "$work/mutant.o" -O2 && cmp -s "$work/mutant.o" "$work/original.o"
+}
+
+# report RESULT PROGRAM NUMBER
+report() {
+    awk -F '\t' -v result="$1" -v program="$2" -v number="$3" -v log_file="$log" '$2 != number { next }
+        { if (result == "survived") printf "%s:%s: %s (mutant %s)\n", $1, $3, $5, number
+          if (log_file != "") printf "%s\t%s\t%s\t%s\t%s\t%s\n", result, program, $1, $3, number, $5 >> log_file }' "$work/of_file"
+    printf '%s\t%s\n' "$1" "$file" >> "$work/results"
+}
+
+# Judges the mutants $1, which are in $work/object.o.
+judge() {
+    for number in $1; do
+        killer=$(find_killer "$tests" "$number") || exit 2
+        if [ -n "$killer" ]; then report killed "$killer" "$number"
+        elif is_equal "$number"; then report equal - "$number"
+        else report survived - "$number"; fi
+    done
+}
+
+# ---- Mutants ----------------------------------------------------------------------------------------------------------------
 
 # shellcheck disable=SC2086 # names of files
 "$mutants" list "$seed" "$sample" $files > "$work/list"
 echo "$(wc -l < "$work/list") mutants, seed $seed"
-last=
-while IFS="$(printf '\t')" read -r file number line change; do
-    if [ "$file" != "$last" ]; then
-        last=$file command=$(compile_command "$file") base=$(basename "$file")
-        tests=$({ own_tests "$file"; folder_tests "$file"; } | awk 'NR == FNR { built[$1]; next } $1 in built && !seen[$1]++' "$work/targets" -)
-        [ -n "$tests" ] || { echo "mutate.sh: $file has no test program" >&2; exit 2; }
-        cp "$file" "$work/original/$base"
-        compile "$work/original/$base" "$work/original.o" -O0 && compile "$work/original/$base" "$work/original_optimised.o" -O2 ||
-            { cat "$work/compile.log"; exit 2; }
-    fi
-    result=$(judge) || exit 2
-    printf '%s\t%s\n' "${result%% *}" "$file" >> "$work/results"
-    case $result in survived) echo "$file:$line: $change (mutant $number)" ;; esac
-    [ -z "${MDOT_MUTATE_LOG:-}" ] || printf '%s\t%s\t%s\t%s\t%s\n' "$result" "$file" "$line" "$number" "$change" >> "$MDOT_MUTATE_LOG"
-done < "$work/list"
+for file in $(cut -f 1 "$work/list" | uniq); do
+    awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"
+    command=$(compile_command "$file") base=$(basename "$file")
+    tests=$({ own_tests "$file"; folder_tests "$file"; } | built | tr '\n' ' ')
+    [ -n "$tests" ] || { echo "mutate.sh: $file has no test program" >&2; exit 2; }
+    cp "$file" "$work/original/$base"
+    compile "$work/original/$base" "$work/original.o" -O2 || { cat "$work/compile.log" >&2; exit 2; }
+    # All mutants of functions in one object, less those that do not compile.
+    numbers=$(awk -F '\t' '$4 == "function" { print $2 }' "$work/of_file")
+    while [ -n "$numbers" ]; do
+        # shellcheck disable=SC2086 # numbers
+        "$mutants" combine "$file" $numbers > "$work/mutant/$base"
+        compile "$work/mutant/$base" "$work/object.o" -O0 -fmax-errors=0 && break
+        grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" | sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
+        [ -s "$work/broken" ] || { tail -n 20 "$work/compile.log" >&2; exit 2; }
+        for number in $(cat "$work/broken"); do report broken - "$number"; done
+        numbers=$(echo "$numbers" | grep -vxFf "$work/broken") || true
+    done
+    rm -rf "$work/bin" && mkdir "$work/bin"
+    judge "$numbers"
+    for number in $(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file"); do
+        "$mutants" write "$file" "$number" > "$work/mutant/$base"
+        if compile "$work/mutant/$base" "$work/object.o" -O0; then
+            # The limits are known from the other mutants, or wide.
+            for program in $tests; do [ -f "$work/bin/$program.limit" ] || echo 120 > "$work/bin/$program.limit"; done
+            killer=
+            for program in $tests; do
+                link_program "$program" || { killer=$program; break; }
+                run "$program" "$(cat "$work/bin/$program.limit")" "$number" || { killer=$program; break; }
+            done
+            if [ -n "$killer" ]; then report killed "$killer" "$number"
+            elif is_equal "$number"; then report equal - "$number"
+            else report survived - "$number"; fi
+        else
+            report broken - "$number"
+        fi
+    done
+done
 
 # ---- Report -----------------------------------------------------------------------------------------------------------------
 
 awk -F '\t' -v least="$least" '
 { folder = $2; sub(/\/[^\/]*$/, "", folder); if (!(folder in seen)) { seen[folder]; order[++folders] = folder }
   count[folder, $1]++; count["all", $1]++ }
-function report(name,    judged) {
+function score(name,    judged) {
     judged = count[name, "killed"] + count[name, "survived"]
+    return judged > 0 ? 100 * count[name, "killed"] / judged : 100
+}
+function print_line(name) {
     printf "%-20s %6d killed %6d survived %6d equal %6d not compiled   score %.1f %%\n", name, count[name, "killed"],
-           count[name, "survived"], count[name, "equal"], count[name, "broken"], (judged > 0 ? 100 * count[name, "killed"] / judged : 100)
-    return judged == 0 || 100 * count[name, "killed"] >= least * judged
+           count[name, "survived"], count[name, "equal"], count[name, "broken"], score(name)
 }
 END {
-    for (i = 1; i <= folders; i++) report(order[i])
-    if (!report("all")) { printf "the score is below %s %%\n", least; exit 1 }
+    for (i = 1; i <= folders; i++) print_line(order[i])
+    print_line("all")
+    if (score("all") < least) { printf "the score is below %s %%\n", least; exit 1 }
 }' "$work/results"
