@@ -13,8 +13,8 @@
 #
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
 # variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
-# named after it, and those of its row in tests/sources.txt. If they pass, the other programs of the same folder of tests/
-# follow. A mutant is *killed* if a program fails, crashes, or takes ten times as long as without the mutant. It is *equal*
+# named after it, and those of its row in tests/sources.txt. If they pass, the other programs that include its header follow.
+# A mutant is *killed* if a program fails, crashes, or takes ten times as long as without the mutant. It is *equal*
 # if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
 # killed and surviving ones.
 #
@@ -71,8 +71,9 @@ own_tests() {
     awk -v file="$1" '$1 == file { for (i = 2; i <= NF; i++) print $i }' tests/sources.txt
 }
 
-folder_tests() {
-    [ $own = yes ] || find "tests/$(dirname "$1")" -maxdepth 1 -name 'test_*.c' -exec basename {} .c \; | LC_ALL=C sort
+# Prints the names of the programs that include the header of $1.
+other_tests() {
+    [ $own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
 }
 
 # Keeps the names that the build has, each once.
@@ -96,7 +97,7 @@ done
 # Builds everything that a mutant is linked to. A program that the build omits, for example without Slurm's headers, is no test.
 ninja -C "$build" --quiet build.ninja > /dev/null
 targets=$(ninja -C "$build" -t targets all | sed 's/: .*//' | grep -E '(^|/)(test_[a-z0-9_]+|mutants)$')
-for file in $files; do own_tests "$file"; folder_tests "$file"; done | sort -u > "$work/programs"
+for file in $files; do own_tests "$file"; other_tests "$file"; done | sort -u > "$work/programs"
 for program in $(cat "$work/programs") mutants; do
     target=$(echo "$targets" | grep -E "^tests/(.*/)?$program$" | head -n 1) || true
     [ -z "$target" ] || echo "$program $target"
@@ -184,7 +185,7 @@ echo "$(wc -l < "$work/list") mutants, seed $seed"
 for file in $(cut -f 1 "$work/list" | uniq); do
     awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"
     command=$(compile_command "$file") base=$(basename "$file")
-    tests=$({ own_tests "$file"; folder_tests "$file"; } | built | tr '\n' ' ')
+    tests=$({ own_tests "$file"; other_tests "$file"; } | built | tr '\n' ' ')
     [ -n "$tests" ] || { echo "mutate.sh: $file has no test program" >&2; exit 2; }
     cp "$file" "$work/original/$base"
     compile "$work/original/$base" "$work/original.o" -O2 || { cat "$work/compile.log" >&2; exit 2; }
