@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 find tests -name 'test_*.c' | LC_ALL=C sort > "$work/programs"
 [ -s "$work/programs" ] || { echo "check-test-names.sh: no test programs in $(pwd)/tests" >&2; exit 2; }
 # shellcheck disable=SC2086 # a list of folders
-find $sources -name '*.c' -exec grep -L '^#include <slurm/' {} + | LC_ALL=C sort > "$work/sources"
+find $sources -name '*.c' | xargs grep -L '^#include <slurm/' /dev/null | grep -vx /dev/null | LC_ALL=C sort > "$work/sources"
 
 while read -r program; do
     folder=$(dirname "${program#tests/}")

@@ -11,8 +11,9 @@
 #     --build DIR    a build tree, by default build/release
 #     --log FILE     append a line for each mutant: result, program that noticed it, file, line, number and change
 #
-# tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
-# variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
+# tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, with the address and
+# undefined-behaviour sanitizers and without optimisation, and a variable of the environment selects one when the program
+# starts. The file is linked into its test programs: those that are
 # named after it, and those of its row in tests/sources.txt. If they pass, the other programs that include its header follow.
 # A mutant is *killed* if a program fails, crashes, or takes ten times as long as without the mutant. It is *equal*
 # if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
@@ -48,6 +49,8 @@ mkdir "$work/original" "$work/mutant" "$work/tmp" "$work/links"
 export CCACHE_DISABLE=1
 renice -n 19 $$ > /dev/null 2>&1 || true
 ulimit -c 0
+sanitizers="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+export ASAN_OPTIONS=allocator_may_return_null=1 # as in tests of the sanitized build
 linker=
 for name in lld gold; do command -v "ld.$name" > /dev/null && { linker=-fuse-ld=$name; break; }; done
 
@@ -121,7 +124,7 @@ link_program() {
         target=$(awk -v name="$1" '$1 == name { print $2 }' "$work/targets")
         # The object stands in front of the libraries, so that they are not searched for its functions.
         ninja -C "$build" -t commands "$target" | tail -n 1 |
-            sed "s|-o $target |-o $work/bin/$1 $linker -Wl,--as-needed,-S $work/object.o |" > "$work/links/$1"
+            sed "s|-o $target |-o $work/bin/$1 $linker $sanitizers -Wl,--as-needed,-S $work/object.o |" > "$work/links/$1"
     fi
     (cd "$build" && sh "$work/links/$1") > "$work/link.log" 2>&1
 }
@@ -129,7 +132,7 @@ link_program() {
 # Runs program $1 for $2 seconds with mutant $3 (-1: none).
 run() {
     status=0
-    (cd "$build/tests" && ulimit -v 8000000; TMPDIR="$work/tmp" MDOT_MUTANT=$3 exec timeout -k 1 "$2" "$work/bin/$1") \
+    (cd "$build/tests" && TMPDIR="$work/tmp" MDOT_MUTANT=$3 exec timeout -k 1 "$2" "$work/bin/$1") \
         > "$work/test.log" 2>&1 || status=$?
     [ $status -ne 77 ] || status=0 # skipped
     rm -rf "$work/tmp/"*
@@ -194,7 +197,7 @@ for file in $(cut -f 1 "$work/list" | uniq); do
     while [ -n "$numbers" ]; do
         # shellcheck disable=SC2086 # numbers
         "$mutants" combine "$file" $numbers > "$work/mutant/$base"
-        compile "$work/mutant/$base" "$work/object.o" -O0 -fmax-errors=0 && break
+        compile "$work/mutant/$base" "$work/object.o" -O0 $sanitizers -fmax-errors=0 && break
         grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" | sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
         [ -s "$work/broken" ] || { tail -n 20 "$work/compile.log" >&2; exit 2; }
         for number in $(cat "$work/broken"); do report broken - "$number"; done
@@ -204,7 +207,7 @@ for file in $(cut -f 1 "$work/list" | uniq); do
     judge "$numbers"
     for number in $(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file"); do
         "$mutants" write "$file" "$number" > "$work/mutant/$base"
-        if compile "$work/mutant/$base" "$work/object.o" -O0; then
+        if compile "$work/mutant/$base" "$work/object.o" -O0 $sanitizers; then
             # The limits are known from the other mutants, or wide.
             for program in $tests; do [ -f "$work/bin/$program.limit" ] || echo 120 > "$work/bin/$program.limit"; done
             killer=

@@ -16,8 +16,7 @@
  *   statements   a call or an assignment disappears
  *
  * The program reads tokens and not the syntax, so some mutants do not compile. It counts on clang-format's blanks
- * around binary operators. It leaves out preprocessor lines, sizes of arrays, {0}, and the deletion of calls that
- * only release something, because tests see a leak only under a sanitizer.
+ * around binary operators. It leaves out preprocessor lines, sizes of arrays, and {0}.
  */
 #include "mdot/mdot_base.h"
 
@@ -310,19 +309,6 @@ static void mutate_result(mutants *m, const source *s, size_t i)
     if (is(s, end, ";")) add(m, s, i + 1, end - 1, "0");
 }
 
-static bool releases(const source *s, size_t i)
-{
-    static const char *const exact[] = {"free", "fclose", "close", "closedir", "munmap", NULL};
-    static const char *const ends[] = {"_destroy", "_free", "_close", "_release", NULL};
-    if (is_any(s, i, exact)) return true;
-    for (const char *const *end = ends; *end != NULL; end++) {
-        size_t length = strlen(*end);
-        if (s->tokens[i].to - s->tokens[i].from > length && starts(s->text + s->tokens[i].to - length, *end))
-            return true;
-    }
-    return false;
-}
-
 /* Deletes statements that are a call or an assignment. */
 static void mutate_statement(mutants *m, const source *s, size_t i)
 {
@@ -332,7 +318,7 @@ static void mutate_statement(mutants *m, const source *s, size_t i)
         ".", "->", "[", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "<<=", ">>=", NULL};
     if (s->tokens[i].kind != TOKEN_NAME || !is_any(s, i - 1, before) || is_any(s, i, keywords)) return;
     bool is_call = is(s, i + 1, "(") && s->tokens[i + 1].partner != 0 && is(s, s->tokens[i + 1].partner + 1, ";");
-    if ((!is_call && !is_any(s, i + 1, after)) || (is_call && releases(s, i))) return;
+    if (!is_call && !is_any(s, i + 1, after)) return;
     size_t end = end_of_statement(s, i);
     if (is(s, end, ";")) add(m, s, i, end - 1, "");
 }
