@@ -13,10 +13,12 @@
 #
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, with the address and
 # undefined-behaviour sanitizers and without optimisation, and a variable of the environment selects one when the program
-# starts. The file is linked into its test programs: those that are
-# named after it, and those of its row in tests/sources.txt. If they pass, the other programs that include its header follow.
-# A mutant is *killed* if a program fails, crashes, or takes ten times as long as without the mutant. It is *equal*
-# if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
+# starts. The file is linked into its test programs: those that are named after it, and those of its row in
+# tests/sources.txt, and those that include its header. The quickest ones run first. Programs of tests/growth are left out,
+# because they take long.
+#
+# A mutant is *killed* if a program fails, crashes, leaks, or takes ten times as long as without the mutant. It is *equal* if
+# the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
 # killed and surviving ones.
 #
 # Survivors are printed as "FILE:LINE: OLD -> NEW (mutant NUMBER)"; `DIR/tests/mutation/mutants write FILE NUMBER` prints
@@ -102,7 +104,7 @@ ninja -C "$build" --quiet build.ninja > /dev/null
 targets=$(ninja -C "$build" -t targets all | sed 's/: .*//' | grep -E '(^|/)(test_[a-z0-9_]+|mutants)$')
 for file in $files; do own_tests "$file"; other_tests "$file"; done | sort -u > "$work/programs"
 for program in $(cat "$work/programs") mutants; do
-    target=$(echo "$targets" | grep -E "^tests/(.*/)?$program$" | head -n 1) || true
+    target=$(echo "$targets" | grep -E "^tests/(.*/)?$program$" | grep -v '^tests/growth/' | head -n 1) || true
     [ -z "$target" ] || echo "$program $target"
 done > "$work/targets"
 # shellcheck disable=SC2046 # names of targets
@@ -139,20 +141,21 @@ run() {
     return $status
 }
 
-# Makes program $1 ready unless it is: bin/PROGRAM is the program, and bin/PROGRAM.limit its time limit in seconds.
+# Links program $1 and runs it without a mutant. bin/PROGRAM.limit becomes its time limit in seconds, and `durations` gets a
+# line with its time.
 prepare() {
-    [ ! -f "$work/bin/$1.limit" ] || return 0
-    before=$(date +%s)
+    before=$(date +%s%N)
     link_program "$1" && run "$1" 600 -1 ||
         { echo "mutate.sh: $1 fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
-    echo $((10 * ($(date +%s) - before) + 10)) > "$work/bin/$1.limit"
+    took=$((($(date +%s%N) - before) / 1000000))
+    echo $((took / 100 + 10)) > "$work/bin/$1.limit"
+    echo "$took $1" >> "$work/durations"
 }
 
-# Prints the first program of $1 that notices mutant $2.
+# Prints the first program that notices mutant $1.
 find_killer() {
-    for program in $1; do
-        prepare "$program"
-        run "$program" "$(cat "$work/bin/$program.limit")" "$2" || { echo "$program"; return; }
+    for program in $tests; do
+        run "$program" "$(cat "$work/bin/$program.limit")" "$1" || { echo "$program"; return; }
     done
 }
 
@@ -173,7 +176,7 @@ report() {
 # Judges the mutants $1, which are in $work/object.o.
 judge() {
     for number in $1; do
-        killer=$(find_killer "$tests" "$number") || exit 2
+        killer=$(find_killer "$number")
         if [ -n "$killer" ]; then report killed "$killer" "$number"
         elif is_equal "$number"; then report equal - "$number"
         else report survived - "$number"; fi
@@ -203,13 +206,14 @@ for file in $(cut -f 1 "$work/list" | uniq); do
         for number in $(cat "$work/broken"); do report broken - "$number"; done
         numbers=$(echo "$numbers" | grep -vxFf "$work/broken") || true
     done
-    rm -rf "$work/bin" && mkdir "$work/bin"
+    [ -n "$numbers" ] || compile "$work/original/$base" "$work/object.o" -O0 $sanitizers
+    rm -rf "$work/bin" "$work/durations" && mkdir "$work/bin"
+    for program in $tests; do prepare "$program"; done
+    tests=$(sort -n "$work/durations" | cut -d ' ' -f 2) # the quickest ones first
     judge "$numbers"
     for number in $(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file"); do
         "$mutants" write "$file" "$number" > "$work/mutant/$base"
         if compile "$work/mutant/$base" "$work/object.o" -O0 $sanitizers; then
-            # The limits are known from the other mutants, or wide.
-            for program in $tests; do [ -f "$work/bin/$program.limit" ] || echo 120 > "$work/bin/$program.limit"; done
             killer=
             for program in $tests; do
                 link_program "$program" || { killer=$program; break; }

@@ -8,6 +8,7 @@
 #include "runtime/perf/peak_memory.h"
 #include "runtime/predict/operator_features.h"
 #include "tests/fuzz/hostile_job.h"
+#include "tests/fuzz/hostile_mutate.h"
 
 #include <math.h>
 #include <stdlib.h>

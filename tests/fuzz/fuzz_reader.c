@@ -4,7 +4,7 @@
  *     scripts/fuzz.sh 600 reader
  */
 #include "frontend/onnx/onnx.h"
-#include "tests/fuzz/hostile_job.h"
+#include "tests/fuzz/hostile_mutate.h"
 
 #include <stdlib.h>
 

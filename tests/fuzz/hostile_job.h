@@ -1,4 +1,4 @@
-/* hostile_job.h — jobs from arbitrary bytes, and changes of such bytes, for targets that read jobs. */
+/* hostile_job.h — jobs from arbitrary bytes, and predictions of them. */
 #ifndef FUZZ_HOSTILE_JOB_H
 #define FUZZ_HOSTILE_JOB_H
 
@@ -12,25 +12,15 @@
  * job. */
 mdot_status hostile_job(const uint8_t *data, size_t size, mdot_job **out_job);
 
-/* For LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver of inputs that are `prefix` bytes and a model. They
- * change models by their structure (onnx_mutator.h), and all else as libFuzzer does. */
-size_t hostile_mutate(uint8_t *data, size_t size, size_t capacity, unsigned seed, size_t prefix);
-size_t hostile_combine(const uint8_t *first, size_t first_size, const uint8_t *second, size_t second_size, uint8_t *out,
-                       size_t capacity, unsigned seed, size_t prefix);
+enum { HOSTILE_DRAWN_BYTES = 128 };
 
-/* Defines both for a target whose inputs begin with `prefix` bytes. */
-#define HOSTILE_MUTATORS(prefix)                                                                                       \
-    size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed);                        \
-    size_t LLVMFuzzerCustomCrossOver(const uint8_t *first, size_t first_size, const uint8_t *second,                   \
-                                     size_t second_size, uint8_t *out, size_t capacity, unsigned seed);                \
-    size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed)                         \
-    {                                                                                                                  \
-        return hostile_mutate(data, size, capacity, seed, prefix);                                                     \
-    }                                                                                                                  \
-    size_t LLVMFuzzerCustomCrossOver(const uint8_t *first, size_t first_size, const uint8_t *second,                   \
-                                     size_t second_size, uint8_t *out, size_t capacity, unsigned seed)                 \
-    {                                                                                                                  \
-        return hostile_combine(first, first_size, second, second_size, out, capacity, seed, prefix);                   \
-    }
+/* Opens the predictors for hostile_predict, once. */
+void hostile_predict_open(void);
+void hostile_predict_close(void);
+/* Predicts a job under a few configurations, which HOSTILE_DRAWN_BYTES bytes draw, and aborts if an invariant
+ * breaks: a prediction is refused with a message, or has positive, finite times whose interval holds the median,
+ * and sizes that are finite and not negative. An explanation adds up to its prediction. A sweep and an encoding
+ * give the answers of single predictions. Returns the number of configurations that were predicted. */
+int hostile_predict(const mdot_job *job, const uint8_t *drawn);
 
 #endif

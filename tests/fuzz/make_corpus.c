@@ -12,6 +12,7 @@
 #include "mdot/mdot_store.h"
 #endif
 #include "mdot/mdotjob.h"
+#include "tests/fuzz/hostile_job.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/support/cubin_fixture.h"
 
@@ -60,7 +61,7 @@ static void save_model(corpus *c, const char *name, const pb_buffer *model)
 static void save_prediction(corpus *c, const char *name, const pb_buffer *model)
 {
     char path[4096], suffix[] = "_0";
-    unsigned char drawn[128] = {0};
+    unsigned char drawn[HOSTILE_DRAWN_BYTES] = {0};
     unsigned random = 1;
     for (; suffix[1] < '3'; suffix[1]++) {
         name_file(path, c, "predict", name, suffix);
