@@ -11,11 +11,11 @@
 #     --build DIR    a build tree, by default build/release
 #     --log FILE     append a line for each mutant: result, program that noticed it, file, line, number and change
 #
-# tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, with the address and
-# undefined-behaviour sanitizers and without optimisation, and a variable of the environment selects one when the program
-# starts. The file is linked into its test programs: those that are named after it, and those of its row in
-# tests/sources.txt, and those that include its header. The quickest ones run first. Programs of tests/growth are left out,
-# because they take long.
+# tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
+# variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
+# named after it, and those of its row in tests/sources.txt; and into those others that include its header and take at most a
+# second. The quickest ones run first. If they pass, its own programs run again with the address and undefined-behaviour
+# sanitizers. Programs of tests/growth are left out, because they take long.
 #
 # A mutant is *killed* if a program fails, crashes, leaks, or takes ten times as long as without the mutant. It is *equal* if
 # the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
@@ -26,13 +26,13 @@
 # script runs at the lowest priority, and one process at a time.
 set -eu
 cd "$(dirname "$0")/.."
-sample=100 seed=1 least=0 build=build/release own=no log=
+sample=100 seed=1 least=0 build=build/release only_own=no log=
 while [ $# -gt 0 ]; do
     case $1 in
     --sample) sample=$2; shift 2 ;;
     --all) sample=0; shift ;;
     --seed) seed=$2; shift 2 ;;
-    --own) own=yes; shift ;;
+    --own) only_own=yes; shift ;;
     --least) least=$2; shift 2 ;;
     --build) build=$2; shift 2 ;;
     --log) log=$2; shift 2 ;;
@@ -51,7 +51,6 @@ mkdir "$work/original" "$work/mutant" "$work/tmp" "$work/links"
 export CCACHE_DISABLE=1
 renice -n 19 $$ > /dev/null 2>&1 || true
 ulimit -c 0
-sanitizers="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 export ASAN_OPTIONS=allocator_may_return_null=1 # as in tests of the sanitized build
 linker=
 for name in lld gold; do command -v "ld.$name" > /dev/null && { linker=-fuse-ld=$name; break; }; done
@@ -78,7 +77,7 @@ own_tests() {
 
 # Prints the names of the programs that include the header of $1.
 other_tests() {
-    [ $own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
+    [ $only_own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
 }
 
 # Keeps the names that the build has, each once.
@@ -120,49 +119,61 @@ compile() {
     (cd "$build" && eval "$command $* -g0 -w -U_FORTIFY_SOURCE -o '$object' -c '$source'") > "$work/compile.log" 2>&1
 }
 
-# Links test program $1 with $work/object.o in place of the file's object.
-link_program() {
-    if [ ! -f "$work/links/$1" ]; then
-        target=$(awk -v name="$1" '$1 == name { print $2 }' "$work/targets")
-        # The object stands in front of the libraries, so that they are not searched for its functions.
-        ninja -C "$build" -t commands "$target" | tail -n 1 |
-            sed "s|-o $target |-o $work/bin/$1 $linker $sanitizers -Wl,--as-needed,-S $work/object.o |" > "$work/links/$1"
-    fi
-    (cd "$build" && sh "$work/links/$1") > "$work/link.log" 2>&1
+# Programs and objects are of two kinds: plain, and sanitized, which take much longer.
+flags_of() {
+    [ "$1" = plain ] || echo "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 }
 
-# Runs program $1 for $2 seconds with mutant $3 (-1: none).
+# Links test program $2 of kind $1 with $work/KIND.o in place of the file's object.
+link_program() {
+    if [ ! -f "$work/links/$1-$2" ]; then
+        target=$(awk -v name="$2" '$1 == name { print $2 }' "$work/targets")
+        # The object stands in front of the libraries, so that they are not searched for its functions.
+        ninja -C "$build" -t commands "$target" | tail -n 1 |
+            sed "s|-o $target |-o $work/$1/$2 $linker $(flags_of "$1") -Wl,--as-needed,-S $work/$1.o |" > "$work/links/$1-$2"
+    fi
+    (cd "$build" && sh "$work/links/$1-$2") > "$work/link.log" 2>&1
+}
+
+# Runs program $2 of kind $1 for $3 seconds with mutant $4 (-1: none).
 run() {
     status=0
-    (cd "$build/tests" && TMPDIR="$work/tmp" MDOT_MUTANT=$3 exec timeout -k 1 "$2" "$work/bin/$1") \
-        > "$work/test.log" 2>&1 || status=$?
+    (cd "$build/tests" && TMPDIR="$work/tmp" MDOT_MUTANT=$4 exec timeout -k 1 "$3" "$work/$1/$2") > "$work/test.log" 2>&1 || status=$?
     [ $status -ne 77 ] || status=0 # skipped
     rm -rf "$work/tmp/"*
     return $status
 }
 
-# Links program $1 and runs it without a mutant. bin/PROGRAM.limit becomes its time limit in seconds, and `durations` gets a
-# line with its time.
-prepare() {
-    before=$(date +%s%N)
-    link_program "$1" && run "$1" 600 -1 ||
-        { echo "mutate.sh: $1 fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
-    took=$((($(date +%s%N) - before) / 1000000))
-    echo $((took / 100 + 10)) > "$work/bin/$1.limit"
-    echo "$took $1" >> "$work/durations"
+# Runs the built program $1 once in all, and adds its time in milliseconds to `durations`.
+measure() {
+    target=$(awk -v name="$1" '$1 == name { print $2 }' "$work/targets")
+    before=$(date +%s%N) status=0
+    (cd "$build/tests" && TMPDIR="$work/tmp" exec timeout -k 1 600 "$build/$target") > "$work/test.log" 2>&1 || status=$?
+    [ $status = 0 ] || [ $status = 77 ] || { echo "mutate.sh: $1 fails:"; tail -n 20 "$work/test.log"; exit 2; } >&2
+    echo "$((($(date +%s%N) - before) / 1000000)) $1" >> "$work/durations"
 }
 
-# Prints the first program that notices mutant $1.
+# Links program $2 of kind $1 at its first use for $file, and runs it without a mutant.
+prepare() {
+    [ ! -f "$work/$1/$2" ] || return 0
+    link_program "$1" "$2" && run "$1" "$2" 600 -1 ||
+        { echo "mutate.sh: $2 ($1) fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
+}
+
+# Prints the first of the programs $2 of kind $1 that notices mutant $3.
 find_killer() {
-    for program in $tests; do
-        run "$program" "$(cat "$work/bin/$program.limit")" "$1" || { echo "$program"; return; }
+    for program in $2; do
+        prepare "$1" "$program"
+        limit=$(awk -v name="$program" '$2 == name { print int($1 / 100) + 10 }' "$work/durations")
+        run "$1" "$program" "$limit" "$3" || { echo "$program"; return; }
     done
 }
 
 # Whether mutant $1 makes no difference to an optimised object file.
 is_equal() {
     "$mutants" write "$file" "$1" > "$work/mutant/$base"
-    compile "$work/mutant/$base" "$work/mutant.o" -O2 && cmp -s "$work/mutant.o" "$work/original.o"
+    [ -f "$work/original.o" ] || compile "$work/original/$base" "$work/original.o" -O2 &&
+        compile "$work/mutant/$base" "$work/mutant.o" -O2 && cmp -s "$work/mutant.o" "$work/original.o"
 }
 
 # report RESULT PROGRAM NUMBER
@@ -173,59 +184,79 @@ report() {
     printf '%s\t%s\n' "$1" "$file" >> "$work/results"
 }
 
-# Judges the mutants $1, which are in $work/object.o.
-judge() {
-    for number in $1; do
-        killer=$(find_killer "$number")
-        if [ -n "$killer" ]; then report killed "$killer" "$number"
-        elif is_equal "$number"; then report equal - "$number"
-        else report survived - "$number"; fi
-    done
+# settle NUMBER KILLER
+settle() {
+    if [ -n "$2" ]; then report killed "$2" "$1"
+    elif is_equal "$1"; then report equal - "$1"
+    else report survived - "$1"; fi
 }
 
 # ---- Mutants ----------------------------------------------------------------------------------------------------------------
 
-# shellcheck disable=SC2086 # names of files
-"$mutants" list "$seed" "$sample" $files > "$work/list"
-echo "$(wc -l < "$work/list") mutants, seed $seed"
-for file in $(cut -f 1 "$work/list" | uniq); do
-    awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"
-    command=$(compile_command "$file") base=$(basename "$file")
-    tests=$({ own_tests "$file"; other_tests "$file"; } | built | tr '\n' ' ')
-    [ -n "$tests" ] || { echo "mutate.sh: $file has no test program" >&2; exit 2; }
-    cp "$file" "$work/original/$base"
-    compile "$work/original/$base" "$work/original.o" -O2 || { cat "$work/compile.log" >&2; exit 2; }
-    # All mutants of functions in one object, less those that do not compile.
+# Makes plain.o with all mutants of functions of $file; sets $numbers to those that compile.
+make_plain() {
     numbers=$(awk -F '\t' '$4 == "function" { print $2 }' "$work/of_file")
     while [ -n "$numbers" ]; do
         # shellcheck disable=SC2086 # numbers
-        "$mutants" combine "$file" $numbers > "$work/mutant/$base"
-        compile "$work/mutant/$base" "$work/object.o" -O0 $sanitizers -fmax-errors=0 && break
+        "$mutants" combine "$file" $numbers > "$work/mutant/combined.c"
+        compile "$work/mutant/combined.c" "$work/plain.o" -O0 -fmax-errors=0 && return
         grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" | sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
         [ -s "$work/broken" ] || { tail -n 20 "$work/compile.log" >&2; exit 2; }
         for number in $(cat "$work/broken"); do report broken - "$number"; done
         numbers=$(echo "$numbers" | grep -vxFf "$work/broken") || true
     done
-    [ -n "$numbers" ] || compile "$work/original/$base" "$work/object.o" -O0 $sanitizers
-    rm -rf "$work/bin" "$work/durations" && mkdir "$work/bin"
-    for program in $tests; do prepare "$program"; done
-    tests=$(sort -n "$work/durations" | cut -d ' ' -f 2) # the quickest ones first
-    judge "$numbers"
+    cp "$work/original/$base" "$work/mutant/combined.c"
+    compile "$work/mutant/combined.c" "$work/plain.o" -O0
+}
+
+# Mutants outside of functions: each in an object of its own.
+judge_constants() {
     for number in $(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file"); do
         "$mutants" write "$file" "$number" > "$work/mutant/$base"
-        if compile "$work/mutant/$base" "$work/object.o" -O0 $sanitizers; then
+        if compile "$work/mutant/$base" "$work/plain.o" -O0; then
+            rm -rf "$work/plain" && mkdir "$work/plain"
             killer=
             for program in $tests; do
-                link_program "$program" || { killer=$program; break; }
-                run "$program" "$(cat "$work/bin/$program.limit")" "$number" || { killer=$program; break; }
+                link_program plain "$program" && run plain "$program" 120 "$number" || { killer=$program; break; }
             done
-            if [ -n "$killer" ]; then report killed "$killer" "$number"
-            elif is_equal "$number"; then report equal - "$number"
-            else report survived - "$number"; fi
+            settle "$number" "$killer"
         else
             report broken - "$number"
         fi
     done
+}
+
+# shellcheck disable=SC2086 # names of files
+"$mutants" list "$seed" "$sample" $files > "$work/list"
+: > "$work/durations"
+for program in $(for file in $(cut -f 1 "$work/list" | uniq); do own_tests "$file"; other_tests "$file"; done | built); do measure "$program"; done
+echo "$(wc -l < "$work/list") mutants, seed $seed"
+for file in $(cut -f 1 "$work/list" | uniq); do
+    awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"
+    command=$(compile_command "$file") base=$(basename "$file")
+    own=$(own_tests "$file" | built)
+    # Other programs take at most a second.
+    tests=$({ own_tests "$file"; other_tests "$file"; } | built | awk -v own="$own" '
+        BEGIN { count = split(own, name, "\n"); for (i = 1; i <= count; i++) is_own[name[i]] }
+        NR == FNR { took[$2] = $1; next } $1 in is_own || took[$1] < 1000 { print took[$1], $1 }' "$work/durations" - |
+        sort -n | cut -d ' ' -f 2)
+    [ -n "$tests" ] || { echo "mutate.sh: $file has no test program" >&2; exit 2; }
+    rm -rf "$work/plain" "$work/sanitized" "$work/original.o" && mkdir "$work/plain" "$work/sanitized"
+    cp "$file" "$work/original/$base"
+    make_plain
+    left=
+    for number in $numbers; do
+        killer=$(find_killer plain "$tests" "$number") || exit 2
+        if [ -n "$killer" ]; then report killed "$killer" "$number"; else left="$left $number"; fi
+    done
+    if [ -n "$left" ]; then
+        compile "$work/mutant/combined.c" "$work/sanitized.o" -O0 "$(flags_of sanitized)"
+        for number in $left; do
+            killer=$(find_killer sanitized "$own" "$number") || exit 2
+            settle "$number" "$killer"
+        done
+    fi
+    judge_constants
 done
 
 # ---- Report -----------------------------------------------------------------------------------------------------------------

@@ -294,7 +294,7 @@ static pb_buffer recurrent(void)
     return onnx_finish(b);
 }
 
-/* Two blocks of attention, one written out and one as an operator, with a mixture of experts and a loss. */
+/* Two blocks of attention, one decomposed and one as an operator, with a mixture of experts and a loss. */
 static pb_buffer transformer(void)
 {
     static const int64_t heads[] = {2, 6, 2, 4}, rows[] = {2, 6, 8}, order[] = {0, 2, 1, 3}, last[] = {0, 2, 3, 1},

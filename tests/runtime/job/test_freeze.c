@@ -110,8 +110,8 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     mdot_job_destroy(lora);
 }
 
-/* A head that is tied to a table has no parameters of its own, but computes a gradient of the table. Operators behind it
- * then pass gradients back, even if everything before it is frozen. */
+/* A head that is tied to a table has no parameters of its own, but computes a gradient of the table. Operators
+ * behind it then pass gradients back, even if everything before it is frozen. */
 static void a_tied_layer_trains_the_weights_that_it_shares(void **state)
 {
     (void)state;
