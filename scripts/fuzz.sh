@@ -1,19 +1,31 @@
 #!/bin/sh
 # Fuzzes every entry point that reads untrusted bytes with libFuzzer, each for the given number of seconds:
 #
-#     scripts/fuzz.sh [SECONDS, by default 60 [TARGET …, by default all]]
+#     scripts/fuzz.sh [--coverage] [SECONDS, by default 60 [TARGET …, by default all]]
 #
 # MDOT_FUZZ_SEED=1 in the environment gives the same inputs in each run, as in the tests.
 # Targets are the files tests/fuzz/fuzz_TARGET.c. The corpus grows in build/fuzz/corpus/TARGET, from seeds that make_corpus
 # writes. Findings are in build/fuzz/found, and the exit status is then 1.
+#
+# --coverage then runs each corpus once more, and prints for each folder how many of the linked functions some corpus reached.
+# build/fuzz/coverage.txt has a line for each function: reached or missed, its name, and its place. With 0 SECONDS, the corpus
+# stays as it is.
 set -eu
 cd "$(dirname "$0")/.."
+coverage=no
+if [ "${1:-}" = --coverage ]; then
+    coverage=yes
+    shift
+fi
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration command models cuda trace tables
+[ -f build/fuzz/build.ninja ] || cmake --preset fuzz
+if [ $# -eq 0 ]; then
+    set -- reader job predict graph operators artefact cubin calibration command models cuda trace tables
+    if ninja -C build/fuzz -t query fuzz_store > /dev/null 2>&1; then set -- "$@" store; else echo "store: left out, because SQLite is missing"; fi
+fi
 programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done
-[ -f build/fuzz/build.ninja ] || cmake --preset fuzz
 # shellcheck disable=SC2086 # names of targets
 cmake --build --preset fuzz --target $programs
 corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" # absolute paths, because a target may change its folder
@@ -24,13 +36,28 @@ export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
 for target; do
     mkdir -p "$corpus/$target"
+    [ "$seconds" -gt 0 ] || continue
     if build/fuzz/tests/fuzz/"fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
-        -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
-        echo "$target: $(tail -n 1 "$found/$target.log")"
+        -dict="build/fuzz/tests/fuzz/$target.dict" -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
+        echo "$target: $(grep '^Done' "$found/$target.log" || tail -n 1 "$found/$target.log")"
     else
         echo "$target: found; see $found/$target.log, which ends:"
         tail -n 40 "$found/$target.log"
         status=1
     fi
 done
+[ $coverage = yes ] || exit $status
+
+# libFuzzer names each function with its file, from the debugger's information in the target.
+for target; do
+    build/fuzz/tests/fuzz/"fuzz_$target" -runs=0 -print_coverage=1 "$corpus/$target" 2>&1 | sed -nE \
+        's/^(UN)?COVERED_FUNC: hits: [0-9]+ edges: [0-9]+\/[0-9]+ ([^ ]+) (.*\/)?((base|cli|codegen|compiler|frontend|ir|runtime|simulator|store)\/[^ ]*\.[ch]):([0-9]+).*/\1 \2 \4 \6/p'
+done | awk '
+    $1 == "UN" { if (!(($2, $3) in at)) { at[$2, $3] = $4; reached[$2, $3] = 0 } next }
+    { at[$1, $2] = $3; reached[$1, $2] = 1 }
+    END { for (key in at) { split(key, part, SUBSEP); print (reached[key] ? "reached" : "missed"), part[1], part[2] ":" at[key] } }' |
+    LC_ALL=C sort -k 3 > build/fuzz/coverage.txt
+awk '{ folder = $3; sub(/\/[^\/]*$/, "", folder); all[folder]++; if ($1 == "reached") reached[folder]++ }
+    END { for (folder in all) printf "%-20s %5d of %5d functions reached\n", folder, reached[folder], all[folder] }' build/fuzz/coverage.txt |
+    LC_ALL=C sort
 exit $status

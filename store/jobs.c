@@ -18,6 +18,10 @@
 
 /* ---- The digest -------------------------------------------------------------------------------------------------- */
 
+/* Letters of a type that count. A `.job` file holds a type once however many operators have it, so that all letters
+ * could make the work the product of both. */
+enum { TYPE_LETTERS = 256 };
+
 typedef struct digest_state {
     uint64_t half[2];
 } digest_state;
@@ -50,7 +54,8 @@ static void mix_loads(digest_state *d, const mdot_load loads[MDOT_PHASE_COUNT])
 
 static void mix_operator(digest_state *d, const mdot_job_operator *o)
 {
-    mix(d, o->type, strlen(o->type) + 1);
+    size_t letters = strnlen(o->type, TYPE_LETTERS);
+    mix(d, o->type, letters < TYPE_LETTERS ? letters + 1 : letters);
     /* Zero settings are left out, so that a setting that a later version adds keeps the digests. */
     for (uint64_t k = 0; k < MDOT_SETTING_COUNT; k++) {
         if (o->setting[k] == 0) continue;

@@ -137,8 +137,8 @@ void mdot_store_free(void *memory);
 
 enum { MDOT_STORE_DIGEST_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
 
-/* Computes the digest of a job from its operators: types, attributes, FLOPs, bytes and connections. It leaves out the
- * batch of the file, the names of modules, and everything that a configuration selects.
+/* Computes the digest of a job from its operators: types (256 letters of each), attributes, FLOPs, bytes and
+ * connections. It leaves out the batch of the file, the names of modules, and everything that a configuration selects.
  *
  * @param out_digest receives 32 hexadecimal digits and a NUL
  * @errors INVALID_ARGUMENT for NULL; OUT_OF_MEMORY

@@ -4,6 +4,7 @@
  *     scripts/fuzz.sh 600 reader
  */
 #include "frontend/onnx/onnx.h"
+#include "tests/fuzz/hostile_mutate.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte chooses the options, the others are the file. */
 enum { SKIP_WEIGHTS = 1, BIND = 2 };
+
+HOSTILE_MUTATORS(1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,17 +1,23 @@
 /* make_corpus.c — writes seeds for the fuzz targets, one folder per target: small models for the reader (after the
  * byte that chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a cubin, a
- * calibration, command lines, and the simulator's tables.
+ * calibration, command lines, the simulator's tables, jobs to predict, and a store with its tables.
  *
  *     make_corpus FOLDER
  */
+#include "base/file.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/text.h"
 #include "mdot/mdotc.h"
+#ifdef MDOT_HAVE_STORE
+#include "mdot/mdot_store.h"
+#endif
 #include "mdot/mdotjob.h"
+#include "tests/fuzz/hostile_job.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/support/cubin_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -49,6 +55,20 @@ static void save_model(corpus *c, const char *name, const pb_buffer *model)
     }
     name_file(path, c, "job", name, ".onnx");
     save(c, path, model->data, model->size, NULL, 0);
+}
+
+/* Behind the bytes that draw configurations (fuzz_predict.c): defaults, and two random draws. */
+static void save_prediction(corpus *c, const char *name, const pb_buffer *model)
+{
+    char path[4096], suffix[] = "_0";
+    unsigned char drawn[HOSTILE_DRAWN_BYTES] = {0};
+    unsigned random = 1;
+    for (; suffix[1] < '3'; suffix[1]++) {
+        name_file(path, c, "predict", name, suffix);
+        save(c, path, drawn, sizeof drawn, model->data, model->size);
+        for (size_t i = 0; i < sizeof drawn; i++)
+            drawn[i] = (unsigned char)((random = random * 1664525 + 1013904223) >> 24);
+    }
 }
 
 /* Some seeds are invalid as jobs, and some are graphs that fail to compile. */
@@ -130,6 +150,75 @@ static void save_tables(corpus *c)
     }
 }
 
+/* ---- Stores ------------------------------------------------------------------------------------------------------ */
+
+#ifdef MDOT_HAVE_STORE
+static const char store_steps[] = "job,gpu,batch,dim,gpus,parallel,precision,ms,gib,note,digest\n"
+                                  "job.onnx,A100,32,seq=128,,,amp,161.5,1000.25,,DIGEST\n"
+                                  "job.onnx,V100,1,,8,\"dp=4,tp=2\",,0.1,,\"a \"\"note\"\"\",DIGEST\n";
+static const char store_accounting[] =
+    "JobID|JobName|State|Cluster|User|Partition|Submit|Start|End|Elapsed|Timelimit|ExitCode|AllocTRES|ReqTRES\n"
+    "12|train|COMPLETED|c|u|gpu|2026-01-02T03:04:05|2026-01-02T03:05:05|2026-01-02T04:05:05|01:00:00|1-00:00:00|0:0|"
+    "cpu=4,gres/gpu:a100=2|gres/gpu=2\n"
+    "12.batch|batch|COMPLETED|c||||||||||\n"
+    "13_[1-5]|array|PENDING|c|u|gpu|2026-01-02T03:04:05|Unknown|Unknown|00:00:00|UNLIMITED|0:0||\n"
+    "14|x|CANCELLED by 5|c|u|gpu|2026-01-02T03:04:05|None|None|00:00:07|30|0:15||gres/gpu=1\n";
+
+static void replace_digest(char *text, size_t capacity, const char *digest)
+{
+    size_t used = 0;
+    for (const char *at = store_steps; *at != '\0' && used + MDOT_STORE_DIGEST_BYTES < capacity;) {
+        bool is_name = strncmp(at, "DIGEST", 6) == 0;
+        used += (size_t)snprintf(text + used, capacity - used, "%.*s", is_name ? 32 : 1, is_name ? digest : at);
+        at += is_name ? 6 : 1;
+    }
+}
+
+/* The first byte selects the use (fuzz_store.c): a store's file with rows, outcomes and groups; a table; accounting. */
+static void save_store(corpus *c)
+{
+    char path[4096], text[1024] = "", digest[MDOT_STORE_DIGEST_BYTES];
+    name_file(path, c, "store", "steps.csv", "");
+    save(c, path, "1", 1, store_steps, sizeof store_steps - 1);
+    name_file(path, c, "store", "sacct.txt", "");
+    save(c, path, "2", 1, store_accounting, sizeof store_accounting - 1);
+    const mdot_job_operator operator= {.struct_size = sizeof operator, .type = "Relu", .known = true, .parameters = 1};
+    const mdot_job_description d = {.struct_size = sizeof d, .operators = &operator, .operator_count = 1, .batch = 1};
+    mdot_job *job = NULL;
+    mdot_store *store = NULL;
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    mdot_store_refresh_report report = MDOT_INIT(mdot_store_refresh_report);
+    const mdot_store_accounting accounting = {.struct_size = sizeof accounting, .name = "sacct"};
+    name_file(path, c, "store", "made.db", "");
+    remove(path);
+    mdot_status status = mdot_job_create(&d, &job, NULL);
+    if (status == MDOT_OK) status = mdot_store_open(path, NULL, &store, NULL);
+    if (status == MDOT_OK) status = mdot_store_add_job(store, job, "job.onnx", digest, NULL);
+    if (status == MDOT_OK) {
+        replace_digest(text, sizeof text, digest);
+        status = mdot_store_import_csv(store, text, strlen(text), "t.csv", NULL, 0, &counts, NULL);
+    }
+    if (status == MDOT_OK)
+        status =
+            mdot_store_import_sacct(store, store_accounting, sizeof store_accounting - 1, &accounting, &counts, NULL);
+    if (status == MDOT_OK) status = mdot_store_refresh(store, &report, NULL);
+    mdot_store_close(store);
+    mdot_job_destroy(job);
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    if (status == MDOT_OK) status = bs_read_file(path, &bytes, &size, NULL);
+    remove(path);
+    if (status == MDOT_OK) {
+        name_file(path, c, "store", "rows.db", "");
+        save(c, path, "0", 1, bytes, size);
+    } else {
+        fprintf(stderr, "a store cannot be made\n");
+        c->failed = 1;
+    }
+    free(bytes);
+}
+#endif
+
 /* ---- Command lines ----------------------------------------------------------------------------------------------- */
 
 /* One argument per line, for the folder that fuzz_command.c makes. */
@@ -178,8 +267,8 @@ static void save_calibration(corpus *c)
 
 int main(int argc, char **argv)
 {
-    static const char *const targets[] = {"reader",  "job",   "graph", "artefact", "calibration",
-                                          "command", "cubin", "trace", "tables"};
+    static const char *const targets[] = {"reader", "job",   "graph",  "artefact", "calibration", "command",
+                                          "cubin",  "trace", "tables", "predict",  "store"};
     if (argc != 2) {
         fprintf(stderr, "usage: make_corpus FOLDER\n");
         return 2;
@@ -195,6 +284,7 @@ int main(int argc, char **argv)
         pb_buffer model = seed->make();
         save_model(&c, seed->name, &model);
         save_job(&c, seed->name, &model);
+        save_prediction(&c, seed->name, &model);
         save_graph(&c, seed->name, &model);
         save_artefact(&c, seed->name);
         pb_free(&model);
@@ -203,5 +293,8 @@ int main(int argc, char **argv)
     save_cubin(&c);
     save_commands(&c);
     save_tables(&c);
+#ifdef MDOT_HAVE_STORE
+    save_store(&c);
+#endif
     return c.failed;
 }

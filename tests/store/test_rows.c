@@ -157,6 +157,31 @@ static void a_digest_ignores_the_batch_and_sees_the_operators(void **state)
     assert_int_equal(mdot_store_digest(NULL, digest, NULL), MDOT_INVALID_ARGUMENT);
 }
 
+/* The test would not end if all letters of a type were read for each operator that has it. */
+static void a_digest_reads_the_first_letters_of_a_type(void **state)
+{
+    (void)state;
+    enum { LETTERS = 1 << 22, COUNT = 100000 };
+    char *type = malloc(LETTERS + 1), digest[2][MDOT_STORE_DIGEST_BYTES];
+    mdot_job_operator *operators = calloc(COUNT, sizeof *operators);
+    assert_true(type != NULL && operators != NULL);
+    memset(type, 'T', LETTERS);
+    type[LETTERS] = '\0';
+    for (size_t i = 0; i < COUNT; i++)
+        operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = type, .parameters = 1};
+    for (int i = 0; i < 2; i++, type[254] = 'U') {
+        const mdot_job_description d = {
+            .struct_size = sizeof d, .operators = operators, .operator_count = COUNT, .batch = 1};
+        mdot_job *job = NULL;
+        assert_int_equal(mdot_job_create(&d, &job, NULL), MDOT_OK);
+        assert_int_equal(mdot_store_digest(job, digest[i], NULL), MDOT_OK);
+        mdot_job_destroy(job);
+    }
+    assert_string_not_equal(digest[0], digest[1]);
+    free(operators);
+    free(type);
+}
+
 static void a_job_comes_back_from_its_bytes(void **state)
 {
     store_fixture *f = *state;
@@ -208,6 +233,7 @@ int main(void)
         CASE(a_wrong_row_is_named_and_no_row_is_added),
         CASE(missing_arguments_are_refused),
         CASE(a_digest_ignores_the_batch_and_sees_the_operators),
+        CASE(a_digest_reads_the_first_letters_of_a_type),
         CASE(a_job_comes_back_from_its_bytes),
         CASE(jobs_are_listed_once_with_their_rows),
     };

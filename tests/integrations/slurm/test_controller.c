@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -452,6 +454,51 @@ static void threads_may_submit_concurrently(void **state)
     sl_controller_destroy(c);
 }
 
+/* Blocked signals of a thread, in the order of their bits. */
+static uint64_t blocked_signals(const char *thread)
+{
+    char file[300], line[256];
+    unsigned long long mask = 0;
+    snprintf(file, sizeof file, "/proc/self/task/%s/status", thread);
+    FILE *status = fopen(file, "r");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (sscanf(line, "SigBlk: %llx", &mask) == 1) break;
+    if (status != NULL) fclose(status);
+    return mask;
+}
+
+/* slurmctld waits for its signals in threads of its own, so that the thread that predicts takes none of them. */
+static void signals_are_left_to_other_threads(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGALRM, SIGPIPE};
+    sigset_t before, after;
+    char own[32];
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    sl_controller *c = make("");
+    sl_decision d;
+    mdot_error err = {0};
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, &err), MDOT_OK);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        assert_int_equal(sigismember(&before, signals[i]), sigismember(&after, signals[i]));
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    int others = 0;
+    for (const struct dirent *entry; (entry = readdir(threads)) != NULL;) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, own) == 0) continue;
+        uint64_t blocked = blocked_signals(entry->d_name);
+        for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+            if ((blocked >> (signals[i] - 1) & 1) == 0)
+                fail_msg("thread %s takes signal %d", entry->d_name, signals[i]);
+        others++;
+    }
+    closedir(threads);
+    assert_true(others >= 1);
+    sl_controller_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +513,7 @@ int main(void)
         cmocka_unit_test(an_abandoned_prediction_leaves_the_next_one_intact),
         cmocka_unit_test(submissions_go_on_while_a_file_system_does_not_answer),
         cmocka_unit_test(files_that_other_users_may_change_are_refused),
+        cmocka_unit_test(signals_are_left_to_other_threads),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,7 @@
 /* test_configuration.c — resolved configurations: degrees of parallelism, micro-batches, rates of links, and the work
- * of one GPU of many. test_predict.c tests refused configurations. */
+ * of one GPU of many. Options that exclude each other are refused, and so is each value beyond its range. */
 #include "runtime/job/configuration.h"
+#include "runtime/job/configuration_table.h"
 #include "runtime/job/gpus.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -150,6 +152,192 @@ static void power_limit_of_an_unlimited_gpu_is_refused(void **state)
     assert_non_null(strstr(err.message, "set the GPU's watts"));
 }
 
+/* ---- Refused configurations -------------------------------------------------------------------------------------- */
+
+/* Reads a configuration on an A100, unless it has another GPU. */
+static mdot_status read_refused(mdot_configuration c, mdot_error *err)
+{
+    rt_gpu_names names = {0};
+    rt_configuration out;
+    c.struct_size = sizeof c;
+    if (c.batch == 0) c.batch = 8;
+    if (c.gpu == NULL && c.gpu_spec == NULL) c.gpu = "A100";
+    err->message[0] = '\0';
+    return rt_configuration_read(&c, 0, &names, &out, err);
+}
+
+static void each_option_has_its_range(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (o->kind == RT_KIND_GPU) continue;
+        mdot_configuration c = {.batch = 8};
+        bool is_version = o->kind == RT_KIND_VERSION;
+        char range[80];
+        snprintf(range, sizeof range,
+                 is_version                ? "%s is "
+                 : o->kind == RT_KIND_REAL ? "%s is %g; accepted: 0, or "
+                                           : "%s is %.0f; accepted: ",
+                 o->field, is_version ? 0 : o->most * 2);
+        rt_option_set(&c, o, o->most * 2); /* 2 for a flag, and far beyond each choice but the first */
+        assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, range);
+        double beyond = o->kind == RT_KIND_REAL ? o->most * 1.001 : o->most + 1;
+        rt_option_set(&c, o, beyond);
+        assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+        snprintf(range, sizeof range, "%s is ", o->field);
+        expect_contains(err.message, range);
+        expect_contains(err.message, is_version ? "a version is" : "accepted: ");
+        /* The last value may be refused for another reason, which does not name a range. */
+        rt_option_set(&c, o, o->most);
+        if (read_refused(c, &err) != MDOT_OK && o->field != rt_options[RT_OPTION_power_limit].field)
+            assert_null(strstr(err.message, "; accepted: "));
+        rt_option_set(&c, o, o->least);
+        (void)read_refused(c, &err);
+        if (o->field != rt_options[RT_OPTION_power_limit].field) assert_null(strstr(err.message, "; accepted: "));
+    }
+    mdot_configuration c = {.batch = -1};
+    assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "batch is -1; accepted: 1 to 16777216");
+    c = (mdot_configuration){.accumulate = 1 << 17};
+    assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "accumulate is 131072; accepted: 0 to 65536");
+    c = (mdot_configuration){.attention = 3};
+    assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "attention is 3; accepted: 0 to 2: program, eager, flash");
+}
+
+/* Each row is refused because of one option or a pair of them, and accepted after the change in the next column. */
+static void options_that_exclude_each_other_are_refused(void **state)
+{
+    (void)state;
+    static mdot_gpu unknown_watts, plain;
+    mdot_gpu a100 = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &a100, NULL), MDOT_OK);
+    unknown_watts = plain = a100;
+    unknown_watts.watts = 0;
+    const struct {
+        mdot_configuration refused, accepted;
+        const char *reason;
+    } cases[] = {
+        {{.compiled = 1, .torch = 199}, {.compiled = 1, .torch = 200}, "compiled needs PyTorch 2.0 or later"},
+        {{.compiled = 1, .torch = 113}, {.compiled = 0, .torch = 113}, "torch is 1.13"},
+        {{.compiled = 1, .torch = 113}, {.compiled = 1}, "torch is 1.13"},
+        {{.gradient_type = MDOT_NUMBER_HALF},
+         {.gradient_type = MDOT_NUMBER_HALF, .precision = MDOT_PRECISION_BF16},
+         "gradient_type is half"},
+        {{.gradient_type = MDOT_NUMBER_HALF, .precision = MDOT_PRECISION_AMP},
+         {.gradient_type = MDOT_NUMBER_HALF, .precision = MDOT_PRECISION_MIXED_FP16},
+         "set precision to bf16"},
+        {{.step_in_backward = 1, .accumulate = 2}, {.step_in_backward = 1, .accumulate = 1}, "after one pass"},
+        {{.step_in_backward = 1, .pipeline_parallel = 2, .gpu_count = 2},
+         {.step_in_backward = 1, .pipeline_parallel = 1},
+         "after one pass"},
+        {{.step_in_backward = 1, .micro_batches = 2}, {.step_in_backward = 1, .micro_batches = 1}, "after one pass"},
+        {{.offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 2},
+         {.offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 3},
+         "needs zero_stage 3, because only that stage"},
+        {{.offload = MDOT_OFFLOAD_OPTIMIZER, .step_in_backward = 1},
+         {.offload = MDOT_OFFLOAD_OPTIMIZER},
+         "set one of them"},
+        {{.keep_gathered = 1, .zero_stage = 2}, {.keep_gathered = 1, .zero_stage = 3}, "keep_gathered needs"},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH},
+         {.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED},
+         "optimizer is adam-fused, but optimizer_kernels is foreach: set optimizer to adam,"},
+        {{.optimizer = MDOT_OPTIMIZER_ADAMW_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP},
+         {.optimizer = MDOT_OPTIMIZER_ADAMW, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP},
+         "set optimizer to adamw,"},
+        {{.precision = MDOT_PRECISION_FP8}, {.precision = MDOT_PRECISION_FP8, .gpu = "H100"}, "lacks FP8"},
+        {{.precision = MDOT_PRECISION_MXFP8, .gpu = "H100"},
+         {.precision = MDOT_PRECISION_MXFP8, .gpu = "B200"},
+         "lacks MX formats"},
+        {{.precision = MDOT_PRECISION_MXFP8, .gpu = "H100"},
+         {.precision = MDOT_PRECISION_FP8_ROWWISE, .gpu = "H100"},
+         "use fp8 or fp8-rowwise"},
+        {{.power_limit = 79}, {.power_limit = 80}, "accepted for A100-SXM-40GB: 80 to 400 W"},
+        {{.power_limit = 401}, {.power_limit = 400}, "80 to 400 W"},
+        {{.power_limit = 200, .gpu_spec = &unknown_watts},
+         {.power_limit = 200, .gpu_spec = &plain},
+         "set the GPU's watts, too"},
+        {{.gpu = "A100", .gpu_spec = &plain}, {.gpu_spec = &plain}, "sets both gpu and gpu_spec"},
+        {{.link = MDOT_LINK_PCIE, .link_gbps = 5}, {.link_gbps = 5}, "sets both link and link_gbps"},
+        {{.link = MDOT_LINK_NVLINK, .gpu = "T4"}, {.link = MDOT_LINK_PCIE, .gpu = "T4"}, "T4 lacks NVLink"},
+        {{.gpu_count = 6, .tensor_parallel = 4},
+         {.gpu_count = 8, .tensor_parallel = 4},
+         "multiply to 4 GPUs, but gpu_count is 6"},
+        {{.gpu_count = 8, .data_parallel = 2, .expert_parallel = 2},
+         {.gpu_count = 4, .data_parallel = 2, .expert_parallel = 2},
+         "data_parallel 2, tensor_parallel 1, pipeline_parallel 1, expert_parallel 2"},
+        {{.gpu_count = 8, .data_parallel = 2, .context_parallel = 2},
+         {.gpu_count = 4, .data_parallel = 2, .context_parallel = 2},
+         "context_parallel 2 multiply to 4"},
+        {{.tensor_parallel = 1 << 16, .pipeline_parallel = 1 << 16},
+         {.tensor_parallel = 1 << 16},
+         "multiply to 4294967296"},
+        {{.gpu_count = 4, .node_count = 3}, {.gpu_count = 4, .node_count = 2}, "gpu_count is 4; it must be a multiple"},
+        {{.sequence_parallel = 1}, {.sequence_parallel = 1, .tensor_parallel = 2}, "sequence_parallel needs"},
+        {{.virtual_stages = 2},
+         {.virtual_stages = 2, .pipeline_parallel = 2, .micro_batches = 4},
+         "virtual_stages needs pipeline_parallel"},
+        {{.schedule = MDOT_SCHEDULE_ZERO_BUBBLE},
+         {.schedule = MDOT_SCHEDULE_ZERO_BUBBLE, .pipeline_parallel = 2},
+         "schedule zero-bubble needs"},
+        {{.schedule = MDOT_SCHEDULE_ZERO_BUBBLE, .pipeline_parallel = 2, .virtual_stages = 2},
+         {.schedule = MDOT_SCHEDULE_ZERO_BUBBLE, .pipeline_parallel = 2, .virtual_stages = 1},
+         "leave virtual_stages at 1"},
+        {{.virtual_stages = 2, .pipeline_parallel = 4, .micro_batches = 2},
+         {.virtual_stages = 2, .pipeline_parallel = 4, .micro_batches = 8},
+         "micro_batches is 2; with virtual_stages it must be a multiple of pipeline_parallel, 4"},
+        {{.micro_batches = 2}, {.micro_batches = 2, .pipeline_parallel = 2}, "micro_batches needs pipeline_parallel"},
+        {{.batch = 9, .pipeline_parallel = 2},
+         {.batch = 10, .pipeline_parallel = 2},
+         "batch is 9; it must be a multiple"},
+    };
+    mdot_error err = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_status status = read_refused(cases[i].refused, &err);
+        if (status != MDOT_INVALID_ARGUMENT) fail_msg("case %zu (%s): status %d", i, cases[i].reason, (int)status);
+        expect_contains(err.message, cases[i].reason);
+        if (read_refused(cases[i].accepted, &err) != MDOT_OK) fail_msg("case %zu: %s", i, err.message);
+    }
+    assert_int_equal(read_refused((mdot_configuration){.reserved = 1}, &err), MDOT_INCOMPATIBLE);
+    expect_contains(err.message, "reserved is 1");
+    assert_int_equal(read_refused((mdot_configuration){.gpu = "A10x"}, &err), MDOT_INVALID_ARGUMENT);
+}
+
+static void fused_optimizers_are_an_optimizer_and_its_kernels(void **state)
+{
+    (void)state;
+    rt_configuration s = read((mdot_configuration){.gpu = "A100", .optimizer = MDOT_OPTIMIZER_ADAM_FUSED});
+    assert_int_equal(s.c.optimizer, MDOT_OPTIMIZER_ADAM);
+    assert_int_equal(s.c.optimizer_kernels, MDOT_OPTIMIZER_KERNELS_FUSED);
+    s = read((mdot_configuration){.gpu = "A100", .optimizer = MDOT_OPTIMIZER_ADAMW_FUSED});
+    assert_int_equal(s.c.optimizer, MDOT_OPTIMIZER_ADAMW);
+    assert_int_equal(s.c.optimizer_kernels, MDOT_OPTIMIZER_KERNELS_FUSED);
+    s = read((mdot_configuration){.gpu = "A100", .optimizer = MDOT_OPTIMIZER_LION});
+    assert_int_equal(s.c.optimizer, MDOT_OPTIMIZER_LION);
+    assert_int_equal(s.c.optimizer_kernels, MDOT_OPTIMIZER_KERNELS_DEFAULT);
+}
+
+/* A later configuration of a table may have the name of an earlier one at the same address. */
+static void names_of_gpus_are_found_once_for_each_address(void **state)
+{
+    (void)state;
+    char name[16] = "A100";
+    mdot_configuration c[3] = {{.batch = 1, .gpu = name}, {.batch = 1, .gpu = "T4"}, {.batch = 1, .gpu = name}};
+    rt_gpu_names names = {0};
+    rt_configuration out[3];
+    for (size_t i = 0; i < 3; i++) {
+        c[i].struct_size = sizeof c[i];
+        assert_int_equal(rt_configuration_read(c, i, &names, &out[i], NULL), MDOT_OK);
+    }
+    assert_string_equal(out[0].gpu.name, "A100-SXM-40GB");
+    assert_string_equal(out[1].gpu.name, "T4");
+    assert_string_equal(out[2].gpu.name, "A100-SXM-40GB");
+}
+
 static void parallelism_options_make_a_configuration_non_default(void **state)
 {
     (void)state;
@@ -162,6 +350,8 @@ static void parallelism_options_make_a_configuration_non_default(void **state)
         {.gpu = "A100", .gpu_count = 2, .accumulate = 2},
         {.gpu = "A100", .gpu_count = 2, .tensor_parallel = 2},
         {.gpu = "A100", .gpu_count = 2, .pipeline_parallel = 2},
+        {.gpu = "A100", .gpu_count = 2, .expert_parallel = 2},
+        {.gpu = "A100", .gpu_count = 2, .context_parallel = 2},
     };
     assert_true(read((mdot_configuration){.gpu = "A100", .gpu_count = 2}).plain_workers);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -178,6 +368,10 @@ int main(void)
         cmocka_unit_test(specs_without_links_default_to_pcie_4),
         cmocka_unit_test(implausible_spec_values_are_refused_by_name),
         cmocka_unit_test(power_limit_of_an_unlimited_gpu_is_refused),
+        cmocka_unit_test(each_option_has_its_range),
+        cmocka_unit_test(options_that_exclude_each_other_are_refused),
+        cmocka_unit_test(fused_optimizers_are_an_optimizer_and_its_kernels),
+        cmocka_unit_test(names_of_gpus_are_found_once_for_each_address),
         cmocka_unit_test(parallelism_options_make_a_configuration_non_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

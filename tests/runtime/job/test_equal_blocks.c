@@ -1,4 +1,5 @@
 /* test_equal_blocks.c — which blocks of a job count as equal. */
+#include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -95,6 +96,65 @@ static void equal_blocks_ignore_readers_in_other_blocks(void **state)
     expect_equal_blocks(&s, 3, 3, 3);
 }
 
+/* The last operators of the blocks read one operator each, which is the first of the block, or the second. */
+static void equal_blocks_read_equal_operators(void **state)
+{
+    (void)state;
+    stack s;
+    describe(&s);
+    for (uint32_t last = EACH; last < COUNT; last += EACH) {
+        s.operators[last].input_count = 1;
+        s.inputs[last][0] = last == 2 * EACH ? last - 1 : last - 2;
+    }
+    expect_equal_blocks(&s, 2, 1, 2);
+    s.inputs[EACH][0] = EACH - 1;
+    expect_equal_blocks(&s, 2, 2, 1);
+    s.inputs[3 * EACH][0] = 0; /* of no block */
+    expect_equal_blocks(&s, 2, 2, 1);
+}
+
+/* Each difference alone tells many kinds of blocks apart, within the limited number of slots that a search visits. */
+static void many_kinds_of_blocks_are_told_apart(void **state)
+{
+    (void)state;
+    enum { KINDS = 300, PARTS = 4 };
+    static mdot_job_operator operators[2 * KINDS * 2];
+    for (int part = 0; part < PARTS; part++) {
+        for (uint32_t i = 0; i < 2 * KINDS * 2; i++) {
+            uint32_t block = i / 2, kind = block % KINDS;
+            mdot_job_operator *op = &operators[i];
+            *op = predict_operator(i % 2);
+            op->input_count = 0;
+            op->block = block + 1;
+            if (part == 0) op->setting[MDOT_SETTING_CHANNELS_IN] = 1 + kind;
+            if (part == 1) op->per_sample[MDOT_PHASE_FORWARD].flops = 1 + kind;
+            if (part == 2) op->per_step[MDOT_PHASE_FORWARD].bytes_written = 1 + kind;
+            if (part == 3 && i % 2 == 1) op->per_sample[MDOT_PHASE_FORWARD].bytes_read = 1 + kind;
+        }
+        mdot_job *job = predict_make_job(operators, 2 * KINDS * 2);
+        for (size_t i = 0; i < 2 * KINDS * 2; i++)
+            if (job->operators[i].equal_blocks != 2) fail_msg("part %d: block %zu", part, i / 2);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Operators of two blocks in turn. */
+static void operators_of_blocks_may_alternate(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[6];
+    static const uint32_t inputs[6] = {0, 0, 0, 1, 2, 3};
+    for (uint32_t i = 0; i < 6; i++) {
+        operators[i] = predict_operator(i / 2);
+        operators[i].inputs = &inputs[i];
+        operators[i].input_count = i >= 2;
+        operators[i].block = 1 + i % 2;
+    }
+    mdot_job *job = predict_make_job(operators, 6);
+    for (size_t i = 0; i < 6; i++) assert_int_equal(job->operators[i].equal_blocks, 2);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +162,9 @@ int main(void)
         cmocka_unit_test(blocks_that_compute_differently_are_not_equal),
         cmocka_unit_test(gradients_and_parameters_may_differ),
         cmocka_unit_test(equal_blocks_ignore_readers_in_other_blocks),
+        cmocka_unit_test(equal_blocks_read_equal_operators),
+        cmocka_unit_test(many_kinds_of_blocks_are_told_apart),
+        cmocka_unit_test(operators_of_blocks_may_alternate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

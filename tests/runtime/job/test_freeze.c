@@ -110,6 +110,36 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     mdot_job_destroy(lora);
 }
 
+/* A head that is tied to a table has no parameters of its own, but computes a gradient of the table. Operators
+ * behind it then pass gradients back, even if everything before it is frozen. */
+static void a_tied_layer_trains_the_weights_that_it_shares(void **state)
+{
+    (void)state;
+    static const uint32_t before[3] = {0, 0, 1};
+    static const char *const names[3] = {"table", "head", "tail"}, *const frozen = "t*";
+    mdot_job_operator operators[3];
+    for (int i = 0; i < 3; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = "Linear", .known = true};
+        operators[i].module = names[i];
+        operators[i].parameters = i == 1 ? 0 : 100;
+        operators[i].inputs = &before[i];
+        operators[i].input_count = i > 0;
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) operators[i].per_sample[phase] = (mdot_load){10, 20, 30};
+    }
+    const mdot_job_freezing f = {.struct_size = sizeof f, .frozen = &frozen, .frozen_count = 1};
+    mdot_error err = {0};
+    if (mdot_operators_freeze(&f, operators, 3, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_true(operators[0].frozen_parameters == 100 && operators[2].frozen_parameters == 100);
+    assert_true(operators[1].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 10);
+    assert_true(operators[1].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 0); /* nothing before it is trained */
+    assert_true(operators[2].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 10);
+    assert_true(operators[2].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 0);
+    /* Behind an operator that stops gradients, nothing is computed. */
+    operators[1].flags = MDOT_OPERATOR_STOPS_GRADIENT;
+    assert_int_equal(mdot_operators_freeze(&f, operators, 3, &err), MDOT_OK);
+    assert_true(operators[2].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 0);
+}
+
 static void files_keep_frozen_parameters(void **state)
 {
     (void)state;
@@ -264,6 +294,7 @@ int main(void)
         cmocka_unit_test(patterns_match_modules_and_their_submodules),
         cmocka_unit_test(frozen_leading_layers_have_no_backward_pass),
         cmocka_unit_test(frozen_parameters_need_memory_for_weights_only),
+        cmocka_unit_test(a_tied_layer_trains_the_weights_that_it_shares),
         cmocka_unit_test(files_keep_frozen_parameters),
         cmocka_unit_test(operators_can_be_frozen_before_the_job_is_created),
         cmocka_unit_test(operators_stay_unchanged_if_freezing_fails),

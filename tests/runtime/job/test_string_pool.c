@@ -178,12 +178,35 @@ static void equal_names_share_a_string_and_others_differ(void **state)
     mdot_job_destroy(job);
 }
 
+/* The test would not end if the analysis read all letters of a type for each operator that has it. */
+static void a_long_type_is_read_once_for_all_operators(void **state)
+{
+    (void)state;
+    enum { LETTERS = 1 << 22, COUNT = 100000 };
+    char *type = malloc(LETTERS + 1);
+    mdot_job_operator *operators = calloc(COUNT, sizeof *operators);
+    assert_true(type != NULL && operators != NULL);
+    memset(type, 'T', LETTERS);
+    type[LETTERS] = '\0';
+    for (size_t i = 0; i < COUNT; i++)
+        operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = type, .parameters = 1};
+    const mdot_job_description d = {
+        .struct_size = sizeof d, .operators = operators, .operator_count = COUNT, .batch = 1};
+    mdot_job *job = NULL;
+    assert_int_equal(mdot_job_create(&d, &job, NULL), MDOT_OK);
+    assert_int_equal(strlen(job->operators[COUNT - 1].type), LETTERS);
+    mdot_job_destroy(job);
+    free(operators);
+    free(type);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_repeated_name_is_stored_once),
         cmocka_unit_test(an_operator_takes_the_documented_memory),
         cmocka_unit_test(equal_names_share_a_string_and_others_differ),
+        cmocka_unit_test(a_long_type_is_read_once_for_all_operators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
