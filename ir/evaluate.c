@@ -9,7 +9,7 @@
  * distances into buckets by Cast(Log(…) * 8), and powers of two lie exactly on the border. On the way to a decision
  * each result is rounded to its type, as in every implementation of the model.
  */
-#include "ir/ops.h"
+#include "ir/loop_nodes.h"
 
 #include "ir/ops/families.h"
 
@@ -32,6 +32,8 @@ typedef struct evaluation {
     node_memory **memory_of; /* by value id */
     node_memory **memories;
     int memory_count;
+    ir_node *const *nodes; /* in an order in which the body of each loop is behind its LoopBegin */
+    int node_count;
 } evaluation;
 
 static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
@@ -74,11 +76,38 @@ static bool is_elementwise(const ir_node *node)
     return lowering == IR_LOWER_POINTWISE || lowering == IR_LOWER_MOVE || lowering == IR_LOWER_ALIAS;
 }
 
-/* Walks from the last node to the first, so that readers are visited before their operands. */
-static void find_decisions(evaluation *e)
+/* Does `to` begin to decide because `from` does? */
+static bool decides_anew(const evaluation *e, const ir_value *from, const ir_value *to)
 {
+    if (from == NULL || !e->decides[from->id] || e->decides[to->id]) return false;
+    e->decides[to->id] = true;
+    return true;
+}
+
+/* Passes decisions from a loop's results to the values of its steps, and from its states to the steps before. Returns
+ * whether a value of the body decides anew. */
+static bool decide_in_loop(const evaluation *e, const ir_node *node)
+{
+    bool anew = false;
+    for (int k = 0; ir_is_loop_end(node) && k < node->output_count; k++)
+        if (IR_LOOP_NEXT + k < node->input_count)
+            (void)decides_anew(e, node->outputs[k], node->inputs[IR_LOOP_NEXT + k]);
+    const ir_node *end = ir_is_loop_begin(node) ? ir_loop_end_of(node) : NULL;
+    for (int k = 0; end != NULL && k < node->input_count; k++) {
+        (void)decides_anew(e, node->outputs[1 + k], node->inputs[k]);
+        anew = decides_anew(e, node->outputs[1 + k], end->inputs[IR_LOOP_NEXT + k]) || anew;
+    }
+    return anew;
+}
+
+/* Walks from the last node to the first, so that readers are visited before their operands. Returns whether another
+ * walk is necessary. */
+static bool walk_decisions(evaluation *e)
+{
+    bool again = false;
     for (const ir_node *node = e->graph->last; node != NULL; node = node->prev) {
         bool decides = is_decision(node);
+        again = decide_in_loop(e, node) || again;
         for (int i = 0; is_elementwise(node) && i < node->output_count; i++) {
             decides = decides || (node->outputs[i] != NULL && e->decides[node->outputs[i]->id]);
         }
@@ -86,6 +115,7 @@ static void find_decisions(evaluation *e)
             if (node->inputs[i] != NULL) e->decides[node->inputs[i]->id] = true;
         }
     }
+    return again;
 }
 
 static void round_to_type(ir_wide *wide)
@@ -186,7 +216,9 @@ static node_memory *create_memory(evaluation *e, const ir_node *node, ir_arena *
     return *out_arena != NULL ? h : NULL;
 }
 
-static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratch, mdot_error *err)
+/* Computes a node's outputs in `target`. */
+static mdot_status compute(const evaluation *e, const ir_node *node, ir_arena *target, ir_arena *scratch,
+                           mdot_error *err)
 {
     mdot_status status = ir_check_arity(node, err);
     if (status != MDOT_OK) return status;
@@ -194,9 +226,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
 
     const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
-    ir_arena *target;
-    node_memory *h = create_memory(e, node, &target);
-    if (in == NULL || out == NULL || h == NULL) return ir_fail_memory(node, err);
+    if (in == NULL || out == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == NULL) continue;
         status = fetch(e, node, node->inputs[i], scratch, &in[i], err);
@@ -211,6 +241,16 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
         if (e->decides[node->outputs[i]->id]) round_to_type(out[i]);
         e->content[node->outputs[i]->id] = out[i];
     }
+    return MDOT_OK;
+}
+
+static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratch, mdot_error *err)
+{
+    ir_arena *target;
+    node_memory *h = create_memory(e, node, &target);
+    if (h == NULL) return ir_fail_memory(node, err);
+    mdot_status status = compute(e, node, target, scratch, err);
+    if (status != MDOT_OK) return status;
     release_inputs(e, node);
     if (h->live_outputs == 0) {
         ir_arena_destroy(h->arena);
@@ -219,11 +259,205 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     return MDOT_OK;
 }
 
+/* ---- Loops (loop_nodes.h) ---------------------------------------------------------------------------------------- */
+
+typedef struct loop {
+    evaluation *e;
+    const ir_node *begin, *end;
+    int first, last;       /* their positions in e->nodes */
+    const ir_wide **state; /* the states of the current step */
+    ir_wide **stack;       /* the outputs of `end` behind the final states; NULL: not yet made, or not wanted */
+    ir_arena *arena;       /* holds these arrays */
+    ir_arena *result;      /* holds the outputs of `end` */
+    int64_t steps;
+} loop;
+
+static mdot_status run_loop(evaluation *e, int first, int last, ir_arena *result, mdot_error *err);
+
+static int end_of_loop(const evaluation *e, int first)
+{
+    const ir_node *end = ir_loop_end_of(e->nodes[first]);
+    int last = first + 1;
+    while (last < e->node_count && e->nodes[last] != end) last++;
+    return last;
+}
+
+static mdot_status run_step(const loop *l, ir_arena *arena, mdot_error *err)
+{
+    evaluation *e = l->e;
+    mdot_status status = MDOT_OK;
+    for (int i = l->first + 1; i < l->last && status == MDOT_OK; i++) {
+        if (ir_is_loop_begin(e->nodes[i])) {
+            int last = end_of_loop(e, i);
+            if (last >= l->last) return ir_fail(e->nodes[i], err, MDOT_MALFORMED, "the loop has no end");
+            status = run_loop(e, i, last, arena, err);
+            i = last;
+        } else {
+            status = compute(e, e->nodes[i], arena, arena, err);
+        }
+    }
+    return status;
+}
+
+/* Copies element number `step` into its stack, which the first step makes. */
+static mdot_status put_element(const loop *l, int k, int64_t step, const ir_wide *element, mdot_error *err)
+{
+    int axis = ir_loop_axis(l->end, k, element->rank);
+    int64_t dims[MDOT_MAX_RANK + 1], before = 1, behind = 1;
+    if (axis < 0 || element->rank == MDOT_MAX_RANK)
+        return ir_fail(l->end, err, MDOT_MALFORMED, "the axis of stack %d is out of range", k);
+    for (int d = 0; d <= element->rank; d++) dims[d] = d == axis ? l->steps : element->dims[d < axis ? d : d - 1];
+    for (int d = 0; d < element->rank; d++) *(d < axis ? &before : &behind) *= element->dims[d];
+    ir_wide **stack = &l->stack[k];
+    if (*stack == NULL) {
+        mdot_status status = ir_make_wide(l->result, l->end, element->dtype, element->rank + 1, dims, stack, err);
+        if (status != MDOT_OK) return status;
+    }
+    bool same = (*stack)->dtype == element->dtype && (*stack)->rank == element->rank + 1;
+    for (int d = 0; d <= element->rank && same; d++) same = (*stack)->dims[d] == dims[d];
+    if (!same) return ir_fail(l->end, err, MDOT_MALFORMED, "the elements of stack %d differ in shape", k);
+    int64_t place = ir_loop_is_reversed(l->end, k) ? l->steps - 1 - step : step;
+    for (int64_t o = 0; o < before; o++)
+        for (int64_t i = 0; i < behind; i++)
+            ir_copy_element(*stack, (o * l->steps + place) * behind + i, element, o * behind + i);
+    return MDOT_OK;
+}
+
+/* Takes the states for the next step, and the elements of this one. */
+static mdot_status end_step(const loop *l, int64_t step, ir_arena *next, mdot_error *err)
+{
+    const evaluation *e = l->e;
+    int states = ir_loop_states(l->begin);
+    mdot_status status = MDOT_OK;
+    for (int k = 0; k < ir_loop_elements(l->end) && status == MDOT_OK; k++) {
+        if (states + k >= l->end->output_count || l->end->outputs[states + k] == NULL) continue;
+        const ir_wide *element;
+        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + states + k], next, &element, err);
+        if (status == MDOT_OK) status = put_element(l, k, step, element, err);
+    }
+    for (int k = 0; k < states && status == MDOT_OK; k++) {
+        const ir_wide *value, *before = l->state[k];
+        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + k], next, &value, err);
+        if (status != MDOT_OK) return status;
+        bool same = value->dtype == before->dtype && value->rank == before->rank;
+        for (int d = 0; d < value->rank && same; d++) same = value->dims[d] == before->dims[d];
+        if (!same) return ir_fail(l->end, err, MDOT_MALFORMED, "state %d changes its type or shape", k);
+        l->state[k] = copy_wide(next, value);
+        if (l->state[k] == NULL) status = ir_fail_memory(l->end, err);
+    }
+    return status;
+}
+
+static mdot_status run_steps(const loop *l, ir_arena **states, mdot_error *err)
+{
+    evaluation *e = l->e;
+    mdot_status status = MDOT_OK;
+    for (int64_t step = 0; step < l->steps && status == MDOT_OK; step++) {
+        ir_arena *arena = ir_arena_create(0), *next = ir_arena_create(0);
+        ir_wide *index = arena != NULL ? ir_wide_create(arena, MDOT_DTYPE_I64, 0, NULL) : NULL;
+        if (index == NULL || next == NULL) status = ir_fail_memory(l->begin, err);
+        if (status == MDOT_OK) {
+            index->i[0] = step;
+            e->content[l->begin->outputs[0]->id] = index;
+            for (int k = 0; k < ir_loop_states(l->begin); k++)
+                if (l->begin->outputs[1 + k] != NULL) e->content[l->begin->outputs[1 + k]->id] = l->state[k];
+            status = run_step(l, arena, err);
+        }
+        if (status == MDOT_OK) status = end_step(l, step, next, err);
+        ir_arena_destroy(arena);
+        ir_arena_destroy(*states);
+        *states = next;
+    }
+    return status;
+}
+
+/* The length of the inputs; 1 if no input has the symbol. */
+static int64_t length_of(const evaluation *e)
+{
+    for (int i = 0; i < e->graph->input_count; i++) {
+        const ir_value *value = e->graph->inputs[i];
+        for (int d = 0; d < value->type.rank; d++) {
+            ir_dim dim = value->type.dim[d];
+            if (!ir_dim_is_number(dim)) return (e->content[value->id]->dims[d] - dim.offset) / dim.scale;
+        }
+    }
+    return 1;
+}
+
+/* The outputs of the LoopEnd: the states behind the last step, and the stacks. Without steps a stack has no elements,
+ * and its shape is that of its type. */
+static mdot_status end_loop(const loop *l, mdot_error *err)
+{
+    int states = ir_loop_states(l->begin);
+    for (int i = 0; i < l->end->output_count; i++) {
+        const ir_value *value = l->end->outputs[i];
+        if (value == NULL) continue;
+        ir_wide *out = i < states ? copy_wide(l->result, l->state[i]) : l->stack[i - states];
+        if (i >= states && out == NULL) {
+            int64_t dims[MDOT_MAX_RANK], length = length_of(l->e);
+            if (value->type.rank < 0) return ir_fail(l->end, err, MDOT_UNSUPPORTED, "a loop of no steps has no type");
+            for (int d = 0; d < value->type.rank; d++) dims[d] = ir_dim_at(value->type.dim[d], length);
+            mdot_status status = ir_make_wide(l->result, l->end, value->type.dtype, value->type.rank, dims, &out, err);
+            if (status != MDOT_OK) return status;
+        }
+        if (out == NULL) return ir_fail_memory(l->end, err);
+        if (l->e->decides[value->id]) round_to_type(out);
+        l->e->content[value->id] = out;
+    }
+    return MDOT_OK;
+}
+
+/* Runs the nodes first … last, which are a LoopBegin, the loop's body and its LoopEnd. */
+static mdot_status run_loop(evaluation *e, int first, int last, ir_arena *result, mdot_error *err)
+{
+    loop l = {.e = e, .begin = e->nodes[first], .end = e->nodes[last], .first = first, .last = last, .result = result};
+    ir_arena *states = ir_arena_create(0);
+    const ir_wide *steps;
+    mdot_status status = MDOT_OK;
+    l.arena = ir_arena_create(0);
+    if (l.arena == NULL || states == NULL) status = ir_fail_memory(l.begin, err);
+    if (status == MDOT_OK) {
+        l.state = IR_NEW_ARRAY(l.arena, const ir_wide *, ir_loop_states(l.begin));
+        l.stack = IR_NEW_ARRAY(l.arena, ir_wide *, ir_loop_elements(l.end));
+        if (l.state == NULL || l.stack == NULL) status = ir_fail_memory(l.begin, err);
+    }
+    if (status == MDOT_OK) status = fetch(e, l.end, l.end->inputs[IR_LOOP_STEPS], l.arena, &steps, err);
+    if (status == MDOT_OK && (steps->i == NULL || steps->count != 1))
+        status = ir_fail(l.end, err, MDOT_MALFORMED, "the number of steps must be one integer");
+    if (status == MDOT_OK) l.steps = steps->i[0] > 0 ? steps->i[0] : 0;
+    for (int k = 0; k < ir_loop_states(l.begin) && status == MDOT_OK; k++)
+        status = fetch(e, l.begin, l.begin->inputs[k], l.arena, &l.state[k], err);
+    if (status == MDOT_OK) status = run_steps(&l, &states, err);
+    if (status == MDOT_OK) status = end_loop(&l, err);
+    ir_arena_destroy(states);
+    ir_arena_destroy(l.arena);
+    return status;
+}
+
+static mdot_status run_outer_loop(evaluation *e, int first, int *out_last, mdot_error *err)
+{
+    int last = end_of_loop(e, first);
+    ir_arena *result;
+    if (last == e->node_count) return ir_fail(e->nodes[first], err, MDOT_MALFORMED, "the loop has no end");
+    node_memory *h = create_memory(e, e->nodes[last], &result);
+    if (h == NULL) return ir_fail_memory(e->nodes[first], err);
+    mdot_status status = run_loop(e, first, last, result, err);
+    for (int i = first; i <= last && status == MDOT_OK; i++) release_inputs(e, e->nodes[i]);
+    *out_last = last;
+    return status;
+}
+
 static mdot_status run_nodes(evaluation *e, mdot_error *err)
 {
-    for (const ir_node *node = e->graph->first; node != NULL; node = node->next) {
+    for (int i = 0; i < e->node_count; i++) {
         ir_arena *scratch = ir_arena_create(0);
-        mdot_status status = scratch != NULL ? run_node(e, node, scratch, err) : ir_fail_memory(node, err);
+        mdot_status status;
+        if (scratch == NULL)
+            status = ir_fail_memory(e->nodes[i], err);
+        else if (ir_is_loop_begin(e->nodes[i]))
+            status = run_outer_loop(e, i, &i, err);
+        else
+            status = run_node(e, e->nodes[i], scratch, err);
         ir_arena_destroy(scratch);
         if (status != MDOT_OK) return ir_fail_in_file(e->graph, status, err);
     }
@@ -274,16 +508,16 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
 static bool make_tables(evaluation *e)
 {
     const ir_graph *graph = e->graph;
-    int node_count = 0;
-    for (const ir_node *node = graph->first; node != NULL; node = node->next) node_count++;
+    e->nodes = ir_loop_order(graph, e->arena, &e->node_count);
     e->content = IR_NEW_ARRAY(e->arena, const ir_wide *, graph->value_count);
     e->uses_left = IR_NEW_ARRAY(e->arena, int, graph->value_count);
     e->decides = IR_NEW_ARRAY(e->arena, bool, graph->value_count);
     e->memory_of = IR_NEW_ARRAY(e->arena, node_memory *, graph->value_count);
-    e->memories = IR_NEW_ARRAY(e->arena, node_memory *, node_count);
-    if (e->content == NULL || e->uses_left == NULL || e->decides == NULL || e->memory_of == NULL || e->memories == NULL)
+    e->memories = IR_NEW_ARRAY(e->arena, node_memory *, e->node_count);
+    if (e->nodes == NULL || e->content == NULL || e->uses_left == NULL || e->decides == NULL || e->memory_of == NULL ||
+        e->memories == NULL)
         return false;
-    find_decisions(e);
+    while (walk_decisions(e)) continue;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             if (node->inputs[i] != NULL) e->uses_left[node->inputs[i]->id] = node->inputs[i]->use_count;

@@ -67,8 +67,12 @@ static const char *way_out(const char *op_type)
         {"If", "the branch depends on data, and the results of the branches differ in type or shape: give both "
                "the same shape and write torch.where(condition, a, b), or fix the dimension that selects the "
                "branch (--dim)"},
-        {"Loop", "loops are unsupported: unroll the loop, or use nn.LSTM, nn.GRU or a cumulative sum"},
-        {"Scan", "loops are unsupported: unroll the loop, or use nn.LSTM, nn.GRU or a cumulative sum"},
+        {"Loop (its steps depend on data)",
+         "the number of steps must be constant, or affine in the length, and the condition must be true or compare a "
+         "counter with such a number"},
+        {"Loop (within a loop)", "an inner loop must have a constant number of steps, and few enough to be unrolled"},
+        {"Scan (within a loop)", "write the inner loop as a Loop with a small constant number of steps"},
+        {"Scan (of opset 8)", "export the model with opset 9 or later"},
     };
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
         if (strcmp(ways[k].op_type, op_type) == 0) return ways[k].instead;

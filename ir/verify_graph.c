@@ -3,7 +3,7 @@
  * They are checked after each pass in builds with MDOT_VERIFY, by the tests, and on graphs parsed from text. A
  * violation is a bug in the preceding pass (or in the text), and the message names the rule, the node and the value.
  */
-#include "ir/ops.h"
+#include "ir/loop_nodes.h"
 
 #include "ir/ops/families.h"
 
@@ -215,6 +215,27 @@ static mdot_status check_inference(checker *c)
     return MDOT_OK;
 }
 
+/* Values of a body differ from step to step, so other nodes may read the results of the LoopEnd only. */
+static mdot_status check_loops(checker *c)
+{
+    bool *inside = IR_NEW_ARRAY(c->arena, bool, c->graph->value_count);
+    if (inside == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (const ir_node *begin = c->graph->first; begin != NULL; begin = begin->next) {
+        if (!ir_is_loop_begin(begin)) continue;
+        const ir_node *end = ir_loop_end_of(begin);
+        if (end == NULL) return broken(c, begin, "a loop has no end", NULL);
+        ir_loop_mark(c->graph, begin, inside);
+        for (const ir_node *node = end->next; node != NULL; node = node->next)
+            for (int i = 0; i < node->input_count; i++)
+                if (node->inputs[i] != NULL && node->inputs[i]->constant == NULL && inside[node->inputs[i]->id])
+                    return broken(c, node, "a value of a loop's body is read outside", node->inputs[i]);
+        for (int i = 0; i < c->graph->output_count; i++)
+            if (c->graph->outputs[i]->constant == NULL && inside[c->graph->outputs[i]->id])
+                return broken(c, NULL, "a value of a loop's body is an output", c->graph->outputs[i]);
+    }
+    return MDOT_OK;
+}
+
 static const rule rules[] = {
     {"nodes form one list that is linked both ways", check_list},
     {"every value is defined once, before its uses, and points to its definition", check_definitions},
@@ -224,6 +245,7 @@ static const rule rules[] = {
     {"constants have the type and the size of their content", check_constants},
     {"known content has an element for each of its value", check_known},
     {"types equal the results of the shape rules", check_inference},
+    {"only the body and the LoopEnd of a loop read values of the body", check_loops},
 };
 
 mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err)

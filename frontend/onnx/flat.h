@@ -50,8 +50,9 @@ typedef struct fe_flat {
     int node_count, node_capacity;
     fe_value *values;
     int value_count, value_capacity;
-    fe_names *names; /* of the graph's own scope */
-    int *order;      /* node indices, sorted so that each value is defined before its use */
+    fe_names *names;        /* of the graph's own scope */
+    int64_t unrolled_count; /* nodes that unrolled loops have added */
+    int *order;             /* node indices, sorted so that each value is defined before its use */
 } fe_flat;
 
 #endif

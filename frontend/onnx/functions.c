@@ -6,8 +6,9 @@
  */
 #include "frontend/onnx/functions.h"
 
-#include "frontend/onnx/flat.h"
+#include "frontend/onnx/flatten.h"
 #include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/inline_loops.h"
 #include "frontend/onnx/loops.h"
 #include "frontend/onnx/metadata.h"
 #include "frontend/onnx/names.h"
@@ -17,32 +18,13 @@
 
 enum { MAX_NODE_EDGES = 1 << 16, MAX_ATTRIBUTES = 1 << 10 }; /* per node; the checks for repeats are quadratic */
 
-/* The place of nodes: the graph itself, one call of a function, or a branch of an If in either. */
-typedef struct scope {
-    const struct scope *caller; /* NULL: the graph */
-    const struct scope *around; /* of a branch: the scope whose names it also sees; NULL: none */
-    const Onnx__FunctionProto *function;
-    const fe_node *call;
-    const fe_branch *branch; /* the innermost branch, for a predictor; NULL: none */
-    fe_names *names;         /* name → value number + 1; 0 marks an input that the call omits */
-    int64_t opset;
-    int depth;
-} scope;
-
-typedef struct flattener {
-    const fe_context *context;
-    const Onnx__ModelProto *model;
-    fe_names *functions; /* key_of → index in model->functions */
-    fe_flat *flat;
-} flattener;
-
 static const char *domain_of(const char *domain)
 {
     return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
 /* Functions are identified by domain, name and overload. */
-static const char *key_of(const flattener *f, const char *domain, const char *name, const char *overload)
+static const char *key_of(const fe_flattener *f, const char *domain, const char *name, const char *overload)
 {
     return ir_arena_printf(f->context->scratch, "%s\n%s\n%s", domain_of(domain), fe_text(name), fe_text(overload));
 }
@@ -64,7 +46,7 @@ static bool reserve(const fe_context *context, void **array, int count, int *cap
     return true;
 }
 
-static mdot_status add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
+mdot_status fe_add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
 {
     if (name == NULL ||
         !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value))) {
@@ -75,7 +57,7 @@ static mdot_status add_value(const fe_context *context, fe_flat *flat, const cha
     return MDOT_OK;
 }
 
-static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_node *node)
+mdot_status fe_add_flat_node(const fe_context *context, fe_flat *flat, const fe_node *node)
 {
     if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node))) {
         return fe_out_of_memory(context);
@@ -87,8 +69,8 @@ static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_n
 /* ---- Names to numbers -------------------------------------------------------------------------------------------- */
 
 /* A new name belongs to the graph or the function, even if a branch reads it first. Names that a branch defines are
- * added beforehand (add_names). */
-static mdot_status lookup(const flattener *f, const scope *in, const char *name, int *out_value)
+ * added beforehand (fe_add_names). */
+mdot_status fe_lookup(const fe_flattener *f, const fe_scope *in, const char *name, int *out_value)
 {
     const fe_context *context = f->context;
     int found = fe_names_find(in->names, name);
@@ -99,7 +81,7 @@ static mdot_status lookup(const flattener *f, const scope *in, const char *name,
     }
     const char *full = in->call != NULL ? ir_arena_printf(context->scratch, "%s/%s", in->call->name, name) : name;
     int value = FE_NO_VALUE;
-    mdot_status status = add_value(context, f->flat, full, &value);
+    mdot_status status = fe_add_value(context, f->flat, full, &value);
     if (status != MDOT_OK) return status;
     if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(context);
     *out_value = value;
@@ -108,14 +90,14 @@ static mdot_status lookup(const flattener *f, const scope *in, const char *name,
 
 mdot_status fe_flat_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
 {
-    flattener f = {.context = context, .flat = flat};
-    scope graph = {.names = flat->names};
-    return lookup(&f, &graph, name, out_value);
+    fe_flattener f = {.context = context, .flat = flat};
+    fe_scope graph = {.names = flat->names};
+    return fe_lookup(&f, &graph, name, out_value);
 }
 
 /* "" is an absent value; absent values at the end are dropped. */
-static mdot_status number_values(const flattener *f, const scope *in, size_t count, char **names, int **out_values,
-                                 int *out_count)
+static mdot_status number_values(const fe_flattener *f, const fe_scope *in, size_t count, char **names,
+                                 int **out_values, int *out_count)
 {
     const fe_context *context = f->context;
     while (count && !*fe_text(names[count - 1])) count--;
@@ -128,7 +110,7 @@ static mdot_status number_values(const flattener *f, const scope *in, size_t cou
     for (size_t i = 0; i < count; i++) {
         values[i] = FE_NO_VALUE;
         if (!*fe_text(names[i])) continue;
-        mdot_status status = lookup(f, in, names[i], &values[i]);
+        mdot_status status = fe_lookup(f, in, names[i], &values[i]);
         if (status != MDOT_OK) return status;
     }
     *out_values = values;
@@ -139,7 +121,7 @@ static mdot_status number_values(const flattener *f, const scope *in, size_t cou
 /* ---- Attributes ------------------------------------------------------------------------------------------------- */
 
 /* The value of a reference: the call's attribute, or else the function's default. NULL: the attribute is absent. */
-static const Onnx__AttributeProto *resolve(const scope *in, const char *name)
+static const Onnx__AttributeProto *resolve(const fe_scope *in, const char *name)
 {
     for (int i = 0; i < in->call->attribute_count; i++) {
         if (strcmp(in->call->attributes[i].name, name) == 0) return in->call->attributes[i].proto;
@@ -163,7 +145,8 @@ static mdot_status check_attribute(const fe_context *context, const fe_node *nod
                      node->op_type, fault, name);
 }
 
-static mdot_status flatten_attributes(const flattener *f, const scope *in, const Onnx__NodeProto *proto, fe_node *node)
+static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *in, const Onnx__NodeProto *proto,
+                                      fe_node *node)
 {
     const fe_context *context = f->context;
     if (proto->n_attribute > MAX_ATTRIBUTES) {
@@ -207,7 +190,7 @@ static mdot_status fail_call(const fe_context *context, const fe_node *call, con
 }
 
 /* If an output of a function is an input of it, or another output, it passes through an Identity. */
-static mdot_status pass_through(const flattener *f, const scope *in, int from, int to)
+static mdot_status pass_through(const fe_flattener *f, const fe_scope *in, int from, int to)
 {
     int *edges = IR_NEW_ARRAY(f->context->scratch, int, 2);
     if (edges == NULL) return fe_out_of_memory(f->context);
@@ -221,10 +204,10 @@ static mdot_status pass_through(const flattener *f, const scope *in, int from, i
                         .output_count = 1,
                         .inputs = &edges[0],
                         .outputs = &edges[1]};
-    return add_node(f->context, f->flat, &identity);
+    return fe_add_flat_node(f->context, f->flat, &identity);
 }
 
-static mdot_status bind_inputs(const flattener *f, const scope *in)
+static mdot_status bind_inputs(const fe_flattener *f, const fe_scope *in)
 {
     const fe_node *call = in->call;
     for (size_t i = 0; i < in->function->n_input; i++) {
@@ -236,7 +219,7 @@ static mdot_status bind_inputs(const flattener *f, const scope *in)
     return MDOT_OK;
 }
 
-static mdot_status bind_outputs(const flattener *f, const scope *in)
+static mdot_status bind_outputs(const fe_flattener *f, const fe_scope *in)
 {
     const fe_node *call = in->call;
     for (int i = 0; i < call->output_count; i++) {
@@ -255,13 +238,11 @@ static mdot_status bind_outputs(const flattener *f, const scope *in)
     return MDOT_OK;
 }
 
-static mdot_status flatten_nodes(const flattener *f, const scope *in, size_t count, Onnx__NodeProto *const *nodes);
-
-static mdot_status inline_call(const flattener *f, const scope *in, const fe_node *call,
+static mdot_status inline_call(const fe_flattener *f, const fe_scope *in, const fe_node *call,
                                const Onnx__FunctionProto *function)
 {
     const fe_context *context = f->context;
-    for (const scope *s = in; s != NULL; s = s->caller) {
+    for (const fe_scope *s = in; s != NULL; s = s->caller) {
         if (s->function == function) return fail_call(context, call, "calls itself");
     }
     if (in->depth == FE_MAX_CALL_DEPTH) {
@@ -271,17 +252,18 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
     if ((size_t)call->input_count > function->n_input || (size_t)call->output_count > function->n_output) {
         return fail_call(context, call, "the call has more inputs or outputs than the function");
     }
-    scope inner = {.caller = in,
-                   .function = function,
-                   .call = call,
-                   .branch = in->branch,
-                   .depth = in->depth + 1,
-                   .names = fe_names_create(context->scratch),
-                   .opset = import_of(function->n_opset_import, function->opset_import)};
+    fe_scope inner = {.caller = in,
+                      .function = function,
+                      .call = call,
+                      .branch = in->branch,
+                      .is_in_loop = in->is_in_loop,
+                      .depth = in->depth + 1,
+                      .names = fe_names_create(context->scratch),
+                      .opset = import_of(function->n_opset_import, function->opset_import)};
     if (inner.names == NULL) return fe_out_of_memory(context);
     mdot_status status = bind_inputs(f, &inner);
     if (status == MDOT_OK) status = bind_outputs(f, &inner);
-    if (status == MDOT_OK) status = flatten_nodes(f, &inner, function->n_node, function->node);
+    if (status == MDOT_OK) status = fe_flatten_nodes(f, &inner, function->n_node, function->node);
     return status;
 }
 
@@ -290,7 +272,7 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
 /* The node's name, or "Add→first output" if it has none. Inside a function, the name of the call comes first. In
  * jobs, the module comes first if only the metadata contain it: "/layers.0.attn/node_view", like the names of
  * PyTorch's TorchScript exporter. */
-static mdot_status name_node(const fe_context *context, const scope *in, const Onnx__NodeProto *proto,
+static mdot_status name_node(const fe_context *context, const fe_scope *in, const Onnx__NodeProto *proto,
                              const char **out_name)
 {
     const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "", *module = NULL;
@@ -305,28 +287,29 @@ static mdot_status name_node(const fe_context *context, const scope *in, const O
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
 
-/* The branch of an If, if it can be inlined among the surrounding nodes: it has only nodes, and as many outputs as
- * the If. */
-static const Onnx__GraphProto *branch_of(const fe_node *node, const char *name)
+/* The branch of an If, if it can be inlined among the surrounding nodes: it has as many outputs as the If. In a job,
+ * whose parameters are counted, it has no initializers. */
+static const Onnx__GraphProto *branch_of(const fe_flattener *f, const fe_node *node, const char *name)
 {
     for (int i = 0; i < node->attribute_count; i++) {
         const Onnx__GraphProto *graph = node->attributes[i].proto->g;
         if (strcmp(node->attributes[i].name, name) != 0 || graph == NULL) continue;
-        bool plain = !graph->n_initializer && !graph->n_sparse_initializer && !graph->n_input;
+        bool plain = !graph->n_sparse_initializer && !graph->n_input;
+        if (f->context->options->job) plain = plain && !graph->n_initializer;
         return plain && graph->n_output == (size_t)node->output_count ? graph : NULL;
     }
     return NULL;
 }
 
 /* Names that a branch defines are its own, even if the other branch defines them, too. */
-static mdot_status add_names(const flattener *f, const scope *in, const Onnx__GraphProto *branch)
+mdot_status fe_add_names(const fe_flattener *f, const fe_scope *in, const Onnx__GraphProto *branch)
 {
     for (size_t i = 0; i < branch->n_node; i++) {
         for (size_t k = 0; k < branch->node[i]->n_output; k++) {
             const char *name = fe_text(branch->node[i]->output[k]);
             int value = FE_NO_VALUE;
             if (!*name || fe_names_find(in->names, name) >= 0) continue;
-            mdot_status status = add_value(f->context, f->flat, name, &value);
+            mdot_status status = fe_add_value(f->context, f->flat, name, &value);
             if (status != MDOT_OK) return status;
             if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
         }
@@ -334,18 +317,19 @@ static mdot_status add_names(const flattener *f, const scope *in, const Onnx__Gr
     return MDOT_OK;
 }
 
-static mdot_status inline_branch(const flattener *f, const scope *around, const Onnx__GraphProto *branch,
+static mdot_status inline_branch(const fe_flattener *f, const fe_scope *around, const Onnx__GraphProto *branch,
                                  const fe_branch *as, int *out_values)
 {
-    scope in = *around;
+    fe_scope in = *around;
     in.around = around;
     in.branch = as;
     in.names = fe_names_create(f->context->scratch);
     if (in.names == NULL) return fe_out_of_memory(f->context);
-    mdot_status status = add_names(f, &in, branch);
-    if (status == MDOT_OK) status = flatten_nodes(f, &in, branch->n_node, branch->node);
+    mdot_status status = fe_add_initializers(f, &in, branch);
+    if (status == MDOT_OK) status = fe_add_names(f, &in, branch);
+    if (status == MDOT_OK) status = fe_flatten_nodes(f, &in, branch->n_node, branch->node);
     for (size_t i = 0; i < branch->n_output && status == MDOT_OK; i++) {
-        status = lookup(f, &in, fe_text(branch->output[i]->name), &out_values[i]);
+        status = fe_lookup(f, &in, fe_text(branch->output[i]->name), &out_values[i]);
     }
     return status;
 }
@@ -353,9 +337,9 @@ static mdot_status inline_branch(const flattener *f, const scope *around, const 
 /* An If reads its condition, then the results of its first and of its second branch. Both branches are inlined among
  * the surrounding nodes. The branch is chosen when the condition is known: for a job in shapes.c, for a predictor in
  * import.c, which leaves out the nodes of the other branch. */
-static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
+static mdot_status add_if(const fe_flattener *f, const fe_scope *in, fe_node *node)
 {
-    const Onnx__GraphProto *first = branch_of(node, "then_branch"), *second = branch_of(node, "else_branch");
+    const Onnx__GraphProto *first = branch_of(f, node, "then_branch"), *second = branch_of(f, node, "else_branch");
     ir_arena *scratch = f->context->scratch;
     int count = node->output_count;
     if (first != NULL && second != NULL && node->input_count == 1) {
@@ -372,13 +356,13 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
         node->inputs = inputs;
         node->input_count = 1 + 2 * count;
     }
-    return add_node(f->context, f->flat, node);
+    return fe_add_flat_node(f->context, f->flat, node);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
 /* In a job, an EmbeddingBag reads the number of bags, and their rows or its table and indices. */
-static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
+static mdot_status add_loop(const fe_flattener *f, const fe_scope *in, fe_node *node)
 {
     fe_embedding_bags bags;
     for (int i = 0; i < node->attribute_count; i++) {
@@ -389,9 +373,9 @@ static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
         int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3), count = 1;
         if (inputs == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
-        mdot_status status = bags.count != NULL ? lookup(f, in, bags.count, &inputs[0]) : MDOT_OK;
+        mdot_status status = bags.count != NULL ? fe_lookup(f, in, bags.count, &inputs[0]) : MDOT_OK;
         for (int k = 0; k < 2 && reads[k] != NULL && status == MDOT_OK; k++)
-            status = lookup(f, in, reads[k], &inputs[count++]);
+            status = fe_lookup(f, in, reads[k], &inputs[count++]);
         if (status != MDOT_OK) return status;
         node->op_type = bags.op_type;
         node->inputs = inputs;
@@ -400,7 +384,7 @@ static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
         node->output_count = 1;
         break;
     }
-    return add_node(f->context, f->flat, node);
+    return fe_add_flat_node(f->context, f->flat, node);
 }
 
 static bool keep_call(const fe_context *context, const fe_node *node)
@@ -408,7 +392,7 @@ static bool keep_call(const fe_context *context, const fe_node *node)
     return context->options->keep_call != NULL && context->options->keep_call(node->domain, node->op_type);
 }
 
-static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
+static mdot_status flatten_node(const fe_flattener *f, const fe_scope *in, const Onnx__NodeProto *proto)
 {
     const fe_context *context = f->context;
     fe_node node = {.domain = domain_of(proto->domain),
@@ -440,10 +424,11 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
     }
     if (!*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
     if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);
-    return add_node(context, f->flat, &node);
+    if (!context->options->job && !*node.domain && fe_is_loop(&node)) return fe_inline_loop(f, in, &node);
+    return fe_add_flat_node(context, f->flat, &node);
 }
 
-static mdot_status flatten_nodes(const flattener *f, const scope *in, size_t count, Onnx__NodeProto *const *nodes)
+mdot_status fe_flatten_nodes(const fe_flattener *f, const fe_scope *in, size_t count, Onnx__NodeProto *const *nodes)
 {
     for (size_t i = 0; i < count; i++) {
         mdot_status status = flatten_node(f, in, nodes[i]);
@@ -452,7 +437,7 @@ static mdot_status flatten_nodes(const flattener *f, const scope *in, size_t cou
     return MDOT_OK;
 }
 
-static mdot_status index_functions(flattener *f)
+static mdot_status index_functions(fe_flattener *f)
 {
     for (size_t i = 0; i < f->model->n_functions; i++) {
         const Onnx__FunctionProto *function = f->model->functions[i];
@@ -470,14 +455,15 @@ static mdot_status index_functions(flattener *f)
 mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model, fe_flat *out_flat)
 {
     fe_flat flat = {.names = fe_names_create(context->scratch)};
-    flattener f = {.context = context, .model = model, .functions = fe_names_create(context->scratch), .flat = &flat};
+    fe_flattener f = {
+        .context = context, .model = model, .functions = fe_names_create(context->scratch), .flat = &flat};
     if (flat.names == NULL || f.functions == NULL) return fe_out_of_memory(context);
     mdot_status status = index_functions(&f);
     if (status != MDOT_OK) return status;
-    scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};
+    fe_scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};
     /* Models before IR version 3 list no operator sets and mean the first one. */
     if (model->n_opset_import == 0 && model->has_ir_version && model->ir_version < 3) graph.opset = 1;
-    status = flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
+    status = fe_flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
     if (status == MDOT_OK) *out_flat = flat;
     return status;
 }

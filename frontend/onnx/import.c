@@ -10,6 +10,7 @@
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/loop_steps.h"
 #include "frontend/onnx/names.h"
 #include "frontend/onnx/onnx_attributes.h"
 #include "frontend/onnx/onnx_tensor.h"
@@ -317,6 +318,23 @@ static mdot_status import_if(importer *im, const fe_node *source)
     return status;
 }
 
+/* ---- Loops: their bodies are among the nodes (inline_loops.c) ---------------------------------------------------- */
+
+static bool is_loop_steps(const fe_node *source)
+{
+    return strcmp(source->domain, "mdot") == 0 && strcmp(source->op_type, FE_LOOP_STEPS) == 0 &&
+           source->input_count >= FE_STEPS_NEXT && source->output_count == 1;
+}
+
+static mdot_status import_loop_steps(importer *im, const fe_node *source)
+{
+    ir_value **inputs = IR_NEW_ARRAY(im->context.scratch, ir_value *, source->input_count);
+    if (inputs == NULL) return fe_out_of_memory(&im->context);
+    for (int i = 0; i < source->input_count; i++)
+        if (source->inputs[i] != FE_NO_VALUE) inputs[i] = im->values[source->inputs[i]];
+    return fe_count_steps(&im->upgrader, source->name, inputs, source->input_count, &im->values[source->outputs[0]]);
+}
+
 static mdot_status import_nodes(importer *im)
 {
     mdot_status status = MDOT_OK;
@@ -324,7 +342,10 @@ static mdot_status import_nodes(importer *im)
         const fe_node *source = &im->flat.nodes[im->flat.order[i]];
         if (is_left_out(im, source)) continue;
         bool is_if = !*source->domain && strcmp(source->op_type, "If") == 0 && !im->context.options->job;
-        status = is_if ? import_if(im, source) : import_node(im, source);
+        if (is_loop_steps(source))
+            status = import_loop_steps(im, source);
+        else
+            status = is_if ? import_if(im, source) : import_node(im, source);
     }
     fe_forget_types(&im->upgrader);
     return status;

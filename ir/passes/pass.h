@@ -15,9 +15,10 @@ mdot_status ir_pass_recognise_norms(ir_graph *graph, bool *out_changed, mdot_err
 mdot_status ir_pass_recognise_group_norms(ir_graph *graph, bool *out_changed,
                                           mdot_error *err); /* recognise_group_norms.c */
 mdot_status ir_pass_recognise_activations(ir_graph *graph, bool *out_changed,
-                                          mdot_error *err);                           /* recognise_activations.c */
-mdot_status ir_pass_fuse_rotary(ir_graph *graph, bool *out_changed, mdot_error *err); /* fuse_rotary.c */
-mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err); /* form_linear.c */
+                                          mdot_error *err);                                /* recognise_activations.c */
+mdot_status ir_pass_fuse_rotary(ir_graph *graph, bool *out_changed, mdot_error *err);      /* fuse_rotary.c */
+mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err);      /* form_linear.c */
+mdot_status ir_pass_hoist_from_loops(ir_graph *graph, bool *out_changed, mdot_error *err); /* hoist_from_loops.c */
 mdot_status ir_pass_recognise_attention(ir_graph *graph, bool *out_changed,
                                         mdot_error *err);                                 /* recognise_attention.c */
 mdot_status ir_pass_fuse_qkv(ir_graph *graph, bool *out_changed, mdot_error *err);        /* fuse_qkv.c */

@@ -87,8 +87,9 @@ static ir_value *widened(ir_builder *b, ir_value *value)
     return ir_build_cast(b, wide != NULL ? wide : value, MDOT_DTYPE_F32);
 }
 
-/* Is the node kept as it is? Decisions are the model's own, so they read rounded values. Scans and scatters have
- * kernels for every type. */
+/* Is the node kept as it is? Decisions are the model's own, so they read rounded values. IsNaN is none of them, because
+ * rounding turns no number into NaN; exporters guard softmax with it. Scans and scatters have kernels for every
+ * type. */
 static bool is_kept(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
@@ -103,7 +104,6 @@ static bool is_kept(const ir_node *node)
     case IR_OP_Greater:
     case IR_OP_GreaterOrEqual:
     case IR_OP_IsInf:
-    case IR_OP_IsNaN:
         return true;
     default:
         return node->op->lowering == IR_LOWER_SEQUENTIAL || node->op->lowering == IR_LOWER_FOLD ||

@@ -6,13 +6,16 @@
  */
 #include "ir/plan/build.h"
 
+#include "ir/loop_nodes.h"
 #include "ir/plan/batched_kernels.h"
 #include "ir/plan/buffer_assignment.h"
 #include "ir/plan/chain.h"
 #include "ir/plan/decide.h"
+#include "ir/plan/expr.h"
 #include "ir/plan/fused.h"
 #include "ir/plan/kernel.h"
 #include "ir/plan/kernel_kind.h"
+#include "ir/plan/loop.h"
 #include "ir/plan/move.h"
 #include "ir/plan/nest.h"
 #include "ir/plan/pointwise.h"
@@ -50,8 +53,8 @@ static bool add_inputs_and_outputs(pl_builder *b)
 static bool collect_uses(pl_builder *b)
 {
     for (int k = 0; k < b->graph->value_count; k++) b->values[k].output = -1;
-    int order = 0;
-    for (const ir_node *node = b->graph->first; node != NULL; node = node->next, order++) {
+    for (int order = 0; order < b->node_count; order++) {
+        const ir_node *node = b->nodes[order];
         for (int k = 0; k < node->input_count; k++)
             if (node->inputs[k] != NULL) pl_info(b, node->inputs[k])->use_count++;
         for (int k = 0; k < node->output_count; k++)
@@ -72,11 +75,19 @@ static bool collect_uses(pl_builder *b)
     return true;
 }
 
+/* The number of the step is the only result of a loop that has no address. */
+static const pl_expr *define_loop_index(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
+{
+    (void)node, (void)output, (void)index;
+    return pl_step(b->arena);
+}
+
 /* Operators with an expression for every element of their results. */
 static const pl_define_fn definitions[IR_LOWER_COUNT] = {
     [IR_LOWER_POINTWISE] = pl_define_pointwise,
     [IR_LOWER_MOVE] = pl_define_move,
     [IR_LOWER_ALIAS] = pl_define_alias,
+    [IR_LOWER_LOOP] = define_loop_index,
 };
 
 static mdot_status start(pl_builder *b)
@@ -90,7 +101,9 @@ static mdot_status start(pl_builder *b)
     b->plan->arena = b->arena;
     b->plan->graph = graph;
     b->plan->max_length = graph->symbol != NULL ? graph->max_length : 0;
-    return collect_uses(b) && add_inputs_and_outputs(b) ? MDOT_OK : pl_fault(b);
+    b->nodes = ir_loop_order(graph, b->arena, &b->node_count);
+    bool is_ready = b->nodes != NULL && collect_uses(b) && add_inputs_and_outputs(b) && pl_find_loops(b);
+    return is_ready ? MDOT_OK : pl_fault(b);
 }
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
@@ -135,9 +148,11 @@ static bool has_expressions(const ir_node *node)
 
 static mdot_status plan_node(pl_builder *b, const ir_node *node)
 {
-    const ir_value *first = node->outputs[0];
+    const ir_value *first = node->output_count > 0 ? node->outputs[0] : NULL;
     const ir_value *root = first != NULL ? pl_info(b, first)->root : NULL;
     if (root != NULL) return pl_info(b, root)->tail == first ? emit_node(b, root->def) : MDOT_OK;
+    if (ir_is_loop_begin(node)) return pl_begin_loop(b, node);
+    if (ir_is_loop_end(node)) return pl_end_loop(b, node);
     if (!has_expressions(node)) return emit_node(b, node);
     for (int k = 0; k < node->output_count; k++) {
         mdot_status status = node->outputs[k] != NULL ? pl_decide(b, node, k) : MDOT_OK;
@@ -188,8 +203,7 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
     mdot_status status = start(&b);
     if (status != MDOT_OK) return status;
     pl_claim_chains(&b);
-    for (const ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next)
-        status = plan_node(&b, node);
+    for (int i = 0; i < b.node_count && status == MDOT_OK; i++) status = plan_node(&b, b.nodes[i]);
     if (status == MDOT_OK) status = copy_outputs(&b);
     if (status != MDOT_OK) return status;
     find_live_ranges(b.plan);

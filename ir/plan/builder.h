@@ -14,13 +14,14 @@
  *   4  chain.c        the pointwise operators that continue each root
  *      decide.c       whether a value is placed or inlined
  *      fused.c        linear, norm and attention kernels; reduce_nests.c plan_matmul.c norm_nests.c sequence.c
- *      recurrence.c   all others
+ *      recurrence.c loop.c   all others
  *      nest.c         nests of values and the ends of reductions
  *   3  pointwise.c math_lowering.c move.c gather_nests.c    definitions of inlinable operators, one expression each
  *   2  value.c        a value at an index, as an expression: loads, inlined definitions
  *      output_placement.c    the placement of a computed value
  *      view.c         strided views
  *   1  kernel.c       buffers, kernels, names
+ *      rename_buffer.c    kernels that use another buffer
  *      collapse.c     loops that run as one
  *      precision.c    the buffers that images with 16-bit precision keep in 16 bits
  */
@@ -56,6 +57,8 @@ typedef struct pl_value {
     int depth;            /* number of inlined values on the longest path into its expression */
     int order;            /* position of its node in the graph */
     int output;           /* index of the graph output that it is, the first of several; -1: none */
+    int loop;             /* number of the loop whose steps compute it, from 1 on; 0: none (loop.c) */
+    bool ends_step;       /* each element is read only for the same element of results of the step */
     const ir_value *root; /* of a link or tail: the value whose kernel computes it */
     const ir_value *tail; /* of a root: the end of its chain, possibly itself */
 } pl_value;
@@ -92,8 +95,13 @@ typedef struct pl_builder pl_builder;
 /* Element `index` of an output of a node, computed from its operands. */
 typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 
+typedef struct pl_loop pl_loop;
 struct pl_builder {
     const ir_graph *graph;
+    ir_node **nodes; /* all nodes, in an order in which the body of each loop is behind its LoopBegin */
+    int node_count;
+    const ir_node **loop_ends; /* by number of the loop, from 1 on */
+    pl_loop *loop;             /* the loop whose body is being planned; NULL: none */
     ir_arena *arena;
     pl_plan *plan;
     mdot_error *err;

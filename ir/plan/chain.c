@@ -62,19 +62,15 @@ static int matrix_columns(const ir_node *root)
 }
 
 /* Can `reader` be linked? Matrix kernels keep their columns and compute in f32. */
-static bool can_link(const ir_node *root, const ir_value *from, const ir_node *reader)
+static bool can_link(const pl_builder *b, const ir_node *root, const ir_value *from, const ir_node *reader)
 {
-    const ir_value *to = reader->outputs[0];
     int columns = matrix_columns(root);
+    if (reader->op->lowering != IR_LOWER_POINTWISE && reader->op->lowering != IR_LOWER_ALIAS) return false;
+    const ir_value *to = reader->outputs[0];
+    if (pl_info(b, to)->loop != pl_info(b, from)->loop) return false; /* a kernel outside of a loop runs once */
     if (columns && (to->type.dtype != MDOT_DTYPE_F32 || !same_trailing(&from->type, &to->type, columns))) return false;
-    switch (reader->op->lowering) {
-    case IR_LOWER_POINTWISE:
-        return same_shape(&to->type, &from->type);
-    case IR_LOWER_ALIAS:
-        return columns || pl_only_units_differ(&from->type, &to->type);
-    default:
-        return false;
-    }
+    if (reader->op->lowering == IR_LOWER_POINTWISE) return same_shape(&to->type, &from->type);
+    return columns || pl_only_units_differ(&from->type, &to->type);
 }
 
 /* The size of the chain's expression with one more link, in nodes of a tree. */
@@ -91,7 +87,7 @@ static const ir_value *claim_chain(pl_builder *b, const ir_node *root)
     const ir_value *tail = root->outputs[0];
     int nodes = 1, links = 0;
     const ir_node *reader;
-    while ((reader = only_reader(b, tail)) != NULL && can_link(root, tail, reader)) {
+    while ((reader = only_reader(b, tail)) != NULL && can_link(b, root, tail, reader)) {
         const ir_value *next = reader->outputs[0];
         nodes = grown(b, nodes, tail, reader);
         if (pl_info(b, next)->root != NULL || nodes > PL_MAX_TREE || ++links > PL_MAX_DEPTH) break;

@@ -9,6 +9,7 @@
 #include "ir/plan/expr.h"
 #include "ir/plan/fused.h"
 #include "ir/plan/kernel.h"
+#include "ir/plan/loop.h"
 #include "ir/plan/nest.h"
 #include "ir/plan/value.h"
 #include "ir/plan/view.h"
@@ -85,7 +86,7 @@ static double reads_per_element(const pl_builder *b, const pl_use *use, double e
     default:
         break;
     }
-    if (node->op->lowering == IR_LOWER_REDUCE) return 1;
+    if (node->op->lowering == IR_LOWER_REDUCE || node->op->lowering == IR_LOWER_LOOP) return 1;
     if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return pl_is_norm(node) ? 1 : 3; /* norm_nests.c */
     double results = 0;
     for (int k = 0; k < node->output_count; k++)
@@ -98,7 +99,8 @@ static double total_reads(const pl_builder *b, const ir_value *v)
     const pl_value *info = pl_info(b, v);
     double elements = pl_elements(b, v), reads = 0;
     if (elements < 1) elements = 1;
-    for (int k = 0; k < info->use_count; k++) reads += reads_per_element(b, &info->uses[k], elements);
+    for (int k = 0; k < info->use_count; k++)
+        reads += reads_per_element(b, &info->uses[k], elements) * pl_reads_by_steps(b, info->uses[k].node, info->loop);
     return reads;
 }
 
@@ -135,6 +137,7 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     int budget = PL_MAX_TREE;
     double cost = pl_expr_cost(expr, &budget), reads = total_reads(b, v);
     if (budget < 0) return false;
+    if (pl_info(b, v)->ends_step) return true; /* one nest computes it for all readers (loop.c) */
     return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
 }
 

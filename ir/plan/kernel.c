@@ -272,3 +272,26 @@ mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const p
     plan->kernel_count++;
     return MDOT_OK;
 }
+
+mdot_status pl_end_steps(pl_builder *b, const ir_node *node, ir_dim steps, int first)
+{
+    pl_plan *plan = b->plan;
+    int count = plan->kernel_count - first;
+    pl_kernel *kernels = IR_NEW_ARRAY(b->arena, pl_kernel, count + 1);
+    double repeats = (double)ir_dim_at(steps, plan->max_length), flops = 0;
+    if (kernels == NULL) return pl_fault(b);
+    for (int k = 0; k < count; k++) {
+        kernels[k] = plan->kernels[first + k];
+        kernels[k].is_step = true;
+        flops += kernels[k].flops;
+    }
+    plan->kernel_count = first;
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_recurrence recurrence = {.steps = steps, .kernel_count = count, .kernels = kernels};
+    mdot_status status = pl_end_kernel(b, PL_RECURRENCE, node->name, &(pl_kernel){.recurrence = recurrence});
+    if (status != MDOT_OK) return status;
+    plan->kernels[first].flops += repeats * flops;
+    plan->flops += (repeats - 1) * flops; /* each kernel has been counted once */
+    return MDOT_OK;
+}

@@ -17,5 +17,7 @@ void pl_begin_kernel(pl_builder *b);
 void pl_note_origin(pl_builder *b, const ir_node *node);
 /* Appends the kernel and names it after a node or value of that name. The specification is copied. */
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification);
+/* Turns the kernels from number `first` on into the steps of one recurrence, named after `node`. */
+mdot_status pl_end_steps(pl_builder *b, const ir_node *node, ir_dim steps, int first);
 
 #endif

@@ -27,7 +27,7 @@ void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, 
 bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel)
 {
     const pl_kind_ops *kind = pl_kinds[kernel->kind];
-    return kind->is_matrix != NULL && kind->is_matrix(kernel, plan);
+    return !kernel->is_step && kind->is_matrix != NULL && kind->is_matrix(kernel, plan);
 }
 
 bool pl_is_split(const pl_plan *plan, const pl_kernel *kernel)

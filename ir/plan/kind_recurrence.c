@@ -6,14 +6,26 @@
 
 /* The kinds of kernels that a step may hold. */
 static const pl_kind_ops *const step_kinds[PL_KIND_COUNT] = {
-    [PL_LINEAR] = &pl_linear_kind,
-    [PL_NEST] = &pl_nest_kind,
+    [PL_LINEAR] = &pl_linear_kind, [PL_ATTENTION] = &pl_attention_kind,   [PL_NORM] = &pl_norm_kind,
+    [PL_NEST] = &pl_nest_kind,     [PL_SEQUENTIAL] = &pl_sequential_kind,
 };
 
+static void note_write_and_read(void *user, int buffer, bool is_written)
+{
+    const pl_visitor *v = user;
+    v->visit(v->user, buffer, is_written);
+    if (is_written) v->visit(v->user, buffer, false);
+}
+
+/* A step that updates its outputs, for example a scatter that adds, also reads them. */
 static void visit(const pl_kernel *kernel, const pl_visitor *v)
 {
     const pl_recurrence *k = &kernel->recurrence;
-    for (int i = 0; i < k->kernel_count; i++) step_kinds[k->kernels[i].kind]->visit(&k->kernels[i], v);
+    const pl_visitor of_updates = {.visit = note_write_and_read, .user = (void *)v};
+    for (int i = 0; i < k->kernel_count; i++) {
+        const pl_kind_ops *kind = step_kinds[k->kernels[i].kind];
+        kind->visit(&k->kernels[i], kind->updates_outputs ? &of_updates : v);
+    }
 }
 
 static void print(const pl_kernel *kernel, pl_text *t)
@@ -39,7 +51,7 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
         if (kind != NULL)
             kind->verify(c->kernel, c);
         else
-            pl_check_fail(c, "a recurrence may contain only linears and nests", -1);
+            pl_check_fail(c, "a recurrence may not contain another one", -1);
     }
     c->steps = ir_dim_number(0);
 }

@@ -24,8 +24,9 @@ static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
         if (info->use_count != 1 || info->output >= 0) return NULL;
         const pl_use *use = &info->uses[0];
         if (ir_node_opcode(use->node) == IR_OP_Concat) return use;
+        if (use->node->op->lowering != IR_LOWER_ALIAS) return NULL;
         const ir_value *next = use->node->outputs[0];
-        if (use->node->op->lowering != IR_LOWER_ALIAS || !pl_only_units_differ(&v->type, &next->type)) return NULL;
+        if (!pl_only_units_differ(&v->type, &next->type)) return NULL;
         v = next;
     }
 }

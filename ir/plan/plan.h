@@ -180,9 +180,9 @@ typedef struct pl_sequential {
     pl_reducer reduction; /* scatter: NONE overwrites; SUM, PROD, MAX, MIN combine */
 } pl_sequential;
 
-/* Kernels that run in order, all of them once per step 0 … steps - 1. They are linears and nests, whose expressions
- * may use the step as STEP. Results of one step are read in the next. Everything is computed in f32, even in images
- * with 16-bit precision, because a rounding error would propagate from step to step. */
+/* Kernels that run in order, all of them once per step 0 … steps - 1. They are of all other kinds, and their
+ * expressions may use the step as STEP. Results of one step are read in the next. Everything is computed in f32, even
+ * in images with 16-bit precision, because a rounding error would propagate from step to step. */
 typedef struct pl_recurrence {
     ir_dim steps;
     int kernel_count;
@@ -196,6 +196,7 @@ typedef struct pl_kernel {
     double flops;        /* at max_length */
     bool is_rowwise;     /* the units of several items may be concatenated in a call (ir/plan/batched_kernels.c) */
     int64_t unit_offset; /* if is_rowwise: a kernel has length + unit_offset units */
+    bool is_step;        /* it is part of a recurrence, which computes everything in f32 */
     union {
         pl_linear linear;
         pl_attention attention;

@@ -310,21 +310,6 @@ static bool make_buffers(recurrence *r)
     return all == NULL || all->use_count == 0 || pl_place_output(r->b, all, PL_PLACEMENT_ANYWHERE);
 }
 
-/* Turns the kernels from number `first` on into the steps of one recurrence. */
-static mdot_status gather_steps(recurrence *r, int first)
-{
-    pl_plan *plan = r->b->plan;
-    int count = plan->kernel_count - first;
-    pl_kernel *kernels = IR_NEW_ARRAY(r->b->arena, pl_kernel, count + 1);
-    if (kernels == NULL) return pl_fault(r->b);
-    for (int k = 0; k < count; k++) kernels[k] = plan->kernels[first + k];
-    plan->kernel_count = first;
-    pl_begin_kernel(r->b);
-    pl_note_origin(r->b, r->node);
-    pl_recurrence steps = {.steps = r->steps, .kernel_count = count, .kernels = kernels};
-    return pl_end_kernel(r->b, PL_RECURRENCE, r->node->name, &(pl_kernel){.recurrence = steps});
-}
-
 mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node)
 {
     recurrence r = {.b = b, .node = node, .steps = node->inputs[0]->type.dim[0], .batch = node->inputs[0]->type.dim[1]};
@@ -342,6 +327,6 @@ mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node)
     status = emit_start(&r);
     int first = b->plan->kernel_count;
     if (status == MDOT_OK) status = emit_step(&r);
-    if (status == MDOT_OK && b->plan->kernel_count > first) status = gather_steps(&r, first);
+    if (status == MDOT_OK && b->plan->kernel_count > first) status = pl_end_steps(b, node, r.steps, first);
     return status;
 }

@@ -31,6 +31,15 @@ static void an_lstm_runs_over_the_length(void **state)
     assert_kernels(LSTM("L", "1") "y, h, c = LSTM(x, w, r, b) {hidden_size=20}\nreturn y\n", "linear nest recurrence");
 }
 
+/* With as many items as a matrix kernel needs, the matmul of a step still takes f32 factors. */
+static void a_step_of_many_items_computes_in_f32(void **state)
+{
+    (void)state;
+    assert_code_agrees_everywhere(LSTM("L", "16") "y, h, c = LSTM(x, w, r, b) {hidden_size=20}\nreturn y, h, c\n",
+                                  lengths);
+    assert_code_agrees_everywhere(GRU("3", "L") "y, h = GRU(x, w, r, b) {hidden_size=20}\nreturn y, h\n", lengths);
+}
+
 static void unused_results_are_not_stored(void **state)
 {
     (void)state;
@@ -156,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_lstm_runs_over_the_length),
+        cmocka_unit_test(a_step_of_many_items_computes_in_f32),
         cmocka_unit_test(unused_results_are_not_stored),
         cmocka_unit_test(both_directions_are_concatenated),
         cmocka_unit_test(a_gru_resets_before_or_after_its_matmul),

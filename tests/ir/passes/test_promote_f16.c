@@ -142,8 +142,12 @@ static void patterns_match_rounded_constants(void **state)
         "key = input bool[1,1,L]\nc = constant $[] [-1e4]\nj = constant i64[3] [1, -1, 8]\nq = Reshape(x, j)\n"
         "kt = Transpose(q) {perm=[0, 2, 1]}\ns = MatMul(q, kt)\nt = Where(key, s, c)\nw = Softmax(t) {axis=-1}\n"
         "zero = constant $[] [0]\nz = Where(key, w, zero)\ny = MatMul(z, q)\n",
+        "key = input bool[1,1,L]\nc = constant $[] [-inf]\nj = constant i64[3] [1, -1, 8]\nq = Reshape(x, j)\n"
+        "kt = Transpose(q) {perm=[0, 2, 1]}\ns = MatMul(q, kt)\nzero = constant $[] [0]\nm = Where(key, zero, c)\n"
+        "t = Add(s, m)\nw = Softmax(t) {axis=-1}\nnan = IsNaN(w)\nz = Where(nan, zero, w)\ny = MatMul(z, q)\n",
     };
-    static const ir_opcode wanted[] = {IR_OP_Gelu, IR_OP_Gelu, IR_OP_Gelu, IR_OP_HardSwish, IR_OP_Attention};
+    static const ir_opcode wanted[] = {IR_OP_Gelu,      IR_OP_Gelu,      IR_OP_Gelu,
+                                       IR_OP_HardSwish, IR_OP_Attention, IR_OP_Attention};
     static const struct {
         const char *name;
         double tolerance;

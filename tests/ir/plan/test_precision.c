@@ -59,6 +59,18 @@ static bool linear_is_matrix(const char *rows)
     return result;
 }
 
+/* A rounded state would be carried from step to step. */
+static void kernels_of_a_step_do_not_round(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan(
+        "x = input f32[3,L,80]\nr = weights f32[20,80]\ny = mdot.Recurrence(x, r) {cell=\"LSTM\"}\nreturn y\n", arena);
+    const pl_recurrence *steps = &kernel_of(p, PL_RECURRENCE)->recurrence;
+    for (int k = 0; k < steps->kernel_count; k++) assert_false(pl_is_matrix(p, &steps->kernels[k]));
+    ir_arena_destroy(arena);
+}
+
 static void linears_use_matrix_kernels_from_eight_rows_on(void **state)
 {
     (void)state;
@@ -267,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linears_use_matrix_kernels_from_eight_rows_on),
+        cmocka_unit_test(kernels_of_a_step_do_not_round),
         cmocka_unit_test(attention_over_the_length_uses_a_matrix_kernel),
         cmocka_unit_test(attention_to_caller_tensors_uses_no_matrix_kernel),
         cmocka_unit_test(attention_at_odd_addresses_uses_no_matrix_kernel),

@@ -1,0 +1,109 @@
+/* hoist_from_loops.c — moves linears of the elements that a loop reads in front of the loop:
+ *
+ *     for each step t: x[t] W + b      becomes      y = x W + b, and for each step t: y[t]
+ *
+ * The steps of a loop run one after the other, and a matmul of one row is limited by reading the weights. In front of
+ * the loop, one matmul computes all rows. LSTM, GRU and RNN get the same form from expand_recurrent.c.
+ */
+#include "ir/loop_nodes.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/pass.h"
+
+/* Do both shapes differ only in dimensions of one element? */
+static bool only_units_differ(const ir_type *a, const ir_type *b)
+{
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < a->rank && ir_dim_is(a->dim[i], 1)) i++;
+        while (j < b->rank && ir_dim_is(b->dim[j], 1)) j++;
+        if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
+        if (!ir_dim_equal(a->dim[i++], b->dim[j++])) return false;
+    }
+}
+
+/* The Gather of one element that a linear multiplies, behind reshapes by dimensions of one element. NULL: its input is
+ * another value. */
+static ir_node *gather_of(const ir_node *linear)
+{
+    const ir_value *x = linear->inputs[0];
+    while (ir_is_reshaped(x) && only_units_differ(&x->type, &x->def->inputs[0]->type)) x = x->def->inputs[0];
+    return x->def != NULL && x->def->op == &ir_ops[IR_OP_Gather] ? x->def : NULL;
+}
+
+static int axis_of(const ir_node *gather)
+{
+    int rank = gather->inputs[0]->type.rank;
+    int64_t axis = ir_node_int(gather, "axis", 0);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+static bool is_outside(const bool *inside, const ir_value *v)
+{
+    return v == NULL || v->constant != NULL || !inside[v->id];
+}
+
+/* Does the linear of the loop read each row once, from a tensor outside of it? Its own rows are those of the tensor,
+ * and the columns of both are the last dimension. */
+static bool is_hoisted(const bool *inside, const ir_node *linear, ir_dim steps)
+{
+    const ir_node *gather = linear->op == &ir_ops[IR_OP_Linear] ? gather_of(linear) : NULL;
+    if (gather == NULL || !ir_loop_holds(inside, linear) || gather->inputs[1]->type.rank != 0) return false;
+    for (int i = 1; i < linear->input_count; i++)
+        if (!is_outside(inside, linear->inputs[i])) return false;
+    const ir_value *x = gather->inputs[0];
+    int axis = axis_of(gather), last = x->type.rank - 1;
+    return is_outside(inside, x) && !is_outside(inside, gather->inputs[1]) && axis < last &&
+           ir_dim_equal(x->type.dim[axis], steps) &&
+           ir_dim_equal(x->type.dim[last], linear->inputs[0]->type.dim[linear->inputs[0]->type.rank - 1]);
+}
+
+static void hoist(ir_builder *b, ir_node *linear)
+{
+    const ir_node *gather = gather_of(linear);
+    ir_value *operands[3] = {gather->inputs[0], linear->inputs[1], ir_node_input(linear, 2)};
+    ir_value *all = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, linear->input_count, 1));
+    if (all == NULL) return;
+    ir_value *parts[] = {all, gather->inputs[1]};
+    ir_node *element = ir_build_node(b, IR_OP_Gather, parts, 2, 1);
+    ir_build_set_int(b, element, "axis", axis_of(gather));
+    ir_value *row = element != NULL ? ir_build_infer(b, element) : NULL;
+    const ir_type *type = &linear->outputs[0]->type;
+    ir_replace(b, linear->outputs[0], ir_build_reshape(b, row, type->dim, type->rank));
+}
+
+static mdot_status hoist_from(ir_graph *graph, const ir_node *begin, const bool *inside, bool *out_changed,
+                              mdot_error *err)
+{
+    ir_dim steps[IR_MAX_KNOWN];
+    int count;
+    const ir_node *end = ir_loop_end_of(begin);
+    if (end == NULL || !ir_value_known(end->inputs[IR_LOOP_STEPS], steps, &count)) return MDOT_OK;
+    for (ir_node *node = begin->next; node != NULL && node != end; node = node->next) {
+        if (node->op == NULL || !is_hoisted(inside, node, steps[0])) continue;
+        ir_builder b = {.graph = graph,
+                        .at = node,
+                        .name = node->name,
+                        .dtype = node->outputs[0]->type.dtype,
+                        .first_new = graph->value_count,
+                        .err = err};
+        hoist(&b, node);
+        if (b.status != MDOT_OK) return b.status;
+        *out_changed = *out_changed || b.changed;
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_pass_hoist_from_loops(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    *out_changed = false;
+    for (ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next) {
+        if (!ir_is_loop_begin(node)) continue;
+        bool *inside = IR_NEW_ARRAY(graph->arena, bool, graph->value_count);
+        if (inside == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+        ir_loop_mark(graph, node, inside);
+        status = hoist_from(graph, node, inside, out_changed, err);
+    }
+    ir_graph_remove_dead(graph);
+    return status;
+}
