@@ -29,7 +29,7 @@ cp "$tests/browse.html" "$work/browse.html"
     echo "    ]};"
 } > "$work/pages.js"
 rm -rf "$work/profile"
-timeout 300 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files --disable-web-security \
+timeout 600 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files --disable-web-security \
     --host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir="$work/profile" --window-size=1400,1000 --virtual-time-budget=600000 \
     --dump-dom "file://$work/browse.html" > "$work/dom.html" 2> "$work/chromium.log" || { tail -5 "$work/chromium.log"; exit 1; }
 rm -rf "$work/profile"
