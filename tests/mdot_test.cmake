@@ -14,6 +14,7 @@ set(mdot_full_tests
     gpu_dry_run
     guide_a_schedulers_loop
     guide_calibrate_to_your_cluster
+    guide_compile_a_predictor
     guide_plan_llm_training
     guide_rules
     guide_your_own_predictor
