@@ -39,7 +39,7 @@ codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h cod
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/backends.h codegen/codegen.h codegen/artefact.h codegen/target.h
 store           base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_store.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
-examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
+examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 integrations/slurm  mdot/mdot_base.h mdot/mdot.h store/history/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
 store/history       base/ mdot/mdot_base.h

@@ -10,6 +10,7 @@ set(mdot_full_tests
     abi_install
     abi_packages
     dialect
+    formats
     gpu_dry_run
     guide_a_schedulers_loop
     guide_calibrate_to_your_cluster
@@ -58,6 +59,7 @@ set(mdot_full_tests
     test_cuda_schedules
     test_elasticflow
     test_environments
+    test_examples
     test_faults
     test_growth
     test_library_faults

@@ -29,11 +29,12 @@ cp "$tests/browse.html" "$work/browse.html"
     echo "    ]};"
 } > "$work/pages.js"
 rm -rf "$work/profile"
-timeout 300 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files --disable-web-security \
+timeout 600 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files --disable-web-security \
     --host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir="$work/profile" --window-size=1400,1000 --virtual-time-budget=600000 \
     --dump-dom "file://$work/browse.html" > "$work/dom.html" 2> "$work/chromium.log" || { tail -5 "$work/chromium.log"; exit 1; }
 rm -rf "$work/profile"
-sed -n '/<pre id="result">/,/<\/pre>/p' "$work/dom.html" | sed 's/<pre id="result">//; s/<\/pre>.*//' > "$work/result"
+awk '/<pre id="result">/ { shown = 1; sub(/.*<pre id="result">/, "") }
+     shown { is_end = sub(/<\/pre>.*/, ""); print; if (is_end) exit }' "$work/dom.html" > "$work/result"
 grep -qx done "$work/result" || { echo "docs: the browser stopped early"; cat "$work/result"; tail -5 "$work/chromium.log"; exit 1; }
 [ "$(cat "$work/result")" = "done" ] || { cat "$work/result"; exit 1; }
 echo "docs: $(grep -c "html'," "$work/pages.js") pages are whole"

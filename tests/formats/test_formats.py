@@ -7,6 +7,7 @@ EXAMPLE_JOBS is the program of examples/reference/jobs.c, which writes a job tha
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,44 @@ def programs_of_jobs_are_read(folder):
                                       "gradients": 1 << 19, "logits": 4096}], "moments")
 
 
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def members_of_pages():
+    """Names that docs/reference/formats/json.md and the column JSON of docs/reference/configuration.md list."""
+    reference = SOURCE / "docs" / "reference"
+    names = set()
+    for line in (reference / "formats" / "json.md").read_text().split("\n"):
+        names.update(re.findall(r"`(\w+)`", line.split("|")[1]) if line.startswith("| `") else [])
+    table = (reference / "configuration.md").read_text().split("## Names")[1].split("## Other words")[0]
+    for line in table.split("\n"):
+        names.update(re.findall(r"`(\w+)`", line.replace("\\|", "").split("|")[4]) if line.startswith("| `") else [])
+    return names
+
+
+def predictions_are_read(folder):
+    """Names, units and sums are those of the page."""
+    out = json.loads(run("predict", folder / "bert_base.job", "--gpu", "T4,A100", "--sweep", "batch=8..16", "--gpus", 2, "--steps",
+                         1000, "--price", "2.5/h", "-m", PREDICTOR, "--json", "-q"))
+    expect_equal(out["schema"], "mdot-predict/1", "schema")
+    known = members_of_pages()
+    unknown = (set(out) | {name for p in out["predictions"] for name in p}) - known
+    expect_equal(unknown, set(), "members that no page lists")
+    expect_equal([(p["gpu"], p["batch"]) for p in out["predictions"]],
+                 [(gpu, batch) for gpu in ("T4", "A100-SXM-40GB") for batch in (8, 16)], "order")
+    for p in out["predictions"]:
+        parts = sum(p[name] for name in ("weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes"))
+        more = sum(p[name] for name in ("rounding_bytes", "context_bytes", "workspace_bytes", "collective_bytes"))
+        assert p["lower_ms"] < p["step_ms"] < p["upper_ms"], p
+        assert abs(parts - p["peak_memory_bytes"]) <= 4, f"parts of the peak: {parts}, {p['peak_memory_bytes']}"
+        assert abs(p["peak_memory_bytes"] + more - p["reserved_bytes"]) <= 5, f"reserved: {p}"
+        expect_equal(p["fits"], p["reserved_bytes"] <= p["usable_bytes"], "fits")
+        assert math.isclose(p["samples_per_second"], 1000 * p["batch"] * p["gpus"] / p["step_ms"], rel_tol=1e-5), p
+        assert math.isclose(p["total_seconds"], p["step_ms"], rel_tol=1e-5), p
+        assert math.isclose(p["cost"], 2.5 * p["gpus"] * p["total_seconds"] / 3600, rel_tol=1e-4), p
+        assert math.isclose(p["energy_joules"], p["average_watts"] * p["gpus"] * p["step_ms"] / 1000, rel_tol=1e-4), p
+
+
 # ---- .cal ------------------------------------------------------------------------------------------------------------
 
 ROWS = (("T4", 32, "fp32", 250.0), ("T4", 64, "fp32", 500.0), ("A100-SXM-40GB", 64, "amp", 60.0))
@@ -160,9 +199,10 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         artefacts_are_read()
         jobs_are_read(pathlib.Path(name))
+        predictions_are_read(pathlib.Path(name))
         programs_of_jobs_are_read(pathlib.Path(name))
         calibrations_are_read(pathlib.Path(name))
-    print("three formats are read as mdot reads them")
+    print("four formats are read as mdot reads them")
 
 
 main()
