@@ -256,6 +256,20 @@ static void half_gradients_may_stay_beside_fp32_ones(void **state)
     mdot_job_destroy(job);
 }
 
+/* The flat fp32 gradients are those of an update on the GPU. */
+static void an_update_on_the_host_takes_no_memory(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(0);
+    mdot_configuration c = {.batch = 1, .precision = MDOT_PRECISION_MIXED_BF16, .zero_stage = 1};
+    assert_true(measure(job, c).flat == 4 * 1024);
+    assert_true(measure(job, c).optimizer > 0);
+    c.offload = MDOT_OFFLOAD_OPTIMIZER;
+    rt_memory m = measure(job, c);
+    assert_true(m.flat == 0 && m.optimizer == 0);
+    mdot_job_destroy(job);
+}
+
 /* The activations are small, so that the temporary memory of Adam's update is larger. */
 static void update_of_adam_may_be_the_peak(void **state)
 {
@@ -336,6 +350,7 @@ int main(void)
         cmocka_unit_test(pipeline_parallelism_distributes_blocks),
         cmocka_unit_test(stages_of_a_pipeline_have_one_end_each),
         cmocka_unit_test(half_gradients_may_stay_beside_fp32_ones),
+        cmocka_unit_test(an_update_on_the_host_takes_no_memory),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
