@@ -12,7 +12,7 @@ from mdot_training.predictor import conditions, features, normalisation, tables
 from mdot_training.predictor.context import Places
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.features import Work
-from mdot_training.predictor.labels import ALONE, BACKWARD, INFER, TRAIN
+from mdot_training.predictor.labels import ADAMW, ALONE, BACKWARD, INFER, TRAIN
 from mdot_training.predictor.model import PARTS, PHASES, Configurations, Options
 from mdot_training.predictor.normalisation import Normalisation
 from mdot_training.predictor.operators import Operators
@@ -67,7 +67,7 @@ def _configurations(data: Dataset, labels: np.ndarray) -> Configurations:
         batch=_float(data.batch[labels, None]), is_fp32=where(precision == "fp32"),
         is_tf32=where(precision == "tf32"), is_amp=where(is_throughout | np.char.startswith(precision, "amp")),
         is_half=where(is_throughout), is_default=where(np.zeros(len(labels))), is_nhwc=where(data.is_nhwc[labels]),
-        is_adam=where(np.zeros(len(labels))), is_fused=where(data.is_fused[labels]),
+        is_adam=where(np.isin(data.optimizer[labels], (ADAMW,))), is_fused=where(data.is_fused[labels]),
         is_compiled=where(data.is_compiled[labels]), is_inference=where(data.kind[labels] == INFER), torch=where(torch_version),
         gpu=_float([gpu[name] for name in data.gpu[labels]]))
 
@@ -164,7 +164,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     def summed(amount: np.ndarray) -> Tensor:
         return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
 
-    part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
+    part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.optimizer[labels] != ""
     launches = (_launches(work, c, rows).numpy() * part_weight[row, :PHASES]).sum(axis=1)
     launches = launches * ~data.is_alone[labels][row]       # these were timed on the GPU
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
@@ -184,7 +184,8 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
 def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
     """Merges labels that differ only in the run into one step with their geometric mean. `weight`: one value for every label
     of the data set."""
-    text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
+    texts = (data.software, data.gpu, data.precision, data.kind, data.optimizer)
+    text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in texts]
     identity = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
     _, first, group, count = np.unique(identity, axis=0, return_index=True, return_inverse=True, return_counts=True)
     batch = make(data, labels[first], options)
