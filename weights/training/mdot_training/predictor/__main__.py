@@ -55,7 +55,7 @@ def _fit_interval(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from mdot_training.predictor import evaluation
 
-    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds, options.inner)
+    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds, options.inner, options.joined)
     return 0
 
 
@@ -121,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.add_argument("--forms", nargs="*", help="select forms (default: all)")
     evaluating.add_argument("--splits", nargs="*", help="select splits (default: all)")
     evaluating.add_argument("--folds", nargs="*", help="select folds, for example \"fold 1\" or swin (default: all)")
+    evaluating.add_argument("--joined", type=int, default=1, metavar="COUNT",
+                            help="folds of a split that one training leaves out together (default %(default)s); more take less "
+                                 "time and make each fold harder")
     evaluating.add_argument("--inner", type=int, default=0, metavar="COUNT",
                             help="evaluate at most COUNT inner folds of each fold instead, to choose between forms")
     evaluating.set_defaults(run=_evaluate)

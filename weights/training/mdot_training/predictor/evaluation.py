@@ -5,9 +5,10 @@ Folds with the same training labels, for example a family's steps and its infere
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Iterator, Sequence
 
@@ -107,14 +108,30 @@ def _together(tasks: Iterator[_Task]) -> list[list[_Task]]:
     return list(groups.values())
 
 
+def _joined(groups: list[list[_Task]], count: int) -> list[list[_Task]]:
+    """Joins up to `count` groups of a split, every n-th of them, into one whose training leaves out the labels of all."""
+    by_split: dict[str, list[list[_Task]]] = {}
+    for group in groups:
+        by_split.setdefault(group[0].split, []).append(group)
+    result = []
+    for of_split in by_split.values():
+        number = -(-len(of_split) // count)
+        for i in range(number):
+            tasks = [task for group in of_split[i::number] for task in group]
+            train = functools.reduce(np.intersect1d, (task.train for task in tasks))
+            result.append([replace(task, train=train) for task in tasks])
+    return result
+
+
 def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,
-        only_folds: Sequence[str] | None, inner_count: int = 0) -> None:
+        only_folds: Sequence[str] | None, inner_count: int = 0, joined: int = 1) -> None:
     """Skips folds whose files exist. Remove the folder to start from the beginning. With `inner_count`, evaluates the inner
-    folds of each selected fold instead."""
+    folds of each selected fold instead. `joined` folds of a split are left out of one training together, which takes less time
+    and makes each of them harder."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     folder.mkdir(parents=True, exist_ok=True)
-    groups = _together(_tasks(data, only_splits, only_folds, inner_count))
+    groups = _joined(_together(_tasks(data, only_splits, only_folds, inner_count)), joined)
     for form in FORMS:
         if forms and form.name not in forms:
             continue

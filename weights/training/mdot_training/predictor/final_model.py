@@ -85,7 +85,8 @@ def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
         fractions = torch.cat([training.sums(batch, fraction * kind) for kind in kinds], dim=1).T
         c = batch.configurations
         is_new = torch.tensor(held.split[at] == splits.SOFTWARE, dtype=torch.float32)
-        software = torch.maximum(is_new, unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at]))
+        software = unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at])
+        software = torch.maximum(is_new, software + (c.is_inference * (1 - c.is_amp + c.is_half))[:, 0])
         is_new_gpu = torch.tensor(np.isin(held.split[at], splits.GPU_SPLITS), dtype=torch.float32)
         is_measured = torch.tensor(np.isin(data.gpu[label], steps), dtype=torch.float32) * (c.is_amp - c.is_half)[:, 0]
         result.append(interval_features(fractions, c.is_nhwc[:, 0], software, torch.maximum(1 - is_measured, unlike[at]),
