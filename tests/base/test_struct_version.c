@@ -142,7 +142,7 @@ ENDS_WITH(mdot_calibration_info, job_count);
 ENDS_WITH(mdot_calibration_gpu, half_interval);
 ENDS_WITH(mdot_calibration_factors, job_row_count);
 ENDS_WITH(mdot_measurement, prediction);
-ENDS_WITH(mdot_explanation_info, reserved);
+ENDS_WITH(mdot_explanation_info, overlap_ms);
 ENDS_WITH(mdot_operator_time, activation_bytes);
 ENDS_WITH(mdot_job_options, freezing);
 ENDS_WITH(mdotc_entry, model_path);

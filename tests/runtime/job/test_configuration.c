@@ -150,6 +150,33 @@ static void power_limit_of_an_unlimited_gpu_is_refused(void **state)
     assert_non_null(strstr(err.message, "set the GPU's watts"));
 }
 
+static void inference_refuses_options_of_the_backward_pass_and_several_gpus(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_configuration c;
+        const char *name;
+    } cases[] = {
+        {{.gpu = "A100", .accumulate = 2}, "accumulate"},
+        {{.gpu = "A100", .recompute = MDOT_RECOMPUTE_SELECTIVE}, "recompute"},
+        {{.gpu = "A100", .offload = MDOT_OFFLOAD_OPTIMIZER}, "offload"},
+        {{.gpu = "A100", .step_in_backward = 1}, "step_in_backward"},
+        {{.gpu = "A100", .ema = 1}, "ema"},
+        {{.gpu = "A100", .gradient_type = MDOT_NUMBER_FP32}, "gradient_type"},
+        {{.gpu = "A100", .gpu_count = 2}, "number of GPUs"},
+        {{.gpu = "A100", .tensor_parallel = 2}, "number of GPUs"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i].c;
+        mdot_error err = {0};
+        assert_int_equal(read_status(c, &err), MDOT_OK);
+        c.mode = MDOT_MODE_INFERENCE;
+        assert_int_equal(read_status(c, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, cases[i].name) == NULL) fail_msg("case %zu: %s", i, err.message);
+    }
+    assert_int_equal(read_status((mdot_configuration){.gpu = "A100", .mode = MDOT_MODE_INFERENCE}, NULL), MDOT_OK);
+}
+
 static void parallelism_options_make_a_configuration_non_default(void **state)
 {
     (void)state;
@@ -178,6 +205,7 @@ int main(void)
         cmocka_unit_test(specs_without_links_default_to_pcie_4),
         cmocka_unit_test(implausible_spec_values_are_refused_by_name),
         cmocka_unit_test(power_limit_of_an_unlimited_gpu_is_refused),
+        cmocka_unit_test(inference_refuses_options_of_the_backward_pass_and_several_gpus),
         cmocka_unit_test(parallelism_options_make_a_configuration_non_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
