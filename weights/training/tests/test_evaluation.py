@@ -136,3 +136,16 @@ def test_choices_are_reported_from_inner_folds_alone(folder):
              label=np.arange(2), predicted_ms=np.array([11.0, 22.0]), measured_ms=np.array([10.0, 20.0]),
              is_nhwc=np.array([False, True]))
     assert "shipped | 1 | 2 | +10.0 | 10.0 | 10.0 |" in report.choices(folder)
+
+
+def test_joined_folds_share_a_training_that_leaves_out_all_of_them():
+    labels = np.arange(10)
+
+    def task(fold, *test):
+        return evaluation._Task("families", fold, np.setdiff1d(labels, test), np.array(test))
+
+    groups = [[task("a", 0, 1, 2, 3)], [task("b", 4)], [task("c", 5, 6)]]
+    joined = evaluation._joined(groups, 2)
+    assert [[task.fold for task in group] for group in joined] == [["a"], ["c", "b"]]
+    assert joined[1][0].train.tolist() == joined[1][1].train.tolist() == [0, 1, 2, 3, 7, 8, 9]
+    assert joined[0][0].test.tolist() == [0, 1, 2, 3]

@@ -109,15 +109,17 @@ def _together(tasks: Iterator[_Task]) -> list[list[_Task]]:
 
 
 def _joined(groups: list[list[_Task]], count: int) -> list[list[_Task]]:
-    """Joins up to `count` groups of a split, every n-th of them, into one whose training leaves out the labels of all."""
+    """Joins about `count` groups of a split into one whose training leaves out the labels of all. The largest come first, each to
+    the smallest sum so far, so that all trainings leave out about as many labels."""
     by_split: dict[str, list[list[_Task]]] = {}
     for group in groups:
         by_split.setdefault(group[0].split, []).append(group)
     result = []
     for of_split in by_split.values():
-        number = -(-len(of_split) // count)
-        for i in range(number):
-            tasks = [task for group in of_split[i::number] for task in group]
+        sums: list[list[_Task]] = [[] for _ in range(-(-len(of_split) // count))]
+        for group in sorted(of_split, key=lambda group: -len(group[0].test)):
+            min(sums, key=lambda tasks: sum(len(task.test) for task in tasks if task.split == group[0].split)).extend(group)
+        for tasks in sums:
             train = functools.reduce(np.intersect1d, (task.train for task in tasks))
             result.append([replace(task, train=train) for task in tasks])
     return result

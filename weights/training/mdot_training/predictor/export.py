@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from mdot_training.predictor import batches, tables, training
+from mdot_training.predictor import batches, decode_inputs, features, normalisation, tables, training
 from mdot_training.predictor.conditions import NEWEST
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.decode_inputs import FIRST_WITH_BF16
 from mdot_training.predictor.labels import INFER, TRAIN
 from mdot_training.predictor.deploy_graphs import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode,
-                                                   Evaluate, Explain, Shipped, Whole)
+                                                   Evaluate, Explain, Rows, Shipped, Whole)
+from mdot_training.predictor.operators import Operators, where_type
 
 OPSET = 18
 TOLERANCE = 1e-4
@@ -228,6 +229,53 @@ def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
             before = step_ms
 
 
+CHECKED_TRIPLES = 20_000
+LEAST_FLOPS = 1.0
+
+
+def _peaks(types: torch.Tensor, setting: torch.Tensor, gpu: np.ndarray, flags: dict[str, float]) -> torch.Tensor:
+    """[operators, CONFIGURATIONS]: the highest TFLOP/s of a unit that may run the operator. Winograd's algorithm needs 2.25 times
+    fewer multiplications on vector units."""
+    column = {name: torch.tensor(gpu[i]) for i, name in enumerate(tables.gpu_columns())}
+    vector = column["fp32_tflops"][None] * torch.where(features.is_winograd(Operators(types, setting, setting)) > 0, 2.25, 1.0)
+    matmul = vector
+    if not flags.get("is_fp32") or flags.get("is_pytorch"):
+        tf32 = torch.where(column["compute_capability"] >= 8, column["tf32_tflops"], column["fp32_tflops"])
+        matmul = torch.maximum(matmul, tf32[None])
+    if flags.get("is_amp"):
+        matmul = torch.maximum(matmul, column["fp16_tflops"][None])
+    is_matmul = where_type(types, features.MATMUL_TYPES) > 0
+    return torch.where(is_matmul, matmul, column["fp32_tflops"][None])
+
+
+def beating_hardware(model: Shipped, data: Dataset, random: np.random.Generator) -> Iterator[str]:
+    """Operators that would take less time than their FLOPs at the peak rate, in CHECKED_TRIPLES random (network, GPU,
+    configuration), whose parts worst_of_entries compares with the files."""
+    encode, evaluate = Encode(model).eval(), Evaluate(model).eval()
+    for _ in range(CHECKED_TRIPLES // CONFIGURATIONS):
+        job, (configurations, gpu) = rows(data, int(random.choice(data.whole_networks))), random_configurations(random)
+        precision = PRECISIONS[random.integers(0, len(PRECISIONS))]
+        for name in tables.READS:
+            if name in ("is_fp32", "is_tf32", "is_amp", "is_amp_bf16", "is_bf16", "is_pytorch"):
+                configurations[tables.READS.index(name)] = precision.get(name, 0.0)
+        types, setting, load, count = job
+        bare, _ = normalisation.split(Operators(types, setting, load))
+        with torch.no_grad():
+            encoding = encode(*job)
+            c = decode_inputs.read(torch.tensor(configurations), torch.tensor(gpu))
+            parts = evaluate.times(encoding[0], Rows.read(encoding[1]), *encoding[2:], c)[0].parts
+            peak = _peaks(types, setting, gpu, precision)
+            for phase, ms in enumerate(parts):
+                flops = bare.load[:, 3 * phase] * c.batch + bare.load[:, tables.PHASE_LOAD_COUNT + 3 * phase]
+                is_run = 1 - c.is_inference if phase else torch.ones_like(c.is_inference)
+                least = (count * flops)[:, None] * is_run / (peak * 1e9)
+                is_fast = (ms < least * (1 - 1e-3)) & (flops[:, None] > LEAST_FLOPS)
+                if is_fast.any():
+                    at = is_fast.nonzero()[0]
+                    yield (f"a {tables.operator_types()[int(types[at[0]])]} takes {ms[tuple(at)]:.3g} ms, at least "
+                           f"{least[tuple(at)]:.3g}")
+
+
 def export(model: Shipped, data: Dataset, folder: Path) -> float:
     """Writes the four files if they match training and steps grow with the batch. Returns the worst difference."""
     files = _files(model, data)
@@ -238,6 +286,9 @@ def export(model: Shipped, data: Dataset, folder: Path) -> float:
         worst = max(worst_of_training(model, written, data, random), worst_of_entries(written, random))
         if not worst <= TOLERANCE:
             raise ValueError(f"the files differ from the trained model by {worst:.1e}, more than {TOLERANCE:.0e}")
+        found = list(beating_hardware(model, data, random))
+        if found:
+            raise ValueError(f"{len(found)} operators are faster than the hardware: {'; '.join(found[:8])}")
         found = list(shrinking(written, data))
         if found:
             raise ValueError(f"steps or samples per second fall with a larger batch for {len(found)}: {'; '.join(found)}")

@@ -31,7 +31,7 @@ class HeldOut:
         for split in splits.SPLITS:
             folds = read_folds(folder, SHIPPED_FORM, split)
             if not folds:
-                raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
+                continue
             count = sum(len(fold.label) for fold in folds.values())
             for name, fold in folds.items():
                 label.append(fold.label)
@@ -40,6 +40,8 @@ class HeldOut:
                 weight.append(np.full(len(fold.label), 1 / count))
                 split_of.append(np.full(len(fold.label), split))
                 fold_of.append(np.full(len(fold.label), name))
+        if not label:
+            raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}'; run evaluate first")
         self.label, self.residual = np.concatenate(label), torch.tensor(np.concatenate(residual), dtype=torch.float32)
         self.predicted_ms = np.concatenate(predicted)
         weights = np.concatenate(weight)
@@ -146,7 +148,7 @@ def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: 
     write_bounds(held_out_folder, held.split, held.fold, held.label, held.predicted_ms / below, held.predicted_ms * above)
     inside, width = (beyond(r, half_widths) <= 1).all(dim=0).float(), torch.exp(half_widths.sum(dim=0))
     return {split: (float(100 * inside[torch.tensor(held.split == split)].mean()),
-                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS}
+                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS if (held.split == split).any()}
 
 
 def save(model: Shipped, out: Path) -> None:
