@@ -26,7 +26,7 @@ NEW_COMPILER = 200
 """The first version that is known from inference alone. Its effect on matmuls would be extrapolated to GPUs and to the backward
 pass, where it once exceeded the hardware."""
 
-NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", *(f"torch_{v}" for v in VERSIONS),
+NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", "inference", *(f"torch_{v}" for v in VERSIONS),
          "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
 COUNT = len(NAMES)
 
@@ -56,11 +56,11 @@ def at_least(torch_version: Tensor, version: int) -> Tensor:
     return (torch_version - (version - 1)).clamp(0, 1)
 
 
-def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, torch_version: Tensor,
-            is_compiled: Tensor) -> list[Tensor]:
+def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, is_inference: Tensor,
+            torch_version: Tensor, is_compiled: Tensor) -> list[Tensor]:
     """The columns of NAMES, each in the shape of the arguments. `is_half`: half precision throughout, without autocast."""
     is_since = {v: at_least(torch_version, v) for v in VERSIONS}
-    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, *is_since.values(), is_compiled,
+    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, is_inference, *is_since.values(), is_compiled,
             *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
 
 
@@ -76,13 +76,13 @@ def _version_of(name: str) -> int:
 def mattering(work: Work) -> Tensor:
     """[P, COUNT], 0 or 1: the conditions that affect an operator. The layout affects operators on feature maps. The attention
     kernel affects attention only. torch.compile affects operators that it can fuse, that is all but matmuls, convolutions,
-    attention and cuDNN's recurrences. Versions from NEW_COMPILER on affect the same operators; earlier ones also affect
-    convolutions, because each came with another cuDNN."""
+    attention and cuDNN's recurrences. Versions from NEW_COMPILER on affect memory-bound operators, that is the same ones and
+    depthwise convolutions; earlier ones also affect all convolutions, because each came with another cuDNN."""
     of_layout, of_attention = torch.tensor(OF_LAYOUT, dtype=torch.float32), _named(lambda name: name == "fused_attention")
-    of_fusible = _named(lambda name: name == "compiled" or _version_of(name) >= NEW_COMPILER)
+    of_fusible, of_new = _named(lambda name: name == "compiled"), _named(lambda name: _version_of(name) >= NEW_COMPILER)
     of_old = _named(lambda name: 0 < _version_of(name) < NEW_COMPILER)
     return (1 - of_layout * (1 - work.has_layout)) * (1 - of_attention * (1 - work.has_scores)) * (
-        1 - of_fusible * work.is_matmul - of_old * (work.is_matmul - work.is_convolution))
+        1 - of_fusible * work.is_matmul - of_new * (work.is_matmul - work.is_matmul * work.is_depthwise) - of_old * (work.is_matmul - work.is_convolution))
 
 
 def mattering_to_norms(has_layout: Tensor) -> Tensor:

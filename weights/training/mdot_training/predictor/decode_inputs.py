@@ -62,8 +62,8 @@ def read(configuration: Tensor, gpu: Tensor) -> DecodedInputs:
     version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
     is_fused = 1 - flag["is_eager"]
     condition_columns = conditions.columns(flag["is_nhwc"], flag["is_fp32"] * (1 - flag["is_pytorch"]),
-                               flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused, version,
-                               flag["is_compiled"])
+                               flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused,
+                               flag["is_inference"], version, flag["is_compiled"])
     return DecodedInputs(
         batch=column["batch"][:1].clamp(min=1), is_half=is_half,
         is_autocast=has_half - is_half, is_nhwc=flag["is_nhwc"], is_adam=flag["is_adam"] + flag["is_adamw"], is_fused=is_fused,

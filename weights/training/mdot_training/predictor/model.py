@@ -70,8 +70,8 @@ class Configurations(NamedTuple):
 
     def conditions(self) -> Tensor:
         """[R, conditions.COUNT]"""
-        return torch.cat(conditions.columns(self.is_nhwc, self.is_fp32, self.is_tf32, self.is_half, self.is_fused, self.torch,
-                                            self.is_compiled), dim=1)
+        return torch.cat(conditions.columns(self.is_nhwc, self.is_fp32, self.is_tf32, self.is_half, self.is_fused,
+                                            self.is_inference, self.torch, self.is_compiled), dim=1)
 
 
 PHASES = len(tables.PHASES)
@@ -136,10 +136,10 @@ class Roofline(nn.Module):
     """Fraction of a BatchNormalization's bytes that are moved if it reads its input once."""
     CAST_BYTES = 6.0
     """Bytes that autocast moves for each parameter: it reads fp32 and writes half precision, and the reverse for gradients."""
-    SHARE_AT_FIRST = (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0)
-    """Logit and slopes of the share at first, in the order of features.group_features: 8 channels in 32 groups have a kernel, 64
-    channels or 2 groups do not. Slopes are positive: more channels, fewer groups, changed channels and dilation have a kernel
-    less often."""
+    SHARE_AT_FIRST = ((-3.0, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0, 1.5, 0.05, 0.05), (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0))
+    """Logit and slopes of the share at first, in the order of features.group_features, before PACKS_MORE and from it on: 8
+    channels in 32 groups have a kernel, 64 channels or 2 groups do not. Slopes are positive: more channels, fewer groups, changed
+    channels and dilation have a kernel less often. Before, wider groups have one if there are more of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,9 +154,7 @@ class Roofline(nn.Module):
         self.depthwise_byte_cost_nhwc = nn.Parameter(torch.zeros(phases))
         self.score_cost = nn.Parameter(torch.tensor([4.0, 6.0]).log())      # passes over an attention's scores
         self.score_autocast = nn.Parameter(torch.tensor(0.3))              # added in autocast, which keeps the softmax in fp32
-        first = torch.tensor(self.SHARE_AT_FIRST).repeat(2, 1)
-        first[:, 1:] = torch.log(torch.expm1(first[:, 1:]))
-        self.share = nn.Parameter(first)                                    # before PACKS_MORE, and from it on
+        self.share = nn.Parameter(self._first_share())                      # before PACKS_MORE, and from it on
         self.idle_power = nn.Parameter(torch.ones(()))                      # how much of features.idle the fallback takes
         self.norm_cost = nn.Parameter(torch.zeros(2))
         self.inference_cost = nn.Parameter(torch.zeros(()))                 # of a forward pass in evaluation
@@ -164,6 +162,10 @@ class Roofline(nn.Module):
         self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: compute rate that memory can supply
         # logarithms at 12 nm: fp32, TF32, half precision
         self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, -1.2, 0.2]))
+
+    def _first_share(self) -> Tensor:
+        first = torch.tensor(self.SHARE_AT_FIRST)
+        return torch.cat([first[:, :1], torch.log(torch.expm1(first[:, 1:]))], dim=1)
 
     def sustained(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
         """The sustained rate for a data sheet's rate: the clock falls if computing at the full rate exceeds the power limit."""
@@ -203,9 +205,7 @@ class Roofline(nn.Module):
     def implausibility(self) -> Tensor:
         """How far the shares are from their start, so that several networks rather than one change a width; and inference from
         the forward pass of a step."""
-        start = torch.tensor(self.SHARE_AT_FIRST)
-        start = torch.cat([start[:1], torch.log(torch.expm1(start[1:]))])
-        return ((self.share - start) ** 2).sum() + (self.idle_power - 1) ** 2 + self.inference_cost**2
+        return ((self.share - self._first_share()) ** 2).sum() + (self.idle_power - 1) ** 2 + self.inference_cost**2
 
     def score_passes(self, is_autocast: Tensor) -> list[Tensor]:
         """Passes over the scores of decomposed attention in half precision or fp32, forward and backward. Autocast widens the
