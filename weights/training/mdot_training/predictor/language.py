@@ -26,12 +26,15 @@ TRANSLATION_VOCABULARY = 33708
 
 FUSED = ("mpt-", "llama", "internlm", "nanogpt")
 """Beginnings of the names of models that were measured with fused attention. All others called matmuls and a softmax."""
+ONE_KERNEL = "gelu"
+"""The activation of MPT and Megatron. GPT-2 of transformers writes GELU out as seven operators of a kernel each."""
 WORDS = "lstm_wikitext2"
 """Name of PyTorch's word language model (other_networks.py), which is not in transformers."""
 
 
-def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50257) -> tuple[str, dict[str, Any]]:
-    return "GPT2LMHeadModel", dict(n_embd=width, n_layer=layers, n_head=heads, n_positions=length, vocab_size=vocabulary)
+def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50257, **others: Any) -> tuple[str, dict[str, Any]]:
+    return "GPT2LMHeadModel", dict(n_embd=width, n_layer=layers, n_head=heads, n_positions=length, vocab_size=vocabulary,
+                                   **others)
 
 
 def _opt(width: int, layers: int, heads: int, length: int, **others: Any) -> tuple[str, dict[str, Any]]:
@@ -71,11 +74,11 @@ def _encoder_decoder(layers: int, vocabulary: int, length: int) -> tuple[str, di
 def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
     """A class of transformers and its configuration. `name`: without the prefix."""
     if name.startswith("mpt-"):
-        return _gpt2(*MPT[name.removeprefix("mpt-")], length, MPT_VOCABULARY)
+        return _gpt2(*MPT[name.removeprefix("mpt-")], length, MPT_VOCABULARY, activation_function=ONE_KERNEL)
     megatron = re.fullmatch(r"GPT-h(\d+)-L(\d+)-a(\d+)", name)
     if megatron:
         width, layers, heads = map(int, megatron.groups())
-        return _gpt2(width, layers, heads, length, MEGATRON_VOCABULARY)
+        return _gpt2(width, layers, heads, length, MEGATRON_VOCABULARY, activation_function=ONE_KERNEL)
     return {
         "bert_large": ("BertForPreTraining", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
                                                   intermediate_size=4096)),

@@ -79,7 +79,7 @@ def _layouts(folder: Path) -> list[str]:
     return [*lines, ""]
 
 
-def _bias(predicted: np.ndarray, measured: np.ndarray) -> float:
+def bias(predicted: np.ndarray, measured: np.ndarray) -> float:
     """Mean deviation, %: the geometric mean of predicted over measured. Negative if predictions are too short."""
     return float(100 * np.expm1(np.log(predicted / measured).mean()))
 
@@ -105,7 +105,7 @@ def _sources(folder: Path, data: Dataset) -> list[str]:
         for name in np.unique(of_label[label]):
             at = of_label[label] == name
             e = errors(predicted[at], measured[at])
-            lines.append(f"| {split} | {name} | {e.count} | {_bias(predicted[at], measured[at]):+.1f} | {e.mape:.1f} | "
+            lines.append(f"| {split} | {name} | {e.count} | {bias(predicted[at], measured[at]):+.1f} | {e.mape:.1f} | "
                          f"{e.median:.1f} | {_inside(bounds, label[at], measured[at])} |")
     return [*lines, ""]
 
@@ -148,6 +148,6 @@ def choices(folder: Path) -> str:
                 predicted, measured = (np.concatenate([getattr(fold, field) for fold in folds])
                                        for field in ("predicted_ms", "measured_ms"))
                 e = errors(predicted, measured)
-                lines.append(f"| {split} | {form.title} | {len(folds)} | {e.count} | {_bias(predicted, measured):+.1f} | "
+                lines.append(f"| {split} | {form.title} | {len(folds)} | {e.count} | {bias(predicted, measured):+.1f} | "
                              f"{e.mape:.1f} | {e.median:.1f} |")
     return "\n".join(lines)
