@@ -62,10 +62,10 @@ static double part_of(const breakdown *b, size_t index)
 /* ---- Time of the queried configuration --------------------------------------------------------------------------- */
 
 /* operator_ms starts as rooflines, which give the operators' relative times. */
-static void start_with_rooflines(breakdown *b)
+static void start_with_rooflines(breakdown *b, const rt_resolved_configuration *resolved)
 {
     for (size_t i = 0; i < count_of(b); i++) {
-        rt_operator_roofline(b->job, i, &b->queried_shard, b->operator_ms[i]);
+        rt_operator_roofline(b->job, i, resolved, b->operator_ms[i]);
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) b->operator_ms[i][phase] *= part_of(b, i);
     }
 }
@@ -161,9 +161,15 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
 {
     const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(b->context))->table;
     rt_job_schema schema;
-    start_with_rooflines(b);
     bool explains = rt_job_schema_read(table, RT_JOB_EXPLAIN, &schema, NULL) == MDOT_OK && schema.row_capacity > 0;
-    if (explains) return use_explain_entry(b, table, &schema, err);
+    if (explains) {
+        /* The predictor knows equal operators as equal. Without fusion, their rooflines are equal, too. */
+        rt_resolved_configuration unfused = b->queried_shard;
+        unfused.configuration.c.compiled = 0;
+        start_with_rooflines(b, &unfused);
+        return use_explain_entry(b, table, &schema, err);
+    }
+    start_with_rooflines(b, &b->queried_shard);
     use_rooflines(b);
     return MDOT_OK;
 }

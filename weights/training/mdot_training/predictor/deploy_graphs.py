@@ -240,9 +240,9 @@ class Evaluate(nn.Module):
             of_layouts, of_vectors = cost[:-PHASES].reshape(len(LAYOUTS), COSTS, PHASES, -1), cost[-PHASES:]
             roofline, clip = member.roofline, member.options.clip
             of_matmuls, of_windows = (roofline.units(x, c.rates) for x in (c.matmuls, c.windows))
-            ms_on_vectors, ms_on_tensors, bound = (x + is_window * (y - x) for x, y in zip(of_matmuls, of_windows))
+            ms_on_vectors, ms_on_tensors, bound, least_bound = (x + is_window * (y - x) for x, y in zip(of_matmuls, of_windows))
             is_vector = (of_windows[0] * NEVER * NEVER).clamp(0, 1)
-            bound = bound * (1 - saved * is_vector)
+            bound = torch.maximum(bound * (1 - saved * is_vector), least_bound)
             bound = ms_apart + is_matmul * (bound - ms_apart)
             logs = [part @ c.conditions for part in corrections.chunk(PARTS, dim=1)]
             factor = [torch.exp(clip * torch.tanh(log / clip) + c.is_inference * roofline.inference_cost) for log in logs]

@@ -176,9 +176,9 @@ class Roofline(nn.Module):
         """Milliseconds of a FLOP at the sustained rate of the compute units."""
         return 1 / (self.sustained(tflops, per_watt, rates) * 1e9)
 
-    def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor]:
-        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores, and their bound; 0 for units that it
-        does not use. The matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time
+    def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores, and their bounds: without Winograd's
+        algorithm, and with it if that saves everything; 0 for units that it does not use. The matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time
         of TF32. Caches, whose rate grows with the memory bandwidth, add their time to that of the units."""
         has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
@@ -192,8 +192,9 @@ class Roofline(nn.Module):
         has_cores = torch.stack([1 - lacks_tf32, 1 - lacks_half])
         bound = (of_vectors * peaks[0] + matmul_precision.tf32 * has_cores[0] * torch.minimum(peaks[0], peaks[1])
                  + matmul_precision.half * has_cores[1] * torch.minimum(peaks[0], peaks[2]))
+        least = matmul_precision.fp32 * has_cores[0] * torch.minimum(peaks[0], peaks[1])
         return (on_vectors * of_vectors, (matmul_precision.fp32 + matmul_precision.tf32) * tf32 + matmul_precision.half * half,
-                bound)
+                bound, least)
 
     def shares(self, grouping: Tensor, is_too_wide: Tensor) -> Tensor:
         """[P, 2], 0 to 1: the part of a grouped convolution that lacks a dedicated NHWC kernel, before PACKS_MORE and from it
@@ -221,12 +222,12 @@ class Roofline(nn.Module):
         as_tf32, in_nhwc = c.is_default * work.is_convolution, c.is_nhwc * work.has_layout
         rates = Rates(*(c.gpu_column(name) for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
                                                         "compute_capability", "watts")))
-        vector_ms, tensor_ms, bound = self.units(MatmulPrecision(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
+        vector_ms, tensor_ms, bound, least = self.units(MatmulPrecision(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
         layout = self.flop_cost_nhwc[self.DENSE] * in_nhwc
         on_vectors = vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
         dense = work.padded * torch.maximum(on_vectors, tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
         is_vector = (vector_ms > 0).to(bound.dtype)
-        return dense, bound * (1 - is_vector * work.is_winograd * self.WINOGRAD_SAVES)
+        return dense, torch.maximum(bound * (1 - is_vector * work.is_winograd * self.WINOGRAD_SAVES), least)
 
     def _flops_ms(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:
         """Milliseconds of each phase, and their bound."""
