@@ -320,8 +320,8 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     print_part("communication with other GPUs", info.communication_ms, info.step_ms);
     print_part("idle in the pipeline bubble", info.idle_ms, info.step_ms);
     if (info.overlap_ms > 0)
-        printf("    the GPU computes for %.2f ms, the host launches for %.2f ms, both at once for %.2f ms\n",
-               info.gpu_busy_ms, info.host_busy_ms, info.overlap_ms);
+        printf("    busy: the GPU %.2f ms, the host %.2f, both at once %.2f\n", info.gpu_busy_ms, info.host_busy_ms,
+               info.overlap_ms);
     mdot_status status = MDOT_OK;
     if (answers->job.block_count > 0) status = print_grouped(answers, BY_BLOCK, "by block, ms", err);
     if (status == MDOT_OK) status = print_grouped(answers, BY_TYPE, "by operator, ms", err);
