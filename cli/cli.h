@@ -13,6 +13,8 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
+#define CLI_GIB ((double)(1 << 30)) /* bytes */
+
 /* Prints "mdot compile: <message>" to stderr, or "mdot: <message>" if the command is NULL. All messages take this way,
  * which makes them one printable line, because they repeat text from files and arguments. */
 #if defined(__GNUC__)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/suggest.h"
+#include "cli/cli.h"
 #include "cli/training_options.h"
 
 #include <inttypes.h>
@@ -387,7 +388,7 @@ mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, s
                                            .job = m->jobs[i],
                                            .configuration = &m->configurations[i],
                                            .step_ms = m->ms[i],
-                                           .memory_bytes = m->gib[i] * MEASURED_GIB};
+                                           .memory_bytes = m->gib[i] * CLI_GIB};
     mdot_status status = mdot_calibrate_measured(context, rows, count, out_calibration, err);
     free(rows);
     return status;

@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_COLUMNS = 64, MEASURED_MAX_BYTES = 1 << 26 };
-#define MEASURED_GIB ((double)(1 << 30))
 
 /* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. A job that
  * several rows share is read once. */

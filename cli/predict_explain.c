@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GIB ((double)(1 << 30))
 #define PERCENT_OF_EQUAL 0.1 /* largest difference of equal blocks; memory at the peak differs a little between them */
 
 enum { MOST_LINES = 14, NAME_COLUMNS = 27 };
@@ -262,7 +261,7 @@ static void print_line(const group *g, double step_ms, double bytes)
     if (shown != name.text) shown += strlen("..");
     printf("    %s%-*s %5zu %7.2f %8.2f %6.2f %5.1f %6.2f %5.1f\n", shown != name.text ? ".." : "",
            shown != name.text ? NAME_COLUMNS - 2 : NAME_COLUMNS, shown, g->count, g->forward_ms, g->backward_ms,
-           g->optimizer_ms, 100 * all_ms(g) / step_ms, g->bytes / GIB, bytes > 0 ? 100 * g->bytes / bytes : 0);
+           g->optimizer_ms, 100 * all_ms(g) / step_ms, g->bytes / CLI_GIB, bytes > 0 ? 100 * g->bytes / bytes : 0);
 }
 
 static void print_table(const char *title, const groups *all, const mdot_explanation_info *info, double bytes)

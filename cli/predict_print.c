@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define JOULES_PER_KWH 3.6e6
-#define GIB ((double)(1 << 30))
 
 /* In the order of their bits. */
 static const uint32_t warnings[] = {
@@ -185,7 +184,7 @@ static double largest_share(const mdot_prediction *p)
 /* Formats a reserved and a usable size with as many decimals as it takes to tell them apart, three at most. */
 static void format_limit(cell *reserved, cell *usable, const mdot_prediction *p)
 {
-    double used = (double)p->reserved_bytes / GIB, limit = (double)p->usable_bytes / GIB;
+    double used = (double)p->reserved_bytes / CLI_GIB, limit = (double)p->usable_bytes / CLI_GIB;
     int more = 0;
     do {
         snprintf(reserved->text, sizeof reserved->text, "%.*f", (used < 99.95) + more, used);
@@ -199,17 +198,17 @@ static void print_memory(const mdot_configuration *c, const mdot_prediction *p)
 {
     cell a, b, d, e;
     printf("  memory      %s GiB allocated, 90 %% interval %s to %s GiB\n",
-           number(&a, (double)p->peak_memory_bytes / GIB), number(&b, (double)p->memory_lower_bytes / GIB),
-           number(&d, (double)p->memory_upper_bytes / GIB));
-    printf("              weights %s, gradients %s, optimizer %s, activations %s\n", number(&a, p->weight_bytes / GIB),
-           number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
-           number(&e, p->activation_bytes / GIB));
+           number(&a, (double)p->peak_memory_bytes / CLI_GIB), number(&b, (double)p->memory_lower_bytes / CLI_GIB),
+           number(&d, (double)p->memory_upper_bytes / CLI_GIB));
+    printf("              weights %s, gradients %s, optimizer %s, activations %s\n",
+           number(&a, p->weight_bytes / CLI_GIB), number(&b, p->gradient_bytes / CLI_GIB),
+           number(&d, p->optimizer_bytes / CLI_GIB), number(&e, p->activation_bytes / CLI_GIB));
     format_limit(&a, &b, p);
     printf("  reserved    %s of %s GiB usable on a card of %.0f GiB: %s\n", a.text, b.text, c->gpu_spec->memory_gib,
            p->fits ? "fits" : "does not fit");
-    printf("              fragmentation %s, CUDA context %s, workspaces %s", number(&a, p->rounding_bytes / GIB),
-           number(&b, p->context_bytes / GIB), number(&d, p->workspace_bytes / GIB));
-    if (p->collective_bytes > 0) printf(", NCCL %s", number(&e, p->collective_bytes / GIB));
+    printf("              fragmentation %s, CUDA context %s, workspaces %s", number(&a, p->rounding_bytes / CLI_GIB),
+           number(&b, p->context_bytes / CLI_GIB), number(&d, p->workspace_bytes / CLI_GIB));
+    if (p->collective_bytes > 0) printf(", NCCL %s", number(&e, p->collective_bytes / CLI_GIB));
     putchar('\n');
 }
 
@@ -306,9 +305,9 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
     snprintf(out[TORCH].text, sizeof out[TORCH].text, "%u.%u", c->torch / 100, c->torch % 100);
     snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
-    number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
-    number(&out[MEMORY_LOWER], (double)p->memory_lower_bytes / GIB);
-    number(&out[MEMORY_UPPER], (double)p->memory_upper_bytes / GIB);
+    number(&out[MEMORY], (double)p->peak_memory_bytes / CLI_GIB);
+    number(&out[MEMORY_LOWER], (double)p->memory_lower_bytes / CLI_GIB);
+    number(&out[MEMORY_UPPER], (double)p->memory_upper_bytes / CLI_GIB);
     format_limit(&out[RESERVED], &out[USABLE], p);
     double used = 100 * (double)p->reserved_bytes / (double)p->usable_bytes; /* near 100, decimals show the side */
     snprintf(out[USED].text, sizeof out[USED].text, "%.*f %%", used > 99.5 && used < 100.5 ? 2 : 0, used);
@@ -436,7 +435,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     printf(",\n   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
            "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
            p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,
-           c->gpu_spec->memory_gib * GIB, p->fits ? "true" : "false");
+           c->gpu_spec->memory_gib * CLI_GIB, p->fits ? "true" : "false");
     if (predict_tokens_per_second(answers, i) > 0)
         printf("\"tokens_per_second\": %.9g, ", predict_tokens_per_second(answers, i));
     if (r->swept_dim != NULL) {

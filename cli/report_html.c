@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GIB ((double)(1 << 30))
-
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -131,7 +129,7 @@ static void write_tiles(FILE *out, const report_job *job)
     write_tile(out, text, "per training step");
     snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
     write_tile(out, text, "samples per second");
-    snprintf(text, sizeof text, "%s GiB", report_number((double)best->prediction.peak_memory_bytes / GIB, figure));
+    snprintf(text, sizeof text, "%s GiB", report_number((double)best->prediction.peak_memory_bytes / CLI_GIB, figure));
     write_tile(out, text, "peak memory");
     fputs("</div>\n", out);
 }
@@ -164,9 +162,9 @@ static void write_table(FILE *out, const report_job *job)
         write_number(out, always, p->step_ms);
         fprintf(out, "<td%s>%s to %s</td>", more, report_number(p->lower_ms, lower), report_number(p->upper_ms, upper));
         write_number(out, more, rate_of(result));
-        write_number(out, always, (double)p->peak_memory_bytes / GIB);
-        write_number(out, more, (double)p->reserved_bytes / GIB);
-        write_number(out, always, (double)p->usable_bytes / GIB);
+        write_number(out, always, (double)p->peak_memory_bytes / CLI_GIB);
+        write_number(out, more, (double)p->reserved_bytes / CLI_GIB);
+        write_number(out, always, (double)p->usable_bytes / CLI_GIB);
         fprintf(out, "<td class=\"%s\">%s</td><td%s>%.0f %%</td></tr>\n", p->fits ? "yes" : "no",
                 p->fits ? "yes" : "no", more, 100 * fmax(p->compute_share, p->memory_share));
     }
@@ -223,12 +221,12 @@ static void write_memory(FILE *out, const report_job *job)
     const char *names[REPORT_MAX_GPUS];
     for (size_t i = 0; i < job->result_count; i++) {
         const mdot_prediction *p = &job->results[i].prediction;
-        values[i][0] = p->weight_bytes / GIB;
-        values[i][1] = p->gradient_bytes / GIB;
-        values[i][2] = p->activation_bytes / GIB;
-        values[i][3] = p->optimizer_bytes / GIB;
-        values[i][4] = (double)(p->reserved_bytes - p->peak_memory_bytes) / GIB;
-        limits[i] = (double)p->usable_bytes / GIB;
+        values[i][0] = p->weight_bytes / CLI_GIB;
+        values[i][1] = p->gradient_bytes / CLI_GIB;
+        values[i][2] = p->activation_bytes / CLI_GIB;
+        values[i][3] = p->optimizer_bytes / CLI_GIB;
+        values[i][4] = (double)(p->reserved_bytes - p->peak_memory_bytes) / CLI_GIB;
+        limits[i] = (double)p->usable_bytes / CLI_GIB;
         names[i] = job->results[i].gpu->name;
     }
     fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 enum { MOST_KEYS = 16384 }; /* about 5 MB */
 
@@ -18,8 +19,13 @@ struct sl_durations {
 static mdot_history_options make_options(void)
 {
     mdot_history_options options = {.struct_size = sizeof options, .most_keys = MOST_KEYS};
-    if (getrandom(options.hash_seed, sizeof options.hash_seed, GRND_NONBLOCK) != sizeof options.hash_seed)
-        options.hash_seed[0] = options.hash_seed[1] = 0;
+    if (getrandom(options.hash_seed, sizeof options.hash_seed, GRND_NONBLOCK) == sizeof options.hash_seed)
+        return options;
+    /* The system started a moment ago and has no random bytes yet: time and addresses are hard to guess, too. */
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    options.hash_seed[0] = (uint64_t)now.tv_sec * 1000000007 + (uint64_t)now.tv_nsec;
+    options.hash_seed[1] = (uint64_t)(uintptr_t)&options ^ (uint64_t)(uintptr_t)&getrandom;
     return options;
 }
 

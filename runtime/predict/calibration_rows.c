@@ -331,17 +331,23 @@ static size_t rows_of(const rt_anchor *a)
     return a->row_count[RT_QUANTITY_TIME] + a->row_count[RT_QUANTITY_MEMORY];
 }
 
-/* Jobs with few rows lose their identity: those with at most as many rows as fit the limit. */
+/* Jobs with few rows lose their identity, until the others fill half of the limit. Of jobs with equally many rows,
+ * those with the lowest digests keep theirs. */
 static size_t merge_small_jobs(rt_anchor *anchors, size_t count)
 {
-    size_t least = 0, kept = count;
-    while (kept > RT_CALIBRATION_MAX_ANCHORS / 2) {
+    enum { MOST = RT_CALIBRATION_MAX_ANCHORS / 2 };
+    size_t least = 0, more = count; /* anchors of more than `least` rows */
+    while (more > MOST) {
         least++;
-        kept = 0;
-        for (size_t i = 0; i < count; i++) kept += rows_of(&anchors[i]) > least;
+        more = 0;
+        for (size_t i = 0; i < count; i++) more += rows_of(&anchors[i]) > least;
     }
+    size_t places = MOST - more;
     for (size_t i = 0; i < count; i++) {
-        if (rows_of(&anchors[i]) > least) continue;
+        size_t rows = rows_of(&anchors[i]);
+        bool is_kept = rows > least || (rows == least && places > 0);
+        if (rows == least && places > 0) places--;
+        if (is_kept) continue;
         anchors[i].step.job = RT_NO_JOB;
         anchors[i].step.share = NULL;
     }
@@ -393,6 +399,38 @@ static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *row
     return MDOT_OK;
 }
 
+/* Removes jobs that no anchor names, so that a calibration of any number of jobs stays within its limit.
+ * OUT_OF_MEMORY. */
+static mdot_status drop_merged_jobs(mdot_calibration *calibration, mdot_error *err)
+{
+    enum { UNUSED, USED };
+    uint32_t *place = calloc(calibration->job_count + 1, sizeof *place);
+    if (place == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu jobs", calibration->job_count);
+    for (size_t g = 0; g < calibration->gpu_count; g++) {
+        const rt_calibration_gpu *gpu = &calibration->gpus[g];
+        for (size_t i = 0; i < gpu->anchor_count; i++)
+            if (gpu->anchors[i].step.job != RT_NO_JOB) place[gpu->anchors[i].step.job] = USED;
+    }
+    size_t kept = 0;
+    for (size_t j = 0; j < calibration->job_count; j++) {
+        if (place[j] == UNUSED) continue;
+        place[j] = (uint32_t)kept;
+        calibration->jobs[kept++] = calibration->jobs[j];
+    }
+    calibration->job_count = kept;
+    for (size_t g = 0; g < calibration->gpu_count; g++) {
+        rt_calibration_gpu *gpu = &calibration->gpus[g];
+        for (size_t i = 0; i < gpu->anchor_count; i++) {
+            rt_step *step = &gpu->anchors[i].step;
+            if (step->job == RT_NO_JOB) continue;
+            step->job = place[step->job];
+            step->share = calibration->jobs[step->job].share;
+        }
+    }
+    free(place);
+    return MDOT_OK;
+}
+
 mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measurement *measured, size_t count,
                                      const char *function, mdot_calibration *calibration, mdot_error *err)
 {
@@ -411,6 +449,7 @@ mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measureme
         qsort(rows, count, sizeof *rows, compare_rows);
         status = make_anchors(calibration, rows, count, err);
     }
+    if (status == MDOT_OK) status = drop_merged_jobs(calibration, err);
     free(rows);
     return status;
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -32,9 +33,9 @@ from spdx_tools.spdx.model import (
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 from spdx_tools.spdx.writer.json.json_writer import write_document_to_file
 
-# Debian package, licence (SPDX), relation to mdot.
+# Debian package, licence (SPDX), relation to mdot. A pattern stands for the newest installed package that it matches.
 LIBRARIES = [
-    ("llvm-19-dev", "Apache-2.0 WITH LLVM-exception", "dynamic link; the wheel mdot-compiler contains it"),
+    ("llvm-[0-9]*-dev", "Apache-2.0 WITH LLVM-exception", "dynamic link; the wheel mdot-compiler contains it"),
     ("libprotobuf-c-dev", "BSD-2-Clause", "dynamic link; the wheel mdot-predict contains it"),
     ("libsqlite3-dev", "blessing", "dynamic link; the wheel mdot-predict contains it"),
     ("coinor-libclp-dev", "EPL-1.0", "dynamic link of the simulator"),
@@ -45,13 +46,13 @@ LIBRARIES = [
 ]
 
 
-def debian_version(package: str) -> str | None:
-    """Version of an installed package; None if it is missing."""
-    asked = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package], capture_output=True, text=True, check=False
+def find_package(pattern: str) -> tuple[str, str] | None:
+    """Name and version of the newest installed package that a pattern matches; None if there is none."""
+    listed = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", pattern], capture_output=True, text=True, check=False
     )
-    state, _, version = asked.stdout.partition(" ")
-    return version if state == "installed" else None
+    found = [(name, version) for state, name, version in map(str.split, listed.stdout.splitlines()) if state == "installed"]
+    return max(found, key=lambda package: [int(digits) for digits in re.findall(r"\d+", package[0])], default=None)
 
 
 def sha256(path: Path) -> Checksum:
@@ -90,10 +91,12 @@ def document(version: str, commit: str, date: datetime, files: list[Path]) -> Do
         )
         packages.append(package)
         relations.append(Relationship(package.spdx_id, RelationshipType.GENERATED_FROM, source.spdx_id))
-    for name, licence, use in LIBRARIES:
-        found = debian_version(name)
-        if found is None:
+    for pattern, licence, use in LIBRARIES:
+        package_found = find_package(pattern)
+        if package_found is None:
+            print(f"sbom.py: no package {pattern} is installed, and the document leaves it out", file=sys.stderr)
             continue
+        name, found = package_found
         package = Package(
             spdx_id=f"SPDXRef-{name}",
             name=name,

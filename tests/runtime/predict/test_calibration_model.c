@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -331,6 +332,54 @@ static void a_gpu_keeps_many_steps(void **state)
     free(c);
 }
 
+/* More jobs than a GPU may keep: some keep their own correction, the others share one, and the file stays readable. */
+static void a_gpu_keeps_some_of_many_jobs(void **state)
+{
+    site *s = *state;
+    enum { JOBS = 600, MOST = 256 };
+    mdot_measurement *rows = calloc(JOBS, sizeof *rows);
+    mdot_job **jobs = calloc(JOBS, sizeof(mdot_job *));
+    mdot_configuration c = configure("T4", 16);
+    mdot_calibration *calibration = NULL, *loaded = NULL;
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    char path[] = "calibration-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(rows != NULL && jobs != NULL && fd >= 0);
+    close(fd);
+    for (size_t i = 0, count = 1, period = 1; i < JOBS; i++, period++) {
+        if (period > count) {
+            count++;
+            period = 1;
+        }
+        jobs[i] = predict_job(count, period);
+        mdot_prediction p = predict_one(&s->f, jobs[i], &c);
+        rows[i] = (mdot_measurement){
+            .struct_size = sizeof rows[i], .job = jobs[i], .configuration = &c, .step_ms = 1.25 * p.step_ms};
+    }
+    assert_int_equal(mdot_calibrate_measured(s->f.context, rows, JOBS, &calibration, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_get_info(calibration, &info), MDOT_OK);
+    assert_int_equal(info.row_count, JOBS);
+    assert_int_equal(info.job_count, MOST);
+    assert_int_equal(mdot_calibration_save(calibration, path, NULL), MDOT_OK);
+    mdot_error err = {0};
+    if (mdot_calibration_load(path, &loaded, &err) != MDOT_OK) fail_msg("%s", err.message);
+    size_t own = 0;
+    for (size_t i = 0; i < JOBS; i++) {
+        mdot_calibration_factors f = factors_of(s, calibration, jobs[i], c);
+        mdot_calibration_factors g = factors_of(s, loaded, jobs[i], c);
+        assert_float_equal(f.factor, g.factor, 1e-6);
+        assert_true(f.factor > 1.1 && f.factor < 1.3);
+        own += f.job_row_count == 1;
+    }
+    assert_int_equal(own, MOST);
+    unlink(path);
+    mdot_calibration_destroy(loaded);
+    mdot_calibration_destroy(calibration);
+    for (size_t i = 0; i < JOBS; i++) mdot_job_destroy(jobs[i]);
+    free(jobs);
+    free(rows);
+}
+
 static void hostile_rows_are_refused(void **state)
 {
     site *s = *state;
@@ -412,6 +461,7 @@ int main(void)
         cmocka_unit_test_setup(memory_is_corrected_without_a_time, forget_rows),
         cmocka_unit_test_setup(a_row_may_bring_its_prediction, forget_rows),
         cmocka_unit_test_setup(a_gpu_keeps_many_steps, forget_rows),
+        cmocka_unit_test_setup(a_gpu_keeps_some_of_many_jobs, forget_rows),
         cmocka_unit_test_setup(hostile_rows_are_refused, forget_rows),
         cmocka_unit_test(contradicting_rows_leave_factors_within_their_bounds),
     };

@@ -87,11 +87,12 @@ class RecordCallback(_Callback):  # type: ignore[misc]
 
     def on_train_batch_end(self, *_: Any) -> None:
         self._passes += 1
-        self._recorder.end_pass()
         if self._is_updated:
             self._recorder.end_step(self._passes)
             self._is_updated = False
             self._passes = 0
+        else:
+            self._recorder.end_pass()
 
     def on_train_epoch_start(self, *_: Any) -> None:
         self._recorder.interrupt("epoch")
