@@ -153,7 +153,8 @@ mdot_explanation_info predict_explained(const mdot_explanation *explanation, con
     mdot_explanation_get_info(explanation, &info);
     double scale = p->step_ms / info.step_ms;
     double *const ms[] = {&info.step_ms,      &info.forward_ms, &info.data_gradient_ms, &info.weight_gradient_ms,
-                          &info.optimizer_ms, &info.host_ms,    &info.communication_ms, &info.idle_ms};
+                          &info.optimizer_ms, &info.host_ms,    &info.communication_ms, &info.idle_ms,
+                          &info.gpu_busy_ms,  &info.host_busy_ms, &info.overlap_ms};
     for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) *ms[k] *= scale;
     return info;
 }
@@ -317,6 +318,9 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     print_part("waiting for kernel launches by the host", info.host_ms, info.step_ms);
     print_part("communication with other GPUs", info.communication_ms, info.step_ms);
     print_part("idle in the pipeline bubble", info.idle_ms, info.step_ms);
+    if (info.overlap_ms > 0)
+        printf("    busy: the GPU %.2f ms, the host %.2f, both at once %.2f\n", info.gpu_busy_ms, info.host_busy_ms,
+               info.overlap_ms);
     mdot_status status = MDOT_OK;
     if (answers->job.block_count > 0) status = print_grouped(answers, BY_BLOCK, "by block, ms", err);
     if (status == MDOT_OK) status = print_grouped(answers, BY_TYPE, "by operator, ms", err);
@@ -353,8 +357,10 @@ void predict_json_explanation(const predict_answers *answers, size_t i)
            (info.approximate & MDOT_EXPLAINED_BY_MODEL) != 0 ? "true" : "false", info.forward_ms,
            info.data_gradient_ms);
     printf("\"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g,\n    \"host_ms\": %.9g, \"communication_ms\": %.9g, "
-           "\"idle_ms\": %.9g,\n    \"operators\": [",
+           "\"idle_ms\": %.9g,\n    ",
            info.weight_gradient_ms, info.optimizer_ms, info.host_ms, info.communication_ms, info.idle_ms);
+    printf("\"gpu_busy_ms\": %.9g, \"host_busy_ms\": %.9g, \"overlap_ms\": %.9g,\n    \"operators\": [",
+           info.gpu_busy_ms, info.host_busy_ms, info.overlap_ms);
     for (size_t k = 0; k < info.operator_count; k++) print_json_operator(answers, i, k);
     printf("]}");
 }

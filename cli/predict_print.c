@@ -405,6 +405,24 @@ static void print_table(const predict_request *r, const predict_answers *answers
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
+/* The software and the host that the answer stands for, with the job's choices where the options leave them open. */
+static void print_json_software(const predict_answers *answers, const mdot_configuration *c)
+{
+    const cli_job_choices *choices = &answers->choices;
+    mdot_attention attention = c->attention == MDOT_ATTENTION_PROGRAM ? choices->attention : c->attention;
+    printf(",\n   \"software\": {\"torch\": ");
+    if (c->torch > 0)
+        printf("\"%u.%u\"", c->torch / 100, c->torch % 100);
+    else
+        printf("\"newest\"");
+    if (choices->attends) printf(", \"attention\": \"%s\"", rt_attention_names[attention]);
+    printf(", \"host\": ");
+    if (c->host_launch_us > 0)
+        printf("\"%g us\"}", c->host_launch_us);
+    else
+        printf("\"default\"}");
+}
+
 static void print_json_prediction(const predict_request *r, const predict_answers *answers, size_t i)
 {
     const mdot_configuration *c = &answers->configurations[i];
@@ -413,6 +431,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     printf("{\"gpu\": ");
     cli_json_string(stdout, c->gpu_spec->name);
     cli_json_training(stdout, c);
+    print_json_software(answers, c);
     printf(",\n   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
            "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
            p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,

@@ -76,7 +76,7 @@ static double rate_of(const report_result *result)
 static bool waits_for_host(const report_result *result)
 {
     mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
-    return e.host_ms > 0.5 * result->prediction.step_ms;
+    return e.host_busy_ms > e.gpu_busy_ms;
 }
 
 /* Returns the GPU with the highest throughput among those that the job fits; the first if it fits none. */

@@ -32,6 +32,10 @@ const cli_word cli_loss_words[] = {
 #define LOSS_WORD WORD
 #include "runtime/job/configuration.def"
     {0}};
+const cli_word cli_mode_words[] = {
+#define MODE_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_schedule_words[] = {
 #define SCHEDULE_WORD WORD
 #include "runtime/job/configuration.def"
@@ -293,6 +297,7 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->loss != MDOT_LOSS_WHOLE) put(out, ", %s loss", rt_loss_names[c->loss]);
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
         put(out, ", frozen weights in %s", rt_frozen_weights_names[c->frozen_weights]);
+    if (c->host_launch_us > 0) put(out, ", %g µs for a launch by the host", c->host_launch_us);
     if (c->power_limit > 0) put(out, ", limited to %g W", c->power_limit);
     if (c->ema != 0) put(out, ", moving average of weights");
     if (c->keep_gathered != 0) put(out, ", gathered weights kept");
@@ -325,10 +330,13 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     put(out, "%s", rt_precision_names[is_left ? choices->precision : c->precision]);
     if (!is_chosen(t, RT_OPTION_precision)) put(out, "%s", by_default);
     put(out, ", %s%s", rt_layout_names[c->layout], !is_chosen(t, RT_OPTION_layout) ? " (default)" : "");
-    put(out, ", %s%s", rt_optimizer_names[c->optimizer],
-        is_chosen(t, RT_OPTION_optimizer) ? ""
-        : job->has_optimizer              ? " (the file's)"
-                                          : " (default)");
+    if (c->mode == MDOT_MODE_INFERENCE)
+        put(out, ", inference");
+    else
+        put(out, ", %s%s", rt_optimizer_names[c->optimizer],
+            is_chosen(t, RT_OPTION_optimizer) ? ""
+            : job->has_optimizer              ? " (the file's)"
+                                              : " (default)");
     mdot_attention attention = c->attention == MDOT_ATTENTION_PROGRAM ? choices->attention : c->attention;
     if (choices->attends || is_chosen(t, RT_OPTION_attention))
         put(out, ", %s attention%s", rt_attention_names[attention],
@@ -342,6 +350,7 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
     put_training(out, c);
     if (c->torch > 0 && t->torch_count == 1) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
+    if (c->torch == 0) put(out, ", newest PyTorch (default)");
     put_cluster(out, t, c, is_estimated);
     return out->text;
 }

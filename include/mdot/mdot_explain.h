@@ -29,7 +29,8 @@ enum {
 };
 
 /* Explanation of one GPU; in a pipeline, the GPU with the most work. The seven times add up to step_ms; the first
- * four are the times of operators. The four sizes add up to the prediction's peak memory. */
+ * four are the times of operators, during which the GPU is busy. The four sizes add up to the prediction's peak
+ * memory. */
 typedef struct mdot_explanation_info {
     size_t struct_size;
     size_t operator_count; /* number of operators of the job */
@@ -44,6 +45,10 @@ typedef struct mdot_explanation_info {
     double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes; /* mdot_prediction's */
     uint32_t approximate;                                                   /* MDOT_EXPLAINED_…; 0: as predicted */
     uint32_t reserved;                                                      /* must be 0 */
+    /* Added in version 0.3. step_ms is gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms: */
+    double gpu_busy_ms;  /* sum of the times of operators */
+    double host_busy_ms; /* time in which the host launches kernels; host_ms if the predictor lacks it */
+    double overlap_ms;   /* time in which both are busy */
 } mdot_explanation_info;
 
 /* An operator's part of the step. Activations are those of its tensors that are live at the memory peak. */
@@ -58,9 +63,10 @@ typedef struct mdot_operator_time {
  * An artefact that explains has a second entry, "explain", with the same inputs as "predict" and the outputs
  *
  *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
- *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs
+ *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs; or f32 [4], with
+ *                            the time in which the host launches kernels, which includes the wait for it
  *
- * All values are at least 0 and add up to the median of step_ms.
+ * All values are at least 0. All but the fourth of other_ms add up to the median of step_ms.
  * weights/training/mdot_training/predictor/deploy_graphs.py makes such a graph from that of the shipped predictor.
  *
  * @param configuration how the job trains

@@ -82,6 +82,9 @@ typedef enum mdot_loss { MDOT_LOSS_WHOLE, MDOT_LOSS_CHUNKED, MDOT_LOSS_FUSED } m
  * ZERO_BUBBLE, because gradients of weights fill the gaps. */
 typedef enum mdot_schedule { MDOT_SCHEDULE_1F1B, MDOT_SCHEDULE_ZERO_BUBBLE } mdot_schedule;
 
+/* What a step is: a training step; or a forward pass in evaluation, without gradients. */
+typedef enum mdot_mode { MDOT_MODE_TRAIN, MDOT_MODE_INFERENCE } mdot_mode;
+
 /* Link between the GPUs of a node. Rates are per GPU, outgoing, in one direction. */
 typedef enum mdot_link {
     MDOT_LINK_DEFAULT, /* NVLink on GPU models that include it (mdot_gpu.nvlink_gbps), PCIe on others. A predictor
@@ -178,7 +181,9 @@ typedef struct mdot_configuration {
     uint32_t torch;    /* PyTorch's version, for example 2.4, as 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the
                         * newest that the predictor knows. A predictor that ignores it answers for the software that it
                         * was made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
-    uint32_t reserved; /* must be 0 */
+    mdot_mode mode;    /* what a step is: a training step, or a forward pass in evaluation (inference), which has
+                        * neither gradients nor an optimizer and runs on one GPU. INVALID_ARGUMENT for inference with
+                        * options of the backward pass or of the update, and for several GPUs */
     /* Added in version 0.3: */
     mdot_optimizer_kernels optimizer_kernels; /* kernels of the update by sgd, adam and adamw: over lists of tensors
                                                * (foreach), one fused kernel, or one tensor after the other
@@ -210,6 +215,9 @@ typedef struct mdot_configuration {
                      * cross-entropy */
     double power_limit; /* power limit of each GPU in watts, which may lower its clock, 1e-6 to 1e9; 0: the GPU's own.
                          * INVALID_ARGUMENT above that, below a fifth of it, and if the GPU's watts are 0 */
+    double host_launch_us; /* time in which the host launches one phase of an operator, in microseconds, which bounds
+                            * small batches, 1e-6 to 1e9; 0: that of the GPU's generation. Interpreter, framework and
+                            * driver are included. A predictor that ignores it assumes the hosts of its training data */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or
@@ -241,7 +249,9 @@ typedef struct mdot_configuration {
     X(EXPERT_PARALLEL, "expert_parallel")                                                                              \
     X(MICRO_BATCHES, "micro_batches")                                                                                  \
     X(ZERO_STAGE, "zero_stage")                                                                                        \
-    X(TORCH, "torch") /* 0: the newest that the predictor knows */
+    X(TORCH, "torch") /* 0: the newest that the predictor knows */                                                     \
+    X(IS_INFERENCE, "is_inference")                                                                                    \
+    X(HOST_LAUNCH_US, "host_launch_us") /* 0: that of the GPU's generation */
 
 /* Warnings of a prediction. A bit that is set lowers its reliability. Identifier, bit, name, text: names are
  * permanent, rows are appended. */
@@ -343,7 +353,8 @@ const char *mdot_implausible_text(uint32_t implausible);
 
 typedef struct mdot_prediction {
     size_t struct_size;
-    double step_ms;             /* median time of one training step: forward and backward passes, optimizer */
+    double step_ms;             /* median time of one training step: forward and backward passes, optimizer; or of one
+                                 * forward pass, if the mode is inference */
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
                                  * allocator counts them; see runtime/perf/peak_memory.c */
@@ -391,7 +402,7 @@ typedef struct mdot_prediction {
  *                                   per_step; parameters
  *   operator_position  f32 [L, 5]   index in the sequence, depth, height, input_count, out_degree
  *   operator_count     f32 [L]      number of operators of the row; the other numbers are those of one operator
- *   configuration      f32 [26]     MDOT_CONFIGURATION_MAP's order; those behind is_adamw were added in version 0.2
+ *   configuration      f32 [28]     MDOT_CONFIGURATION_MAP's order; those behind is_adamw were added in version 0.2
  *   gpu                f32 [11]     mdot_gpu's numbers
  *
  * Rows describe one GPU. Tensor parallelism divides FLOPs, bytes and parameters. A pipeline divides the counts of
@@ -413,7 +424,7 @@ typedef struct mdot_prediction {
  * reasons by the numbers of MDOT_OUTSIDE_MAP, any of which may be above 0.
  *
  * In a predictor with two entries, "encode" reads the inputs that have rows. Its outputs, up to 16 tensors of any
- * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and
+ * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [28, C] and
  * gpu f32 [11, C], with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms
  * f32 [3, C] and outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other
  * columns. If there are fewer than C configurations, the remaining columns hold earlier ones.

@@ -75,6 +75,10 @@ enum {
 #include "runtime/job/configuration.def"
 };
 enum {
+#define MODE(id, name) VALUE_MODE_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
 #define LINK_CHOICE(id, name) VALUE_LINK_##id,
 #include "runtime/job/configuration.def"
 };
@@ -90,6 +94,7 @@ enum {
 #define FROZEN(id, name) SAME(FROZEN_##id)
 #define SCHEDULE(id, name) SAME(SCHEDULE_##id)
 #define LOSS(id, name) SAME(LOSS_##id)
+#define MODE(id, name) SAME(MODE_##id)
 #define LINK_CHOICE(id, name) SAME(LINK_##id)
 #include "runtime/job/configuration.def"
 
@@ -177,17 +182,41 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
+/* Inference has no backward pass and no update. Its estimate covers one GPU. */
+static mdot_status check_inference(const mdot_configuration *c, mdot_error *err)
+{
+    if (c->mode != MDOT_MODE_INFERENCE) return MDOT_OK;
+    const char *option = c->accumulate > 1                          ? "accumulate"
+                         : c->recompute != MDOT_RECOMPUTE_NOTHING   ? "recompute"
+                         : c->offload != MDOT_OFFLOAD_NOTHING       ? "offload"
+                         : c->offload_activations != 0              ? "offload_activations"
+                         : c->step_in_backward != 0                 ? "step_in_backward"
+                         : c->ema != 0                              ? "ema"
+                         : c->gradient_type != MDOT_NUMBER_DEFAULT  ? "gradient_type"
+                         : c->reduce_type != MDOT_NUMBER_DEFAULT    ? "reduce_type"
+                         : c->zero_stage != 0                       ? "zero_stage"
+                                                                    : NULL;
+    if (option != NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mode is inference, which has neither gradients nor an optimizer: leave %s at its default",
+                         option);
+    bool is_one = c->gpu_count <= 1 && c->data_parallel <= 1 && c->tensor_parallel <= 1 && c->pipeline_parallel <= 1 &&
+                  c->expert_parallel <= 1 && c->context_parallel <= 1;
+    if (is_one) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "mode is inference, which is estimated for one GPU: leave the number of GPUs at 1");
+}
+
 static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
 {
     mdot_status status = check_ranges(c, err);
     if (status != MDOT_OK) return status;
-    if (c->reserved != 0)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the configuration's field reserved is %u; it must be 0", c->reserved);
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "compiled needs PyTorch 2.0 or later, which introduced torch.compile; torch is %u.%u",
                          c->torch / 100, c->torch % 100);
     status = check_training(c, err);
+    if (status == MDOT_OK) status = check_inference(c, err);
     return status == MDOT_OK ? split_optimizer(c, err) : status;
 }
 

@@ -117,6 +117,10 @@ static const char *const rt_loss_names[] = {
 #define LOSS RT_NAME
 #include "runtime/job/configuration.def"
     NULL};
+static const char *const rt_mode_names[] = {
+#define MODE RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
 static const char *const rt_link_names[] = {
 #define LINK_CHOICE RT_NAME
 #include "runtime/job/configuration.def"
@@ -161,6 +165,10 @@ static const rt_choice_word rt_schedule_words[] = {
     {NULL, NULL, false}};
 static const rt_choice_word rt_loss_words[] = {
 #define LOSS_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_mode_words[] = {
+#define MODE_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
 static const rt_choice_word rt_link_words[] = {{NULL, NULL, false}};

@@ -27,6 +27,8 @@
  * Tensor parallelism. The peak without the sharded tensors (`whole`) and the peak with all of them bound the peak of
  * a shard. The peak is convex in the size of the sharded tensors, so that a line between both is an upper bound.
  *
+ * Inference. Without gradients, no operator saves tensors, so that each lives up to its last reader.
+ *
  * Loss. A cross-entropy in chunks converts an eighth of the logits at a time. One that is fused with its matmul has a
  * part of the logits and of their gradient, and computes the matmul's gradients in the forward pass.
  *
@@ -182,7 +184,8 @@ static void describe(step *s, size_t index)
     bool needs_gradient = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     for (size_t k = 0; k < op->input_count; k++)
         needs_gradient = needs_gradient || s->nodes[op->inputs[k]].needs_gradient;
-    needs_gradient = needs_gradient && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0;
+    needs_gradient =
+        needs_gradient && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0 && !s->which.is_inference;
     *node = (memory_node){
         .bytes = result_bytes(op), .saver = NO_OPERATOR, .own_saver = NO_OPERATOR, .needs_gradient = needs_gradient};
     rt_role role = (rt_role)s->sharding->role[index];
@@ -388,7 +391,7 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
     vertex hull[RT_ACTIVATION_MOMENTS + 1];
     size_t count = 0, n = s->count;
     double now = s->input_bytes, trained = 0, with_gradient = 0;
-    for (size_t i = 0; i < n; i++) trained += rt_dense_parameters(&s->job->operators[i]);
+    for (size_t i = 0; i < n && !s->which.is_inference; i++) trained += rt_dense_parameters(&s->job->operators[i]);
     for (size_t moment = 0; moment < 2 * n; moment++) {
         now += s->change[moment];
         size_t of = moment < n ? moment : 2 * n - 1 - moment;
@@ -481,15 +484,20 @@ static void measure_all(const mdot_job *job, const rt_sharding *sharding, size_t
     for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
         for (int attention = MDOT_ATTENTION_EAGER; attention <= MDOT_ATTENTION_FLASH; attention++) {
             for (int recompute = 0; recompute < RT_RECOMPUTATIONS; recompute++) {
-                which = (rt_activation_case){(rt_activation_type)type, (mdot_attention)attention,
-                                             (mdot_recompute)recompute, MDOT_LOSS_WHOLE};
+                which = (rt_activation_case){.type = (rt_activation_type)type,
+                                             .attention = (mdot_attention)attention,
+                                             .recompute = (mdot_recompute)recompute};
                 measure_case(&s, which, &out_table->of[type][attention][recompute]);
                 for (int loss = 1; loss < RT_LOSSES && logits > 0; loss++) {
                     which.loss = (mdot_loss)loss;
                     measure_case(&s, which, &out_table->with_loss[loss - 1][type][attention][recompute]);
                 }
             }
+            which = (rt_activation_case){
+                .type = (rt_activation_type)type, .attention = (mdot_attention)attention, .is_inference = true};
+            measure_case(&s, which, &out_table->inference[type][attention]);
         }
+        out_table->inference[type][MDOT_ATTENTION_PROGRAM] = out_table->inference[type][MDOT_ATTENTION_FLASH];
         memcpy(out_table->of[type][MDOT_ATTENTION_PROGRAM], out_table->of[type][MDOT_ATTENTION_FLASH],
                sizeof out_table->of[type][MDOT_ATTENTION_PROGRAM]);
     }

@@ -25,6 +25,7 @@ typedef struct rt_activation_case {
     mdot_attention attention; /* EAGER or FLASH */
     mdot_recompute recompute;
     mdot_loss loss;
+    bool is_inference; /* a forward pass that saves nothing; the last two are NOTHING and WHOLE then */
 } rt_activation_case;
 
 /* Bytes per sample at one moment of a forward and backward pass. */
@@ -49,10 +50,12 @@ typedef struct rt_activation_table {
     rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS]; /* with a loss on all logits */
     /* With the other kernels of the loss, from CHUNKED on; only of jobs that have a cross-entropy. */
     rt_activations with_loss[RT_LOSSES - 1][RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
+    rt_activations inference[RT_ACTIVATION_TYPES][RT_ATTENTIONS];
 } rt_activation_table;
 
 static inline const rt_activations *rt_activations_of(const rt_activation_table *table, const rt_activation_case *which)
 {
+    if (which->is_inference) return &table->inference[which->type][which->attention];
     if (which->loss != MDOT_LOSS_WHOLE)
         return &table->with_loss[which->loss - 1][which->type][which->attention][which->recompute];
     return &table->of[which->type][which->attention][which->recompute];

@@ -127,6 +127,7 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
     const mdot_gpu *gpu = &resolved->configuration.gpu;
     rt_widths w = resolved->widths;
     if (c->offload != MDOT_OFFLOAD_NOTHING) return 0; /* host_memory.c has the time of the host */
+    if (c->mode == MDOT_MODE_INFERENCE) return 0;
     double parameters = rt_updated_parameters(c, job, shard);
     double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
     if (c->optimizer == MDOT_OPTIMIZER_MUON) {
@@ -143,7 +144,8 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    if (c->offload != MDOT_OFFLOAD_NOTHING || kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return 0;
+    if (c->mode == MDOT_MODE_INFERENCE || c->offload != MDOT_OFFLOAD_NOTHING) return 0;
+    if (kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return 0;
     double tensors = job->analysis->update_parts.tensors * resolved->shard.of[RT_PIPELINE_BLOCKS];
     return larger(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);
 }

@@ -18,6 +18,8 @@
  *                    are dequantised one matrix at a time
  *   or               the temporary tensors of the update
  *
+ * Inference has weights, and the activations that are alive at once in a forward pass.
+ *
  * Several GPUs. ZeRO shards the optimizer's state over the data-parallel workers, from stage 2 on also gradients,
  * from stage 3 on also weights. At stage 3 (FSDP with one unit per block) these weights also exist as a whole, in the
  * type of computation: those of the block that computes and of the next one, which is gathered ahead, and those outside
@@ -100,6 +102,7 @@ static void gather(parts *p)
 static double gradient_bytes(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
+    if (c->mode == MDOT_MODE_INFERENCE) return 0;
     if (c->step_in_backward != 0)
         return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor;
     if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
@@ -145,7 +148,8 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     p.weights = rt_sum_elements(p.weights_by_kind);
     p.quantised = rt_sum_elements(p.quantised_by_kind);
     if (c->zero_stage >= 3) gather(&p);
-    p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
+    p.gradients = gradient_bytes(&p);
+    if (c->mode == MDOT_MODE_TRAIN) p.gradients += p.width.gradients * picked_elements(job, resolved);
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
     p.keeps_gradients = resolved->steps > 1 || is_main;
     return p;
@@ -275,11 +279,12 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
     rt_memory updating = m, largest = {0};
     updating.gradients += p.gradients;
     updating.activations = on_host ? 0 : optimizer.update;
+    if (c->mode == MDOT_MODE_INFERENCE) m.optimizer = 0;
     consider_passes(&p, &m, &largest);
     double pass = sum_of(&largest);
-    consider(updating, &largest);
+    if (c->mode == MDOT_MODE_TRAIN) consider(updating, &largest);
     largest.pass = pass;
-    largest.flat = on_host ? 0 : optimizer.flat;
+    largest.flat = on_host || c->mode == MDOT_MODE_INFERENCE ? 0 : optimizer.flat;
     return largest;
 }
 

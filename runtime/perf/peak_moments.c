@@ -44,7 +44,8 @@ double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *
 size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_peak_moment *out_moments)
 {
     double copies = 0, kept = kept_on_gpu(job, resolved);
-    size_t recorded = rt_recorded_moments(job, resolved, out_moments);
+    bool is_inference = resolved->activation_case.is_inference; /* records are of training */
+    size_t recorded = is_inference ? 0 : rt_recorded_moments(job, resolved, out_moments);
     for (size_t i = 0; i < recorded; i++) out_moments[i].per_sample *= kept;
     if (recorded > 0) return recorded;
     const rt_activation_case *which = &resolved->activation_case;

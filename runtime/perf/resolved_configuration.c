@@ -78,7 +78,14 @@ static rt_activation_case activation_case_of(const mdot_configuration *c, bool h
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0 && !has_checkpoints)
         recompute = MDOT_RECOMPUTE_SELECTIVE;
-    return (rt_activation_case){rt_activation_type_of(c->precision), c->attention, recompute, c->loss};
+    rt_activation_case which = {.type = rt_activation_type_of(c->precision), .attention = c->attention};
+    if (c->mode == MDOT_MODE_INFERENCE) {
+        which.is_inference = true;
+        return which;
+    }
+    which.recompute = recompute;
+    which.loss = c->loss;
+    return which;
 }
 
 /* Autocast and mixed precision may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Mixed

@@ -110,15 +110,23 @@ static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_co
     return inputs->is_selected ? 1 : 0;
 }
 
+/* Inference has a forward pass only. */
+static int phase_count(const rt_resolved_configuration *resolved)
+{
+    return resolved->configuration.c.mode == MDOT_MODE_INFERENCE ? MDOT_PHASE_FORWARD + 1 : MDOT_PHASE_COUNT;
+}
+
 /* `prepares` is prepares_operands's, which callers evaluate once for all operators. */
 static inline void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved, bool prepares,
                              double out_ms[MDOT_PHASE_COUNT])
 {
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+    int phases = phase_count(resolved);
+    for (int phase = 0; phase < phases; phase++) {
         rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
         out_ms[phase] = larger(terms.compute_ms, terms.memory_ms);
     }
-    for (int phase = 0; phase < MDOT_PHASE_COUNT && prepares; phase++)
+    for (int phase = phases; phase < MDOT_PHASE_COUNT; phase++) out_ms[phase] = 0;
+    for (int phase = 0; phase < phases && prepares; phase++)
         out_ms[phase] += preparation_ms(inputs, (mdot_phase)phase, resolved);
     double again = times_again(inputs, resolved);
     out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
@@ -174,7 +182,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
         double count = inputs->count * shard->of[inputs->position];
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        for (int phase = 0; phase < phase_count(resolved); phase++) {
             rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
             double times = count;
             if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved);

@@ -45,6 +45,7 @@ typedef struct breakdown {
     const rt_sharding *sharding;
     double (*operator_ms)[MDOT_PHASE_COUNT];
     double optimizer_ms, host_ms, communication_ms;
+    double host_busy_ms; /* 0 if the predictor lacks it */
     mdot_explanation *out;
 } breakdown;
 
@@ -61,10 +62,10 @@ static double part_of(const breakdown *b, size_t index)
 /* ---- Time of the queried configuration --------------------------------------------------------------------------- */
 
 /* operator_ms starts as rooflines, which give the operators' relative times. */
-static void start_with_rooflines(breakdown *b)
+static void start_with_rooflines(breakdown *b, const rt_resolved_configuration *resolved)
 {
     for (size_t i = 0; i < count_of(b); i++) {
-        rt_operator_roofline(b->job, i, &b->queried_shard, b->operator_ms[i]);
+        rt_operator_roofline(b->job, i, resolved, b->operator_ms[i]);
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) b->operator_ms[i][phase] *= part_of(b, i);
     }
 }
@@ -117,12 +118,13 @@ static mdot_status run_entry(breakdown *b, const mdot_abi_table *table, rt_job_t
     block->outputs[schema->output_at[RT_JOB_OUTPUT_OTHERS]] = others;
     rt_item item = {block->inputs, block->outputs};
     rt_run_many(b->context, rt_entry(table, schema->evaluate_entry), (int64_t)tensors->row_count, &item, 1);
-    if (!are_times(row_ms, tensors->row_count * MDOT_PHASE_COUNT) || !are_times(others, RT_OTHER_NUMBERS))
+    if (!are_times(row_ms, tensors->row_count * MDOT_PHASE_COUNT) || !are_times(others, schema->other_count))
         return mdot_fail(err, MDOT_MALFORMED,
                          "the predictor's explanation of the step contains values that are negative, infinite or NaN");
     b->optimizer_ms = (double)others[0];
     b->host_ms = (double)others[1];
     b->communication_ms = (double)others[2];
+    b->host_busy_ms = schema->other_count > RT_OTHER_PARTS ? (double)others[RT_OTHER_PARTS] : 0;
     return MDOT_OK;
 }
 
@@ -159,9 +161,15 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
 {
     const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(b->context))->table;
     rt_job_schema schema;
-    start_with_rooflines(b);
     bool explains = rt_job_schema_read(table, RT_JOB_EXPLAIN, &schema, NULL) == MDOT_OK && schema.row_capacity > 0;
-    if (explains) return use_explain_entry(b, table, &schema, err);
+    if (explains) {
+        /* The predictor knows equal operators as equal. Without fusion, their rooflines are equal, too. */
+        rt_resolved_configuration unfused = b->queried_shard;
+        unfused.configuration.c.compiled = 0;
+        start_with_rooflines(b, &unfused);
+        return use_explain_entry(b, table, &schema, err);
+    }
+    start_with_rooflines(b, &b->queried_shard);
     use_rooflines(b);
     return MDOT_OK;
 }
@@ -185,6 +193,7 @@ static void convert_to_requested(breakdown *b)
             b->operator_ms[i][phase] *= steps * ratio(requested[phase], queried[phase]);
     }
     b->host_ms *= steps;
+    b->host_busy_ms *= steps;
     const rt_shard *shard = &b->requested.shard;
     b->optimizer_ms *=
         ratio(rt_optimizer_ms(b->job, &b->requested, shard), rt_optimizer_ms(b->job, &b->queried, shard));
@@ -248,6 +257,9 @@ static void write_times(breakdown *b, double step_ms, const rt_correction *corre
     info->host_ms = scale * busy * b->host_ms + launched_ms;
     info->communication_ms = fixed_ms + scale * b->communication_ms;
     info->idle_ms = scale * (1 - busy) * (sum - b->optimizer_ms - b->communication_ms);
+    info->gpu_busy_ms = info->forward_ms + info->data_gradient_ms + info->weight_gradient_ms + info->optimizer_ms;
+    info->host_busy_ms = fmax(scale * busy * b->host_busy_ms + launched_ms, info->host_ms);
+    info->overlap_ms = info->host_busy_ms - info->host_ms;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */

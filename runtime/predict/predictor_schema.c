@@ -28,7 +28,7 @@ static const struct {
     [RT_JOB_OUTPUT_STEP] = {RT_JOB_PREDICT, "step_ms", false, RT_STEP_NUMBERS, RT_STEP_NUMBERS, true},
     [RT_JOB_OUTPUT_OUTSIDE] = {RT_JOB_PREDICT, "outside_training", false, 1, RT_OUTSIDE_NUMBERS, false},
     [RT_JOB_OUTPUT_OPERATORS] = {RT_JOB_EXPLAIN, "operator_ms", true, MDOT_PHASE_COUNT, MDOT_PHASE_COUNT, true},
-    [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_NUMBERS, RT_OTHER_NUMBERS, true},
+    [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_PARTS, RT_OTHER_NUMBERS, true},
 };
 
 static const char *const inabilities[] = {[RT_JOB_PREDICT] = "is unusable for predictions of jobs",
@@ -278,6 +278,7 @@ static mdot_status read_outputs(const reading *r)
         if (tensor->dtype != MDOT_DTYPE_F32 || columns == 0 ||
             !has_shape(tensor, outputs[i].has_rows, is_single ? 0 : columns, r->block))
             return fail_tensor(r, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, outputs[i].columns, r->block);
+        if (i == RT_JOB_OUTPUT_OTHERS) schema->other_count = (size_t)columns;
         if (i == RT_JOB_OUTPUT_OUTSIDE) schema->outside_count = (size_t)columns;
         schema->output_at[i] = (int)at;
     }

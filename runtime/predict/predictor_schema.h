@@ -18,7 +18,8 @@ enum {
     RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
     RT_POSITION_COLUMNS = 5,
     RT_STEP_NUMBERS = 3,
-    RT_OTHER_NUMBERS = 3, /* parts of a step outside the operators: optimizer, host, link */
+    RT_OTHER_NUMBERS = 4, /* times outside the operators: optimizer, waiting for the host, link; the host's own time */
+    RT_OTHER_PARTS = 3,   /* the numbers that every predictor has */
 #define RT_OUTSIDE_ONE(number, id) +1
     RT_OUTSIDE_NUMBERS = 0 MDOT_OUTSIDE_MAP(RT_OUTSIDE_ONE)
 #undef RT_OUTSIDE_ONE
@@ -105,6 +106,7 @@ typedef struct rt_job_schema {
     uint32_t type_count; /* number of type ids that the predictor knows; others are passed as 0. All ids are known
                           * if the predictor has no table of types */
     int output_at[RT_JOB_OUTPUT_COUNT]; /* index in the outputs; RT_NOT_THERE if absent */
+    size_t other_count;                 /* number of values in other_ms: RT_OTHER_PARTS or RT_OTHER_NUMBERS */
     size_t outside_count;               /* number of values in outside_training; 0 if absent */
     size_t row_capacity;                /* rows of the largest bucket; 0 if rows are unread */
     size_t block;                       /* configurations, all of one batch, in one evaluation */

@@ -82,7 +82,6 @@ static void write_fields(FILE *out)
                                                [RT_MEMBER_DOUBLE] = "c_double"};
     fputs("CONFIGURATION_FIELDS: list[tuple[str, Any]] = [\n", out);
     for (size_t at = offsetof(mdot_configuration, batch); at < sizeof(mdot_configuration); at++) {
-        if (at == offsetof(mdot_configuration, reserved)) fputs("    (\"reserved\", ctypes.c_uint32),\n", out);
         for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
             const rt_option *o = &rt_options[i];
             if (o->offset != at) continue;

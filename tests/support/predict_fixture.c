@@ -197,15 +197,15 @@ onnx_builder *predict_bandwidth_model(void)
     return b;
 }
 
-onnx_builder *predict_bandwidth_explained(void)
+static onnx_builder *explained(const char *number, const float *others)
 {
     static const float is_bytes[HALF][3] = {{0, 0, 0}, {1, 0, 0}, {1, 0, 0}, {0, 0, 0}, {0, 1, 0},
                                             {0, 1, 0}, {0, 0, 0}, {0, 0, 1}, {0, 0, 1}};
-    static const float operators = 0.75f, others[3] = {0.125f, 0.25f / 3, 0.125f / 3};
+    static const float operators = 0.75f;
     static const int64_t both[2] = {0, 1};
     onnx_builder *b = begin_bandwidth();
     onnx_initializer(b, "operators", MDOT_DTYPE_F32, "1", &operators);
-    onnx_initializer(b, "others", MDOT_DTYPE_F32, "3", others);
+    onnx_initializer(b, "others", MDOT_DTYPE_F32, number, others);
     add_numbers(b, "both", "2", both);
     add_row_ms(b, "9,3", &is_bytes[0][0]);
     onnx_node(b, "Mul", "ms,operators", "operator_ms");
@@ -215,6 +215,18 @@ onnx_builder *predict_bandwidth_explained(void)
     onnx_node(b, "Mul", "all_ms,others", "other_ms");
     onnx_output(b, "other_ms");
     return b;
+}
+
+onnx_builder *predict_bandwidth_explained(void)
+{
+    static const float others[3] = {0.125f, 0.25f / 3, 0.125f / 3};
+    return explained("3", others);
+}
+
+onnx_builder *predict_bandwidth_explained_with_host(void)
+{
+    static const float others[4] = {0.125f, 0.25f / 3, 0.125f / 3, 0.5f};
+    return explained("4", others);
 }
 
 /* The bytes of each row, [L, 2]: those per sample and those per step. */

@@ -36,6 +36,7 @@ onnx_builder *predict_bandwidth_model(void);
 /* Explains the answer by the operators' bytes per phase. Three quarters of the time belong to the operators. The rest
  * belongs to the optimizer, the host and the link as 3 : 2 : 1. */
 onnx_builder *predict_bandwidth_explained(void);
+onnx_builder *predict_bandwidth_explained_with_host(void); /* the host works for half of the step */
 /* The same as two entries, the second of which evaluates `block` configurations. "L,2" is the shape of the first
  * entry's result. */
 onnx_builder *predict_bandwidth_encode(void);

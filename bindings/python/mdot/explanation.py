@@ -77,6 +77,12 @@ class Explanation(Sequence[Share]):
     gradient_bytes: float
     optimizer_bytes: float
     activation_bytes: float
+    gpu_busy_ms: float
+    """Sum of the times of operators: forward, both gradients, optimizer."""
+    host_busy_ms: float
+    """Time in which the host launches kernels."""
+    overlap_ms: float
+    """Time in which both are busy: gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms is step_ms."""
     approximate: tuple[str, ...]
     """Reasons why the explanation is only an estimate. roofline: the predictor lacks the entry point that explains its
     answer, so that the step is divided by the GPU's peak rates. model: operators' times were adjusted by the analytic

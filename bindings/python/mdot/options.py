@@ -44,7 +44,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("micro_batches", ctypes.c_uint32),
     ("zero_stage", ctypes.c_uint32),
     ("torch", ctypes.c_uint32),
-    ("reserved", ctypes.c_uint32),
+    ("mode", ctypes.c_int),
     ("optimizer_kernels", ctypes.c_int),
     ("step_in_backward", ctypes.c_uint32),
     ("gradient_type", ctypes.c_int),
@@ -60,6 +60,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("offload_activations", ctypes.c_uint32),
     ("loss", ctypes.c_int),
     ("power_limit", ctypes.c_double),
+    ("host_launch_us", ctypes.c_double),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -75,6 +76,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "offload": ("nothing", "optimizer", "parameters"),
     "loss": ("whole", "chunked", "fused"),
     "frozen_weights": ("unchanged", "int8", "nf4"),
+    "mode": ("train", "inference"),
     "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
 }
@@ -143,6 +145,10 @@ WORDS: dict[str, dict[str, str]] = {
         "8bit": "int8",
         "4bit": "nf4",
     },
+    "mode": {
+        "training": "train",
+        "infer": "inference",
+    },
     "schedule": {
         "zb": "zero-bubble",
         "zb-h1": "zero-bubble",
@@ -171,6 +177,8 @@ ROWS: tuple[Row, ...] = (
     Row("frozen_weights", "frozen_weights", "choice", 0, 2),
     Row("ema", "ema", "flag", 0, 1),
     Row("power_limit", "power_limit", "rate", 0, 1000000000),
+    Row("mode", "mode", "choice", 0, 1),
+    Row("host_launch_us", "host_launch_us", "rate", 0, 1000000000),
     Row("gpus", "gpu_count", "whole", 0, 65536),
     Row("data_parallel", "data_parallel", "whole", 0, 65536),
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
@@ -248,6 +256,12 @@ class ConfigurationOptions:
     power_limit: float = 0.0
     """Power limit of each GPU in watts, which may lower its clock.
     0 selects the default: the GPU's."""
+    mode: str = "train"
+    """What a step is: a training step, or a forward pass in evaluation (inference), which has neither gradients nor an optimizer and runs on one GPU.
+    Values: train, inference."""
+    host_launch_us: float = 0.0
+    """Time in which the host launches one phase of an operator, in microseconds, which bounds small batches.
+    0 selects the default: that of the GPU's generation."""
     gpus: int = 0
     """Number of GPUs that work on a step.
     0 selects the default: the product of the degrees of parallelism, or 1."""
@@ -313,6 +327,8 @@ class Options(TypedDict, total=False):
     frozen_weights: str
     ema: bool
     power_limit: float
+    mode: str
+    host_launch_us: float
     gpus: int
     data_parallel: int
     tensor_parallel: int

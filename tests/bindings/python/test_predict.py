@@ -41,6 +41,8 @@ OPTIONS = [
     ({"frozen_weights": "nf4"}, ["--frozen-weights=nf4"]),
     ({"ema": True}, ["--ema"]),
     ({"power_limit": 250}, ["--power-limit=250"]),
+    ({"mode": "inference"}, ["--mode=inference"]),
+    ({"host_launch_us": 20}, ["--host-launch-us=20"]),
     ({"data_parallel": 8, "zero": 3, "keep_gathered": True}, ["--parallel=fsdp=8", "--keep-gathered"]),
     ({"checkpoint": "blocks"}, ["--checkpoint=blocks"]),
     ({"checkpoint": "selective"}, ["--checkpoint=selective"]),

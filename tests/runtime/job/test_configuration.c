@@ -338,6 +338,33 @@ static void names_of_gpus_are_found_once_for_each_address(void **state)
     assert_string_equal(out[2].gpu.name, "A100-SXM-40GB");
 }
 
+static void inference_refuses_options_of_the_backward_pass_and_several_gpus(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_configuration c;
+        const char *name;
+    } cases[] = {
+        {{.gpu = "A100", .accumulate = 2}, "accumulate"},
+        {{.gpu = "A100", .recompute = MDOT_RECOMPUTE_SELECTIVE}, "recompute"},
+        {{.gpu = "A100", .offload = MDOT_OFFLOAD_OPTIMIZER}, "offload"},
+        {{.gpu = "A100", .step_in_backward = 1}, "step_in_backward"},
+        {{.gpu = "A100", .ema = 1}, "ema"},
+        {{.gpu = "A100", .gradient_type = MDOT_NUMBER_FP32}, "gradient_type"},
+        {{.gpu = "A100", .gpu_count = 2}, "number of GPUs"},
+        {{.gpu = "A100", .tensor_parallel = 2}, "number of GPUs"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i].c;
+        mdot_error err = {0};
+        assert_int_equal(read_status(c, &err), MDOT_OK);
+        c.mode = MDOT_MODE_INFERENCE;
+        assert_int_equal(read_status(c, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, cases[i].name) == NULL) fail_msg("case %zu: %s", i, err.message);
+    }
+    assert_int_equal(read_status((mdot_configuration){.gpu = "A100", .mode = MDOT_MODE_INFERENCE}, NULL), MDOT_OK);
+}
+
 static void parallelism_options_make_a_configuration_non_default(void **state)
 {
     (void)state;
@@ -372,6 +399,7 @@ int main(void)
         cmocka_unit_test(options_that_exclude_each_other_are_refused),
         cmocka_unit_test(fused_optimizers_are_an_optimizer_and_its_kernels),
         cmocka_unit_test(names_of_gpus_are_found_once_for_each_address),
+        cmocka_unit_test(inference_refuses_options_of_the_backward_pass_and_several_gpus),
         cmocka_unit_test(parallelism_options_make_a_configuration_non_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

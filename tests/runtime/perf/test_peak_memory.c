@@ -340,6 +340,25 @@ static void networks_without_parameters_have_activations(void **state)
     mdot_job_destroy(job);
 }
 
+/* The largest moment of a forward pass is the first Linear's: its result of 8 units beside the operand of 2. */
+static void inference_has_weights_and_live_tensors(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(1);
+    static const double w = 4 * 1024;
+    const mdot_configuration c = {.batch = 3, .mode = MDOT_MODE_INFERENCE, .optimizer = MDOT_OPTIMIZER_ADAM};
+    rt_memory m = measure(job, c);
+    assert_true(m.weights == w && m.gradients == 0 && m.optimizer == 0);
+    const rt_activation_case inference = {.type = RT_ACTIVATION_FP32, .is_inference = true};
+    assert_true(m.activations == 3 * rt_activations_of(&job->analysis->activations, &inference)->all);
+    assert_true(m.activations >= 3 * (2 + 8) * UNIT && m.activations <= 3 * (1 + 8 + 8) * UNIT);
+    assert_true(m.activations < 3 * activations(job, RT_ACTIVATION_FP32, 0, 0));
+    mdot_configuration half = c;
+    half.precision = MDOT_PRECISION_BF16;
+    assert_true(measure(job, half).weights == w / 2);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +373,7 @@ int main(void)
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
+        cmocka_unit_test(inference_has_weights_and_live_tensors),
         cmocka_unit_test(networks_without_parameters_have_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,11 @@ static void assert_adds_up(const mdot_explanation *e, const mdot_prediction *p)
     assert_equal(info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms + info.host_ms +
                      info.communication_ms + info.idle_ms,
                  p->step_ms, "all phases");
+    assert_equal(info.gpu_busy_ms,
+                 info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms, "GPU busy");
+    assert_equal(info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms,
+                 p->step_ms, "GPU and host");
+    assert_true(info.host_busy_ms >= info.host_ms && info.overlap_ms >= 0);
     assert_equal(sum.weight_bytes, p->weight_bytes, "weights");
     assert_equal(sum.gradient_bytes, p->gradient_bytes, "gradients");
     assert_equal(sum.optimizer_bytes, p->optimizer_bytes, "optimizer state");
@@ -202,7 +207,7 @@ static double phase_bytes(const mdot_job_operator *op, mdot_phase phase, double 
     return batch * (sample->bytes_read + sample->bytes_written) + step->bytes_read + step->bytes_written;
 }
 
-static void assert_shares_of(predict_fixture *f, const mdot_job *job)
+static void assert_shares_of(predict_fixture *f, const mdot_job *job, double host_part)
 {
     enum { BATCH = 16 };
     mdot_configuration c = predict_configuration(BATCH, "T4");
@@ -218,6 +223,7 @@ static void assert_shares_of(predict_fixture *f, const mdot_job *job)
     predict_assert_close(info.optimizer_ms, 0.125 * all_ms);
     predict_assert_close(info.host_ms, 0.25 / 3 * all_ms);
     predict_assert_close(info.communication_ms, 0.125 / 3 * all_ms);
+    predict_assert_close(info.host_busy_ms, host_part * all_ms);
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
@@ -236,8 +242,11 @@ static void each_operator_gets_the_time_of_its_row(void **state)
     predict_fixture f;
     predict_open_explained(&f, predict_bandwidth_model(), predict_bandwidth_explained());
     mdot_job *all_different = predict_job(20, 20), *repeated = predict_job(24, 5);
-    assert_shares_of(&f, all_different);
-    assert_shares_of(&f, repeated);
+    assert_shares_of(&f, all_different, 0.25 / 3);
+    assert_shares_of(&f, repeated, 0.25 / 3);
+    predict_close(&f);
+    predict_open_explained(&f, predict_bandwidth_model(), predict_bandwidth_explained_with_host());
+    assert_shares_of(&f, all_different, 0.5);
     mdot_job_destroy(all_different);
     mdot_job_destroy(repeated);
     predict_close(&f);

@@ -39,9 +39,11 @@ def make_sequence():
 def make_label():
     def make(name: str, batch: int, step_ms: float, layout: str = "nchw", software: str = "pt111",
              parameters_m: float = 0.0, gpu: str = "RTX-3090", precision: str = "amp", kind: str = "train",
-             is_compiled: bool = False, run: str = "run", recomputes: bool = False) -> Label:
+             is_compiled: bool = False, run: str = "run", recomputes: float = 0.0, optimizer: str | None = None) -> Label:
+        if optimizer is None:
+            optimizer = "sgd" if kind == "train" else ""
         return Label(Network(name, 224), batch, layout, software, run, step_ms, parameters_m, gpu, precision, kind, is_compiled,
-                     is_fused=False, recomputes=recomputes)
+                     is_fused=False, recomputes=recomputes, optimizer=optimizer)
 
     return make
 

@@ -63,8 +63,9 @@ def steps():
         position=np.column_stack([index, index, length - index - 1, np.ones(len(index)), np.ones(len(index))]).astype(float),
         label_network=number, batch=batch, is_nhwc=is_nhwc, software=software, run=np.full(len(wanted), "run"),
         gpu=np.full(len(wanted), training_folds.GPU), precision=np.full(len(wanted), "amp"), kind=np.full(len(wanted), "train"),
+        mode=np.zeros(len(wanted), dtype=int), optimizer=np.full(len(wanted), "sgd"),
         is_compiled=np.zeros(len(wanted), dtype=bool),
-        is_fused=np.zeros(len(wanted), dtype=bool), recomputes=np.zeros(len(wanted), dtype=bool), step_ms=np.ones(len(wanted)))
+        is_fused=np.zeros(len(wanted), dtype=bool), recomputes=np.zeros(len(wanted)), step_ms=np.ones(len(wanted)))
     load = np.array([jobs.loads(data, data.operator[data.sequence(n)], np.full(start[n + 1] - start[n], b)).sum(axis=0)
                      for n, b in zip(number, batch)])
     step_ms = (2 * load[:, 0::3].sum(axis=1) + load[:, 1::3].sum(axis=1) + load[:, 2::3].sum(axis=1)) / 1e9

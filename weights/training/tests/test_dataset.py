@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mdot_training.predictor import dataset, tables
+from mdot_training.predictor import batches, dataset, tables
 from mdot_training.predictor.labels import Network
 
 
@@ -43,3 +43,18 @@ def test_a_saved_data_set_reads_back(data, tmp_path):
 
 def test_operator_load_has_the_width_of_the_schema(data):
     assert data.load.shape[1] == tables.LOAD_COUNT == 19
+
+
+def test_labels_of_inference_have_their_mode(make_sequence, make_label):
+    labels = [make_label("a", 8, 1.0, kind=kind) for kind in ("train", "infer", "backward")]
+    data = dataset.build({Network("a", 224): make_sequence(1)}, labels)
+    assert data.mode.tolist() == [dataset.TRAINING, dataset.INFERENCE, dataset.TRAINING]
+
+
+def test_the_optimizer_is_part_of_a_step_that_names_one(make_sequence, make_label):
+    labels = [make_label("a", 8, 1.0, kind="backward", run="superbench", optimizer=name) for name in ("adamw", "sgd", "")]
+    data = dataset.build({Network("a", 224): make_sequence(1)}, labels)
+    adam, sgd, none = (batches.make(data, np.array([i])) for i in range(3))
+    assert [x.has_optimizer.item() for x in (adam, sgd, none)] == [1, 1, 0]
+    assert [x.configurations.is_adam.item() for x in (adam, sgd, none)] == [1, 0, 0]
+    assert adam.launches == sgd.launches > none.launches

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_training.predictor import evaluation, export, interval, deploy_graphs, report, splits, tables
+from mdot_training.predictor import dataset, evaluation, export, interval, deploy_graphs, report, splits, tables
 from mdot_training.predictor.evaluation import fold_file, read_folds
 from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM
+from mdot_training.predictor.labels import Network
 from mdot_training.predictor.deploy_graphs import Whole
 from mdot_training.predictor.final_model import HeldOut, fit_interval, interval_inputs, load, save
 
@@ -85,3 +86,66 @@ def test_existing_folds_are_not_run_again(data, tmp_path, monkeypatch):
     for _ in range(2):
         evaluation.run(tmp_path / "data.npz", tmp_path / "results", None, [splits.RANDOM], None)
     assert sum(runs) == len(data.step_ms)
+
+
+@pytest.fixture
+def known_form(monkeypatch):
+    """A form that predicts the measurements and records the sizes of its calls."""
+    runs = []
+
+    def predict(data, train, test):
+        runs.append((len(train), len(test)))
+        return data.step_ms[test]
+
+    monkeypatch.setattr(evaluation, "FORMS", (type(FORMS[0])("known", "known", predict),))
+    return runs
+
+
+def test_folds_with_equal_training_labels_share_a_training(make_sequence, make_label, tmp_path, known_form):
+    sequences = {Network(name, 224): make_sequence(2) for name in ("resnet18", "vit_base")}
+    labels = [make_label(name, 8, 1.0, kind=kind) for name in ("resnet18", "vit_base") for kind in ("train", "infer")]
+    dataset.build(sequences, labels).save(tmp_path / "data.npz")
+    evaluation.run(tmp_path / "data.npz", tmp_path / "results", None, [splits.FAMILIES, splits.INFERENCE_FAMILIES], None)
+    assert known_form == [(2, 2), (2, 2)]
+    for split in (splits.FAMILIES, splits.INFERENCE_FAMILIES):
+        assert [len(fold.label) for fold in read_folds(tmp_path / "results", "known", split).values()] == [1, 1]
+
+
+def test_inner_folds_are_saved_apart_from_outer_ones(data, tmp_path, known_form):
+    data.save(tmp_path / "data.npz")
+    evaluation.run(tmp_path / "data.npz", tmp_path / "results", None, [splits.RANDOM], ["fold 1"], inner_count=2)
+    assert not read_folds(tmp_path / "results", "known", splits.RANDOM)
+    found = read_folds(tmp_path / "results", "known", evaluation.inner(splits.RANDOM))
+    assert set(found) == {"inner 1 of fold 1", "inner 2 of fold 1"}
+    outer_test = next(test for name, _, test in splits.folds(data, splits.RANDOM) if name == "fold 1")
+    for fold in found.values():
+        assert not set(fold.label) & set(outer_test)
+
+
+def test_the_report_has_bias_and_coverage_by_publisher(folder, data):
+    split, fold, label = np.array([splits.RANDOM] * 2), np.array(["fold 1"] * 2), np.arange(2)
+    evaluation.write_bounds(folder, split, fold, label, np.array([8.0, 8.0]), np.array([11.0, 9.0]))
+    text = report.tables(folder, data)
+    assert f"| {splits.RANDOM} | {splits.TIMM} | 4 | -10.0 | 10.0 | 10.0 | 50 |" in text
+    assert f"| {splits.FAMILIES} | {splits.TIMM} | 4 | -10.0 | 10.0 | 10.0 |  |" in text
+
+
+def test_choices_are_reported_from_inner_folds_alone(folder):
+    assert report.choices(folder).count("\n") == 1      # head and rule only
+    np.savez(fold_file(folder, SHIPPED_FORM, evaluation.inner(splits.RANDOM), "inner 1 of fold 1"), fold="inner 1 of fold 1",
+             label=np.arange(2), predicted_ms=np.array([11.0, 22.0]), measured_ms=np.array([10.0, 20.0]),
+             is_nhwc=np.array([False, True]))
+    assert "shipped | 1 | 2 | +10.0 | 10.0 | 10.0 |" in report.choices(folder)
+
+
+def test_joined_folds_share_a_training_that_leaves_out_all_of_them():
+    labels = np.arange(10)
+
+    def task(fold, *test):
+        return evaluation._Task("families", fold, np.setdiff1d(labels, test), np.array(test))
+
+    groups = [[task("a", 0, 1, 2, 3)], [task("b", 4)], [task("c", 5, 6)]]
+    joined = evaluation._joined(groups, 2)
+    assert [[task.fold for task in group] for group in joined] == [["a"], ["c", "b"]]
+    assert joined[1][0].train.tolist() == joined[1][1].train.tolist() == [0, 1, 2, 3, 7, 8, 9]
+    assert joined[0][0].test.tolist() == [0, 1, 2, 3]

@@ -7,6 +7,9 @@ from mdot_training.predictor import features, normalisation, tables
 from mdot_training.predictor.operators import Operators
 
 
+ONE = torch.ones(1, 1)
+
+
 def _setting(**values: float) -> torch.Tensor:
     return torch.tensor([[float(values.get(name, 0)) for name in tables.settings()]])
 
@@ -40,21 +43,35 @@ def test_groups_of_a_batched_matmul_are_no_grouped_convolution():
     assert is_grouped.item() == 0
 
 
-@pytest.mark.parametrize("name, before, since, values", [
-    ("dense", 0, 0, {"channels_in": 64, "channels_out": 64}),
-    ("32x4d", 0, 0, {"channels_in": 128, "channels_out": 128, "groups": 32}),
-    ("32x8d, third stage", 1, 0, {"channels_in": 1024, "channels_out": 1024, "groups": 32}),
-    ("64x4d, last stage", 0, 0, {"channels_in": 2048, "channels_out": 2048, "groups": 64}),
-    ("32x16d, last stage", 1, 1, {"channels_in": 4096, "channels_out": 4096, "groups": 32}),
-    ("senet154: twice as many out", 0, 1, {"channels_in": 512, "channels_out": 1024, "groups": 64}),
-    ("skresnext: dilated", 0, 1, {"channels_in": 128, "channels_out": 128, "groups": 32, "dilation_w": 2}),
-    ("few narrow groups", 1, 1, {"channels_in": 128, "channels_out": 128, "groups": 8}),
-    ("few groups of eight", 1, 0, {"channels_in": 128, "channels_out": 128, "groups": 16}),
-    ("depthwise", 0, 0, {"channels_in": 72, "channels_out": 72, "groups": 72, "kernel_w": 7}),
-    ("wide depthwise", 1, 1, {"channels_in": 1024, "channels_out": 1024, "groups": 1024, "kernel_w": 9}),
-])
-def test_nhwc_kernels_of_groups_depend_on_number_width_and_software(name, before, since, values):
-    assert features.lacks_kernel(_convolution(**values)).tolist() == [[before, since]], name
+def test_the_share_of_groups_without_a_kernel_grows_with_width_and_falls_with_their_number():
+    from mdot_training.predictor.model import Roofline
+
+    def share(since: int = 1, **values: float) -> float:
+        setting = _convolution(**values)
+        is_too_wide = _work("Conv", 1e6, parameters=1, **values).is_too_wide
+        with torch.no_grad():
+            return Roofline().shares(features.group_features(setting), is_too_wide)[0, since].item()
+
+    def of(channels: int, groups: int, **values: float) -> float:
+        return share(**({"channels_in": channels * groups, "channels_out": channels * groups, "groups": groups} | values))
+
+    widths = [of(channels, 32) for channels in (4, 8, 16, 32, 64, 128, 256)]
+    assert widths == sorted(widths) and widths[0] < 0.1 and widths[-1] > 0.9
+    numbers = [of(16, groups) for groups in (2, 4, 8, 16, 32)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert of(4, 32, dilation_w=2) > of(4, 32) < of(4, 32, channels_out=256)
+    assert share(channels_in=64, channels_out=64) == 0
+    assert [of(1, 1024, kernel_w=size) for size in (7, 9)] == [0, 1]
+
+
+def test_feature_maps_have_windows_in_two_dimensions():
+    def maps(type_name: str, **values: float) -> float:
+        operators = Operators(torch.tensor([tables.operator_type_row(type_name)]), _convolution(**values),
+                              torch.zeros(1, tables.LOAD_COUNT))
+        return features.has_maps(operators).item()
+
+    assert maps("Conv", kernel_h=3, stride_h=1) == 1 and maps("Conv", kernel_h=1, stride_h=2) == 1
+    assert maps("Conv", kernel_h=1, stride_h=1, kernel_w=7) == 0 and maps("LSTM", kernel_h=3, stride_h=1) == 0
 
 
 def test_fallback_kernels_fill_tiles_with_the_channels_of_one_group():
@@ -67,8 +84,8 @@ def test_fallback_kernels_fill_tiles_with_the_channels_of_one_group():
 def test_computed_weights_have_no_layout():
     """Conditional convolutions have a group for each sample."""
     groups = {"kernel_w": 1, "channels_in": 128, "channels_out": 128, "groups": 2}
-    assert _work("Conv", 1e6, parameters=128 * 64, **groups).lacks_kernel.tolist() == [[1, 1]]
-    assert _work("Conv", 1e6, **groups).lacks_kernel.tolist() == [[0, 0]]
+    assert _work("Conv", 1e6, parameters=128 * 64, **groups).grouping[0, 0] == 1
+    assert not _work("Conv", 1e6, **groups).grouping.any()
 
 
 def test_batched_matmuls_of_few_rows_fill_a_tile_each():
@@ -85,7 +102,7 @@ def _work(type_name: str, flops: float, parameters: float = 0, **values: float) 
     load = torch.zeros(1, tables.LOAD_COUNT)
     load[0, 0], load[0, -1] = flops, parameters
     operators = Operators(torch.tensor([tables.operator_type_row(type_name)]), _setting(**values), load)
-    return features.work(*normalisation.split(operators), torch.tensor([[2.0]]))
+    return features.work(*normalisation.split(operators), torch.tensor([[2.0]]), ONE)
 
 
 def test_scores_of_all_windows_count():
@@ -101,7 +118,7 @@ def _recurrence(steps: float) -> features.Work:
     load[0, :tables.PHASE_LOAD_COUNT] = 1e6
     setting = _setting(channels_in=64, channels_out=256, extent=steps, directions=1)
     operators = Operators(torch.tensor([tables.operator_type_row("LSTM")]), setting, load)
-    return features.work(*normalisation.split(features.with_states_read(operators)), torch.tensor([[8.0]]))
+    return features.work(*normalisation.split(features.with_states_read(operators)), torch.tensor([[8.0]]), ONE)
 
 
 def test_a_recurrence_reads_its_state_in_every_step_at_any_batch():
@@ -120,7 +137,7 @@ def test_layouts_leave_rows_unchanged_and_autocast_keeps_some_types_in_fp32():
 def test_work_grows_linearly_with_the_batch(data):
     operators = Operators(torch.tensor(data.type), torch.tensor(data.setting, dtype=torch.float32),
                           torch.tensor(data.load, dtype=torch.float32))
-    one, four = (features.work(*normalisation.split(operators), torch.tensor([[b]])) for b in (1.0, 4.0))
+    one, four = (features.work(*normalisation.split(operators), torch.tensor([[b]]), ONE) for b in (1.0, 4.0))
     assert torch.allclose(four.flops, 4 * one.flops)
     assert torch.equal(four.launches, one.launches)
 
@@ -130,7 +147,7 @@ def test_features_are_finite_for_empty_and_for_huge_operators():
         load, setting = torch.full((1, tables.LOAD_COUNT), value), _setting()
         batch = torch.tensor([[1024.0]])
         bare, norm = normalisation.split(Operators(torch.tensor([0]), setting, load))
-        w = features.work(bare, norm, batch)
-        for x in (features.configuration_features(setting), features.load_features(load), features.batch_features(w),
-                  normalisation.features(norm, batch)):
+        w = features.work(bare, norm, batch, ONE)
+        for x in (features.configuration_features(setting), features.load_features(load), *w,
+                  normalisation.features(norm)):
             assert torch.isfinite(x).all()

@@ -44,6 +44,7 @@ def test_smooth_maximum_equals_the_larger_value_and_exceeds_equal_values():
 
 def test_an_untrained_predictor_is_its_roofline(data, all_labels):
     model = Predictor(SMALL).eval()
+    torch.nn.init.constant_(model.head.tail.bias, -100.0)      # kernels without a fixed time
     with_correction = training.predict_labels((model, None), data, all_labels)
     without = Predictor(replace(SMALL, use_correction=False)).eval()
     assert np.allclose(with_correction, training.predict_labels((without, None), data, all_labels), rtol=1e-5)
@@ -92,6 +93,89 @@ def test_rare_types_use_the_row_of_a_related_type(data, all_labels):
     assert row["LogSoftmax"] == tables.UNKNOWN_TYPE     # no network has its related type
 
 
+def _network_at(rows: list[tuple], **flags: float):
+    """A job of operators (type, FLOPs of a phase, bytes, settings), which a Shipped model evaluates."""
+    types = torch.tensor([tables.operator_type_row(name) for name, *_ in rows])
+    setting = torch.tensor([[float(values.get(name, 0)) for name in tables.settings()] for *_, values in rows])
+    load = torch.tensor([[*[flops, moved / 2, moved / 2] * 3, *[0.0] * tables.PHASE_LOAD_COUNT, 1.0]
+                         for _, flops, moved, _ in rows])
+    return types, setting, load, torch.ones(len(rows))
+
+
+RECURRENCE = ("LSTM", 1e9, 1e6, {"channels_in": 256, "channels_out": 256, "extent": 35, "directions": 1, "inputs": 1})
+SEQUENCE_WINDOW = ("Conv", 1e9, 1e6, dict.fromkeys(("kernel_d", "kernel_h", "stride_d", "stride_h", "stride_w", "groups"), 1)
+                   | {"kernel_w": 5, "channels_in": 64, "channels_out": 64})
+MAP_WINDOW = ("Conv", 1e9, 1e6, SEQUENCE_WINDOW[3] | {"kernel_h": 5})
+VECTOR = ("Relu", 1e6, 1e7, {"inputs": 1})
+
+
+def _randomize(shipped) -> None:
+    for member in shipped.members:
+        for head in (member.head, member.norm_head):
+            torch.nn.init.normal_(head.correction.out.weight, std=0.5)
+            torch.nn.init.normal_(head.correction.out.bias, std=0.5)
+            torch.nn.init.normal_(head.correction.common.weight, std=0.5)
+
+
+@pytest.mark.parametrize("window, has_layout", [(RECURRENCE, False), (SEQUENCE_WINDOW, False), (MAP_WINDOW, True)])
+def test_the_layout_affects_jobs_with_two_dimensional_windows_only(shipped, ask, window, has_layout):
+    _randomize(shipped)
+    nchw, nhwc = (ask(0, 64.0, "RTX-3090", rows=_network_at([window, VECTOR]), is_nhwc=flag)[0][1].item() for flag in (0.0, 1.0))
+    assert (nchw != nhwc) == has_layout
+
+
+@pytest.mark.parametrize("row", [RECURRENCE, MAP_WINDOW, ("Linear", 1e9, 1e6, {"channels_in": 64, "channels_out": 64})])
+def test_compilation_and_new_software_leave_matmuls_unchanged(shipped, ask, row):
+    _randomize(shipped)
+    host = {"host_launch_us": 1e-3}
+    times = [ask(0, 64.0, "RTX-3090", rows=_network_at([row]), is_amp=0.0, is_fp32=1.0, **host, **flags)[0][1].item()
+             for flags in ({"torch": 113.0}, {"torch": 209.0}, {"torch": 209.0, "is_compiled": 1.0})]
+    assert times[0] == pytest.approx(times[1], rel=1e-5) and times[1] == pytest.approx(times[2], rel=1e-5)
+
+
+def test_no_operator_is_faster_than_its_bound(shipped):
+    """With corrections of any size, an operator takes at least the time of its FLOPs at the peak rate of its fastest unit."""
+    from mdot_training.predictor.deploy_graphs import Explain
+
+    _randomize(shipped)
+    for member in shipped.members:
+        torch.nn.init.constant_(member.head.correction.common.bias, -3.0)
+    for gpu in tables.gpus():
+        peak = max(gpu["fp32_tflops"], gpu["tf32_tflops"], gpu["fp16_tflops"]) * 1e9
+        for flags in ({}, {"is_nhwc": 1.0}, {"is_compiled": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"is_inference": 1.0}):
+            rows = _network_at([MAP_WINDOW, RECURRENCE, ("Linear", 1e12, 1e6, {"channels_in": 4096, "channels_out": 4096})])
+            with torch.no_grad():
+                ms, _ = Explain(shipped)(*rows, torch.tensor(export.configuration(batch=32.0, **flags)),
+                                         torch.tensor(gpu.numbers))
+            saved = 2.25 if "is_fp32" in flags else 1
+            limit = 32 * rows[2][:, (0, 3, 6)] / peak / saved
+            if "is_inference" in flags:
+                limit[:, 1:] = 0
+            assert (ms >= limit * (1 - 1e-4)).all()
+
+
+def test_inference_takes_a_part_of_a_step_and_launches_less(ask):
+    for batch in (1.0, 256.0):
+        step, forward = (ask(0, batch, "RTX-3090", is_inference=flag)[0][1].item() for flag in (0.0, 1.0))
+        assert 0.15 * step < forward < 0.6 * step
+    assert ask(0, 128.0, "RTX-3090", is_inference=1.0, is_amp=0.0, is_fp32=1.0)[1]["PRECISION_NOT_MEASURED"] > 0
+
+
+def test_a_slower_host_makes_small_batches_slower_and_narrows_the_interval_by_being_known(shipped, ask):
+    with torch.no_grad():
+        shipped.interval.weight[FEATURE["waiting"]] = 1.0
+    unknown, slow, fast = (ask(0, 1.0, "H100", host_launch_us=us)[0] for us in (0.0, 200.0, 5.0))
+    assert slow[1] > 2 * unknown[1] > 2 * fast[1]
+    assert slow[2] / slow[0] < unknown[2] / unknown[0]
+
+
+def test_hosts_of_later_gpus_launch_faster():
+    step = Predictor(SMALL).step
+    with torch.no_grad():
+        ms = step.default_launch_ms(torch.tensor([6.1, 7.5, 8.0, 8.6, 8.9, 9.0, 12.0])).tolist()
+    assert ms[0] == ms[1] > ms[2] == ms[3] > ms[4] == ms[5] == ms[6]
+
+
 def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network
@@ -100,8 +184,8 @@ def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
     data = dataset.build(sequences, [make_label(n.name, 64, 1.0, layout) for n in sequences for layout in ("nchw", "nhwc")])
     step_ms = training.predict_labels((Predictor(SMALL).eval(), None), data, np.arange(4))
     of = {(str(data.network_name[n]), bool(nhwc)): t for n, nhwc, t in zip(data.label_network, data.is_nhwc, step_ms)}
-    assert of["groups8", True] > 1.2 * of["groups8", False]
-    assert of["groups32", True] == pytest.approx(of["groups32", False])
+    assert of["groups8", True] > 1.03 * of["groups8", False]
+    assert of["groups32", True] == pytest.approx(of["groups32", False], rel=0.15)
 
 
 def test_benchmark_offsets_do_not_change_operators(make_sequence, make_label):
@@ -210,9 +294,9 @@ def _dense_ms(gpu: str, matmul_precision: str, **window: float) -> list[float]:
     flags = {name: torch.full((1, 1), float(name == matmul_precision))
              for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
     c = Configurations(torch.ones(1, 1), is_half=off, is_nhwc=off, is_adam=off, is_fused=off, is_compiled=off,
-                       torch=torch.full((1, 1), 112.0), gpu=specs, **flags)
+                       is_inference=off, torch=torch.full((1, 1), 112.0), gpu=specs, **flags)
     with torch.no_grad():
-        return Roofline()(features.work(bare, norm, torch.ones(1, 1)), c)[0, :3].tolist()
+        return Roofline()(features.work(bare, norm, torch.ones(1, 1), torch.ones(1, 1)), c)[0][0, :3].tolist()
 
 
 @pytest.mark.parametrize("gpu", ["K80", "P100", "V100", "T4", "RTX-3090", "A100", "H100"])
@@ -423,6 +507,7 @@ def test_steps_that_shrink_with_the_batch_are_found(data):
 
     assert len(list(export.shrinking(Written(lambda batch: np.where(batch > 64, 1 / batch, 1.0)), data))) == data.network_count
     assert not list(export.shrinking(Written(lambda batch: batch), data))
+    assert list(export.shrinking(Written(lambda batch: batch**1.1), data))     # samples per second fall
 
 
 def test_newer_software_makes_no_interval_narrower():

@@ -40,14 +40,14 @@ def test_a_separate_normalisation_has_the_same_work():
     operators = _operator("BatchNormalization", loads, channels_in=CHANNELS, channels_out=CHANNELS, size_in=SIZE, size_out=SIZE)
     bare, norm = normalisation.split(operators)
     assert [x.item() for x in norm] == [0, CHANNELS, ELEMENTS]
-    w = features.work(bare, norm, torch.tensor([[8.0]]))
+    w = features.work(bare, norm, torch.tensor([[8.0]]), torch.ones(1, 1))
     assert w.bytes.sum() == 0 and w.flops.sum() == 0
     assert w.norm_bytes[0].tolist() == pytest.approx([8 * (loads[1] + loads[2]), 8 * (loads[4] + loads[5] + loads[7])])
 
 
 def test_splitting_loses_no_traffic():
     loads = [a + b for a, b in zip(BARE, _norm_loads())]
-    w = features.work(*normalisation.split(_operator("Conv", loads, **CONVOLUTION, normalised=1)), torch.tensor([[1.0]]))
+    w = features.work(*normalisation.split(_operator("Conv", loads, **CONVOLUTION, normalised=1)), torch.tensor([[1.0]]), torch.ones(1, 1))
     assert (w.bytes.sum() + w.norm_bytes.sum()).item() == pytest.approx(sum(loads[1::3]) + sum(loads[2::3]))
 
 

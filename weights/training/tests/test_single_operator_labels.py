@@ -85,3 +85,32 @@ def test_short_times_and_gpus_without_spec_values_are_skipped():
     source = np.array(["vidur", "vidur", "vidur", "NeuSight:linear", "NeuSight:linear"])
     found = Measured({}, source, gpu_model, np.array(["fp32"] * 5), np.array([100.0, 10.0, 100.0, 100.0, 500.0]))
     assert single_operator_labels._usable(found).microseconds.tolist() == [100.0, 500.0]
+
+
+def test_operators_of_profiles_are_read_by_shape(tmp_path):
+    rows = [("aten::addmm", "[[768], [4096, 512], [512, 768], [], []]", "['c10::BFloat16', 'c10::BFl", 12, 1200.0),
+            ("aten::bmm", "[[12, 313, 64], [12, 64, 313]]", "['c10::BFloat16', 'c10::BFloat16']", 1, 100.0),
+            ("aten::native_layer_norm", "[[8, 128, 768], [], [768], [768], []]", "['c10::BFloat16', 'ScalarList'", 2, 120.0),
+            ("aten::mm", "[[64, 64], [64, 64]]", "['c10::BFloat16', 'c10::BFloat16']", 1, 5.0),
+            ("aten::mm", "[[4096, 4096], [4096, 4096]]", "['float', 'float']", 1, 500.0),
+            ("aten::cudnn_convolution", "[[128, 3, 224, 224], [768, 3, 16, 16], []]", "['c10::BFloat16'", 4, 1200.0)]
+    path = tmp_path / "profiler_operators.csv"
+    lines = ["# from traces", "trace,gpu,operator,input_dims,input_types,kernels,kernel_us_total"]
+    lines += [f'mi300/a.json.gz,AMD Instinct MI300X VF,{name},"{dims}","{types}",{kernels},{us}'
+              for name, dims, types, kernels, us in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (product, of_product), (batched, of_batched), (norm, _) = single_operator_labels.read(path)
+    assert (product.step_ms, product.gpu, product.precision, product.kind) == (0.1, "MI300X", "bf16", ALONE[0])
+    assert product.run in single_operator_labels.SOURCES and norm.run in single_operator_labels.SOURCES
+    assert of_product.load[0, 0] == 2 * 4096 * 512 * 768
+    # as `mdot extract` describes a batched matmul of these shapes
+    named = dict(zip(tables.settings(), of_batched.setting[0]))
+    assert {name: value for name, value in named.items() if value} == {
+        "groups": 12, "channels_in": 64, "channels_out": 313, "size_in": 313, "size_out": 313, "inputs": 2}
+    assert of_batched.load[0].tolist() == [150480384, 1923072, 4702512, 300960768, 6625584, 1923072, *[0] * 13]
+
+
+def test_attention_of_decoders_is_left_out_of_profiles():
+    dims = [[16, 559, 16, 64]] * 3
+    assert single_operator_labels._profiled("aten::_flash_attention_forward", dims, is_decoder=True) is None
+    assert single_operator_labels._profiled("aten::_flash_attention_forward", dims, is_decoder=False).type == "Attention"

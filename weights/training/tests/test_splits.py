@@ -103,3 +103,58 @@ def test_gpu_models_with_one_die_are_held_out_together(with_language, split):
     volta = np.isin(with_language.gpu, ("TITAN-V", "V100-PCIe-32GB"))
     found = [train for _, train, test in splits.folds(with_language, split) if volta[test].any()]
     assert len(found) == 1 and not volta[found[0]].any()
+
+
+def test_a_publisher_is_held_out_with_all_of_its_labels(with_language):
+    folds = {name: (train, test) for name, train, test in splits.folds(with_language, splits.SOURCES)}
+    assert set(folds) == {"neusight", splits.TORCHVISION_BENCHMARK}
+    train, test = folds["neusight"]
+    assert set(with_language.run[train]) == {"run"} and set(with_language.run[test]) == {"neusight"}
+
+
+def test_timm_is_a_publisher_that_stays(measured):
+    assert set(splits.sources(measured)) == {splits.TIMM}
+    assert not list(splits.folds(measured, splits.SOURCES))
+
+
+def test_image_networks_of_publishers_are_no_language_models(make_sequence, make_label):
+    sequences = {Network(name, 224): make_sequence(2) for name in ("torchvision.resnet50", "language.bert")}
+    labels = [make_label(name, 8, 1.0, run="superbench", kind="backward", gpu="A100-SXM-40GB", software="pt108")
+              for name in ("torchvision.resnet50", "language.bert")]
+    data = dataset.build(sequences, labels)
+    for split in (splits.LANGUAGE_MODELS, splits.LANGUAGE_GPUS):
+        assert [test.tolist() for _, _, test in splits.folds(data, split)] == [[1]]
+    assert not list(splits.folds(data, splits.GPUS))
+
+
+@pytest.mark.parametrize("split", (splits.INFERENCE_FAMILIES, splits.INFERENCE_GPUS))
+def test_inference_is_held_out_by_family_and_by_gpu(measured, split):
+    tested = []
+    for _, train, test in splits.folds(measured, split):
+        assert (measured.mode[test] == dataset.INFERENCE).all()
+        column = measured.label_network if split == splits.INFERENCE_FAMILIES else measured.gpu
+        assert not set(column[train]) & set(column[test])
+        tested.extend(test)
+    assert sorted(tested) == list(np.flatnonzero(measured.mode == dataset.INFERENCE))
+
+
+@pytest.mark.parametrize("split", (splits.RANDOM, splits.FAMILIES))
+def test_inner_folds_divide_the_training_labels_of_an_outer_fold(named, split):
+    for outer, train, test in splits.folds(named, split):
+        inner = list(splits.inner_folds(named, split, outer))
+        assert 1 <= len(inner) <= splits.INNER_FOLDS
+        assert sorted(np.concatenate([inner_test for _, _, inner_test in inner])) == sorted(train)
+        for _, inner_train, inner_test in inner:
+            assert not set(inner_train) & set(inner_test)
+            assert not (set(inner_train) | set(inner_test)) & set(test)
+            assert not set(named.label_network[inner_train]) & set(named.label_network[inner_test])
+
+
+def test_a_split_with_one_fold_has_no_inner_folds(measured):
+    (outer, _, _), = splits.folds(measured, splits.SOFTWARE)
+    assert not list(splits.inner_folds(measured, splits.SOFTWARE, outer))
+
+
+def test_amd_is_an_architecture_of_its_own():
+    assert splits._architecture("MI300X") == splits.AMD
+    assert splits._architecture("H100-SXM-80GB") == "Hopper"

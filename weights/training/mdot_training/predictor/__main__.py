@@ -55,14 +55,15 @@ def _fit_interval(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from mdot_training.predictor import evaluation
 
-    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds)
+    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds, options.inner, options.joined)
     return 0
 
 
 def _report(options: argparse.Namespace) -> int:
     from mdot_training.predictor import dataset, report
 
-    print(report.tables(options.results, dataset.Dataset.load_file(options.data)))
+    data = dataset.Dataset.load_file(options.data)
+    print(report.choices(options.results) if options.inner else report.tables(options.results, data))
     return 0
 
 
@@ -104,8 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference benchmarks")
     making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
     making.add_argument("--published", type=Path, default=[], nargs="*",
-                        help="steps of language models: NeuSight's folder of labels, or a table of published points")
-    making.add_argument("--operators", type=Path, default=[], nargs="*", help="folders of tables of measured operators")
+                        help="published steps: NeuSight's folder of labels, or a table that published.py or measured_2026.py reads")
+    making.add_argument("--operators", type=Path, default=[], nargs="*",
+                        help="folders of tables of measured operators, and profiler_operators.csv")
     making.add_argument("--graphs", type=Path, required=True, help="folder that the command graphs wrote")
     making.add_argument("--out", type=Path, required=True, help="data set to write, FILE.npz")
     making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of cached sequences (default cache)")
@@ -119,11 +121,17 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.add_argument("--forms", nargs="*", help="select forms (default: all)")
     evaluating.add_argument("--splits", nargs="*", help="select splits (default: all)")
     evaluating.add_argument("--folds", nargs="*", help="select folds, for example \"fold 1\" or swin (default: all)")
+    evaluating.add_argument("--joined", type=int, default=1, metavar="COUNT",
+                            help="folds of a split that one training leaves out together (default %(default)s); more take less "
+                                 "time and make each fold harder")
+    evaluating.add_argument("--inner", type=int, default=0, metavar="COUNT",
+                            help="evaluate at most COUNT inner folds of each fold instead, to choose between forms")
     evaluating.set_defaults(run=_evaluate)
 
     reporting = commands.add_parser("report", help="print the tables of the model card from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True, help="folder that evaluate wrote")
     reporting.add_argument("--data", type=Path, required=True, help="data set that the predictions were made from")
+    reporting.add_argument("--inner", action="store_true", help="print the table of inner folds, for choices")
     reporting.set_defaults(run=_report)
 
     training = commands.add_parser("train", help="fit the shipped predictor's members to all labels")

@@ -12,7 +12,7 @@ from mdot_training.predictor import conditions, features, normalisation, tables
 from mdot_training.predictor.context import Places
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.features import Work
-from mdot_training.predictor.labels import ALONE, BACKWARD, INFER, TRAIN
+from mdot_training.predictor.labels import ADAMW, ALONE, BACKWARD, INFER, TRAIN
 from mdot_training.predictor.model import PARTS, PHASES, Configurations, Options
 from mdot_training.predictor.normalisation import Normalisation
 from mdot_training.predictor.operators import Operators
@@ -22,20 +22,20 @@ from mdot_training.predictor.single_operator_labels import SOURCES
 
 @dataclass(frozen=True)
 class Batch:
-    """A set of measured steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
+    """A set of measured steps. O distinct operators, P (operator, step) pairs, R steps."""
 
     operators: Operators        # [O], without their normalisation
-    operator_of_batched: Tensor     # [Q] operator, or its position in the sequence if the model reads positions
-    batched_features: Tensor    # [Q, BATCH_FEATURES]
-    batched_norms: Tensor       # [Q, normalisation.FEATURES]
+    norms: Tensor               # [O, normalisation.FEATURES]
     of_pair: Tensor             # [P] operator
-    batched_of_pair: Tensor     # [P] (operator, batch) pair
+    encoding_of_pair: Tensor    # [P] operator, or its position in the sequence if the model reads positions
     row: Tensor                 # [P] step
     count: Tensor               # [P, 1]
     work: Work                  # [P, …]
     pair_configurations: Configurations     # [P, 1]
     configurations: Configurations          # [R, 1]
-    conditions: Tensor          # [P, conditions.COUNT], layout only where it has an effect
+    conditions: Tensor          # [P, conditions.COUNT], each only where it has an effect
+    norm_conditions: Tensor     # the same for normalisations
+    runs: Tensor                # [P, PHASES], 0 or 1: phases that launch kernels
     part_weight: Tensor         # [P, PARTS], parts of an operator that were timed
     has_optimizer: Tensor       # [R, 1]
     benchmark: Tensor           # [R], row of BENCHMARKS
@@ -67,8 +67,8 @@ def _configurations(data: Dataset, labels: np.ndarray) -> Configurations:
         batch=_float(data.batch[labels, None]), is_fp32=where(precision == "fp32"),
         is_tf32=where(precision == "tf32"), is_amp=where(is_throughout | np.char.startswith(precision, "amp")),
         is_half=where(is_throughout), is_default=where(np.zeros(len(labels))), is_nhwc=where(data.is_nhwc[labels]),
-        is_adam=where(np.zeros(len(labels))), is_fused=where(data.is_fused[labels]),
-        is_compiled=where(data.is_compiled[labels]), torch=where(torch_version),
+        is_adam=where(np.isin(data.optimizer[labels], (ADAMW,))), is_fused=where(data.is_fused[labels]),
+        is_compiled=where(data.is_compiled[labels]), is_inference=where(data.kind[labels] == INFER), torch=where(torch_version),
         gpu=_float([gpu[name] for name in data.gpu[labels]]))
 
 
@@ -130,6 +130,18 @@ def host_names(data: Dataset) -> np.ndarray:
     return np.char.add(np.char.add(data.gpu.astype(str), " "), _benchmark_names(data).astype(str))
 
 
+def _operators(data: Dataset, operators: np.ndarray) -> Operators:
+    return Operators(torch.tensor(data.type[operators]), _float(data.setting[operators]), _float(data.load[operators]))
+
+
+def _launches(work: Work, c: Configurations, row: Tensor) -> Tensor:
+    """[P, PHASES]: launches of each phase."""
+    launches = features.launches(work)
+    is_autocast = (c.is_amp * (1 - c.is_half) * (1 - c.is_compiled))[row]
+    return (launches.always - launches.compiled * c.is_compiled[row] + launches.composed * (1 - c.is_fused[row])
+            + launches.cast * is_autocast)
+
+
 def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
     """Makes a step for each label."""
     multisets = {n: data.multiset(n) for n in np.unique(data.label_network[labels])}
@@ -137,32 +149,32 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     distinct, of_pair = np.unique(np.concatenate([operators for operators, _ in pairs]), return_inverse=True)
     row = np.repeat(np.arange(len(labels)), [len(operators) for operators, _ in pairs])
     count = np.concatenate([counts for _, counts in pairs]).astype(np.float64)
-    operators = Operators(torch.tensor(data.type[distinct]), _float(data.setting[distinct]), _float(data.load[distinct]))
-    operators, norm = normalisation.split(features.with_states_read(operators))
+    operators, norm = normalisation.split(features.with_states_read(_operators(data, distinct)))
     of_pair = of_pair.reshape(-1)
     c, rows, index = _configurations(data, labels), torch.tensor(row), torch.tensor(of_pair)
+    norms = normalisation.features(norm)
     batch, norm = c.batch[rows], Normalisation(*(part[index] for part in norm))
-    work = features.work(Operators(*(part[index] for part in operators)), norm, batch, options.use_padding)
+    of_pairs = Operators(*(part[index] for part in operators))
+    maps = {n: float(features.has_maps(_operators(data, multisets[n][0])).item()) for n in multisets}
+    has_maps = _float([[maps[n]] for n in data.label_network[labels]])[rows]
+    work = features.work(of_pairs, norm, batch, has_maps, options.use_padding)
     places = _places(data, labels, distinct) if options.reads_places else None
     encoding = of_pair if places is None else places.multiset_row_of_pair.numpy()
-    _, first, batched = np.unique(np.column_stack([encoding, data.batch[labels][row]]), axis=0, return_index=True,
-                                 return_inverse=True)
 
     def summed(amount: np.ndarray) -> Tensor:
         return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
 
-    part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
-    started = work.launches - features.compiled_away(work) * c.is_compiled[rows]
-    launches = (started.numpy() * part_weight[row, :PHASES]).sum(axis=1)
+    part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.optimizer[labels] != ""
+    launches = (_launches(work, c, rows).numpy() * part_weight[row, :PHASES]).sum(axis=1)
     launches = launches * ~data.is_alone[labels][row]       # these were timed on the GPU
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     _, host = np.unique(host_names(data), return_inverse=True)
+    under = c.conditions()[rows]
     return Batch(
-        operators=operators, operator_of_batched=torch.tensor(encoding[first]),
-        batched_features=features.batch_features(work)[first], batched_norms=normalisation.features(norm, batch)[first],
-        of_pair=index, batched_of_pair=torch.tensor(batched.reshape(-1)),
+        operators=operators, norms=norms, of_pair=index, encoding_of_pair=torch.tensor(encoding),
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
-        conditions=c.conditions()[rows] * conditions.mattering(work.has_layout, work.has_scores),
+        conditions=under * conditions.mattering(work), norm_conditions=under * conditions.mattering_to_norms(work.has_layout),
+        runs=(work.launches > 0).to(torch.float32),
         part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
         benchmark=torch.tensor(_benchmark_rows(data)[labels]), host=torch.tensor(host.reshape(-1)[labels]),
         parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches),
@@ -172,7 +184,8 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
 def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
     """Merges labels that differ only in the run into one step with their geometric mean. `weight`: one value for every label
     of the data set."""
-    text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
+    texts = (data.software, data.gpu, data.precision, data.kind, data.optimizer)
+    text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in texts]
     identity = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
     _, first, group, count = np.unique(identity, axis=0, return_index=True, return_inverse=True, return_counts=True)
     batch = make(data, labels[first], options)

@@ -7,8 +7,12 @@ ones. A version between two steps equals the earlier one, and a version after th
 
 from __future__ import annotations
 
+from typing import Callable
+
 import torch
 from torch import Tensor
+
+from mdot_training.predictor.features import Work
 
 VERSIONS = (110, 111, 112, 113, 200, 204, 209)
 """100 · major + minor. Versions 1.10 to 1.13, 2.1, 2.4 and 2.9 were measured. Older ones were measured once, on other GPUs
@@ -17,9 +21,12 @@ NEWEST = VERSIONS[-1]
 NHWC_VERSIONS = (111, 112, 113, 200, 204)
 """The versions that were also measured in NHWC."""
 PACKS_MORE = 112
-"""The version whose cuDNN has other NHWC kernels for grouped convolutions (features.lacks_kernel)."""
+"""The version whose cuDNN has other NHWC kernels for grouped convolutions (features.group_features)."""
+NEW_COMPILER = 200
+"""The first version that is known from inference alone. Its effect on matmuls would be extrapolated to GPUs and to the backward
+pass, where it once exceeded the hardware."""
 
-NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", *(f"torch_{v}" for v in VERSIONS),
+NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", "inference", *(f"torch_{v}" for v in VERSIONS),
          "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
 COUNT = len(NAMES)
 
@@ -49,18 +56,36 @@ def at_least(torch_version: Tensor, version: int) -> Tensor:
     return (torch_version - (version - 1)).clamp(0, 1)
 
 
-def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, torch_version: Tensor,
-            is_compiled: Tensor) -> list[Tensor]:
+def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, is_inference: Tensor,
+            torch_version: Tensor, is_compiled: Tensor) -> list[Tensor]:
     """The columns of NAMES, each in the shape of the arguments. `is_half`: half precision throughout, without autocast."""
     is_since = {v: at_least(torch_version, v) for v in VERSIONS}
-    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, *is_since.values(), is_compiled,
+    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, is_inference, *is_since.values(), is_compiled,
             *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
 
 
-def mattering(has_layout: Tensor, has_scores: Tensor) -> Tensor:
-    """[P, COUNT], 0 or 1: the conditions that affect an operator. `has_layout`, `has_scores`: [P, 1]. The layout affects
-    operators on feature maps. The attention kernel affects attention only. torch.compile affects all operators but attention,
-    because it fuses the operators around it."""
-    of_layout, of_attention, of_compiler = (torch.tensor(x, dtype=torch.float32) for x in (
-        OF_LAYOUT, [name == "fused_attention" for name in NAMES], [name == "compiled" for name in NAMES]))
-    return 1 - of_layout * (1 - has_layout) - of_attention * (1 - has_scores) - of_compiler * has_scores
+def _named(is_so: Callable[[str], bool]) -> Tensor:
+    return torch.tensor([float(is_so(name)) for name in NAMES])
+
+
+def _version_of(name: str) -> int:
+    """The version of a software condition; 0 for others."""
+    return int(name.rsplit("_", 1)[1]) if "torch_" in name else 0
+
+
+def mattering(work: Work) -> Tensor:
+    """[P, COUNT], 0 or 1: the conditions that affect an operator. The layout affects operators on feature maps. The attention
+    kernel affects attention only. torch.compile affects operators that it can fuse, that is all but matmuls, convolutions,
+    attention and cuDNN's recurrences. Versions from NEW_COMPILER on affect memory-bound operators, that is the same ones and
+    depthwise convolutions; earlier ones also affect all convolutions, because each came with another cuDNN."""
+    of_layout, of_attention = torch.tensor(OF_LAYOUT, dtype=torch.float32), _named(lambda name: name == "fused_attention")
+    of_fusible, of_new = _named(lambda name: name == "compiled"), _named(lambda name: _version_of(name) >= NEW_COMPILER)
+    of_old = _named(lambda name: 0 < _version_of(name) < NEW_COMPILER)
+    return (1 - of_layout * (1 - work.has_layout)) * (1 - of_attention * (1 - work.has_scores)) * (
+        1 - of_fusible * work.is_matmul - of_new * (work.is_matmul - work.is_matmul * work.is_depthwise) - of_old * (work.is_matmul - work.is_convolution))
+
+
+def mattering_to_norms(has_layout: Tensor) -> Tensor:
+    """[P, COUNT]: the same for the normalisation behind an operator, which is memory-bound."""
+    of_layout, of_attention = torch.tensor(OF_LAYOUT, dtype=torch.float32), _named(lambda name: name == "fused_attention")
+    return (1 - of_layout * (1 - has_layout)) * (1 - of_attention)

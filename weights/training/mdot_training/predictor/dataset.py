@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mdot_training.predictor.labels import ALONE, Label, Network
+from mdot_training.predictor.labels import ALONE, INFER, Label, Network
 from mdot_training.predictor.sequences import Sequence
 
+
+TRAINING, INFERENCE = 0, 1
+"""`mode` of a label."""
 
 LEAST_PARAMETERS = 0.9
 """Least fraction of the label's parameter count. A larger count is accepted, because a graph without weights does not
@@ -43,9 +46,11 @@ class Dataset:
     gpu: np.ndarray             # [l] text
     precision: np.ndarray       # [l] text
     kind: np.ndarray            # [l] text
+    mode: np.ndarray            # [l] 0: a step of training, or an operator alone; 1: inference
+    optimizer: np.ndarray       # [l] text, empty if the time excludes it
     is_compiled: np.ndarray
     is_fused: np.ndarray
-    recomputes: np.ndarray
+    recomputes: np.ndarray      # [l] part of the forward pass that is repeated, 0 to 1
     step_ms: np.ndarray
 
     @property
@@ -114,8 +119,10 @@ def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
         gpu=np.array([label.gpu for label in kept]),
         precision=np.array([label.precision for label in kept]),
         kind=np.array([label.kind for label in kept]),
+        mode=np.array([INFERENCE if label.kind == INFER else TRAINING for label in kept]),
+        optimizer=np.array([label.optimizer for label in kept]),
         is_compiled=np.array([label.is_compiled for label in kept]),
         is_fused=np.array([label.is_fused for label in kept]),
-        recomputes=np.array([label.recomputes for label in kept]),
+        recomputes=np.array([label.recomputes for label in kept], dtype=np.float64),
         step_ms=np.array([label.step_ms for label in kept]),
     )

@@ -14,6 +14,8 @@ from mdot_training.predictor.model import MatmulPrecision, Rates
 SMALLEST_GPU_NUMBER = 0.01
 UNLIMITED_WATTS = 1e5
 """Power limit in watts of a GPU for which none is given."""
+KNOWN_HOST = 1e3
+"""Factor by which every launch cost that is given, in µs, becomes at least 1."""
 FIRST_WITH_BF16 = 8.0
 """Compute capability of the first GPUs that multiply bf16. Earlier GPUs emulate it in fp32."""
 
@@ -28,6 +30,9 @@ class DecodedInputs(NamedTuple):
     is_adam: Tensor
     is_fused: Tensor
     is_compiled: Tensor
+    is_inference: Tensor    # a forward pass in evaluation
+    is_known_host: Tensor   # the cost of a launch is given
+    launch_ms: Tensor       # this cost
     is_other_precision: Tensor      # a precision other than fp32, tf32 and fp16 or bf16 matmuls
     torch: Tensor           # version, as conditions.VERSIONS
     conditions: Tensor      # [conditions.COUNT, C]
@@ -57,12 +62,14 @@ def read(configuration: Tensor, gpu: Tensor) -> DecodedInputs:
     version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
     is_fused = 1 - flag["is_eager"]
     condition_columns = conditions.columns(flag["is_nhwc"], flag["is_fp32"] * (1 - flag["is_pytorch"]),
-                               flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused, version,
-                               flag["is_compiled"])
+                               flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused,
+                               flag["is_inference"], version, flag["is_compiled"])
     return DecodedInputs(
         batch=column["batch"][:1].clamp(min=1), is_half=is_half,
         is_autocast=has_half - is_half, is_nhwc=flag["is_nhwc"], is_adam=flag["is_adam"] + flag["is_adamw"], is_fused=is_fused,
-        is_compiled=flag["is_compiled"], is_other_precision=is_emulated, torch=version,
+        is_compiled=flag["is_compiled"], is_inference=flag["is_inference"],
+        is_known_host=(column["host_launch_us"] * KNOWN_HOST).clamp(0, 1), launch_ms=column["host_launch_us"].clamp(min=0) / 1e3,
+        is_other_precision=is_emulated, torch=version,
         conditions=torch.stack(condition_columns), matmuls=MatmulPrecision(flag["is_fp32"], flag["is_tf32"], has_half),
         windows=MatmulPrecision(flag["is_fp32"] - as_tf32, flag["is_tf32"] + as_tf32, has_half),
         rates=Rates(spec["fp32_tflops"], spec["tf32_tflops"], half_tflops, spec["memory_gbps"], spec["compute_capability"],

@@ -7,18 +7,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mdot_training.predictor import batches, conditions, tables, training
+from mdot_training.predictor import batches, conditions, features, tables, training
 from mdot_training.predictor.batches import Batch
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.decode_inputs import DecodedInputs
 from mdot_training.predictor.labels import INFER, TRAIN
-from mdot_training.predictor.operators import Operators
+from mdot_training.predictor.operators import Operators, column
 
 UNKNOWN_FRACTION = 0.05
 """Tolerated fraction of time in operators of types that training did not contain."""
 LOAD_MARGIN = 0.7
 """A logarithm: an operator may be twice as large as the largest of its kind in training."""
 GPU_MARGIN = 0.05
+GROUP_CELLS = 10
+CELL_MARGIN = 0.01
+"""Added to a binary logarithm before it is rounded down, because that of a power of two may be slightly too small."""
 STEP_SLOPE = 1e3
 """Factor on a distance, so that almost all distances other than 0 become 1."""
 OLDEST = 107
@@ -62,6 +65,7 @@ class TrainingRange(nn.Module):
         self.register_buffer("log_least_work", torch.zeros(()))
         self.register_buffer("is_seen_type", torch.zeros(len(tables.operator_types()), 1))
         self.register_buffer("log_load_limit", torch.zeros(tables.LOAD_COUNT))
+        self.register_buffer("is_seen_group", torch.zeros(GROUP_CELLS, GROUP_CELLS))
         self.register_buffer("log_gpu", torch.zeros(gpu_count, len(tables.MODEL_SPECS)))
 
     def fit(self, data: Dataset, seen: Tensor) -> None:
@@ -76,8 +80,30 @@ class TrainingRange(nn.Module):
                                                   data.batch[is_step].max()])))
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
+        networks = np.unique(data.label_network[is_step & data.is_nhwc])
+        if len(networks):
+            operators_in_nhwc = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in networks]))
+            width, count = self._group_cells(torch.tensor(data.setting[operators_in_nhwc], dtype=torch.float32))
+            self.is_seen_group.copy_((width.T @ count).clamp(max=1))
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
         self.log_gpu.copy_(torch.tensor([tables.gpu(name).model_specs for name in gpu_names(data)]).log())
+
+    @staticmethod
+    def _group_cells(setting: Tensor) -> tuple[Tensor, Tensor]:
+        """[P, GROUP_CELLS] twice, one-hot: the binary logarithm of the channels of a group, and of the number of groups; zeros for
+        operators that are no grouped convolution, or have one channel in a group."""
+        is_grouped, is_depthwise = features.grouping(setting)
+        cells, found = torch.arange(GROUP_CELLS).to(setting.dtype), []
+        for size in (features.shape(setting).inputs, column(setting, "groups").clamp(min=1)):
+            cell = torch.floor(torch.log2(size) + CELL_MARGIN).clamp(max=GROUP_CELLS - 1)
+            found.append((1 - (cell - cells).abs()).clamp(min=0) * is_grouped * (1 - is_depthwise))
+        return found[0], found[1]
+
+    def is_new_group(self, setting: Tensor) -> Tensor:
+        """[P, 1], 0 or 1: a grouped convolution of a width and number of groups, each within a factor of two, of which no step
+        in NHWC was measured."""
+        width, count = self._group_cells(setting)
+        return width.sum(dim=1, keepdim=True) - (width @ self.is_seen_group * count).sum(dim=1, keepdim=True)
 
     def load(self, operators: Operators) -> Tensor:
         """The excess of operators over the largest ones of training. [1, 1]"""
@@ -108,7 +134,8 @@ class TrainingRange(nn.Module):
               "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),
               "OPERATORS_BEYOND_DATA": load,
               "GPU_NOT_MEASURED": self._distance(c.gpu_specs, self.log_gpu),
-              "PRECISION_NOT_MEASURED": c.is_other_precision,
+              # inference was measured with autocast, and in half precision on one GPU
+              "PRECISION_NOT_MEASURED": torch.maximum(c.is_other_precision, c.is_inference * (1 - c.halves_bytes)),
               "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
               "TYPES_NOT_MEASURED": (unknown_fraction - UNKNOWN_FRACTION).clamp(min=0),
               "OPTIMIZER_OR_GPUS_NOT_MEASURED": UNLABELLED_ADAM * c.is_adam}

@@ -6,19 +6,20 @@ import tempfile
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import nn
 
-from mdot_training.predictor import batches, tables, training
+from mdot_training.predictor import batches, decode_inputs, features, normalisation, tables, training
 from mdot_training.predictor.conditions import NEWEST
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.decode_inputs import FIRST_WITH_BF16
-from mdot_training.predictor.labels import TRAIN
+from mdot_training.predictor.labels import INFER, TRAIN
 from mdot_training.predictor.deploy_graphs import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode,
-                                                   Evaluate, Explain, Shipped, Whole)
+                                                   Evaluate, Explain, Rows, Shipped, Whole)
+from mdot_training.predictor.operators import Operators, where_type
 
 OPSET = 18
 TOLERANCE = 1e-4
@@ -26,8 +27,13 @@ TOLERANCE = 1e-4
 1e6 ms."""
 CHECKED_LABELS, CHECKED_JOBS = 200, 40
 BATCHES = tuple(2**k for k in range(10))
+BATCH_GPUS = ("RTX-3090", "P100-PCIe-16GB", "T4", "A100-SXM-80GB", "H100-SXM-80GB", "H200", "B200", "RTX-4090")
+"""GPU models on which steps of every network must grow with the batch, and the time of a sample must fall."""
+THROUGHPUT_LOSS = 0.03
+WAITING = 1     # number of this time in other_ms
 UNKNOWN_WATTS = "0"
-MONOTONE = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"torch": 112.0, "is_eager": 1.0}, {"is_compiled": 1.0})
+MONOTONE = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"torch": 112.0, "is_eager": 1.0}, {"is_compiled": 1.0},
+            {"is_inference": 1.0})
 WHOLE, ENCODING_FILE, EVALUATE, EXPLAIN = "predictor.onnx", "encode.onnx", "evaluate.onnx", "explain.onnx"
 
 
@@ -112,10 +118,16 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found / expected - 1).max())
 
 
+def launch_us(model: Shipped, is_inference: bool) -> float:
+    """The cost of a launch in training, which knows no generations of hosts. Members share it in the exported graph."""
+    step = model.members[0].step
+    return 1e3 * float(torch.exp(step.launch_cost + is_inference * step.inference_launch_cost).detach())
+
+
 def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
     """Worst relative difference between predictor.onnx and training, over random measured networks and batches, on any GPU,
-    in any precision, with or without fused attention and torch.compile."""
-    labels = random.choice(np.flatnonzero(data.kind == TRAIN), CHECKED_LABELS)
+    in any precision, with or without fused attention and torch.compile, of steps and of inference."""
+    labels = random.choice(np.flatnonzero(np.isin(data.kind, (TRAIN, INFER))), CHECKED_LABELS)
     count = len(data.step_ms)
     settings = [(gpu.names[0], precision) for gpu in tables.gpus() for precision in PRECISION_FLAGS
                 if "bf16" not in precision or gpu["compute_capability"] >= FIRST_WITH_BF16]   # labels contain no emulated bf16
@@ -127,6 +139,8 @@ def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: 
     for label, step_ms in zip(labels, expected):
         flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]),
                  "is_eager": float(not is_fused[label]), "is_compiled": float(is_compiled[label]),
+                 "is_inference": float(data.kind[label] == INFER),
+                 "host_launch_us": launch_us(model, data.kind[label] == INFER),
                  **PRECISION_FLAGS[str(data.precision[label])],
                  "torch": float(batches.versions(data, np.array([label]))[0])}
         numbers = tables.gpu(str(data.gpu[label])).numbers
@@ -154,7 +168,9 @@ def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.n
     """[READS, CONFIGURATIONS] and [columns, CONFIGURATIONS], with a common batch."""
     batch, configurations, gpus = float(random.integers(1, 1025)), [], []
     for _ in range(CONFIGURATIONS):
-        flags = {name: float(random.integers(0, 2)) for name in ("is_nhwc", "is_adam", "is_eager", "is_compiled")}
+        flags = {name: float(random.integers(0, 2)) for name in ("is_nhwc", "is_adam", "is_eager", "is_compiled",
+                                                                 "is_inference")}
+        flags["host_launch_us"] = float(random.choice([0, 0.5, 10, 100]))
         flags |= {"is_amp": 0.0} | PRECISIONS[random.integers(0, len(PRECISIONS))]
         flags |= {"torch": float(random.choice([0, 107, 110, 112, 201, NEWEST, 300]))}
         configurations.append(configuration(batch=batch, **flags))
@@ -179,26 +195,85 @@ def worst_of_entries(written: _Written, random: np.random.Generator) -> float:
         of_operators, others = written.run(EXPLAIN, *one)
         if of_operators.min() < 0 or others.min() < 0:
             raise ValueError("a part of a step is negative")
-        worst = max(worst, _off(of_operators.sum(dtype=np.float64) + others.sum(dtype=np.float64), wanted_ms[1]))
+        *parts, host_ms = others.astype(np.float64)
+        worst = max(worst, _off(of_operators.sum(dtype=np.float64) + sum(parts), wanted_ms[1]))
+        if host_ms < parts[WAITING] - TOLERANCE * wanted_ms[1]:
+            raise ValueError("the GPU waits for the host longer than the host works")
     return worst
 
 
+def _gpus(names: Sequence[str]) -> np.ndarray:
+    """[columns, CONFIGURATIONS]: the GPU models, one after the other in every condition of MONOTONE."""
+    numbers = [tables.gpu(names[i // len(MONOTONE) % len(names)]).numbers for i in range(CONFIGURATIONS)]
+    return np.float32(numbers).T.copy()
+
+
 def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
-    """Networks whose predicted step becomes shorter when the batch doubles, which happens on no GPU. A step that the host
-    limits stays equal."""
-    gpu = np.repeat(np.float32(tables.gpu(str(data.gpu[data.kind == TRAIN][0])).numbers)[:, None], CONFIGURATIONS, axis=1)
-    many = [configuration(**MONOTONE[min(i, len(MONOTONE) - 1)]) for i in range(CONFIGURATIONS)]
-    for network in data.whole_networks:
+    """Networks whose predicted step becomes shorter when the batch doubles, or whose samples per second fall. A step that the
+    host limits stays equal. The GPU models of BATCH_GPUS take turns."""
+    many = np.float32([configuration(**MONOTONE[i % len(MONOTONE)]) for i in range(CONFIGURATIONS)]).T.copy()
+    at_once = CONFIGURATIONS // len(MONOTONE)
+    for turn, network in enumerate(data.whole_networks):
+        gpu = _gpus([BATCH_GPUS[(turn + k) % len(BATCH_GPUS)] for k in range(at_once)])
         encoding, before = written.run(ENCODING_FILE, *rows(data, network)), None
         for batch in BATCHES:
-            configurations = np.float32(many).T.copy()
-            configurations[tables.READS.index("batch")] = batch
-            step_ms = written.run(EVALUATE, *encoding, configurations, gpu)[0][1]
-            if before is not None and (step_ms < before * (1 - 1e-5)).any():
-                which = MONOTONE[min(int(np.argmin(step_ms / before)), len(MONOTONE) - 1)]
-                yield f"{data.network_name[network]} at {data.network_size[network]}, batch {batch}, {which}"
-                break
+            many[tables.READS.index("batch")] = batch
+            step_ms = written.run(EVALUATE, *encoding, many, gpu)[0][1]
+            if before is not None:
+                shrinks, falls = step_ms < before * (1 - 1e-5), step_ms / 2 > before * (1 + THROUGHPUT_LOSS)
+                if (shrinks | falls).any():
+                    at = int(np.argmax(shrinks | falls))
+                    yield (f"{data.network_name[network]} at {data.network_size[network]}, batch {batch}, "
+                           f"{MONOTONE[at % len(MONOTONE)]}: {before[at]:.4g} ms, then {step_ms[at]:.4g}")
+                    break
             before = step_ms
+
+
+CHECKED_TRIPLES = 20_000
+LEAST_FLOPS = 1.0
+
+
+def _peaks(types: torch.Tensor, setting: torch.Tensor, gpu: np.ndarray, flags: dict[str, float]) -> torch.Tensor:
+    """[operators, CONFIGURATIONS]: the highest TFLOP/s of a unit that may run the operator. Winograd's algorithm needs 2.25 times
+    fewer multiplications on vector units."""
+    column = {name: torch.tensor(gpu[i]) for i, name in enumerate(tables.gpu_columns())}
+    vector = column["fp32_tflops"][None] * torch.where(features.is_winograd(Operators(types, setting, setting)) > 0, 2.25, 1.0)
+    matmul = vector
+    if not flags.get("is_fp32") or flags.get("is_pytorch"):
+        tf32 = torch.where(column["compute_capability"] >= 8, column["tf32_tflops"], column["fp32_tflops"])
+        matmul = torch.maximum(matmul, tf32[None])
+    if flags.get("is_amp"):
+        matmul = torch.maximum(matmul, column["fp16_tflops"][None])
+    is_matmul = where_type(types, features.MATMUL_TYPES) > 0
+    return torch.where(is_matmul, matmul, column["fp32_tflops"][None])
+
+
+def beating_hardware(model: Shipped, data: Dataset, random: np.random.Generator) -> Iterator[str]:
+    """Operators that would take less time than their FLOPs at the peak rate, in CHECKED_TRIPLES random (network, GPU,
+    configuration), whose parts worst_of_entries compares with the files."""
+    encode, evaluate = Encode(model).eval(), Evaluate(model).eval()
+    for _ in range(CHECKED_TRIPLES // CONFIGURATIONS):
+        job, (configurations, gpu) = rows(data, int(random.choice(data.whole_networks))), random_configurations(random)
+        precision = PRECISIONS[random.integers(0, len(PRECISIONS))]
+        for name in tables.READS:
+            if name in ("is_fp32", "is_tf32", "is_amp", "is_amp_bf16", "is_bf16", "is_pytorch"):
+                configurations[tables.READS.index(name)] = precision.get(name, 0.0)
+        types, setting, load, count = job
+        bare, _ = normalisation.split(Operators(types, setting, load))
+        with torch.no_grad():
+            encoding = encode(*job)
+            c = decode_inputs.read(torch.tensor(configurations), torch.tensor(gpu))
+            parts = evaluate.times(encoding[0], Rows.read(encoding[1]), *encoding[2:], c)[0].parts
+            peak = _peaks(types, setting, gpu, precision)
+            for phase, ms in enumerate(parts):
+                flops = bare.load[:, 3 * phase] * c.batch + bare.load[:, tables.PHASE_LOAD_COUNT + 3 * phase]
+                is_run = 1 - c.is_inference if phase else torch.ones_like(c.is_inference)
+                least = (count * flops)[:, None] * is_run / (peak * 1e9)
+                is_fast = (ms < least * (1 - 1e-3)) & (flops[:, None] > LEAST_FLOPS)
+                if is_fast.any():
+                    at = is_fast.nonzero()[0]
+                    yield (f"a {tables.operator_types()[int(types[at[0]])]} takes {ms[tuple(at)]:.3g} ms, at least "
+                           f"{least[tuple(at)]:.3g}")
 
 
 def export(model: Shipped, data: Dataset, folder: Path) -> float:
@@ -211,9 +286,12 @@ def export(model: Shipped, data: Dataset, folder: Path) -> float:
         worst = max(worst_of_training(model, written, data, random), worst_of_entries(written, random))
         if not worst <= TOLERANCE:
             raise ValueError(f"the files differ from the trained model by {worst:.1e}, more than {TOLERANCE:.0e}")
+        found = list(beating_hardware(model, data, random))
+        if found:
+            raise ValueError(f"{len(found)} operators are faster than the hardware: {'; '.join(found[:8])}")
         found = list(shrinking(written, data))
         if found:
-            raise ValueError(f"steps get shorter with a larger batch for {len(found)}: {'; '.join(found)}")
+            raise ValueError(f"steps or samples per second fall with a larger batch for {len(found)}: {'; '.join(found)}")
         for name in files:
             (Path(part) / name).rename(folder / name)
     return worst

@@ -6,6 +6,7 @@ This module is part of the exported graph, as is operators.py. Operators come wi
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -32,6 +33,11 @@ KEPT_IN_FP32 = ("LayerNormalization", "GroupNormalization", "InstanceNormalizati
                 "LogSoftmax", "Exp", "Log", "Pow", "Reciprocal", "Softplus", "CumSum", "ReduceProd", "ReduceL1", "ReduceL2")
 """Types that autocast computes in fp32: it widens their inputs, and the operators that read their results narrow them again."""
 
+RECURRENCES = tuple(GATES)
+POOLS = ("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool")
+NORMALISATIONS = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization",
+                  "RMSNormalization", "Softmax", "LogSoftmax")
+
 ROWS = ("Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LayerNormalization", "Softmax")
 """Types that work on rows, so that the memory layout of feature maps has no effect on them."""
 
@@ -49,14 +55,17 @@ class Work(NamedTuple):
     is_matmul: Tensor   # [P, 1], as all fields below
     is_convolution: Tensor
     is_kept_in_fp32: Tensor
-    has_layout: Tensor
+    has_layout: Tensor      # works on feature maps, if the job has any (has_maps)
     has_scores: Tensor      # attention
     is_grouped: Tensor
     is_depthwise: Tensor
     is_winograd: Tensor     # suits Winograd's algorithm, outside tensor cores
     learns: Tensor      # has parameters, which the optimizer updates
-    lacks_kernel: Tensor    # [P, 2], lacks a dedicated NHWC kernel, before PyTorch 1.12 and from it on
+    grouping: Tensor        # [P, GROUPING], from which the share of groups without a dedicated NHWC kernel follows
+    is_too_wide: Tensor     # depthwise, with a window for which cuDNN lacks an NHWC kernel
     idle: Tensor            # [P, 3], factor of the fallback kernel on the FLOPs of each phase
+    compulsory: Tensor      # [P, 3], fp32 bytes that a kernel of its own moves at least
+    cast: Tensor            # [P, 1], parameters that autocast converts to half precision, and their gradients back
 
 
 class Shape(NamedTuple):
@@ -90,9 +99,11 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
     return is_grouped, is_grouped * (1 - single.clamp(0, 1))
 
 
-PACKED_GROUPS, PACKED_CHANNELS, ALWAYS_PACKED = 32, 32, 8
 WIDEST_DEPTHWISE = 7
 FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
+GROUP_WIDTHS = (4, 8, 16, 32, 64)
+"""Channels of a group at which the share of groups without a kernel may change its slope."""
+GROUPING = 1 + len(GROUP_WIDTHS) + 4
 
 
 def _exceeds(x: Tensor, most: Tensor | float) -> Tensor:
@@ -115,22 +126,29 @@ def is_winograd(operators: Operators) -> Tensor:
     return is_so
 
 
-def lacks_kernel(setting: Tensor) -> Tensor:
-    """[P, 2], 0 or 1: whether cuDNN lacks a dedicated NHWC kernel for a grouped convolution, before PyTorch 1.12 (cuDNN 8.2)
-    and from it on (8.3).
+def has_maps(operators: Operators) -> Tensor:
+    """[1, 1], 0 or 1: whether any convolution or pool of the job slides in two dimensions. A memory layout exists only for
+    such feature maps: sequences, recurrences and one-dimensional convolutions have none."""
+    slides = column(operators.setting, "kernel_h") + column(operators.setting, "stride_h") - 2
+    is_window = where_type(operators.type, (*CONVOLUTIONS, *POOLS))
+    return (is_window * slides.clamp(0, 1)).sum(dim=0, keepdim=True).clamp(max=1)
 
-    The rules follow from timm's steps on RTX 3090, NHWC against NCHW. Convolutions with 32 or more groups of few channels are
-    as fast in both layouts: before 1.12, up to half as many channels as groups; from 1.12, up to 32 channels. From 1.12, up
-    to 8 channels are as fast in fewer groups, too. From 1.12, convolutions whose input and output channels differ in number,
-    and dilated ones, are slower. Depthwise windows of 9 and 11 run at .2 to .5 TFLOP/s; those up to 7 have kernels."""
-    s, groups = shape(setting), column(setting, "groups")
+
+def group_features(setting: Tensor) -> Tensor:
+    """[P, GROUPING]: a constant; the channels of a group, as hinges of their binary logarithm at GROUP_WIDTHS; the binary
+    logarithm of the number of groups, and its excess over 32; and whether the channels change in number, and whether the window
+    is dilated. Zeros for other operators.
+
+    cuDNN has dedicated NHWC kernels for some grouped convolutions only. Networks with whole steps in both layouts show the share
+    of the slow kernel; no single width decides alone, because the share is a smooth function of all of these."""
+    s, groups = shape(setting), column(setting, "groups").clamp(min=1)
     is_grouped, is_depthwise = grouping(setting)
-    is_too_wide = _exceeds(column(setting, "kernel_w"), WIDEST_DEPTHWISE)
-    has_few, is_wide = _exceeds(torch.full_like(groups, PACKED_GROUPS), groups), _exceeds(s.inputs, PACKED_CHANNELS)
-    before = torch.maximum(has_few, torch.maximum(is_wide, _exceeds(2 * s.inputs, groups)))
-    is_odd = _exceeds(column(setting, "dilation_w"), 1).maximum((s.outputs - s.inputs).abs().clamp(max=1))
-    since = torch.maximum((has_few * _exceeds(s.inputs, ALWAYS_PACKED)).maximum(is_wide), is_odd)
-    return torch.cat([is_grouped * (x + is_depthwise * (is_too_wide - x)) for x in (before, since)], dim=1)
+    width, count = torch.log2(s.inputs), torch.log2(groups)
+    hinges = [(width - math.log2(at)).clamp(0, 1) for at in GROUP_WIDTHS]
+    is_odd = (s.outputs - s.inputs).abs().clamp(max=1)
+    is_dilated = _exceeds(column(setting, "dilation_w"), 1)
+    found = torch.cat([torch.ones_like(width), *hinges, count.clamp(max=5) - 5, (count - 5).clamp(min=0), is_odd, is_dilated], dim=1)
+    return found * is_grouped * (1 - is_depthwise)
 
 
 def idle(setting: Tensor) -> Tensor:
@@ -141,6 +159,19 @@ def idle(setting: Tensor) -> Tensor:
     s = shape(setting)
     data, weight = (up_to(torch.ceil(x / LEAST_COLUMNS) * LEAST_COLUMNS, FALLBACK_COLUMNS) for x in (s.inputs, s.outputs))
     return torch.cat([torch.ones_like(data), data, weight], dim=1)
+
+
+def is_kernel(types: Tensor) -> Tensor:
+    """[P, 1], 0 or 1: reads its operands and writes its result, whatever its neighbours are."""
+    return where_type(types, (*MATMUL_TYPES, *POOLS, *NORMALISATIONS))
+
+
+def _compulsory(operators: Operators, moved: Tensor) -> Tensor:
+    """[P, 3]: bytes that a kernel must move if it keeps every element on the chip that it has read. Matmuls, pools and
+    normalisations read their operands and write their result. Gradients of the others may be views or run in a neighbour's
+    kernel, and the weights' gradients may share a read with the data's."""
+    is_matmul = where_type(operators.type, MATMUL_TYPES)
+    return moved * torch.cat([is_kernel(operators.type), is_matmul, torch.zeros_like(is_matmul)], dim=1)
 
 
 def _rows_apart(setting: Tensor) -> Tensor:
@@ -176,9 +207,27 @@ def compiled_away(work: Work) -> Tensor:
 OPTIMIZER_LAUNCHES = 2
 
 
-def step_launches(work: Work) -> Tensor:
-    """[P, 1]: launches of a whole step, including the optimizer's for operators with parameters."""
-    return work.launches.sum(dim=1, keepdim=True) + OPTIMIZER_LAUNCHES * work.learns
+COMPOSED_LAUNCHES = (5, 7)
+"""Kernels of decomposed attention beside one fused kernel, forward and backward: matmul, scale, mask, softmax, dropout, matmul;
+and their gradients."""
+CAST_LAUNCHES = 1
+"""Kernels by which autocast converts the weights of a matmul, and its weight gradients back."""
+
+
+class Launches(NamedTuple):
+    """Launches of a step or of one phase of it, [P, 3] each by phase."""
+
+    always: Tensor          # in eager mode, with fused attention, in one precision
+    compiled: Tensor        # of these, the launches that torch.compile saves
+    composed: Tensor        # added if attention is decomposed
+    cast: Tensor            # added by autocast
+
+
+def launches(work: Work) -> Launches:
+    nothing = torch.zeros_like(work.has_scores)
+    composed = torch.cat([work.has_scores * count for count in COMPOSED_LAUNCHES] + [nothing], dim=1)
+    cast = (work.cast > 0).to(work.cast.dtype) * CAST_LAUNCHES
+    return Launches(work.launches, compiled_away(work), composed, torch.cat([cast, nothing, cast], dim=1))
 
 
 def _steps(operators: Operators) -> Tensor:
@@ -211,22 +260,26 @@ def _scores(operators: Operators, flops: Tensor) -> Tensor:
     return head_size.clamp(max=1) * flops[:, :1] / (4 * head_size + SOFTMAX_FLOPS)
 
 
-def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: bool = True) -> Work:
-    """Work at a batch. `batch`: [P, 1], or one value for all."""
+def work(operators: Operators, norm: Normalisation, batch: Tensor, has_maps: Tensor, use_padding: bool = True) -> Work:
+    """Work at a batch. `batch`, and `has_maps` of the job: [P, 1], or one value for all."""
     half = tables.PHASE_LOAD_COUNT
     at_batch = operators.load[:, :half] * batch + operators.load[:, half:2 * half]
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
     is_grouped, is_depthwise = grouping(operators.setting)
     learns, scores = (operators.load[:, -1:] > 0).to(moved.dtype), _scores(operators, flops)
+    is_matmul = where_type(operators.type, MATMUL_TYPES)
+    is_too_wide = is_depthwise * _exceeds(column(operators.setting, "kernel_w"), WIDEST_DEPTHWISE)
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * scores, normalisation.moved(norm, batch),
-                _steps(operators), _launches(moved, norm), is_matmul=where_type(operators.type, MATMUL_TYPES),
+                _steps(operators), _launches(moved, norm), is_matmul=is_matmul,
                 is_convolution=where_type(operators.type, CONVOLUTIONS),
-                is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32), has_layout=1 - where_type(operators.type, ROWS),
+                is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
+                has_layout=has_maps * (1 - where_type(operators.type, (*ROWS, *RECURRENCES))),
                 has_scores=scores.clamp(max=1), is_grouped=is_grouped,
                 is_depthwise=is_depthwise, is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # convolutions with computed weights, one group per sample, are converted to NCHW first
-                lacks_kernel=lacks_kernel(operators.setting) * learns)
+                grouping=group_features(operators.setting) * learns, is_too_wide=is_too_wide * learns,
+                compulsory=_compulsory(operators, moved), cast=operators.load[:, -1:] * is_matmul)
 
 
 def configuration_features(setting: Tensor) -> Tensor:
@@ -247,11 +300,3 @@ def load_features(load: Tensor) -> Tensor:
     logs = log1p(load)
     per_sample = logs[:, :tables.PHASE_LOAD_COUNT]
     return torch.cat([logs, per_sample[:, 0::3] - per_sample[:, 2::3]], dim=1)
-
-
-BATCH_FEATURES = 3 * len(tables.PHASES)
-
-
-def batch_features(w: Work) -> Tensor:
-    """[P, b]: the amount of work at this batch, which determines how well it fills a GPU."""
-    return torch.cat([log1p(w.flops), log1p(w.bytes), log1p(w.padded) - log1p(w.bytes)], dim=1)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mdot_training.predictor import batches, splits, training
 from mdot_training.predictor.dataset import Dataset
-from mdot_training.predictor.evaluation import read_folds
+from mdot_training.predictor.evaluation import read_folds, write_bounds
 from mdot_training.predictor.ablations import SHIPPED_FORM, SHIPPED_MEMBERS
 from mdot_training.predictor.interval import Interval, beyond, interval_features, quantiles, unmeasured_software
 from mdot_training.predictor.labels import TRAIN
@@ -23,23 +23,27 @@ from mdot_training.predictor.domain_check import TrainingRange, gpu_names, step_
 
 
 class HeldOut:
-    """Labels, log(measured / predicted) by models that did not see them, the split, its fold and a weight, with which all
-    splits count equally."""
+    """Labels, log(measured / predicted) by models that did not see them, the predicted time, the split, its fold and a weight,
+    with which all splits count equally."""
 
     def __init__(self, folder: Path) -> None:
-        label, residual, weight, split_of, fold_of = [], [], [], [], []
+        label, residual, predicted, weight, split_of, fold_of = [], [], [], [], [], []
         for split in splits.SPLITS:
             folds = read_folds(folder, SHIPPED_FORM, split)
             if not folds:
-                raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
+                continue
             count = sum(len(fold.label) for fold in folds.values())
             for name, fold in folds.items():
                 label.append(fold.label)
                 residual.append(np.log(fold.measured_ms / fold.predicted_ms))
+                predicted.append(fold.predicted_ms)
                 weight.append(np.full(len(fold.label), 1 / count))
                 split_of.append(np.full(len(fold.label), split))
                 fold_of.append(np.full(len(fold.label), name))
+        if not label:
+            raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}'; run evaluate first")
         self.label, self.residual = np.concatenate(label), torch.tensor(np.concatenate(residual), dtype=torch.float32)
+        self.predicted_ms = np.concatenate(predicted)
         weights = np.concatenate(weight)
         self.weight = torch.tensor(weights / weights.mean(), dtype=torch.float32)
         self.split, self.fold = np.concatenate(split_of), np.concatenate(fold_of)
@@ -83,7 +87,8 @@ def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
         fractions = torch.cat([training.sums(batch, fraction * kind) for kind in kinds], dim=1).T
         c = batch.configurations
         is_new = torch.tensor(held.split[at] == splits.SOFTWARE, dtype=torch.float32)
-        software = torch.maximum(is_new, unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at]))
+        software = unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at])
+        software = torch.maximum(is_new, software + (c.is_inference * (1 - c.is_amp + c.is_half))[:, 0])
         is_new_gpu = torch.tensor(np.isin(held.split[at], splits.GPU_SPLITS), dtype=torch.float32)
         is_measured = torch.tensor(np.isin(data.gpu[label], steps), dtype=torch.float32) * (c.is_amp - c.is_half)[:, 0]
         result.append(interval_features(fractions, c.is_nhwc[:, 0], software, torch.maximum(1 - is_measured, unlike[at]),
@@ -119,7 +124,7 @@ def _wider_by(r: Tensor, half_widths: Tensor, w: Tensor) -> Tensor:
 def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
     """Fits the interval. Returns for each split the percentage of held-out labels within an interval that was fitted without
     them, and its median width, upper over lower. "Without them" means without their half of the networks, or, if a GPU was
-    held out, without all labels of that GPU.
+    held out, without all labels of that GPU. Writes these bounds to the folder of held-out predictions, for `report`.
 
     GPUs are few and differ more than networks do. Therefore the half-widths on a GPU without measurements are widened by the
     factor that held-out GPUs would have needed with an interval that was fitted without them."""
@@ -139,9 +144,11 @@ def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: 
     others = [is_of_gpu & ~held_out for held_out in held_out_gpus]
     for held_out, factor in zip(held_out_gpus, [_wider_by(r[at], half_widths[:, at], w[at]) for at in others]):
         half_widths[:, held_out] *= factor
+    below, above = half_widths.double().exp().numpy()
+    write_bounds(held_out_folder, held.split, held.fold, held.label, held.predicted_ms / below, held.predicted_ms * above)
     inside, width = (beyond(r, half_widths) <= 1).all(dim=0).float(), torch.exp(half_widths.sum(dim=0))
     return {split: (float(100 * inside[torch.tensor(held.split == split)].mean()),
-                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS}
+                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS if (held.split == split).any()}
 
 
 def save(model: Shipped, out: Path) -> None:

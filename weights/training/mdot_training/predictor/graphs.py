@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 from mdot_training.predictor import language, published
-from mdot_training.predictor.labels import TORCHVISION, Network, networks
+from mdot_training.predictor.labels import CIFAR_RESNET18, TORCHVISION, Network, networks
 
 BATCH = 2       # BatchNormalization rejects one sample if the feature map is 1 x 1
 
@@ -31,7 +31,8 @@ def current_name(name: str) -> str:
 
 
 def _leave_uninitialised() -> None:
-    """Skips the initialisation, because random weights of a billion parameters take longer than the graph."""
+    """Skips the initialisation, because random weights of a billion parameters take longer than the graph. The functions that
+    begin with an underscore are those that the public ones call, also under a name that a network has already imported."""
     import importlib
 
     try:
@@ -48,8 +49,19 @@ def _leave_uninitialised() -> None:
 
     for module in (torch_init, timm_init):
         for name in dir(module):
-            if name.endswith("_") and not name.startswith("_"):
+            if name.endswith("_") and not name.endswith("__"):
                 setattr(module, name, keep)
+
+
+def _skip_memory() -> None:
+    """Records no memory, because the predictor reads none, and it takes 5 to 15 s per network. Kernels of attention, types,
+    the loss and regions without gradient come from the trace itself."""
+    from mdot.trace import program
+
+    def skip(*arguments: object, **options: object) -> None:
+        raise RuntimeError("the recipe records no memory")
+
+    program.run = skip
 
 
 def _timm_model(network: Network):
@@ -63,19 +75,26 @@ def _timm_model(network: Network):
 
 
 def build(network: Network):
-    """The network as an mdot.Job."""
+    """The network as an mdot.Job, with cross-entropy as its loss, as the benchmarks of training have it."""
     import mdot
     import torch
+    from mdot.trace import losses
 
     if network.name.startswith(language.LANGUAGE):
         return language.build(network.name.removeprefix(language.LANGUAGE), network.image_size)
-    if network.name.startswith(TORCHVISION):
+    if network.name == CIFAR_RESNET18:
+        from mdot_training.predictor import other_networks
+
+        model = other_networks.cifar_resnet18()
+    elif network.name.startswith(TORCHVISION):
         import torchvision
 
         model = torchvision.models.get_model(network.name.removeprefix(TORCHVISION), weights=None)
     else:
         model = _timm_model(network)
-    return mdot.Job.from_torch(model.train(), torch.zeros(BATCH, 3, network.image_size, network.image_size))
+    images = torch.zeros(BATCH, 3, network.image_size, network.image_size)
+    return mdot.Job.from_torch(model.train(), images, loss=losses.classification,
+                               targets=torch.zeros(BATCH, dtype=torch.int64))
 
 
 def _start_process() -> None:
@@ -84,6 +103,7 @@ def _start_process() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     _leave_uninitialised()
+    _skip_memory()
 
 
 def _write(job: tuple[Network, Path]) -> str | None:
@@ -102,7 +122,7 @@ def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     missing = [(network, folder / network.graph_file) for network in wanted if not (folder / network.graph_file).exists()]
     failed = 0
-    with multiprocessing.get_context("spawn").Pool(processes, _start_process, maxtasksperchild=50) as pool:
+    with multiprocessing.get_context("spawn").Pool(processes, _start_process, maxtasksperchild=500) as pool:
         for reason in pool.imap_unordered(_write, missing):
             if reason:
                 print(f"predictor: {reason}", file=sys.stderr, flush=True)
@@ -115,7 +135,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--labels", type=Path, default=[], nargs="*",
                         help="timm's tables of training and inference benchmarks, or the folder of torchvision's results")
     parser.add_argument("--published", type=Path, default=[], nargs="*",
-                        help="steps of language models: NeuSight's folder of labels, or a table of published points")
+                        help="published steps: NeuSight's folder of labels, or a table that published.py or measured_2026.py reads")
     parser.add_argument("--out", type=Path, required=True, help="folder of the .job files; existing files are kept")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)

@@ -25,7 +25,13 @@ class Network:
 
 
 TRAIN, INFER, BACKWARD = "train", "infer", "backward"
-"""The timed part: a whole step; the forward pass in evaluation; forward and backward without an optimizer."""
+"""The kind of benchmark: timm's whole steps; the forward pass in evaluation; forward and backward of any other publisher, with
+an optimizer if the label names one."""
+
+SGD, ADAMW = "sgd", "adamw"
+"""Optimizers of labels. The empty text: the time excludes the optimizer, or leaves open how much of it is inside."""
+SELECTIVE = 0.5
+"""`recomputes` of selective recomputation, which repeats half of the matmuls and the operators between them."""
 
 ALONE = ("forward alone", "data gradient alone", "weight gradient alone")
 """Phases of a single operator, timed on the GPU: kinds of labels whose network consists of that operator."""
@@ -47,7 +53,8 @@ class Label:
     kind: str
     is_compiled: bool       # by torch.compile
     is_fused: bool          # fused attention
-    recomputes: bool = False    # activation recomputation in the backward pass
+    recomputes: float = 0.0     # part of the forward pass that the backward pass repeats, 0 to 1
+    optimizer: str = ""         # of the timed step
 
 
 FUSED_SINCE = 200
@@ -72,8 +79,12 @@ def read_timm(path: Path, kind: str) -> Iterator[Label]:
             if gpu_name is not None and row["batch_size"]:
                 yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"],
                             row["torch"], row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name,
-                            row["precision"], kind, row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE)
+                            row["precision"], kind, row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE,
+                            optimizer=SGD if kind == TRAIN else "")
 
+
+CIFAR_RESNET18 = "cifar.resnet18"
+"""The network of other_networks.cifar_resnet18, at 32 x 32."""
 
 TORCHVISION = "torchvision."
 TORCHVISION_BATCH, TORCHVISION_SIZE = 12, 224

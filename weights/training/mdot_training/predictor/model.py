@@ -1,15 +1,18 @@
-"""The predictor: a roofline prior for each operator, corrected by a small Transformer that reads the operator, and summed.
+"""The predictor: a roofline prior for each operator, corrected by a small Transformer that reads the operator, bounded by the
+hardware, and summed.
 
-    step = smooth maximum of  Σ count · Σ phases prior · exp(correction) + optimizer   (GPU time)
-                              Σ count · launches · cost                                (host time)
+    step = smooth maximum of  Σ count · Σ parts (max(prior · exp(correction), bound) + tail) + optimizer   (GPU time)
+                              Σ count · launches · cost                                                    (host time)
 
-The correction depends on an encoding of the operator, which is independent of the configuration. It is linear in the
-conditions that conditions.py derives from the configuration: layout, precision, software. Operators interact only in the sum.
-Position and attention over the operator sequence are experiments (context.py).
+The correction depends on the operator alone. It is linear in the conditions that conditions.py derives from the configuration:
+layout, precision, software. The batch acts through the prior, the bound and the tail, the fixed time of a kernel. Therefore a
+step grows with its batch, and the time of a sample falls. Operators interact only in the sum. Position and attention over the
+operator sequence are experiments (context.py).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,6 +60,7 @@ class Configurations(NamedTuple):
     is_adam: Tensor         # Adam or AdamW: one input for both flags
     is_fused: Tensor        # attention in a kernel that keeps its scores on the chip
     is_compiled: Tensor
+    is_inference: Tensor    # a forward pass in evaluation
     torch: Tensor           # version, as in conditions.VERSIONS
     gpu: Tensor             # [R, columns]
 
@@ -66,8 +70,8 @@ class Configurations(NamedTuple):
 
     def conditions(self) -> Tensor:
         """[R, conditions.COUNT]"""
-        return torch.cat(conditions.columns(self.is_nhwc, self.is_fp32, self.is_tf32, self.is_half, self.is_fused, self.torch,
-                                            self.is_compiled), dim=1)
+        return torch.cat(conditions.columns(self.is_nhwc, self.is_fp32, self.is_tf32, self.is_half, self.is_fused,
+                                            self.is_inference, self.torch, self.is_compiled), dim=1)
 
 
 PHASES = len(tables.PHASES)
@@ -75,9 +79,9 @@ PARTS = PHASES + 2
 """Parts of an operator with times of their own: its phases, and its normalisation forward and backward."""
 
 
-def with_software(lacks_kernel: Tensor, torch_version: Tensor) -> Tensor:
+def with_software(of_versions: Tensor, torch_version: Tensor) -> Tensor:
     """Selects the column of the software version: [P, 2] → [P, 1]."""
-    before, since = lacks_kernel.split(1, dim=1)
+    before, since = of_versions.split(1, dim=1)
     return before + conditions.at_least(torch_version, conditions.PACKS_MORE) * (since - before)
 
 
@@ -109,8 +113,11 @@ class Roofline(nn.Module):
 
     Dense matmuls run on tensor cores, or on vector units if the precision or the GPU lacks them. Convolutions with one
     channel per group always run on vector units. Other grouped convolutions take the faster way, except in NHWC. There, cuDNN
-    8 has kernels for some groups only, and otherwise falls back to a kernel that is mostly idle where groups are narrow
-    (features.lacks_kernel)."""
+    8 has kernels for some groups only, and otherwise falls back to a kernel that is mostly idle where groups are narrow. A
+    fitted share of the time is that of the fallback kernel (features.group_features).
+
+    No operator takes less time than its bound: its FLOPs at the sustained rate of the fastest unit that it may use, and its
+    compulsory bytes at the full memory bandwidth."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
@@ -122,6 +129,17 @@ class Roofline(nn.Module):
     WIDENED = 4.0
     """Bytes that autocast moves for one half-precision byte in operators that it keeps in fp32: twice the width, and as much
     again for the conversion."""
+
+    WINOGRAD_SAVES = 1 - 1 / 2.25
+    """Fraction of the multiplications that Winograd's algorithm saves with tiles of 2x2 results."""
+    NORM_COMPULSORY = 0.6
+    """Fraction of a BatchNormalization's bytes that are moved if it reads its input once."""
+    CAST_BYTES = 6.0
+    """Bytes that autocast moves for each parameter: it reads fp32 and writes half precision, and the reverse for gradients."""
+    SHARE_AT_FIRST = ((-3.0, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0, 1.5, 0.05, 0.05), (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0))
+    """Logit and slopes of the share at first, in the order of features.group_features, before PACKS_MORE and from it on: 8
+    channels in 32 groups have a kernel, 64 channels or 2 groups do not. Slopes are positive: more channels, fewer groups, changed
+    channels and dilation have a kernel less often. Before, wider groups have one if there are more of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,77 +153,128 @@ class Roofline(nn.Module):
         self.depthwise_byte_cost = nn.Parameter(torch.full((phases,), 0.5))     # added for depthwise kernels
         self.depthwise_byte_cost_nhwc = nn.Parameter(torch.zeros(phases))
         self.score_cost = nn.Parameter(torch.tensor([4.0, 6.0]).log())      # passes over an attention's scores
+        self.score_autocast = nn.Parameter(torch.tensor(0.3))              # added in autocast, which keeps the softmax in fp32
+        self.share = nn.Parameter(self._first_share())                      # before PACKS_MORE, and from it on
+        self.idle_power = nn.Parameter(torch.ones(()))                      # how much of features.idle the fallback takes
         self.norm_cost = nn.Parameter(torch.zeros(2))
+        self.inference_cost = nn.Parameter(torch.zeros(()))                 # of a forward pass in evaluation
         self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
         self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: compute rate that memory can supply
         # logarithms at 12 nm: fp32, TF32, half precision
         self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, -1.2, 0.2]))
+
+    def _first_share(self) -> Tensor:
+        first = torch.tensor(self.SHARE_AT_FIRST)
+        return torch.cat([first[:, :1], torch.log(torch.expm1(first[:, 1:]))], dim=1)
 
     def sustained(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
         """The sustained rate for a data sheet's rate: the clock falls if computing at the full rate exceeds the power limit."""
         carried = per_watt + PROCESS * torch.log(12 / process_nm(rates.compute_capability)) + torch.log(rates.watts / tflops)
         return tflops * at_most(torch.exp((VOLTAGE * carried).clamp(-6, 6)), torch.ones_like(carried))
 
-    def matmul_ms(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
-        """Milliseconds of a FLOP: the time of the compute units at their sustained rate, plus the time of the caches, whose
-        rate grows with the memory bandwidth."""
-        return 1 / (self.sustained(tflops, per_watt, rates) * 1e9) + 1 / (rates.gbps * 1e9 * torch.exp(self.tflops_per_gbps))
+    def peak_ms(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
+        """Milliseconds of a FLOP at the sustained rate of the compute units."""
+        return 1 / (self.sustained(tflops, per_watt, rates) * 1e9)
 
-    def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor]:
-        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores; 0 for units that it does not use. The
-        matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time of TF32."""
+    def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores, and their bounds: without Winograd's
+        algorithm, and with it if that saves everything; 0 for units that it does not use. The matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time
+        of TF32. Caches, whose rate grows with the memory bandwidth, add their time to that of the units."""
         has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
         all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
-        on_vectors, tf32, half = (self.matmul_ms(*of_unit, rates) for of_unit in zip(all_tflops, self.tflops_per_watt))
+        peaks = [self.peak_ms(*of_unit, rates) for of_unit in zip(all_tflops, self.tflops_per_watt)]
+        supply = 1 / (rates.gbps * 1e9 * torch.exp(self.tflops_per_gbps))
+        on_vectors, tf32, half = (peak + supply for peak in peaks)
         tf32, half = torch.maximum(has_tf32 * tf32, has_half * half), has_half * half
         lacks_half, lacks_tf32 = 1 - has_half, 1 - torch.minimum(has_half, has_tf32)
-        return (on_vectors * (matmul_precision.fp32 + matmul_precision.tf32 * lacks_tf32 + matmul_precision.half * lacks_half),
-                (matmul_precision.fp32 + matmul_precision.tf32) * tf32 + matmul_precision.half * half)
+        of_vectors = matmul_precision.fp32 + matmul_precision.tf32 * lacks_tf32 + matmul_precision.half * lacks_half
+        has_cores = torch.stack([1 - lacks_tf32, 1 - lacks_half])
+        bound = (of_vectors * peaks[0] + matmul_precision.tf32 * has_cores[0] * torch.minimum(peaks[0], peaks[1])
+                 + matmul_precision.half * has_cores[1] * torch.minimum(peaks[0], peaks[2]))
+        least = matmul_precision.fp32 * has_cores[0] * torch.minimum(peaks[0], peaks[1])
+        return (on_vectors * of_vectors, (matmul_precision.fp32 + matmul_precision.tf32) * tf32 + matmul_precision.half * half,
+                bound, least)
+
+    def shares(self, grouping: Tensor, is_too_wide: Tensor) -> Tensor:
+        """[P, 2], 0 to 1: the part of a grouped convolution that lacks a dedicated NHWC kernel, before PACKS_MORE and from it
+        on."""
+        signs = torch.tensor([1.0] * len(features.GROUP_WIDTHS) + [-1.0, -1.0, 1.0, 1.0])
+        weight = torch.cat([self.share[:, :1], nn.functional.softplus(self.share[:, 1:]) * signs], dim=1)
+        return torch.sigmoid(grouping @ weight.T) * grouping[:, :1] + is_too_wide * (1 - grouping[:, :1])
+
+    def implausibility(self) -> Tensor:
+        """How far the shares are from their start, so that several networks rather than one change a width; and inference from
+        the forward pass of a step."""
+        return ((self.share - self._first_share()) ** 2).sum() + (self.idle_power - 1) ** 2 + self.inference_cost**2
+
+    def score_passes(self, is_autocast: Tensor) -> list[Tensor]:
+        """Passes over the scores of decomposed attention in half precision or fp32, forward and backward. Autocast widens the
+        scores for the softmax and narrows the result."""
+        wider = 1 + is_autocast * (torch.exp(self.score_autocast).clamp(1, self.WIDENED) - 1)
+        return [torch.exp(cost) * wider for cost in self.score_cost]
 
     def _cost(self, kind: int, is_nhwc: Tensor) -> Tensor:
         return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * is_nhwc)
 
-    def _dense_ms(self, work: Work, c: Configurations) -> Tensor:
+    def _dense(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:
+        """Milliseconds of each phase as a dense matmul, and the bound of a FLOP."""
         as_tf32, in_nhwc = c.is_default * work.is_convolution, c.is_nhwc * work.has_layout
         rates = Rates(*(c.gpu_column(name) for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
                                                         "compute_capability", "watts")))
-        vector_ms, tensor_ms = self.units(MatmulPrecision(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
+        vector_ms, tensor_ms, bound, least = self.units(MatmulPrecision(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
         layout = self.flop_cost_nhwc[self.DENSE] * in_nhwc
         on_vectors = vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
-        return work.padded * torch.maximum(on_vectors, tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
+        dense = work.padded * torch.maximum(on_vectors, tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
+        is_vector = (vector_ms > 0).to(bound.dtype)
+        return dense, torch.maximum(bound * (1 - is_vector * work.is_winograd * self.WINOGRAD_SAVES), least)
 
-    def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
-        dense, on_vectors = self._dense_ms(work, c), work.flops / (c.gpu_column("fp32_tflops") * 1e9)
-        lacks_kernel = c.is_nhwc * with_software(work.lacks_kernel, c.torch)
-        slow = on_vectors * (1 + lacks_kernel * (work.idle - 1)) * self._cost(self.GROUPED, lacks_kernel)
-        grouped = torch.minimum(dense, slow)
-        grouped = grouped + lacks_kernel * (slow - grouped)
-        matmul = dense + work.is_grouped * (grouped - dense)
-        is_depthwise = work.is_depthwise * (1 - lacks_kernel)
-        matmul = matmul + is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c.is_nhwc) - matmul)
+    def _flops_ms(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:
+        """Milliseconds of each phase, and their bound."""
+        (dense, bound), of_vectors = self._dense(work, c), 1 / (c.gpu_column("fp32_tflops") * 1e9)
+        on_vectors, in_nhwc = work.flops * of_vectors, c.is_nhwc * work.has_layout
+        share = in_nhwc * with_software(self.shares(work.grouping, work.is_too_wide), c.torch)
+        fallback = on_vectors * work.idle**self.idle_power * self._cost(self.GROUPED, torch.ones_like(share))
+        grouped = torch.minimum(dense, on_vectors * self._cost(self.GROUPED, torch.zeros_like(share)))
+        depthwise = on_vectors * self._cost(self.DEPTHWISE, in_nhwc)
+        apart = grouped + work.is_depthwise * (depthwise - grouped)
+        apart = apart + share * (fallback - apart)
+        matmul = dense + work.is_grouped * (apart - dense)
         others = on_vectors * torch.exp(self.flop_cost[self.ELEMENTWISE])
-        return others + work.is_matmul * (matmul - others)
+        bound = of_vectors + work.is_matmul * (bound - of_vectors)
+        return others + work.is_matmul * (matmul - others), work.flops * bound
 
     def _bytes_ms(self, work: Work, ms_per_byte: Tensor, c: Configurations) -> Tensor:
-        depthwise = self.depthwise_byte_cost + self.depthwise_byte_cost_nhwc * c.is_nhwc
-        widened = 1 + work.is_kept_in_fp32 * c.is_amp * (1 - c.is_half) * (self.WIDENED - 1)
+        depthwise = self.depthwise_byte_cost + self.depthwise_byte_cost_nhwc * c.is_nhwc * work.has_layout
+        is_autocast = c.is_amp * (1 - c.is_half)
+        widened = 1 + work.is_kept_in_fp32 * is_autocast * (self.WIDENED - 1)
         moved = work.bytes * widened * torch.exp(self.byte_cost + work.is_depthwise * depthwise)
-        scores = work.scores * (1 - c.is_fused) * torch.exp(self.score_cost)
-        return (moved + torch.cat([scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
+        scores = [work.scores * (1 - c.is_fused) * passes for passes in self.score_passes(is_autocast)]
+        return (moved + torch.cat([*scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
+
+    def cast_ms(self, work: Work, c: Configurations) -> Tensor:
+        """[P, 1]: time in which autocast converts the weights of a matmul, which is the time of its gradients, too. Neither the
+        correction nor the bound applies to it. torch.compile converts in neighbouring kernels."""
+        is_eager_autocast = c.is_amp * (1 - c.is_half) * (1 - c.is_compiled)
+        return work.cast * is_eager_autocast * self.CAST_BYTES / (c.gpu_column("memory_gbps") * 1e6)
 
     def waiting(self, work: Work) -> Tensor:
         """[P, PARTS]: time that steps of a recurrence wait for each other. The correction does not apply to it."""
         return self.SERIAL_MS * torch.cat([work.serial, torch.zeros_like(work.norm_bytes)], dim=1)
 
-    def forward(self, work: Work, c: Configurations) -> Tensor:
-        """[P, PARTS]; `c` has one row for each operator, or a single row."""
+    def forward(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:
+        """[P, PARTS] twice, the prior and the bound; `c` has one row for each operator, or a single row."""
         bytes_per_fp32 = c.is_amp * (HALF_BYTES / FP32_BYTES - 1) + 1
         ms_per_byte = bytes_per_fp32 / (c.gpu_column("memory_gbps") * 1e6)
-        flops_ms, bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
+        (flops_ms, flops_bound), bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
         phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
         norm_ms = work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte
-        return torch.cat([phases, norm_ms], dim=1)
+        # torch.compile fuses all but matmuls into kernels whose bytes are unknown
+        alone = 1 - c.is_compiled * (1 - work.is_matmul)
+        bound = torch.maximum(flops_bound, work.compulsory * alone * ms_per_byte)
+        norm_bound = work.norm_bytes * self.NORM_COMPULSORY * (1 - c.is_compiled) * ms_per_byte
+        prior = torch.cat([phases, norm_ms], dim=1) * torch.exp(c.is_inference * self.inference_cost)
+        return prior, torch.cat([bound, norm_bound], dim=1)
 
 
 class Scale(nn.Module):
@@ -317,9 +386,12 @@ class Correction(nn.Module):
         of_parts = x.reshape(-1, conditions.COUNT, self.parts).transpose(1, 2)
         return conditions.bounded(of_parts).transpose(1, 2).flatten(1)
 
-    def under(self, batched: Tensor, weight: Tensor) -> Tensor:
-        """[P, parts]: the result of forward under given conditions. `weight`: [P, conditions]"""
-        return (batched.reshape(-1, conditions.COUNT, self.parts) * weight[:, :, None]).sum(dim=1)
+    def under(self, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """[P, parts] twice: the result of forward under given conditions, and the part of it that depends on the layout.
+        `weight`: [P, conditions]"""
+        each = x.reshape(-1, conditions.COUNT, self.parts) * weight[:, :, None]
+        of_layout = sum(each[:, i] for i, is_layout in enumerate(conditions.OF_LAYOUT) if is_layout)
+        return each.sum(dim=1), of_layout
 
 
 def _gelu(x: Tensor) -> Tensor:
@@ -327,20 +399,24 @@ def _gelu(x: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """Computes the correction of each phase from the encoding and the amount of work."""
+    """Computes the correction of each phase from the encoding, and the fixed time of its kernels."""
+
+    TAIL_MS = 0.003
+    MOST_TAIL_MS = 0.05
 
     def __init__(self, options: Options) -> None:
         super().__init__()
-        self.scale = Scale(features.BATCH_FEATURES)
-        self.from_encoding = nn.Linear(options.width, options.hidden)
-        self.from_work = nn.Linear(features.BATCH_FEATURES, options.hidden, bias=False)
+        self.first = nn.Linear(options.width, options.hidden)
         self.middle = nn.Linear(options.hidden, options.hidden)
         self.correction = Correction(options.hidden, PHASES, options.clip)
+        self.tail = nn.Linear(options.hidden, PHASES)
+        nn.init.zeros_(self.tail.weight)
+        nn.init.constant_(self.tail.bias, math.log(self.TAIL_MS / (self.MOST_TAIL_MS - self.TAIL_MS)))
 
-    def forward(self, encoded: Tensor, work: Tensor) -> Tensor:
-        """`encoded`: the output of from_encoding, `work`: batch features."""
-        x = _gelu(encoded + self.from_work(self.scale(work)))
-        return self.correction(_gelu(self.middle(x)))
+    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """[P, conditions * PHASES], and [P, PHASES] milliseconds between 0 and MOST_TAIL_MS."""
+        x = _gelu(self.middle(_gelu(self.first(encoded))))
+        return self.correction(x), self.MOST_TAIL_MS * torch.sigmoid(self.tail(x))
 
 
 class NormHead(nn.Module):
@@ -374,14 +450,19 @@ class Step(nn.Module):
     """Upper bound of the factor on the optimizer's traffic if it is not a fused kernel. For example, PyTorch's SGD with
     momentum is three operations on lists of tensors, which move 36 bytes, and gradients are cleared. The bound is needed
     because the fit otherwise attributed other costs that grow with the parameters to the optimizer: 107 bytes."""
-    LAUNCHES_AT_FIRST_MS = 0.03
-    """Initial host time of a kernel launch. The batches of timm's labels hide this time; torchvision's labels at batch 12
-    show it."""
+    LAUNCHES_AT_FIRST_MS = 0.05
+    """Initial host time of a launch. The batches of timm's labels hide this time; torchvision's labels at batch 12 show it. It is
+    fitted for the hosts of 2018 to 2021 that these were measured on."""
+    HOST_GENERATIONS = ((8.0, 0.75), (8.9, 0.67))
+    """Compute capabilities from which the host of a GPU's generation takes a further factor of the time. They follow from
+    single-threaded speed of the server processors sold with A100, and with H100 and later. No label measures them; a launch of an
+    empty kernel takes 10 µs on the host of an A100 (SuperBench), which is a lower limit of a framework's operator."""
 
     def __init__(self) -> None:
         super().__init__()
         self.launch_cost = nn.Parameter(torch.tensor(self.LAUNCHES_AT_FIRST_MS).log())
         self.optimizer_cost = nn.Parameter(torch.zeros(()))
+        self.inference_launch_cost = nn.Parameter(torch.zeros(()))      # added in evaluation, which records no gradients
 
     def optimizer_passes(self) -> Tensor:
         return torch.exp(self.optimizer_cost).clamp(1, self.MOST_PASSES)
@@ -392,7 +473,19 @@ class Step(nn.Module):
         gbps = c.gpu_column("memory_gbps")
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * traffic / (gbps * 1e6) * self.optimizer_passes()
-        return operators_ms + optimizer_ms, launches * torch.exp(self.launch_cost + host)
+        launch_ms = torch.exp(self.launch_cost + c.is_inference * self.inference_launch_cost + host)
+        return operators_ms + optimizer_ms, launches * launch_ms
+
+    def implausibility(self) -> Tensor:
+        return self.inference_launch_cost**2
+
+    def default_launch_ms(self, compute_capability: Tensor) -> Tensor:
+        """Milliseconds of a launch on the host of the GPU's generation."""
+        factor = torch.ones_like(compute_capability)
+        for since, quicker in self.HOST_GENERATIONS:
+            is_since = ((compute_capability - since) * 10 + 1).clamp(0, 1)
+            factor = factor * (1 - is_since * (1 - quicker))
+        return torch.exp(self.launch_cost) * factor
 
 
 class Predictor(nn.Module):
@@ -412,13 +505,10 @@ class Predictor(nn.Module):
         """[P, width]"""
         return self.encoder(operators._replace(type=self.row_of_type[operators.type]))
 
-    def head_outputs(self, encoded: Tensor, work: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
-        """Evaluates the heads: outputs of head.from_encoding, batch features and normalisation features → the input of
-        `correction`."""
-        return self.head(encoded, work), self.norm_head(norm)
-
-    def correction(self, batched: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
-        """[P, PARTS]. `weight`: [P, conditions]; layout conditions are zero where the layout has no effect."""
-        x = torch.cat([self.head.correction.under(batched[0], weight), self.norm_head.correction.under(batched[1], weight)],
-                      dim=1)
-        return self.options.clip * torch.tanh(x / self.options.clip)
+    def correction(self, of_phases: Tensor, of_norms: Tensor, weight: Tensor, norm_weight: Tensor) -> tuple[Tensor, Tensor]:
+        """[P, PARTS] twice from the outputs of the heads: logarithms of corrections, and the layout's part of them. `weight`,
+        `norm_weight`: [P, conditions]; conditions are zero where they have no effect."""
+        of_both = zip(self.head.correction.under(of_phases, weight), self.norm_head.correction.under(of_norms, norm_weight))
+        clip = self.options.clip
+        all_of_it, of_layout = (clip * torch.tanh(torch.cat(x, dim=1) / clip) for x in of_both)
+        return all_of_it, of_layout

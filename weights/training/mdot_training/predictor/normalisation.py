@@ -54,10 +54,10 @@ def moved(norm: Normalisation, batch: Tensor) -> Tensor:
     return torch.cat([norm.elements * batch * of_element for of_element in MOVED], dim=1)
 
 
-FEATURES = 4
+FEATURES = 3
 
 
-def features(norm: Normalisation, batch: Tensor) -> Tensor:
-    """[P, FEATURES]: channels, elements per channel, total elements, and whether 8 divides the channels (0 if it does)."""
+def features(norm: Normalisation) -> Tensor:
+    """[P, FEATURES]: channels, elements per channel, and whether 8 divides the channels (0 if it does)."""
     size = norm.elements / norm.channels.clamp(min=1)
-    return torch.cat([log1p(norm.channels), log1p(size), log1p(norm.elements * batch), odd(norm.channels, 8)], dim=1)
+    return torch.cat([log1p(norm.channels), log1p(size), odd(norm.channels, 8)], dim=1)

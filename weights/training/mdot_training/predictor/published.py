@@ -1,4 +1,5 @@
-"""Published steps of language models on many GPUs, as labels: from NeuSight, Sailor, llm-foundry and vTrain.
+"""Published steps on many GPUs, as labels: language models from NeuSight, Sailor, llm-foundry and vTrain, and the sources of
+measured_2026.py.
 
 Each step is reduced to one forward and backward pass over one micro-batch on one GPU, because the runtime rather than the
 predictor estimates the cost of several GPUs. Therefore only points are read whose communication is overlapped or small.
@@ -12,11 +13,12 @@ import re
 from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
+from mdot_training.predictor import measured_2026
 from mdot_training.predictor.labels import BACKWARD, INFER, Label, Network
 from mdot_training.predictor.language import LANGUAGE, MEGATRON_VOCABULARY
 
 NEUSIGHT, SAILOR, FOUNDRY, VTRAIN = "neusight", "sailor", "llm-foundry", "vtrain"
-PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN)
+PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN, *measured_2026.SOURCES)
 """`run` of their labels."""
 
 NEUSIGHT_GPUS = {
@@ -82,7 +84,7 @@ def _foundry(row: dict[str, str]) -> Label | None:
         return None
     passes, precision, recomputes, step_ms = foundry_settings(row)
     return Label(network(row), int(float(row["batch_per_gpu"])), "nchw", "pt201", FOUNDRY, step_ms / passes, 0.0,
-                 FOUNDRY_GPUS[row["gpu"]], precision, BACKWARD, False, is_fused=True, recomputes=recomputes)
+                 FOUNDRY_GPUS[row["gpu"]], precision, BACKWARD, False, is_fused=True, recomputes=float(recomputes))
 
 
 NVLINK_GBPS = 230.0
@@ -107,7 +109,7 @@ def _vtrain(row: dict[str, str]) -> Label | None:
     reduced_ms = 2 * (gpus - 1) / gpus * HALF_BYTES * parameters / (NVLINK_GBPS * 1e6)
     step_ms = (note["iteration_ms"] - reduced_ms) * gpus * batch / note["global_batch"]
     return Label(network(row), int(batch), "nchw", "pt111", VTRAIN, step_ms, 0.0, "A100-SXM-80GB", "fp16", BACKWARD, False,
-                 is_fused=False, recomputes=True)
+                 is_fused=False, recomputes=1.0)
 
 
 READERS = {"eth-easl/sailor": _sailor, "mosaicml/llm-foundry": _foundry, "VIA-Research/vTrain": _vtrain}
@@ -128,5 +130,8 @@ def points(path: Path, readers: dict[str, Callable[[dict[str, str]], Read | None
 
 
 def read(path: Path) -> Iterator[Label]:
-    """Reads NeuSight's folder, or a table of points."""
-    return read_neusight(path) if path.is_dir() else points(path, READERS)
+    """Reads NeuSight's folder, a file of measured_2026.READERS, which is known by its name, or a table of points."""
+    if path.is_dir():
+        return read_neusight(path)
+    known = measured_2026.READERS.get(path.name)
+    return known(path) if known else points(path, READERS)

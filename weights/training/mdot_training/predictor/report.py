@@ -9,7 +9,7 @@ import numpy as np
 
 from mdot_training.predictor import gpu_ranking, splits
 from mdot_training.predictor.dataset import Dataset
-from mdot_training.predictor.evaluation import Fold, read_folds
+from mdot_training.predictor.evaluation import Fold, inner, read_bounds, read_folds
 from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM
 from mdot_training.predictor.metrics import Errors, errors
 
@@ -17,7 +17,9 @@ HEAD = "| MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms |"
 TITLES = {splits.RANDOM: "Random folds, equal networks together", splits.FAMILIES: "One family left out",
           splits.GPUS: "One GPU model and its twins left out", splits.SOFTWARE: "Newer software left out",
           splits.LANGUAGE_MODELS: "Language models left out, a fifth at a time",
-          splits.LANGUAGE_GPUS: "One GPU model and its twins left out, language models"}
+          splits.LANGUAGE_GPUS: "One GPU model and its twins left out, language models",
+          splits.SOURCES: "One publisher left out", splits.INFERENCE_FAMILIES: "One family left out, inference",
+          splits.INFERENCE_GPUS: "One GPU model and its twins left out, inference"}
 
 
 def _row(e: Errors) -> str:
@@ -77,6 +79,37 @@ def _layouts(folder: Path) -> list[str]:
     return [*lines, ""]
 
 
+def bias(predicted: np.ndarray, measured: np.ndarray) -> float:
+    """Mean deviation, %: the geometric mean of predicted over measured. Negative if predictions are too short."""
+    return float(100 * np.expm1(np.log(predicted / measured).mean()))
+
+
+def _inside(bounds: dict[int, tuple[float, float]], label: np.ndarray, measured: np.ndarray) -> str:
+    """Percentage of labels inside their intervals; empty if no interval was fitted."""
+    if any(int(each) not in bounds for each in label):
+        return ""
+    lower, upper = np.array([bounds[int(each)] for each in label]).T
+    return f"{100 * ((lower <= measured) & (measured <= upper)).mean():.0f}"
+
+
+def _sources(folder: Path, data: Dataset) -> list[str]:
+    """The shipped form by publisher of the labels, in every split."""
+    lines = ["**By publisher**", "", "| split | publisher | labels | bias | MAPE | median | inside |", "| --- " * 7 + "|"]
+    of_label = splits.sources(data)
+    for split in splits.SPLITS:
+        folds, bounds = read_folds(folder, SHIPPED_FORM, split).values(), read_bounds(folder, split)
+        if not folds:
+            continue
+        label, predicted, measured = (np.concatenate([getattr(fold, field) for fold in folds])
+                                      for field in ("label", "predicted_ms", "measured_ms"))
+        for name in np.unique(of_label[label]):
+            at = of_label[label] == name
+            e = errors(predicted[at], measured[at])
+            lines.append(f"| {split} | {name} | {e.count} | {bias(predicted[at], measured[at]):+.1f} | {e.mape:.1f} | "
+                         f"{e.median:.1f} | {_inside(bounds, label[at], measured[at])} |")
+    return [*lines, ""]
+
+
 def _operators(folder: Path, data: Dataset) -> list[str]:
     """Single operators with one architecture held out: a row for each operator type and precision."""
     lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |",
@@ -100,4 +133,21 @@ def tables(folder: Path, data: Dataset) -> str:
     return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.GPUS, "GPU models"),
                       *gpu_ranking.lines(read_folds(folder, SHIPPED_FORM, splits.GPUS), data),
                       *_parts(folder, splits.LANGUAGE_GPUS, "GPU models, language models"),
-                      *_layouts(folder), *_operators(folder, data)])
+                      *_parts(folder, splits.INFERENCE_FAMILIES, "family, inference"),
+                      *_parts(folder, splits.INFERENCE_GPUS, "GPU models, inference"),
+                      *_layouts(folder), *_sources(folder, data), *_operators(folder, data)])
+
+
+def choices(folder: Path) -> str:
+    """The forms on the inner folds of every split, from `evaluate --inner`. Choices are made from this table alone."""
+    lines = ["| split | form | inner folds | labels | bias | MAPE | median |", "| --- " * 7 + "|"]
+    for split in splits.SPLITS:
+        for form in FORMS:
+            folds = read_folds(folder, form.name, inner(split)).values()
+            if folds:
+                predicted, measured = (np.concatenate([getattr(fold, field) for fold in folds])
+                                       for field in ("predicted_ms", "measured_ms"))
+                e = errors(predicted, measured)
+                lines.append(f"| {split} | {form.title} | {len(folds)} | {e.count} | {bias(predicted, measured):+.1f} | "
+                             f"{e.mape:.1f} | {e.median:.1f} |")
+    return "\n".join(lines)

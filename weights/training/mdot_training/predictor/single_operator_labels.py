@@ -1,13 +1,19 @@
-"""Operators that were timed in isolation, as labels. They give the cost of single operators on GPUs with few measured
-networks.
+"""Operators that were timed in isolation or in a profile, as labels. They give the cost of single operators on GPUs with few
+measured networks.
 
 Each is a network of one operator, described in the format of `mdot extract`, and a label of the timed phase. The measurements
 are a sample of the tables of `operators`, balanced over GPUs and sources. Short times are skipped, because the launch of the
 kernel is a large part of them.
+
+profiler_operators.csv (TraceLens: H100, MI300X, B200) has the GPU time of operators in profiles of networks, by shape. Matmuls,
+LayerNormalization, softmax and attention without a mask are read. Convolutions are left out, because the number of kernels of
+one call is unknown and their strides are missing.
 """
 
 from __future__ import annotations
 
+import ast
+import csv
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
@@ -36,7 +42,8 @@ SOURCES = tuple(OPERATOR + name for name in (
     "flash_attention Attention", "vllm_flashinfer_trtllmprefill Attention", "vllm_vit_flash_attn_fa4 Attention",
     "cudnn Attention",
     "vllm_flash_attn_fa3 Attention", "vllm_flash_attn_fa4 Attention", "vllm_vit_flash_attn_fa3 Attention", "NeuSight Softmax",
-    "NeuSight LayerNormalization", "vidur LayerNormalization"))
+    "NeuSight LayerNormalization", "vidur LayerNormalization", "TraceLens Linear", "TraceLens MatMul", "TraceLens Softmax",
+    "TraceLens LayerNormalization", "TraceLens Attention"))
 """`run` of their labels."""
 
 
@@ -169,10 +176,66 @@ def _usable(found: Measured) -> Measured:
     return found.take(np.flatnonzero(np.isin(found.gpu_model, gpu_models) & (found.microseconds >= least)))
 
 
-def read(folder: Path) -> Iterator[tuple[Label, Sequence]]:
-    """A random sample of labels for each GPU, source and kind."""
+def matmul(row: Row) -> Described:
+    """A batched matmul of two computed matrices. The network has one sample, therefore its batch is 1."""
+    count, m, k, n = row["count"], row["m"], row["k"], row["n"]
+    flops, a, b, out = 2 * count * m * k * n, count * m * k, count * k * n, count * m * n
+    return Described("MatMul", 1, {"groups": count, "channels_in": k, "channels_out": n, "size_in": m, "size_out": m, "inputs": 2},
+                     [(flops, a + b, out), (2 * flops, out + a + b, a + b), NOTHING], [NOTHING, NOTHING, NOTHING])
+
+
+PROFILED = "TraceLens"
+PROFILED_GPUS = {"NVIDIA H100 80GB HBM3": "H100-SXM-80GB", "NVIDIA B200": "B200-SXM-180GB", "AMD Instinct MI300X": "MI300X",
+                 "AMD Instinct MI300X VF": "MI300X"}
+PROFILED_HALVES = ("['c10::BFloat16'", "['c10::Half'")
+"""Beginnings of the list of types, which the table cuts off."""
+PROFILED_OPERATORS = ("aten::addmm", "aten::mm", "aten::bmm", "aten::native_layer_norm", "aten::_softmax",
+                      "aten::_flash_attention_forward")
+DECODERS = ("Qwen",)
+"""Parts of the names of traces whose attention has a causal mask, which the table does not state."""
+
+
+def _profiled(operator: str, dims: list, is_decoder: bool) -> Described | None:
+    """None for an operator that is not read."""
+    if operator in ("aten::addmm", "aten::mm"):
+        left, right = dims[1:3] if operator == "aten::addmm" else dims[:2]
+        return linear({"m": left[0], "k": left[1], "n": right[1]})
+    if operator == "aten::bmm":
+        (count, m, k), (_, _, n) = dims[:2]
+        return matmul({"count": count, "m": m, "k": k, "n": n})
+    if operator in ("aten::native_layer_norm", "aten::_softmax"):
+        kind = "normalisation" if operator == "aten::native_layer_norm" else "softmax"
+        columns = float(dims[0][-1])
+        return stream({"rows": np.prod(dims[0][:-1], dtype=float), "columns": columns, "operation": measurements.STREAMS.index(kind)})
+    if operator == "aten::_flash_attention_forward" and not is_decoder:
+        batch, queries, heads, size = dims[0]
+        return attention({"batch": batch, "heads": heads, "head_size": size, "queries": queries, "keys": dims[1][1],
+                          "is_causal": 0})
+    return None
+
+
+def read_profiles(path: Path) -> Iterator[tuple[Label, Sequence]]:
+    """profiler_operators.csv. The time of a call is the time of all kernels of a shape divided by their number, because each of
+    these operators launches one kernel. Shorter times than LEAST_MICROSECONDS are skipped."""
+    with open(path, newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+            gpu_model, microseconds = PROFILED_GPUS.get(row["gpu"]), float(row["kernel_us_total"]) / int(row["kernels"])
+            if (gpu_model is None or row["operator"] not in PROFILED_OPERATORS or microseconds < LEAST_MICROSECONDS
+                    or not row["input_types"].startswith(PROFILED_HALVES)):
+                continue
+            is_decoder = any(name in row["trace"] for name in DECODERS)
+            described = _profiled(row["operator"], ast.literal_eval(row["input_dims"]), is_decoder)
+            if described is not None:
+                yield _label(described, {"bytes": 2.0}, PROFILED, gpu_model, microseconds), sequence(described)
+
+
+def read(path: Path) -> Iterator[tuple[Label, Sequence]]:
+    """Labels of a folder of tables, as a random sample for each GPU, source and kind; or all of profiler_operators.csv."""
+    if path.is_file():
+        yield from read_profiles(path)
+        return
     for table, describe in READERS:
-        found = _usable(table(folder)).at_most(PER_GROUP)
+        found = _usable(table(path)).at_most(PER_GROUP)
         for i in range(len(found)):
             row = {name: float(column[i]) for name, column in found.columns.items()}
             source, described = str(found.source[i]).split(":")[0].split(" ")[0], describe(row)

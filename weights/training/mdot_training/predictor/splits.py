@@ -1,8 +1,11 @@
-"""Defines the networks that are held out together. All labels of a network are on the same side of a split.
+"""Defines the networks, GPUs and publishers that are held out together.
 
 Many networks have several names; for example, resnet50 has five. The random split keeps networks with equal operators
 together. Forms are evaluated on whole training steps on the GPU of timm's tables, on torchvision's networks if GPU models are
-held out, and separately on language models.
+held out, and separately on language models, on inference and on each publisher.
+
+Splits are nested. A fold of `folds` is an outer fold: its labels judge a finished predictor, once. Choices of physics and form
+are made on `inner_folds`, which divide the outer fold's training labels in the same way and never contain its test labels.
 """
 
 from __future__ import annotations
@@ -14,25 +17,33 @@ import numpy as np
 from mdot_training.operator_benchmarks.gpu_specs import architecture
 from mdot_training.predictor import tables
 from mdot_training.predictor.conditions import version
-from mdot_training.predictor.dataset import Dataset
+from mdot_training.predictor.dataset import INFERENCE, Dataset
 from mdot_training.predictor.families import family
-from mdot_training.predictor.labels import BACKWARD, OPERATOR, TRAIN
+from mdot_training.predictor.labels import BACKWARD, OPERATOR, TORCHVISION, TRAIN
 from mdot_training.predictor.language import LANGUAGE
 from mdot_training.predictor.published import PUBLISHED
+
+Folds = Iterator[tuple[str, np.ndarray, np.ndarray]]
+"""Name, labels to train on, labels to test on."""
 
 RANDOM_FOLDS = 5
 RANDOM_SEED = 1
 
 RANDOM, FAMILIES, GPUS, SOFTWARE = "random", "families", "gpus", "software"
 LANGUAGE_MODELS, LANGUAGE_GPUS = "language models", "language gpus"
-GPU_SPLITS = (GPUS, LANGUAGE_GPUS)
-SPLITS = (RANDOM, FAMILIES, GPUS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_GPUS)
-"""Splits of whole steps. In addition:"""
+SOURCES = "sources"
+INFERENCE_FAMILIES, INFERENCE_GPUS = "inference families", "inference gpus"
+GPU_SPLITS = (GPUS, LANGUAGE_GPUS, INFERENCE_GPUS)
+SPLITS = (RANDOM, FAMILIES, GPUS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_GPUS, SOURCES, INFERENCE_FAMILIES, INFERENCE_GPUS)
+"""Splits of whole steps and of inference. In addition:"""
 ARCHITECTURES = "architectures"
+INNER_FOLDS = 3
 
 EVALUATED_SOFTWARE = ("pt111", "pt112")
 """Whole steps with older software are used for training but not for evaluation, because users have newer software."""
 NEW_SOFTWARE = 112
+
+TIMM, TORCHVISION_BENCHMARK = "timm", "pytorch-gpu-benchmark"
 
 
 def _same_operators(data: Dataset) -> np.ndarray:
@@ -46,12 +57,31 @@ def _same_operators(data: Dataset) -> np.ndarray:
 
 
 def is_published(data: Dataset) -> np.ndarray:
-    """[l]: labels of language models."""
+    """[l]: labels of the publishers in published.py."""
     return np.isin(data.run, PUBLISHED)
 
 
-def _by_network(data: Dataset, of_network: np.ndarray, is_evaluated: np.ndarray
-                ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def is_language(data: Dataset) -> np.ndarray:
+    """[l]: labels of language models."""
+    return np.char.startswith(data.network_name.astype(str), LANGUAGE)[data.label_network]
+
+
+def sources(data: Dataset) -> np.ndarray:
+    """[l] text: the publisher of each label. For single operators, it is their `run`."""
+    is_torchvision = np.char.startswith(data.network_name.astype(str), TORCHVISION)[data.label_network]
+    of_images = np.where(is_torchvision, TORCHVISION_BENCHMARK, TIMM)
+    return np.where(is_published(data) | data.is_alone, data.run, of_images)
+
+
+def _by_source(data: Dataset) -> Folds:
+    """Leaves out all labels of one publisher. timm stays, because it has most of the whole steps."""
+    of_label = sources(data)
+    for name in np.unique(of_label[~data.is_alone & (of_label != TIMM)]):
+        is_out = of_label == name
+        yield str(name), np.flatnonzero(~is_out), np.flatnonzero(is_out)
+
+
+def _by_network(data: Dataset, of_network: np.ndarray, is_evaluated: np.ndarray) -> Folds:
     for name in np.unique(of_network):
         is_out = (of_network == name)[data.label_network]
         if (is_out & is_evaluated).any():
@@ -63,13 +93,12 @@ V100 = ("V100-SXM-16GB", "V100-PCIe-32GB")
 P100 = ("P100-PCIe-16GB", "P100-SXM-16GB")
 TWINS = (("GTX-1080-Ti", "TITAN-Xp"), ("TITAN-V", *V100), ("RTX-2080-Ti", "TITAN-RTX"), A100)
 LANGUAGE_TWINS = (("H100-SXM-80GB", "GH200-96GB"), ("TITAN-V", *V100), ("L4",), ("T4",), P100,
-                  ("RTX-2080-Ti", "TITAN-RTX"))
-"""GPU models with the same die. Language models on A100 are never held out together, because no other GPU has them in half
-precision."""
+                  ("RTX-2080-Ti", "TITAN-RTX"), A100, ("B200-SXM-180GB",), ("K80",))
+INFERENCE_TWINS = (("RTX-4090",), ("RTX-5090", "RTX-PRO-6000-Max-Q"))
+"""GPU models with the same die. The RTX 3090 is never held out from inference, because it has most of the whole steps."""
 
 
-def _by_gpu(data: Dataset, twins: tuple[tuple[str, ...], ...],
-             is_evaluated: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _by_gpu(data: Dataset, twins: tuple[tuple[str, ...], ...], is_evaluated: np.ndarray) -> Folds:
     """Excludes all labels of a GPU model, and of GPU models with the same die, from training."""
     for die in twins:
         is_out = np.isin(data.gpu, die)
@@ -90,17 +119,25 @@ def _model_sizes(data: Dataset) -> np.ndarray:
     return np.array([f"fold {number[name] % LANGUAGE_FOLDS + 1}" if name else "" for name in names])
 
 
-def _by_software(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _by_software(data: Dataset) -> Folds:
     number = np.array([version(str(name)) for name in data.software])
     is_new = number >= NEW_SOFTWARE
     yield "from 1.12 on", np.flatnonzero(~is_new), np.flatnonzero((number == NEW_SOFTWARE) & (data.kind == TRAIN))
 
 
-def _by_architecture(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+AMD, AMD_PREFIX = "CDNA", "MI"
+
+
+def _architecture(gpu: str) -> str:
+    """AMD's GPUs have compute capabilities too, which PyTorch derives from their own numbers."""
+    return AMD if gpu.startswith(AMD_PREFIX) else architecture(tables.gpu(gpu)["compute_capability"])
+
+
+def _by_architecture(data: Dataset) -> Folds:
     """Single operators. Of Ampere, the GPU of timm's tables stays in training, because its steps are most of the training
     data. None of its operators was timed in isolation."""
     steps = np.unique(data.gpu[data.kind == TRAIN])
-    architecture_of = {name: architecture(tables.gpu(str(name))["compute_capability"]) for name in np.unique(data.gpu)}
+    architecture_of = {name: _architecture(str(name)) for name in np.unique(data.gpu)}
     of_label = np.array([architecture_of[name] for name in data.gpu])
     for name in EVALUATED_ARCHITECTURES:
         is_out = (of_label == name) & ~np.isin(data.gpu, steps)
@@ -108,9 +145,14 @@ def _by_architecture(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarra
             yield name, np.flatnonzero(~is_out), np.flatnonzero(is_out & data.is_alone)
 
 
-def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, labels to train on, labels to test on."""
-    is_published_label = is_published(data)
+def _families(data: Dataset) -> np.ndarray:
+    return np.array([family(str(name)) for name in data.network_name])
+
+
+def folds(data: Dataset, split: str) -> Folds:
+    """The outer folds of a split."""
+    is_language_label = is_language(data)
+    is_inference = (data.mode == INFERENCE) & ~is_language_label
     is_step = (data.kind == TRAIN) & np.isin(data.software, EVALUATED_SOFTWARE)
     if split == RANDOM:
         groups = _same_operators(data)
@@ -118,10 +160,36 @@ def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarr
         return _by_network(data, np.array([f"fold {k + 1}" for k in drawn]), is_step)
     if split == ARCHITECTURES:
         return _by_architecture(data)
-    if split == FAMILIES:
-        return _by_network(data, np.array([family(str(name)) for name in data.network_name]), is_step)
+    if split == SOURCES:
+        return _by_source(data)
+    if split in (FAMILIES, INFERENCE_FAMILIES):
+        return _by_network(data, _families(data), is_step if split == FAMILIES else is_inference)
     if split == LANGUAGE_MODELS:
-        return _by_network(data, _model_sizes(data), is_published_label)
+        return _by_network(data, _model_sizes(data), is_language_label)
     if split == LANGUAGE_GPUS:
-        return _by_gpu(data, LANGUAGE_TWINS, is_published_label)
-    return _by_gpu(data, TWINS, (data.kind == BACKWARD) & ~is_published_label) if split == GPUS else _by_software(data)
+        return _by_gpu(data, LANGUAGE_TWINS, is_language_label)
+    if split == INFERENCE_GPUS:
+        return _by_gpu(data, INFERENCE_TWINS, is_inference)
+    if split == GPUS:
+        return _by_gpu(data, TWINS, (data.kind == BACKWARD) & ~is_language_label & ~is_published(data))
+    return _by_software(data)
+
+
+def inner_folds(data: Dataset, split: str, outer: str, count: int = INNER_FOLDS) -> Folds:
+    """At most `count` folds of the training labels of an outer fold: the other outer folds, joined to groups of about equal
+    size. There are none if the split has one fold. A split with two folds has one inner fold."""
+    every = {name: (train, test) for name, train, test in folds(data, split)}
+    outer_train, _ = every.pop(outer)
+    groups: list[list[str]] = [[] for _ in range(min(count, len(every)))]
+    sizes = [0] * len(groups)
+    for name in sorted(every, key=lambda name: (-len(every[name][1]), name)):
+        smallest = sizes.index(min(sizes))
+        groups[smallest].append(name)
+        sizes[smallest] += len(every[name][1])
+    for number, names in enumerate(groups, 1):
+        train = outer_train
+        for name in names:
+            train = np.intersect1d(train, every[name][0])
+        test = np.intersect1d(np.concatenate([every[name][1] for name in names]), outer_train)
+        if len(train) and len(test):
+            yield f"inner {number}", train, test

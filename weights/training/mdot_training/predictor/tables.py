@@ -25,7 +25,7 @@ LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
 
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
 READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
-         "is_pytorch", "is_eager", "is_compiled", "torch")
+         "is_pytorch", "is_eager", "is_compiled", "torch", "is_inference", "host_launch_us")
 """Numbers of the configuration that the predictor reads, by their names in the header. The runtime estimates the effect of
 other options analytically."""
 

@@ -21,9 +21,9 @@ from mdot_training.predictor.published import VTRAIN
 
 @dataclass(frozen=True)
 class Schedule:
-    epochs: int = 50
+    epochs: int = 26
     parts: int = 40             # steps of an epoch, each over a subset of the networks
-    draws: int = 4              # training sets with different samples of inference rows; epochs cycle through them
+    draws: int = 2              # training sets with different samples of inference rows; epochs cycle through them
     learning_rate: float = 8e-3
     last_rate: float = 0.2      # final learning rate as a fraction of the first
     averaged_from: float = 0.6  # fraction of epochs after which weights are averaged; the result is the mean
@@ -32,12 +32,13 @@ class Schedule:
     layout_penalty: float = 3.0     # further factor on NHWC's part of it where kernels are equal in both layouts
     least_networks: int = 25    # a type in fewer networks is replaced by a related type or the unknown type
     benchmarks_penalty: float = 0.002
+    shares_penalty: float = 0.3     # further factor, on the change of shares of grouped convolutions
     inferences: int = 2         # inference rows that a draw takes of each network, at random
     seed: int = 0
 
 
-def _corrections(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """[P, PARTS] twice: logarithms of corrections, and NHWC's part of them."""
+def _heads(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """The corrections of phases and of normalisations under every condition, and the fixed times, of each pair."""
     operators = batch.operators
     types = model.row_of_type[operators.type]
     if model.training:
@@ -46,11 +47,8 @@ def _corrections(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
     encoded = model.encoder(operators._replace(type=types))
     if model.context is not None:
         encoded = model.context(encoded, batch.places)
-    from_encoding = model.head.from_encoding(encoded)[batch.operator_of_batched]
-    batched = model.head_outputs(from_encoding, batch.batched_features, batch.batched_norms)
-    of_pairs = tuple(x[batch.batched_of_pair] for x in batched)
-    of_layout = torch.tensor(conditions.OF_LAYOUT, dtype=torch.float32)
-    return model.correction(of_pairs, batch.conditions), model.correction(of_pairs, batch.conditions * of_layout)
+    of_phases, tails = (x[batch.encoding_of_pair] for x in model.head(encoded))
+    return of_phases, model.norm_head(batch.norms)[batch.of_pair], tails
 
 
 def sums(batch: Batch, amount: Tensor) -> Tensor:
@@ -82,44 +80,47 @@ def _is_same_in_layouts(batch: Batch) -> Tensor:
 
 
 def operator_times(model: Predictor, batch: Batch) -> OperatorTimes:
-    times = batch.count * batch.part_weight
-    total, waiting = model.roofline(batch.work, batch.pair_configurations) * times, model.roofline.waiting(batch.work) * times
+    times, roofline, c = batch.count * batch.part_weight, model.roofline, batch.pair_configurations
+    prior, bound = roofline(batch.work, c)
+    fixed = roofline.waiting(batch.work)
+    casts = roofline.cast_ms(batch.work, c)
+    nothing = torch.zeros_like(casts)
+    fixed = fixed + torch.cat([casts, nothing, casts, nothing, nothing], dim=1)
+    total = prior * times
     if not model.options.use_correction:
-        nothing = total.new_zeros(len(batch.step_ms), 1)
-        return OperatorTimes(total + waiting, nothing, nothing)
-    correction, of_layout = _corrections(model, batch)
+        none = total.new_zeros(len(batch.step_ms), 1)
+        return OperatorTimes((torch.maximum(prior, bound) + fixed) * times, none, none)
+    of_phases, of_norms, tails = _heads(model, batch)
+    fixed = fixed + nn.functional.pad(tails * batch.runs, (0, PARTS - PHASES))
+    correction, layout = model.correction(of_phases, of_norms, batch.conditions, batch.norm_conditions)
     weight = total.detach()
     all_ms = sums(batch, weight.sum(1, keepdim=True))
 
     def mean(amount: Tensor) -> Tensor:
         return sums(batch, (weight * amount).sum(1, keepdim=True)) / all_ms
 
-    return OperatorTimes(total * torch.exp(correction) + waiting, mean(correction**2),
-                         mean(_is_same_in_layouts(batch) * of_layout**2))
+    return OperatorTimes((torch.maximum(prior * torch.exp(correction), bound) + fixed) * times, mean(correction**2),
+                         mean(_is_same_in_layouts(batch) * layout**2))
 
 
 class Benchmarks(nn.Module):
-    """Effects of the benchmark rather than of operators: an offset for each benchmark except those of whole training, the
-    launch cost in inference, and an additional launch cost for each host. They are fitted together with the predictor, and
-    discarded."""
+    """Effects of the benchmark rather than of operators: an offset for each benchmark except those of whole training and of
+    inference, and an additional launch cost for each host. They are fitted together with the predictor, and discarded."""
 
     def __init__(self, hosts: int) -> None:
         super().__init__()
         self.offset = nn.Parameter(torch.zeros(len(batches.BENCHMARKS)))
-        self.launches = nn.Parameter(torch.zeros(()))
         self.host = nn.Parameter(torch.zeros(hosts))
         self.register_buffer("is_other", torch.tensor([float(name != TRAIN) for name in batches.BENCHMARKS]))
-        self.register_buffer("is_part", torch.tensor([float(name not in batches.WHOLE) for name in batches.BENCHMARKS]))
-        self.register_buffer("is_infer", torch.tensor([float(name.endswith(INFER)) for name in batches.BENCHMARKS]))
+        self.register_buffer("is_part", torch.tensor([float(name not in (*batches.WHOLE, INFER)) for name in batches.BENCHMARKS]))
 
     def forward(self, batch: Batch, knows_hosts: bool) -> tuple[Tensor, Tensor]:
         """[R, 1] each, logarithms of factors: on the GPU's time, and on the cost of a launch."""
-        launches = self.launches * self.is_infer[batch.benchmark]
-        launches = launches + self.host[batch.host] * self.is_other[batch.benchmark] * float(knows_hosts)
+        launches = self.host[batch.host] * self.is_other[batch.benchmark] * float(knows_hosts)
         return (self.offset * self.is_part)[batch.benchmark][:, None], launches[:, None]
 
     def implausibility(self) -> Tensor:
-        return (self.offset**2).sum() / 10 + self.launches**2 / 10 + (self.host**2).sum()
+        return (self.offset**2).sum() / 10 + (self.host**2).sum()
 
 
 def times(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
@@ -164,16 +165,15 @@ def _merge_rare_types(model: Predictor, data: Dataset, networks: np.ndarray, lea
 
 def _fit_scales(model: Predictor, parts: list[Batch]) -> None:
     model.encoder.fit_scales(Operators(*(torch.cat(x) for x in zip(*(part.operators for part in parts)))))
-    model.head.scale.fit(torch.cat([part.batched_features for part in parts]))
-    norms = torch.cat([part.batched_norms for part in parts])
+    norms = torch.cat([part.norms for part in parts])
     model.norm_head.scale.fit(norms[norms[:, 0] > 0])
 
 
 AUXILIARY = 0.3
 """Weight of a label of inference, and of vTrain's labels, because the latter are many but cover few networks."""
 
-SINGLE = 0.05
-"""Weight of a label of one operator: 14,000 of them count a tenth of the whole steps."""
+SINGLE, SINGLE_FRACTION = 0.15, 1 / 3
+"""Weight of a label of one operator, and the fraction of them in a draw: 5,000 of them count a tenth of the whole steps."""
 
 
 def weights(data: Dataset) -> np.ndarray:
@@ -201,8 +201,11 @@ def is_outlier(data: Dataset) -> np.ndarray:
 
 
 def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """All labels except inference and outliers, and up to `count` inference labels of each network."""
+    """All labels except inference and outliers, up to `count` inference labels of each network, and SINGLE_FRACTION of the single
+    operators."""
     labels = labels[~is_outlier(data)[labels]]
+    is_drawn = np.random.default_rng(seed).random(len(labels)) < SINGLE_FRACTION
+    labels = labels[is_drawn | ~data.is_alone[labels]]
     is_infer = data.kind[labels] == INFER
     drawn = np.random.default_rng(seed).permutation(labels[is_infer])
     order = np.argsort(data.label_network[drawn], kind="stable")
@@ -270,13 +273,18 @@ DRAW_SEEDS = 100
 """Distance between the seeds of two draws, so that two training seeds have no draw in common."""
 
 
+INFERENCE_TRUST = 0.1
+"""Weight of the penalty on the factors of inference, relative to the launch cost of a host."""
+
+
 def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:
     step_ms, of_pairs = predict(model, batch, benchmarks, knows_hosts=True)
     implausible = of_pairs.square + schedule.layout_penalty * of_pairs.layout
     error = torch.log(step_ms) - torch.log(batch.step_ms)
     each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
     loss = ((each + schedule.penalty * implausible) * batch.weight).sum() / batch.weight.sum()
-    return loss + schedule.benchmarks_penalty * benchmarks.implausibility()
+    return loss + schedule.benchmarks_penalty * (benchmarks.implausibility() + INFERENCE_TRUST * model.step.implausibility()
+                                                 + schedule.shares_penalty * model.roofline.implausibility())
 
 
 def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> tuple[Predictor, Benchmarks]:

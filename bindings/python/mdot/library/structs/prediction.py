@@ -91,6 +91,9 @@ class mdot_explanation_info(Sized):
         ("activation_bytes", c_double),
         ("approximate", c_uint32),
         ("reserved", c_uint32),
+        ("gpu_busy_ms", c_double),
+        ("host_busy_ms", c_double),
+        ("overlap_ms", c_double),
     ]
 
 

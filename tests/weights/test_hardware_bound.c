@@ -1,0 +1,152 @@
+/* test_hardware_bound.c — no operator of the shipped predictor's answers is faster than the hardware. Each takes at
+ * least the time of its FLOPs at the peak rate of the fastest unit that its precision may use, whatever the layout,
+ * software, compilation and batch. A 3x3 convolution outside of tensor cores may use Winograd's algorithm, which needs
+ * 2.25 times fewer multiplications.
+ *
+ * The triples (network, GPU, configuration) are drawn by a fixed generator. MDOT_ALL_TRIPLES=1 checks every GPU in
+ * every setting instead. The export of the predictor checks 20,000 triples of the training set's networks. */
+#include "tests/support/job_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mdot/mdotjob.h"
+
+#define FLOPS_PER_MS 1e9 /* of a TFLOP/s */
+#define WINOGRAD 2.25
+enum { SAMPLE = 600, NETWORK_COUNT = 2, PRECISIONS = MDOT_PRECISION_PYTORCH + 1 };
+
+static const mdot_dim_binding sequence = {"sequence", 128, NULL};
+
+typedef struct fixture {
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_job *jobs[NETWORK_COUNT];
+} fixture;
+
+static int set_up(void **state)
+{
+    static const char *const paths[NETWORK_COUNT] = {MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx",
+                                                     MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx"};
+    fixture *f = calloc(1, sizeof *f);
+    if (f == NULL) return -1;
+    *state = f;
+    mdot_error err = {0};
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &f->predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
+    for (int n = 0; status == MDOT_OK && n < NETWORK_COUNT; n++) {
+        mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = n == 1 ? 1 : 0};
+        status = mdot_job_read(paths[n], &options, &f->jobs[n], &err);
+    }
+    if (status != MDOT_OK) print_error("%s\n", err.message);
+    return status == MDOT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    for (int n = 0; n < NETWORK_COUNT; n++) mdot_job_destroy(f->jobs[n]);
+    mdot_context_destroy(f->context);
+    mdot_predictor_close(f->predictor);
+    free(f);
+    return 0;
+}
+
+/* The highest rate of any unit that may run the operator, in TFLOP/s. */
+static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_precision precision)
+{
+    static const char *const matmuls[] = {"Conv", "Linear", "MatMul", "Attention", "MultiHeadAttention", NULL};
+    bool is_matmul = false, is_window = op->setting[MDOT_SETTING_KERNEL_H] == 3 && op->setting[MDOT_SETTING_KERNEL_W] == 3;
+    for (size_t i = 0; matmuls[i] != NULL; i++) is_matmul = is_matmul || strcmp(op->type, matmuls[i]) == 0;
+    if (!is_matmul) return gpu->fp32_tflops;
+    if (precision == MDOT_PRECISION_FP32) return gpu->fp32_tflops * (is_window ? WINOGRAD : 1);
+    double vector = gpu->fp32_tflops * (is_window ? WINOGRAD : 1);
+    bool may_be_half = precision != MDOT_PRECISION_TF32 && precision != MDOT_PRECISION_PYTORCH;
+    return fmax(vector, may_be_half ? fmax(gpu->fp16_tflops, gpu->tf32_tflops) : gpu->tf32_tflops);
+}
+
+static void check(const fixture *f, int network, const char *gpu_name, mdot_configuration c)
+{
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    mdot_explanation *e = NULL;
+    const mdot_job *job = f->jobs[network];
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    c.struct_size = sizeof c;
+    c.gpu = gpu_name;
+    assert_int_equal(mdot_gpu_find(gpu_name, &gpu, NULL), MDOT_OK);
+    if (mdot_explain(f->context, job, &c, &e, &err) != MDOT_OK) fail_msg("%s", err.message);
+    mdot_job_get_info(job, &info);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_operator_time time = MDOT_INIT(mdot_operator_time);
+        mdot_job_get_operator(job, i, &op);
+        mdot_explanation_get_operator(e, i, &time);
+        const double ms[MDOT_PHASE_COUNT] = {time.forward_ms, time.data_gradient_ms, time.weight_gradient_ms};
+        int phases = c.mode == MDOT_MODE_INFERENCE ? 1 : MDOT_PHASE_COUNT;
+        for (int phase = 0; phase < phases; phase++) {
+            double flops = (double)c.batch * op.per_sample[phase].flops + op.per_step[phase].flops;
+            double least = flops / (peak_of(&op, &gpu, c.precision) * FLOPS_PER_MS);
+            if (!(ms[phase] >= least * (1 - 1e-3)))
+                fail_msg("network %d, %s, precision %d, layout %d, attention %d, compiled %u, torch %u, mode %d, batch "
+                         "%lld: phase %d of operator %zu, a %s, takes %g ms, but at least %g at the peak rate",
+                         network, gpu_name, (int)c.precision, (int)c.layout, (int)c.attention, c.compiled, c.torch,
+                         (int)c.mode, (long long)c.batch, phase, i, op.type, ms[phase], least);
+        }
+    }
+    mdot_explanation_destroy(e);
+}
+
+static const uint32_t versions[] = {0, 110, 112, 201, 209};
+static const int64_t batches[] = {1, 8, 64, 512};
+
+/* Setting `number` of all combinations. A combination without torch.compile of PyTorch 1 is left out. */
+static bool setting(unsigned number, mdot_configuration *out)
+{
+    mdot_configuration c = {0};
+    c.precision = (mdot_precision)(number % PRECISIONS), number /= PRECISIONS;
+    c.layout = (mdot_layout)(number % 2), number /= 2;
+    c.compiled = number % 2, number /= 2;
+    c.attention = number % 2 == 0 ? MDOT_ATTENTION_FLASH : MDOT_ATTENTION_EAGER, number /= 2;
+    c.mode = (mdot_mode)(number % 2), number /= 2;
+    c.torch = versions[number % 5], number /= 5;
+    c.batch = batches[number % 4];
+    *out = c;
+    return c.compiled == 0 || c.torch == 0 || c.torch >= 200;
+}
+enum { SETTINGS = PRECISIONS * 2 * 2 * 2 * 2 * 5 * 4 };
+
+static void no_operator_is_faster_than_the_hardware(void **state)
+{
+    size_t gpus = 0, checked = 0;
+    mdot_configuration c;
+    uint32_t random = 1;
+    const char *const *names = mdot_gpu_names();
+    while (names[gpus] != NULL) gpus++;
+    if (getenv("MDOT_ALL_TRIPLES") != NULL) {
+        for (int n = 0; n < NETWORK_COUNT; n++)
+            for (size_t g = 0; g < gpus; g++)
+                for (unsigned s = 0; s < SETTINGS; s++)
+                    if (setting(s, &c)) check(*state, n, names[g], c);
+        return;
+    }
+    while (checked < SAMPLE) {
+        random = random * 1664525 + 1013904223;
+        unsigned draw = random >> 8;
+        if (!setting(draw % SETTINGS, &c)) continue;
+        check(*state, (int)(checked % NETWORK_COUNT), names[draw / SETTINGS % gpus], c);
+        checked++;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_operator_is_faster_than_the_hardware)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
