@@ -28,7 +28,7 @@ programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done
 # shellcheck disable=SC2086 # names of targets
 cmake --build --preset fuzz --target $programs
-corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" # absolute paths, because a target may change its folder
+corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" words="$PWD/build/fuzz/tests/fuzz" # absolute paths, because a target may change its folder
 build/fuzz/tests/fuzz/make_corpus "$corpus"
 mkdir -p "$found"
 # Hostile sizes should lead to failed allocations, which therefore do not count as findings.
@@ -38,7 +38,7 @@ for target; do
     mkdir -p "$corpus/$target"
     [ "$seconds" -gt 0 ] || continue
     if build/fuzz/tests/fuzz/"fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
-        -dict="build/fuzz/tests/fuzz/$target.dict" -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
+        -dict="$words/$target.dict" -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
         echo "$target: $(grep '^Done' "$found/$target.log" || tail -n 1 "$found/$target.log")"
     else
         echo "$target: found; see $found/$target.log, which ends:"
@@ -53,6 +53,7 @@ for target; do
     build/fuzz/tests/fuzz/"fuzz_$target" -runs=0 -print_coverage=1 "$corpus/$target" 2>&1 | sed -nE \
         's/^(UN)?COVERED_FUNC: hits: [0-9]+ edges: [0-9]+\/[0-9]+ ([^ ]+) (.*\/)?((base|cli|codegen|compiler|frontend|ir|runtime|simulator|store)\/[^ ]*\.[ch]):([0-9]+).*/\1 \2 \4 \6/p'
 done | awk '
+    /onnx.pb-c/ { next } # generated
     $1 == "UN" { if (!(($2, $3) in at)) { at[$2, $3] = $4; reached[$2, $3] = 0 } next }
     { at[$1, $2] = $3; reached[$1, $2] = 1 }
     END { for (key in at) { split(key, part, SUBSEP); print (reached[key] ? "reached" : "missed"), part[1], part[2] ":" at[key] } }' |
