@@ -151,7 +151,7 @@ static mdot_status read_explained(const mdot_calibration *calibration, const mdo
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     mdot_explanation_get_info(explanation, &info);
     set_job(calibration, rt_explained_job(explanation), &out->step);
-    out->step.host_share = fmin(fmax(info.host_ms / info.step_ms, 0), 1);
+    out->step.host_share = rt_host_share(&info);
     return MDOT_OK;
 }
 

@@ -216,7 +216,7 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
     if (status == MDOT_OK) status = add_gpu(calibration, name, &out->gpu, err);
     if (status != MDOT_OK) return status;
     out->identity = &m->job->analysis->identity;
-    out->step.host_share = fmin(fmax(info.host_ms / info.step_ms, 0), 1);
+    out->step.host_share = rt_host_share(&info);
     rt_state_deviations(&p, &out->step);
     out->is_measured[RT_QUANTITY_TIME] = m->step_ms > 0;
     out->is_measured[RT_QUANTITY_MEMORY] = m->memory_bytes > 0;

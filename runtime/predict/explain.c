@@ -370,6 +370,15 @@ mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdo
     return MDOT_OK;
 }
 
+double rt_host_share(const mdot_explanation_info *info)
+{
+    double host = info->host_busy_ms, gpu = info->gpu_busy_ms, both = fmax(host, gpu);
+    if (!(info->overlap_ms > 0)) return fmin(fmax(info->host_ms / info->step_ms, 0), 1);
+    host = pow(host / both, 4);
+    gpu = pow(gpu / both, 4);
+    return host / (host + gpu);
+}
+
 const rt_job_identity *rt_explained_job(const mdot_explanation *explanation)
 {
     return &explanation->identity;

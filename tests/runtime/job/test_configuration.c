@@ -302,8 +302,6 @@ static void options_that_exclude_each_other_are_refused(void **state)
         expect_contains(err.message, cases[i].reason);
         if (read_refused(cases[i].accepted, &err) != MDOT_OK) fail_msg("case %zu: %s", i, err.message);
     }
-    assert_int_equal(read_refused((mdot_configuration){.reserved = 1}, &err), MDOT_INCOMPATIBLE);
-    expect_contains(err.message, "reserved is 1");
     assert_int_equal(read_refused((mdot_configuration){.gpu = "A10x"}, &err), MDOT_INVALID_ARGUMENT);
 }
 

@@ -87,7 +87,7 @@ static mdot_configuration random_configuration(void)
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
         if (o->section == RT_SECTION_JOB || o->kind == RT_KIND_VERSION || o->kind == RT_KIND_REAL ||
-            i == RT_OPTION_link || i == RT_OPTION_gpu_count || i == RT_OPTION_node_count || draw(3) > 0)
+            i == RT_OPTION_mode || i == RT_OPTION_link || i == RT_OPTION_gpu_count || i == RT_OPTION_node_count || draw(3) > 0)
             continue;
         double value = o->kind == RT_KIND_COUNT ? 1u << draw(3) : draw((uint32_t)o->most + 1);
         rt_option_set(&c, o, value);
@@ -180,6 +180,7 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
             if (c.keep_gathered == 0) EXPECT(c, keep_gathered, 1, 1);
             if (c.zero_stage == 0) EXPECT(c, zero_stage, 1, -1);
             if (c.zero_stage == 1) EXPECT(c, zero_stage, 2, -1);
+            EXPECT(c, mode, MDOT_MODE_INFERENCE, -1);
             if (c.offload_activations == 0) EXPECT(c, offload_activations, 1, -1);
             if (c.offload < MDOT_OFFLOAD_PARAMETERS) EXPECT(c, offload, c.offload + 1, -1);
             if (c.sequence_parallel == 0) EXPECT(c, sequence_parallel, 1, -1);
