@@ -52,8 +52,10 @@ cut -d, -f1-5 "$work/fixed.csv" > "$work/adaptive.csv"
 { echo node,type,gpus; nodes 16 t4 4; } > "$work/t4.csv"
 { echo node,type,gpus; nodes 12 t4 4; nodes 4 fast 4; } > "$work/mixed.csv"
 # The fast type is synthetic: a step on one GPU takes 0.4 times as long as on a T4. Its other placements follow from that.
-awk -F, -v OFS=, '{ sub(/\r$/, "") } /^#/ { next } !seen++ { print $0, "type"; next } { print $0, "t4" }
-    $4 == 1 && $5 == 1 { $7 *= .4; $8 *= .4; print $0, "fast" }' "$measured/pollux_step_times.csv" > "$work/types.csv"
+awk -F, -v OFS=, '{ sub(/\r$/, "") } /^#/ { next } { type = seen++ ? "t4" : "type"; print $0, type }
+    type == "type" { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["nodes"] == 1 && $at["gpus"] == 1 { $at["step_ms"] *= .4; $at["sync_ms"] *= .4; print $0, "fast" }' \
+    "$measured/pollux_step_times.csv" > "$work/types.csv"
 tables="--gradient-noise $measured/pollux_gradient_noise.csv --restart-cost 30"
 pollux="--step-times $measured/pollux_step_times.csv $tables"
 cat << END

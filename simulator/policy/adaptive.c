@@ -117,14 +117,17 @@ static bool add_options(adaptive *self, const sc_view *view, size_t at)
     uint32_t job = self->active[at];
     const sc_cluster *c = view->cluster;
     size_t first = self->option_count;
-    int most = most_gpus(self, view, job), own = view->workload->jobs[job].gpus;
+    const sc_job *j = &view->workload->jobs[job];
+    int most = most_gpus(self, view, job), others[] = {j->least_gpus, j->gpus};
     for (unsigned type = 0; type < c->type_count; type++) {
         int node = sc_goodput_node_width(c, type), limit = most < c->types[type].gpus ? most : c->types[type].gpus;
         for (int gpus = next_width(self, 0, node); gpus <= limit; gpus = next_width(self, gpus, node))
             if (!add_option(self, view, at, type, gpus)) return false;
     }
-    for (unsigned type = 0; self->option_count == first && type < c->type_count; type++)
-        if (own <= c->types[type].gpus && !add_option(self, view, at, type, own)) return false;
+    /* No such width is possible now: its least one, or else its own. */
+    for (size_t i = 0; i < 2 && self->option_count == first; i++)
+        for (unsigned type = 0; others[i] > 0 && type < c->type_count; type++)
+            if (others[i] <= c->types[type].gpus && !add_option(self, view, at, type, others[i])) return false;
     return true;
 }
 

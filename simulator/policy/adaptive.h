@@ -2,9 +2,10 @@
  * of GPUs of a type, or none.
  *
  * Options of a type whose nodes have R GPUs are powers of two up to R and all multiples of R, as in Sia, so that jobs
- * fit the nodes. Pollux considers any width up to the smaller of R and 8, too. A job that fixes its width has that
- * option alone. A job starts on its least number of GPUs. Later it may get twice as many as it ever had, because its
- * speed is unknown beyond. Jobs that arrive or end between two decisions change nothing until the next one.
+ * fit the nodes. Pollux considers any width up to the smaller of R and 8, too. A job that none of these suits has its
+ * least or its own width as the only option, for example a job that fixes its width. A job starts on its least number
+ * of GPUs. Later it may get twice as many as it ever had, because its speed is unknown beyond. Jobs that arrive or end
+ * between two decisions change nothing until the next one.
  */
 #ifndef SC_ADAPTIVE_H
 #define SC_ADAPTIVE_H

@@ -71,7 +71,7 @@ static uint32_t find_partner(const cognn *self, const sc_view *view, size_t at)
     int looked_at = 0;
     for (size_t i = at + 1; i < self->count && looked_at < LOOKED_AT; i++) {
         uint32_t other = self->active[i];
-        if (self->is_granted[other] || is_running(view, other)) continue;
+        if (self->is_granted[other] || view->workload->jobs[other].gpus != view->workload->jobs[job].gpus) continue;
         looked_at++;
         double kept = sc_couples_kept(view, job, other, 0), others = sc_couples_kept(view, other, job, 0);
         if (kept == 0 || others == 0 || kept + others <= most) continue;

@@ -14,7 +14,7 @@ static double best_batch(const sc_view *view, uint32_t job, const sc_scaling *sc
     static const double step = 1.189207115002721; /* the fourth root of 2 */
     const sc_job *j = &view->workload->jobs[job];
     double done = j->work - view->states[job].remaining, best = 0, most = scaling->most_batch;
-    /* Each GPU needs a sample. */
+    if (gpus > most) return 0; /* each GPU needs a sample */
     for (double batch = fmax(scaling->least_batch, gpus); batch < most * step; batch *= step) {
         double used = fmin(batch, most);
         double step_s = sc_scaling_model_s(scaling, type, nodes, gpus, used);

@@ -66,10 +66,9 @@ int sc_reservation_width(const sc_reservation *plan)
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
 {
     const sc_job *j = &view->workload->jobs[job];
-    if (j->kind == SC_NONE && j->least_gpus == j->most_gpus) return width < j->gpus ? j->gpus : 0;
     for (int next = 1; next <= view->cluster->types[0].gpus && sc_width_of(next) < SC_WIDTHS; next *= 2)
         if (next > width && sc_estimate_speed(view->estimate, job, 0, next) > 0) return next;
-    return 0;
+    return width == 0 && sc_estimate_speed(view->estimate, job, 0, j->gpus) > 0 ? j->gpus : 0;
 }
 
 /* ---- A walk through slots ---------------------------------------------------------------------------------------- */

@@ -19,12 +19,19 @@ LOCAL = {"PYTORCH_CUDA_ALLOC_CONF", "PYTHONPATH"}  # recorded or passed on as th
 PAGE = "docs/reference/environment.md"
 
 
+def files_of(root):
+    """Paths of the files that git tracks, or, without git, of all files outside of build folders."""
+    try:
+        files = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True)
+        return files.stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        paths = (p.relative_to(root) for p in pathlib.Path(root).rglob("*"))
+        return [str(p) for p in paths if not p.parts[0].startswith("build")]
+
+
 def names_in_tree(root):
-    files = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True)
-    listed = files.stdout.split("\n") if files.returncode == 0 else [
-        str(p.relative_to(root)) for p in pathlib.Path(root).rglob("*") if "build" not in p.parts[:1]]
     found = {}
-    for name in filter(None, listed):
+    for name in files_of(root):
         path = pathlib.Path(root, name)
         for suffixes, patterns in PATTERNS.items():
             if path.suffix not in suffixes or not path.is_file() or name.startswith("tests/") and path.suffix == ".py":

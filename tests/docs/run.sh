@@ -15,6 +15,7 @@ python=${MDOT_DOCS_PYTHON:-$source/build/docs/venv/bin/python}
 [ -x "$python" ] || python=$(command -v python3) || { echo "skipped: python3 is missing"; exit 77; }
 "$python" -c 'import breathe, furo, myst_parser, sphinx' 2> /dev/null ||
     { echo "skipped: $python lacks the packages of docs/requirements.txt; scripts/docs.sh installs them"; exit 77; }
+export PYTHONDONTWRITEBYTECODE=1 # in the source folder
 mkdir -p "$work"
 MDOT_DOCS_PYTHON="$python" "$source/scripts/docs.sh" "$work"
 html=$work/html

@@ -17,7 +17,7 @@ expect_fault() {
     if "$python" "$script" --check "$mdot" "$folder/page.md" > "$folder/output" 2>&1; then echo "$2 goes unnoticed"; exit 1; fi
     grep -qF -- "$1" "$folder/output" || { cat "$folder/output"; exit 1; }
 }
-expect_fault "differs from the table" '/^| Conv 7x7/s/| 1\.11 |/| 1.21 |/'
+expect_fault "differs from the table" '/^| Conv 7x7/s/| [0-9.]* |$/| 99.9 |/'
 expect_fault "run scripts/worked-example.py" '/^| Linear/d'
 expect_fault "has no table sums" '/begin sums/d'
 "$python" "$script" "$mdot" "$folder/page.md" > /dev/null 2>&1 && { echo "a page without a table is rewritten"; exit 1; }

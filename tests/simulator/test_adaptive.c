@@ -243,6 +243,12 @@ static void the_batch_size_of_most_goodput_is_found(void **state)
             last = got;
         }
     }
+    /* Each GPU needs a sample. */
+    sc_scaling *scaling = w.kinds[w.jobs[0].kind].scaling;
+    scaling->most_batch = 70;
+    double fewest, speed = sc_goodput(&view, 0, 0, 72, true, &fewest);
+    assert_true(speed == 0);
+    scaling->most_batch = 2048;
     w.jobs[0].batch = 128; /* a job that fixes its batch size keeps it */
     double batch, fixed = sc_goodput(&view, 0, 0, 4, true, &batch);
     const sc_scaling *s = w.kinds[w.jobs[0].kind].scaling;

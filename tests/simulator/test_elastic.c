@@ -33,6 +33,7 @@ static sc_result run(const sc_workload *w, int gpus, const char *name, double re
     const sc_policy *policy;
     assert_int_equal(sc_policy_find(name, &policy, NULL), MDOT_OK);
     assert_int_equal(sc_cluster_make_pool(gpus, &c, NULL), MDOT_OK);
+    c.types[0].watts = 100; /* which powerflow requires */
     sc_run_options options = {.restart = {.base_s = restart_s}};
     if (sc_simulate(w, &c, policy, &oracle, &options, &r, &err) != MDOT_OK) fail_msg("%s", err.message);
     sc_cluster_free(&c);
@@ -164,6 +165,24 @@ static void widths_stay_in_bounds_and_work_is_conserved(void **state)
     }
 }
 
+/* Policies whose widths are powers of two run such a job at its own width. */
+static void bounds_without_a_power_of_two_are_run(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 6, 100}};
+    static const char *const names[] = {"elastic", "powerflow", "elasticflow", "pollux", "sia"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        sc_workload w = workload_make(jobs, 1);
+        make_elastic(&w.jobs[0], 5, 7, 1);
+        w.jobs[0].deadline_s = 1000;
+        sc_result r = run(&w, 16, names[i], 0);
+        if (!isfinite(r.states[0].end_s)) fail_msg("%s does not run the job", names[i]);
+        assert_true(r.states[0].executed_s >= 600 / 7. - 1e-9 && r.states[0].executed_s <= 120 + 1e-9);
+        sc_result_free(&r);
+        sc_workload_free(&w);
+    }
+}
+
 /* A job that is cut off at its limit arrives again, and is still one job. Every policy that accepts limits ends. */
 static void every_policy_lists_a_job_that_was_cut_off_once(void **state)
 {
@@ -229,6 +248,7 @@ int main(void)
         cmocka_unit_test(gpus_go_to_the_job_that_gains_most),
         cmocka_unit_test(jobs_without_bounds_keep_their_width),
         cmocka_unit_test(widths_stay_in_bounds_and_work_is_conserved),
+        cmocka_unit_test(bounds_without_a_power_of_two_are_run),
         cmocka_unit_test(every_policy_lists_a_job_that_was_cut_off_once),
         cmocka_unit_test(bounds_are_read_or_refused),
     };

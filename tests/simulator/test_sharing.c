@@ -191,6 +191,26 @@ static void jobs_run_in_groups_of_two(void **state)
     sc_workload_free(&w);
 }
 
+/* 64 jobs are considered as partners. Jobs of another width are not among them, because they cannot be partners. */
+static void jobs_of_another_width_are_not_considered(void **state)
+{
+    (void)state;
+    enum { JOBS = 82, LAST = JOBS - 1 };
+    double jobs[JOBS][3];
+    for (size_t i = 0; i < JOBS; i++) memcpy(jobs[i], (const double[]){0, i % LAST == 0 ? 1 : 2, 90}, sizeof jobs[i]);
+    sc_workload w = workload_make(jobs, JOBS);
+    uint32_t kind;
+    assert_int_equal(sc_workload_add_kind(&w, "any", &kind, NULL), MDOT_OK);
+    w.kinds[kind].speed[0][0] = w.kinds[kind].speed[0][1] = 1;
+    for (size_t i = 0; i < JOBS; i++) w.jobs[i].kind = kind;
+    assert_int_equal(sc_workload_set_pair_speed(&w, kind, kind, 0, 0, .9, NULL), MDOT_OK);
+    sc_result r = run(&w, 2, &sc_policy_cognn);
+    expect_near(r.states[0].end_s, 100);
+    expect_near(r.states[LAST].end_s, 100);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
 static void pairs_that_do_not_fit_or_pay_are_not_formed(void **state)
 {
     (void)state;
@@ -282,6 +302,7 @@ int main(void)
         cmocka_unit_test(services_are_protected),
         cmocka_unit_test(matchings_equal_brute_force),
         cmocka_unit_test(jobs_run_in_groups_of_two),
+        cmocka_unit_test(jobs_of_another_width_are_not_considered),
         cmocka_unit_test(pairs_that_do_not_fit_or_pay_are_not_formed),
         cmocka_unit_test(random_jobs_end),
         cmocka_unit_test(sharing_requires_a_table_of_pairs),

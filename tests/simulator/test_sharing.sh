@@ -37,4 +37,5 @@ for policy in fifo las srsf elastic sia pollux cognn gavel gavel-pairs muxflow m
     grep -q "^| ${policy}[ ,]" "$work/out" || fail "no row of $policy"
 done
 mean() { awk -F'|' -v row="$1" 'index($2, row) == 2 { print int($3); exit }' "$work/out"; }
+[ "$(mean 'sia, 48 T4 and 16')" -lt "$(mean 'sia ')" ] || fail "faster GPUs do not help sia"
 [ "$(mean 'pollux ')" -lt "$(mean 'fifo, GPUs and batch')" ] || fail "pollux is slower than fifo"

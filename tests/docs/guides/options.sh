@@ -6,7 +6,7 @@ page=$1/docs/how-to/describe-a-training.md mdot=$2
 help=$("$mdot" predict --help)
 count=0
 for option in $(grep '^    --' "$page" | grep -o -- '--[a-z-]*' | sort -u); do
-    echo "$help" | grep -q -- "$option\b" || { echo "$page shows $option, which mdot predict has not"; exit 1; }
+    echo "$help" | grep -qE -- "$option([^a-z-]|$)" || { echo "$page shows $option, which mdot predict has not"; exit 1; }
     count=$((count + 1))
 done
 [ "$count" -ge 20 ] || { echo "$page shows $count options"; exit 1; }
