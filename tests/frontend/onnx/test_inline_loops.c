@@ -373,6 +373,20 @@ static void many_steps_are_not_unrolled(void **state)
     release(&m);
 }
 
+/* A hostile or faulty model could otherwise run for days when the artefact is tried. */
+static void too_many_steps_are_refused(void **state)
+{
+    (void)state;
+    onnx_builder *b = growing_loop("many");
+    static const int64_t many = (1 << 24) + 1;
+    onnx_initializer(b, "many", MDOT_DTYPE_I64, "", &many);
+    imported m = expect_imported(b, NULL);
+    mdot_error err = {0};
+    assert_int_equal(ir_infer(m.graph, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "it has 16777217 steps; a loop may have at most 16777216"));
+    release(&m);
+}
+
 /* An outer loop over the length around an inner loop. */
 static onnx_builder *nested_loops(const char *inner_steps)
 {
@@ -549,6 +563,7 @@ int main(void)
         cmocka_unit_test(steps_that_depend_on_data_are_refused),
         cmocka_unit_test(a_small_constant_number_of_steps_is_unrolled),
         cmocka_unit_test(many_steps_are_not_unrolled),
+        cmocka_unit_test(too_many_steps_are_refused),
         cmocka_unit_test(an_inner_loop_must_be_unrolled),
         cmocka_unit_test(branches_may_have_initializers),
         cmocka_unit_test(a_loop_without_effect_copies_its_states),
