@@ -21,6 +21,8 @@ typedef struct loop {
     int condition;             /* the body's outputs in front of the states */
     int states, reads, writes; /* numbers of states, and of elements that a step reads and writes */
     int truth;                 /* a constant, the condition inside; FE_NO_VALUE: not yet added */
+    fe_names *definers;        /* name → index in body->node of the node that defines it */
+    const char **sources;      /* by index in body->node: the name whose value the node's first output has */
 } loop;
 
 bool fe_is_loop(const fe_node *node)
@@ -165,35 +167,56 @@ mdot_status fe_add_initializers(const fe_flattener *f, const fe_scope *in, const
 
 /* ---- The body ---------------------------------------------------------------------------------------------------- */
 
-static const Onnx__NodeProto *definer(const Onnx__GraphProto *body, const char *name)
+static const Onnx__NodeProto *definer(const loop *l, const char *name)
 {
-    for (size_t i = 0; i < body->n_node; i++)
-        for (size_t k = 0; k < body->node[i]->n_output; k++)
-            if (strcmp(fe_text(body->node[i]->output[k]), name) == 0) return body->node[i];
-    return NULL;
+    int index = fe_names_find(l->definers, name);
+    return index >= 0 ? l->body->node[index] : NULL;
 }
 
 static bool is_copy(const Onnx__NodeProto *node)
 {
     const char *type = fe_text(node->op_type);
-    return node->n_input == 1 && !*fe_text(node->domain) && strcmp(type, "Identity") == 0;
+    return node->n_input == 1 && node->n_output == 1 && !*fe_text(node->domain) && strcmp(type, "Identity") == 0;
 }
 
 /* The name whose value an output of the body has, behind Identities. */
-static const char *source_of(const Onnx__GraphProto *body, const char *name)
+static const char *source_of(const loop *l, const char *name)
 {
-    const Onnx__NodeProto *node = definer(body, name);
-    for (size_t i = 0; i < body->n_node && node != NULL && is_copy(node); i++) {
-        name = fe_text(node->input[0]);
-        node = definer(body, name);
+    int index = fe_names_find(l->definers, name);
+    return index >= 0 && is_copy(l->body->node[index]) ? l->sources[index] : name;
+}
+
+/* Fills `definers` and `sources`, once, because bodies may have long chains of Identities and thousands of states. An
+ * Identity of a later node's result has that result as its source, so that a cycle ends. */
+static mdot_status index_body(loop *l)
+{
+    const Onnx__GraphProto *body = l->body;
+    l->definers = fe_names_create(l->f->context->scratch);
+    l->sources = IR_NEW_ARRAY(l->f->context->scratch, const char *, body->n_node + 1);
+    if (l->definers == NULL || l->sources == NULL) return fe_out_of_memory(l->f->context);
+    for (size_t i = 0; i < body->n_node; i++) {
+        const Onnx__NodeProto *node = body->node[i];
+        if (is_copy(node)) l->sources[i] = source_of(l, fe_text(node->input[0]));
+        for (size_t k = 0; k < node->n_output; k++) {
+            const char *name = fe_text(node->output[k]);
+            if (*name && fe_names_find(l->definers, name) < 0 && !fe_names_add(l->definers, name, (int)i))
+                return fe_out_of_memory(l->f->context);
+        }
     }
-    return name;
+    return MDOT_OK;
+}
+
+static bool is_input(const loop *l, const char *name)
+{
+    for (size_t i = 0; i < l->body->n_input; i++)
+        if (strcmp(fe_text(l->body->input[i]->name), name) == 0) return true;
+    return false;
 }
 
 static bool is_passed_on(const loop *l, int state)
 {
     const char *after = fe_text(l->body->output[l->condition + state]->name);
-    return strcmp(source_of(l->body, after), fe_text(l->body->input[l->before + state]->name)) == 0;
+    return strcmp(source_of(l, after), fe_text(l->body->input[l->before + state]->name)) == 0;
 }
 
 static mdot_status bind(const loop *l, const fe_scope *in, int input, int value)
@@ -276,19 +299,26 @@ static bool read_number(const loop *l, const Onnx__TensorProto *proto, int64_t *
     return true;
 }
 
+static bool is_cast(const Onnx__NodeProto *node)
+{
+    return node->n_input == 1 && !*fe_text(node->domain) && strcmp(fe_text(node->op_type), "Cast") == 0;
+}
+
 /* Is the body's condition true after every step, and before the first? */
 static bool always_continues(const loop *l)
 {
-    const char *name = source_of(l->body, fe_text(l->body->output[0]->name));
-    const Onnx__NodeProto *node = definer(l->body, name);
+    const char *name = source_of(l, fe_text(l->body->output[0]->name));
+    const Onnx__NodeProto *node = definer(l, name);
     int64_t first = 1, later = 0;
     int given = l->node->input_count > 1 ? l->node->inputs[1] : FE_NO_VALUE;
     if (given != FE_NO_VALUE && !read_number(l, constant_of(l, given), &first)) return false;
     if (first == 0) return false;
-    for (; node != NULL && node->n_input == 1 && strcmp(fe_text(node->op_type), "Cast") == 0;
-         node = definer(l->body, name))
-        name = source_of(l->body, fe_text(node->input[0])); /* TorchScript's exporter casts bools to bool */
+    for (size_t i = 0; i < l->body->n_node && node != NULL && is_cast(node); i++) { /* a cycle ends, too */
+        name = source_of(l, fe_text(node->input[0])); /* TorchScript's exporter casts bools to bool */
+        node = definer(l, name);
+    }
     if (strcmp(name, fe_text(l->body->input[1]->name)) == 0) return true;
+    if (is_input(l, name)) return false; /* a state, even if a constant outside has its name */
     for (size_t i = 0; i < l->body->n_initializer; i++)
         if (strcmp(fe_text(l->body->initializer[i]->name), name) == 0)
             return read_number(l, l->body->initializer[i], &later) && later != 0;
@@ -455,17 +485,24 @@ static mdot_status end(const loop *l, const kept *k, const int *results)
         inputs[in++] = results[l->condition + l->states + w];
         outputs[out++] = output_of(l, l->states + w);
     }
+    if (outputs[0] == FE_NO_VALUE) { /* the operator table requires the first output */
+        const char *name = ir_arena_printf(l->f->context->scratch, "%s.unread", l->node->name);
+        mdot_status status = fe_add_value(l->f->context, l->f->flat, name, &outputs[0]);
+        if (status != MDOT_OK) return status;
+    }
     return add(l, "mdot", "LoopEnd", inputs, in, outputs, out, attributes, 3);
 }
 
-static mdot_status copy_passed_on(const loop *l, int *out_count)
+/* Copies the states that the body passes on. *out_runs: the node has another output, which the steps compute. */
+static mdot_status copy_passed_on(const loop *l, bool *out_runs)
 {
     mdot_status status = MDOT_OK;
-    *out_count = 0;
-    for (int s = 0; s < l->states && status == MDOT_OK; s++) {
-        if (!is_passed_on(l, s)) continue;
-        ++*out_count;
-        status = copy_output(l, l->node->inputs[l->before + s], s);
+    *out_runs = false;
+    for (int k = 0; k < l->node->output_count && status == MDOT_OK; k++) {
+        if (k < l->states && is_passed_on(l, k))
+            status = copy_output(l, l->node->inputs[l->before + k], k);
+        else
+            *out_runs = *out_runs || output_of(l, k) != FE_NO_VALUE;
     }
     return status;
 }
@@ -473,10 +510,11 @@ static mdot_status copy_passed_on(const loop *l, int *out_count)
 static mdot_status keep(const loop *l)
 {
     kept k = {0};
-    int *values = new_values(l), *results = new_values(l), copies;
+    int *values = new_values(l), *results = new_values(l);
+    bool runs;
     if (values == NULL || results == NULL) return fe_out_of_memory(l->f->context);
-    mdot_status status = copy_passed_on(l, &copies);
-    if (status != MDOT_OK || copies == l->states + l->writes) return status; /* no step has an effect */
+    mdot_status status = copy_passed_on(l, &runs);
+    if (status != MDOT_OK || !runs) return status; /* no step has an effect */
     status = begin(l, &k, values);
     if (status == MDOT_OK && l->is_scan) status = length_of(l, 0, &k.steps);
     if (status == MDOT_OK && !l->is_scan) {
@@ -528,7 +566,8 @@ mdot_status fe_inline_loop(const fe_flattener *f, const fe_scope *in, const fe_n
     if (node->input_count < l.before) l.states = 0;
     l.writes = (int)l.body->n_output - l.condition - l.states;
     if (!agrees(&l)) return refuse(&l, "its inputs and outputs differ from those of its body");
-    mdot_status status = l.is_scan ? MDOT_OK : number(&l, "condition", MDOT_DTYPE_BOOL, 0, 1, &l.truth);
+    mdot_status status = index_body(&l);
+    if (status == MDOT_OK && !l.is_scan) status = number(&l, "condition", MDOT_DTYPE_BOOL, 0, 1, &l.truth);
     if (status != MDOT_OK) return status;
     if (is_unrolled(&l, &steps)) return unroll(&l, steps);
     return in->is_in_loop ? refuse(&l, "within a loop") : keep(&l);

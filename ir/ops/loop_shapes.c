@@ -31,6 +31,8 @@ static mdot_status check_form(const ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
+enum { MOST_STEPS = 1 << 24 }; /* 16 times the greatest length. More would look as if the program hung. */
+
 /* The number of steps, which must be known and at least zero at every length. */
 static mdot_status read_steps(const ir_graph *graph, const ir_node *node, ir_dim *out, mdot_error *err)
 {
@@ -44,6 +46,9 @@ static mdot_status read_steps(const ir_graph *graph, const ir_node *node, ir_dim
                        "the number of steps depends on data; a loop must have a constant number of steps, or one that "
                        "is affine in the length");
     ir_dim_bounds(graph, content[0], &least, &most);
+    if (ir_dim_is_number(content[0]) && most > MOST_STEPS)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "it has %lld steps; a loop may have at most %d", (long long)most,
+                       MOST_STEPS);
     if (least < 0) {
         if (!ir_dim_is_number(content[0]))
             return ir_fail(node, err, MDOT_UNSUPPORTED, "the number of steps is negative for some lengths");

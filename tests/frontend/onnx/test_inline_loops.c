@@ -109,9 +109,8 @@ static int count_loops(const ir_graph *graph)
 /* ---- Scan -------------------------------------------------------------------------------------------------------- */
 
 /* A running sum of the rows of x: its last value, and all values. */
-static onnx_builder *scan(const char *x)
+static onnx_builder *scan_to(const char *x, const char *const *outputs, const char *results)
 {
-    static const char *const outputs[] = {"last", "all", NULL};
     onnx_builder *b = begin(outputs), *body = onnx_begin(21);
     onnx_node(b, "Transpose", "x", "xt");
     body_input(body, "h");
@@ -122,10 +121,16 @@ static onnx_builder *scan(const char *x)
     onnx_output(body, "element");
     char inputs[32];
     snprintf(inputs, sizeof inputs, "h0,%s", x);
-    onnx_node(b, "Scan", inputs, "last,all");
+    onnx_node(b, "Scan", inputs, results);
     onnx_attr_int(b, "num_scan_inputs", 1);
     attach(b, "body", body);
     return b;
+}
+
+static onnx_builder *scan(const char *x)
+{
+    static const char *const outputs[] = {"last", "all", NULL};
+    return scan_to(x, outputs, "last,all");
 }
 
 #define SUMS "x = input f32[L,4]\naxis = constant i64[] [0]\n"
@@ -144,6 +149,15 @@ static void a_scan_runs_over_an_axis_in_either_direction(void **state)
     onnx_attr_ints(b, "scan_input_axes", 1, first);
     onnx_attr_ints(b, "scan_output_axes", 1, first);
     expect_same(b, SUMS "sums = CumSum(x, axis)\nall = Transpose(sums)\n" TOTAL "return last, all\n");
+}
+
+static void outputs_may_be_absent(void **state)
+{
+    (void)state;
+    static const char *const last[] = {"last", NULL}, *const all[] = {"all", NULL}, *const neither[] = {"xt", NULL};
+    expect_same(scan_to("x", last, "last"), "x = input f32[L,4]\n" TOTAL "return last\n");
+    expect_same(scan_to("x", all, ",all"), SUMS "all = CumSum(x, axis)\nreturn all\n");
+    expect_same(scan_to("x", neither, ""), "x = input f32[L,4]\nxt = Transpose(x)\nreturn xt\n");
 }
 
 static void other_scans_are_refused(void **state)
@@ -359,6 +373,20 @@ static void many_steps_are_not_unrolled(void **state)
     release(&m);
 }
 
+/* A hostile or faulty model could otherwise run for days when the artefact is tried. */
+static void too_many_steps_are_refused(void **state)
+{
+    (void)state;
+    onnx_builder *b = growing_loop("many");
+    static const int64_t many = (1 << 24) + 1;
+    onnx_initializer(b, "many", MDOT_DTYPE_I64, "", &many);
+    imported m = expect_imported(b, NULL);
+    mdot_error err = {0};
+    assert_int_equal(ir_infer(m.graph, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "it has 16777217 steps; a loop may have at most 16777216"));
+    release(&m);
+}
+
 /* An outer loop over the length around an inner loop. */
 static onnx_builder *nested_loops(const char *inner_steps)
 {
@@ -431,6 +459,75 @@ static void a_loop_without_effect_copies_its_states(void **state)
     expect_same(b, "x = input f32[L,4]\ny = Identity(x)\nreturn y\n");
 }
 
+/* Names of a body hide those outside. The condition is a state here, which is false behind the first step, and a
+ * constant outside has its name and is true. */
+static void a_condition_may_have_the_name_of_a_constant(void **state)
+{
+    (void)state;
+    static const char *const outputs[] = {"y", NULL};
+    static const unsigned char no = 0;
+    onnx_builder *b = begin(outputs), *body = loop_body();
+    onnx_initializer(b, "no", MDOT_DTYPE_BOOL, "", &no);
+    body_input(body, "h");
+    onnx_input(body, "yes", MDOT_DTYPE_BOOL, "");
+    onnx_output(body, "yes");
+    onnx_node(body, "Add", "h,h", "sum");
+    onnx_output(body, "sum");
+    onnx_output(body, "yes");
+    onnx_node(b, "Loop", "three,,x,no", "y");
+    attach(b, "body", body);
+    expect_same(b, "x = input f32[L,4]\ny = Add(x, x)\nreturn y\n");
+}
+
+/* `type` is that of a node that reads its own result. */
+static onnx_builder *cyclic_loop(const char *type)
+{
+    static const char *const outputs[] = {"y", NULL};
+    onnx_builder *b = begin(outputs), *body = loop_body();
+    body_input(body, "h");
+    onnx_node(body, type, "c", "c");
+    onnx_attr_int(body, "to", MDOT_DTYPE_BOOL);
+    onnx_output(body, "c");
+    onnx_node(body, "Relu", "h", "r");
+    onnx_output(body, "r");
+    onnx_node(b, "Loop", "three,yes,h0", "y");
+    attach(b, "body", body);
+    return b;
+}
+
+static void conditions_that_read_themselves_are_malformed(void **state)
+{
+    (void)state;
+    expect_refused(cyclic_loop("Cast"), NULL, MDOT_MALFORMED, "cycle", NULL);
+    expect_refused(cyclic_loop("Identity"), NULL, MDOT_MALFORMED, "cycle", NULL);
+}
+
+/* Every state is the last of the Identities, so that following each state anew would read all of them for each. */
+static void long_chains_of_identities_are_read_once(void **state)
+{
+    (void)state;
+    enum { LINKS = 20000 };
+    static const char *const outputs[] = {"y", NULL};
+    onnx_builder *b = begin(outputs), *body = loop_body();
+    static char inputs[6 + 2 * LINKS + 1] = "n,yes";
+    char name[32], before[32] = "s0", *at = inputs + strlen(inputs);
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        body_input(body, name);
+        at = stpcpy(at, ",x");
+    }
+    onnx_output(body, "go");
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(name, sizeof name, "t%d", i);
+        onnx_node(body, "Identity", before, name);
+        memcpy(before, name, sizeof before);
+    }
+    for (int i = 0; i < LINKS; i++) onnx_output(body, name);
+    onnx_node(b, "Loop", inputs, "y");
+    attach(b, "body", body);
+    expect_same(b, "x = input f32[L,4]\ny = Identity(x)\nreturn y\n");
+}
+
 static void bodies_with_faulty_names_are_malformed(void **state)
 {
     (void)state;
@@ -459,15 +556,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scan_runs_over_an_axis_in_either_direction),
+        cmocka_unit_test(outputs_may_be_absent),
         cmocka_unit_test(other_scans_are_refused),
         cmocka_unit_test(states_that_stay_the_same_are_read_from_outside),
         cmocka_unit_test(conditions_on_counters_count_the_steps),
         cmocka_unit_test(steps_that_depend_on_data_are_refused),
         cmocka_unit_test(a_small_constant_number_of_steps_is_unrolled),
         cmocka_unit_test(many_steps_are_not_unrolled),
+        cmocka_unit_test(too_many_steps_are_refused),
         cmocka_unit_test(an_inner_loop_must_be_unrolled),
         cmocka_unit_test(branches_may_have_initializers),
         cmocka_unit_test(a_loop_without_effect_copies_its_states),
+        cmocka_unit_test(a_condition_may_have_the_name_of_a_constant),
+        cmocka_unit_test(conditions_that_read_themselves_are_malformed),
+        cmocka_unit_test(long_chains_of_identities_are_read_once),
         cmocka_unit_test(bodies_with_faulty_names_are_malformed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
