@@ -152,8 +152,8 @@ mdot_explanation_info predict_explained(const mdot_explanation *explanation, con
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     mdot_explanation_get_info(explanation, &info);
     double scale = p->step_ms / info.step_ms;
-    double *const ms[] = {&info.step_ms,      &info.forward_ms, &info.data_gradient_ms, &info.weight_gradient_ms,
-                          &info.optimizer_ms, &info.host_ms,    &info.communication_ms, &info.idle_ms,
+    double *const ms[] = {&info.step_ms,      &info.forward_ms,   &info.data_gradient_ms, &info.weight_gradient_ms,
+                          &info.optimizer_ms, &info.host_ms,      &info.communication_ms, &info.idle_ms,
                           &info.gpu_busy_ms,  &info.host_busy_ms, &info.overlap_ms};
     for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) *ms[k] *= scale;
     return info;

@@ -178,10 +178,10 @@ typedef struct mdot_configuration {
     uint32_t micro_batches;     /* number of micro-batches of a pipeline, up to 2^16; 0: the number of stages */
     uint32_t zero_stage;        /* ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights
                                  * (3). 0 to 3 */
-    uint32_t torch;    /* PyTorch's version, for example 2.4, as 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the
+    uint32_t torch; /* PyTorch's version, for example 2.4, as 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the
                         * newest that the predictor knows. A predictor that ignores it answers for the software that it
                         * was made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
-    mdot_mode mode;    /* what a step is: a training step, or a forward pass in evaluation (inference), which has
+    mdot_mode mode; /* what a step is: a training step, or a forward pass in evaluation (inference), which has
                         * neither gradients nor an optimizer and runs on one GPU. INVALID_ARGUMENT for inference with
                         * options of the backward pass or of the update, and for several GPUs */
     /* Added in version 0.3: */

@@ -186,16 +186,16 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
 static mdot_status check_inference(const mdot_configuration *c, mdot_error *err)
 {
     if (c->mode != MDOT_MODE_INFERENCE) return MDOT_OK;
-    const char *option = c->accumulate > 1                          ? "accumulate"
-                         : c->recompute != MDOT_RECOMPUTE_NOTHING   ? "recompute"
-                         : c->offload != MDOT_OFFLOAD_NOTHING       ? "offload"
-                         : c->offload_activations != 0              ? "offload_activations"
-                         : c->step_in_backward != 0                 ? "step_in_backward"
-                         : c->ema != 0                              ? "ema"
-                         : c->gradient_type != MDOT_NUMBER_DEFAULT  ? "gradient_type"
-                         : c->reduce_type != MDOT_NUMBER_DEFAULT    ? "reduce_type"
-                         : c->zero_stage != 0                       ? "zero_stage"
-                                                                    : NULL;
+    const char *option = c->accumulate > 1                         ? "accumulate"
+                         : c->recompute != MDOT_RECOMPUTE_NOTHING  ? "recompute"
+                         : c->offload != MDOT_OFFLOAD_NOTHING      ? "offload"
+                         : c->offload_activations != 0             ? "offload_activations"
+                         : c->step_in_backward != 0                ? "step_in_backward"
+                         : c->ema != 0                             ? "ema"
+                         : c->gradient_type != MDOT_NUMBER_DEFAULT ? "gradient_type"
+                         : c->reduce_type != MDOT_NUMBER_DEFAULT   ? "reduce_type"
+                         : c->zero_stage != 0                      ? "zero_stage"
+                                                                   : NULL;
     if (option != NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mode is inference, which has neither gradients nor an optimizer: leave %s at its default",

@@ -184,8 +184,7 @@ static void describe(step *s, size_t index)
     bool needs_gradient = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     for (size_t k = 0; k < op->input_count; k++)
         needs_gradient = needs_gradient || s->nodes[op->inputs[k]].needs_gradient;
-    needs_gradient =
-        needs_gradient && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0 && !s->which.is_inference;
+    needs_gradient = needs_gradient && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0 && !s->which.is_inference;
     *node = (memory_node){
         .bytes = result_bytes(op), .saver = NO_OPERATOR, .own_saver = NO_OPERATOR, .needs_gradient = needs_gradient};
     rt_role role = (rt_role)s->sharding->role[index];

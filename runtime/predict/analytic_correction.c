@@ -125,10 +125,11 @@ static bool equal_training(const mdot_configuration *a, const mdot_configuration
 
 static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
 {
-    return a->mode == b->mode && a->compiled == b->compiled && a->recompute == b->recompute && a->accumulate == b->accumulate &&
-           a->micro_batches == b->micro_batches && a->pipeline_parallel == b->pipeline_parallel &&
-           a->tensor_parallel == b->tensor_parallel && a->zero_stage == b->zero_stage &&
-           a->expert_parallel == b->expert_parallel && a->data_parallel == b->data_parallel && equal_training(a, b);
+    return a->mode == b->mode && a->compiled == b->compiled && a->recompute == b->recompute &&
+           a->accumulate == b->accumulate && a->micro_batches == b->micro_batches &&
+           a->pipeline_parallel == b->pipeline_parallel && a->tensor_parallel == b->tensor_parallel &&
+           a->zero_stage == b->zero_stage && a->expert_parallel == b->expert_parallel &&
+           a->data_parallel == b->data_parallel && equal_training(a, b);
 }
 
 static double step_of(const rt_roofline *r, double micro_steps)
@@ -139,8 +140,8 @@ static double step_of(const rt_roofline *r, double micro_steps)
 /* The fields that determine the time of a micro-step, on one GPU and for one shard of a job. */
 static bool equal_micro_steps(const rt_configuration *a, const rt_configuration *b)
 {
-    return a->micro_batch == b->micro_batch && a->c.mode == b->c.mode && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
-           a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute &&
+    return a->micro_batch == b->micro_batch && a->c.mode == b->c.mode && a->c.precision == b->c.precision &&
+           a->c.attention == b->c.attention && a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute &&
            a->c.frozen_weights == b->c.frozen_weights && a->c.context_parallel == b->c.context_parallel &&
            a->c.sequence_parallel == b->c.sequence_parallel && a->c.loss == b->c.loss;
 }

@@ -28,7 +28,8 @@ static void one_configuration_prints_a_paragraph(void **state)
     RUN(f, resnet, "--gpu", "rtx 3090", "--batch", "64", "--precision", "amp");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "resnet50.onnx on RTX-3090\n");
-    expect_contains(f->result.out, "batch 64, amp-fp16, nchw (default), sgd (default), 1 GPU\n");
+    expect_contains(f->result.out,
+                    "batch 64, amp-fp16, nchw (default), sgd (default), newest PyTorch (default), 1\n  GPU\n");
     expect_contains(f->result.out, "90 % interval");
     expect_contains(f->result.out, "samples/s");
     expect_contains(f->result.out, " GiB allocated, 90 % interval ");
@@ -86,11 +87,11 @@ static void job_file_values_are_the_default(void **state)
     assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
     RUN(f, path, "--gpu", "T4");
     assert_int_equal(f->result.status, OK);
-    expect_contains(f->result.out,
-                    "batch 12 (the file's), pytorch (default), nchw (default), adamw (the file's),\n  1 GPU\n");
+    expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), adamw (the file's),\n"
+                                   "  newest PyTorch (default), 1 GPU\n");
     RUN(f, path, "--gpu", "T4", "--optimizer", "sgd", "--gpus", "4");
-    expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, 4 GPUs, linked\n"
-                                   "  by NVLink if present, else PCIe (default)\n");
+    expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, newest PyTorch\n"
+                                   "  (default), 4 GPUs, linked by NVLink if present, else PCIe (default)\n");
     mdot_job_destroy(job);
     free(path);
 }
@@ -101,13 +102,13 @@ static void several_configurations_print_a_table(void **state)
     RUN(f, resnet, "--gpu", "A100,T4", "--sweep", "batch=10..70", "-q");
     assert_int_equal(f->result.status, OK);
     assert_string_equal(f->result.err, "");
-    assert_int_equal(count_lines(f->result.out), 4 + 2 * 5); /* 10, 16, 32, 64, 70 */
+    assert_int_equal(count_lines(f->result.out), 5 + 2 * 5); /* 10, 16, 32, 64, 70 */
     static const char *const starts[] = {"A100-SXM-40GB     10  ", "A100-SXM-40GB     16  ", "A100-SXM-40GB     32  ",
                                          "A100-SXM-40GB     64  ", "A100-SXM-40GB     70  ", "T4                70  "};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) expect_contains(f->result.out, starts[i]);
     assert_null(strstr(f->result.out, " \n"));
     RUN(f, resnet, "--gpu", "T4", "--sweep", "batch=3,48,5", "-q");
-    assert_int_equal(count_lines(f->result.out), 4 + 3);
+    assert_int_equal(count_lines(f->result.out), 5 + 3);
 }
 
 static void all_gpus_lists_every_gpu_of_the_table(void **state)
@@ -118,7 +119,7 @@ static void all_gpus_lists_every_gpu_of_the_table(void **state)
     assert_int_equal(f->result.status, OK);
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++, gpu_count++)
         expect_contains(f->result.out, *name);
-    assert_int_equal(count_lines(f->result.out), 4 + gpu_count);
+    assert_int_equal(count_lines(f->result.out), 5 + gpu_count);
 }
 
 static void json_holds_every_prediction(void **state)

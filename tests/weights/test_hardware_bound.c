@@ -62,7 +62,8 @@ static int tear_down(void **state)
 static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_precision precision)
 {
     static const char *const matmuls[] = {"Conv", "Linear", "MatMul", "Attention", "MultiHeadAttention", NULL};
-    bool is_matmul = false, is_window = op->setting[MDOT_SETTING_KERNEL_H] == 3 && op->setting[MDOT_SETTING_KERNEL_W] == 3;
+    bool is_matmul = false,
+         is_window = op->setting[MDOT_SETTING_KERNEL_H] == 3 && op->setting[MDOT_SETTING_KERNEL_W] == 3;
     for (size_t i = 0; matmuls[i] != NULL; i++) is_matmul = is_matmul || strcmp(op->type, matmuls[i]) == 0;
     if (!is_matmul) return gpu->fp32_tflops;
     if (precision == MDOT_PRECISION_FP32) return gpu->fp32_tflops * (is_window ? WINOGRAD : 1);
