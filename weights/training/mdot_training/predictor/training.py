@@ -21,9 +21,9 @@ from mdot_training.predictor.published import VTRAIN
 
 @dataclass(frozen=True)
 class Schedule:
-    epochs: int = 26
+    epochs: int = 50
     parts: int = 40             # steps of an epoch, each over a subset of the networks
-    draws: int = 2              # training sets with different samples of inference rows; epochs cycle through them
+    draws: int = 4              # training sets with different samples of inference rows; epochs cycle through them
     learning_rate: float = 8e-3
     last_rate: float = 0.2      # final learning rate as a fraction of the first
     averaged_from: float = 0.6  # fraction of epochs after which weights are averaged; the result is the mean
