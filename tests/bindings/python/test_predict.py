@@ -42,7 +42,7 @@ OPTIONS = [
     ({"ema": True}, ["--ema"]),
     ({"power_limit": 250}, ["--power-limit=250"]),
     ({"mode": "inference"}, ["--mode=inference"]),
-    ({"host_launch_us": 20}, ["--host-launch-us=20"]),
+    ({"host_launch_us": 2000}, ["--host-launch-us=2000"]),
     ({"data_parallel": 8, "zero": 3, "keep_gathered": True}, ["--parallel=fsdp=8", "--keep-gathered"]),
     ({"checkpoint": "blocks"}, ["--checkpoint=blocks"]),
     ({"checkpoint": "selective"}, ["--checkpoint=selective"]),
