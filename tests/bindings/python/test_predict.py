@@ -86,7 +86,7 @@ class Answers(support.TestCase):
                 command = [str(support.BERT), "--dim", "sequence=128", "--gpu", "A100", "--batch", "64"]
                 self.assert_same(answer, support.ask_command(*command, *arguments)["predictions"][0])
                 # for a network without convolutions and frozen weights
-                indifferent = {"layout": "nhwc"}, {"precision": "fp32"}, {"frozen_weights": "nf4"}
+                indifferent = {"layout": "nhwc"}, {"layout": "channels_last"}, {"precision": "fp32"}, {"frozen_weights": "nf4"}
                 if options not in indifferent and "torch" not in options:  # a predictor may ignore it
                     self.assertNotEqual((answer.step_ms, answer.peak_memory_bytes), (plain.step_ms, plain.peak_memory_bytes))
 
