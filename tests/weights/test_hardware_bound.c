@@ -92,9 +92,10 @@ static void check(const fixture *f, int network, const char *gpu_name, mdot_conf
         const double ms[MDOT_PHASE_COUNT] = {time.forward_ms, time.data_gradient_ms, time.weight_gradient_ms};
         int phases = c.mode == MDOT_MODE_INFERENCE ? 1 : MDOT_PHASE_COUNT;
         for (int phase = 0; phase < phases; phase++) {
+            /* Parts of an explanation are scaled to add up to the step, which shortens them by less than 1 %. */
             double flops = (double)c.batch * op.per_sample[phase].flops + op.per_step[phase].flops;
             double least = flops / (peak_of(&op, &gpu, c.precision) * FLOPS_PER_MS);
-            if (!(ms[phase] >= least * (1 - 1e-3)))
+            if (!(ms[phase] >= least * (1 - 1e-2)))
                 fail_msg("network %d, %s, precision %d, layout %d, attention %d, compiled %u, torch %u, mode %d, batch "
                          "%lld: phase %d of operator %zu, a %s, takes %g ms, but at least %g at the peak rate",
                          network, gpu_name, (int)c.precision, (int)c.layout, (int)c.attention, c.compiled, c.torch,

@@ -90,11 +90,11 @@ static void peak_is_weights_gradients_state_and_activations(void **state)
 {
     (void)state;
     mdot_job *job = small_network(1);
-    const rt_activation_case fp32 = {RT_ACTIVATION_FP32, 0, 0, 0}, amp = {RT_ACTIVATION_AMP, 0, 0, 0},
-                             bf16 = {RT_ACTIVATION_BF16, 0, 0, 0},
-                             eager = {RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, 0, 0},
-                             blocks = {RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_BLOCKS, 0},
-                             selective = {RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_SELECTIVE, 0};
+    const rt_activation_case fp32 = {.type = RT_ACTIVATION_FP32}, amp = {.type = RT_ACTIVATION_AMP},
+                             bf16 = {.type = RT_ACTIVATION_BF16},
+                             eager = {.type = RT_ACTIVATION_FP32, .attention = MDOT_ATTENTION_EAGER},
+                             blocks = {.type = RT_ACTIVATION_FP32, .recompute = MDOT_RECOMPUTE_BLOCKS},
+                             selective = {.type = RT_ACTIVATION_FP32, .recompute = MDOT_RECOMPUTE_SELECTIVE};
     static const double w = 4 * 1024;
     double a = passing(job, fp32, 3, w), h = passing(job, amp, 3, w);
     const memory_case cases[] = {
@@ -130,7 +130,7 @@ static void gradients_begin_in_the_backward_pass(void **state)
     operators[1].inputs = before;
     operators[1].input_count = 1;
     mdot_job *job = predict_make_job(operators, 2);
-    const rt_activation_case fp32 = {RT_ACTIVATION_FP32, 0, 0, 0};
+    const rt_activation_case fp32 = {.type = RT_ACTIVATION_FP32};
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
     assert_true(peak(job, (mdot_configuration){.batch = 1}) == 2 * 40000 + passing(job, fp32, 1, 40000));
     assert_true(passing(job, fp32, 1, 40000) > a);
