@@ -12,6 +12,9 @@
  * Because the body is part of the list, shape rules and passes treat its nodes like all others. A rewriting is right if
  * it is right in every step. LoopBegin is no function of its inputs, and therefore lacks the trait IR_STATELESS. A
  * value of the body reaches other nodes through the LoopEnd alone.
+ *
+ * loop_nodes.c, ops_table.c and ops/loop_shapes.c form a circle, because the shape of a loop's results follows from the
+ * nodes of its body, which the table of operators recognises.
  */
 #ifndef IR_LOOP_NODES_H
 #define IR_LOOP_NODES_H

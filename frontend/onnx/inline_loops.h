@@ -5,6 +5,8 @@
  * steps of a Loop then comes from a node LoopSteps, which is replaced when the graph is imported (loop_steps.h).
  *
  * States that the body passes on unchanged are no states: the body reads their initial values.
+ * inline_loops.c and functions.c call each other, because a loop's body contains calls of functions, and a function's
+ * body contains loops.
  */
 #ifndef FE_INLINE_LOOPS_H
 #define FE_INLINE_LOOPS_H

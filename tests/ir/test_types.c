@@ -221,6 +221,8 @@ static void any_type_at_any_input_is_refused_or_compiled(void **state)
     uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
     int tried = 0;
     for (int op = 0; op < IR_OP_COUNT; op++) {
+        /* These exist in pairs, around a body. */
+        if (strcmp(ir_ops[op].name, "LoopBegin") == 0 || strcmp(ir_ops[op].name, "LoopEnd") == 0) continue;
         int compiled = 0;
         bool emitted[RANDOM_NODE_INPUTS][32] = {{false}};
         for (int n = 0; n < NODES_PER_OPERATOR && compiled < COMPILED_PER_OPERATOR; n++) {
