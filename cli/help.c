@@ -76,7 +76,8 @@ static void print_options(FILE *stream, const cli_command *command)
         if (option->heading != NULL) fprintf(stream, "%s:\n", option->heading);
         int width = label_option(text, option);
         fputs(text, stream);
-        cli_print_wrapped(stream, option->help, widest + 2, width);
+        if (width > widest) fputc('\n', stream); /* a label that is too long has a line of its own */
+        cli_print_wrapped(stream, option->help, widest + 2, width > widest ? 0 : width);
     }
 }
 

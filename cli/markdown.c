@@ -7,10 +7,11 @@
 /* Prints text outside of code. Characters of Markdown's syntax get a backslash, and a line break stays one. */
 static void put(FILE *stream, const char *text)
 {
-    for (bool is_code = false; *text != '\0'; text++) {
+    char before = '\n';
+    for (bool is_code = false; *text != '\0'; before = *text++) {
         if (*text == '`') is_code = !is_code;
         if (!is_code && strchr("*_<>[]|#\\", *text) != NULL) fputc('\\', stream);
-        if (*text == '\n' && text[1] != '\n' && text[-1] != '\n') fputc('\\', stream);
+        if (*text == '\n' && text[1] != '\n' && before != '\n') fputc('\\', stream);
         fputc(*text, stream);
     }
 }

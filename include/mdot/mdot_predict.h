@@ -365,7 +365,7 @@ typedef struct mdot_prediction {
     /* Plausibility of the answer: */
     uint32_t implausible;    /* MDOT_IMPLAUSIBLE_…, the bound that the answer breaks; 0: none */
     double parameters;       /* number of trainable parameters of the job */
-    double flops_per_sample; /* FLOPs of a step: forward and backward */
+    double flops_per_sample; /* FLOPs of a step: forward and backward; forward only if the mode is inference */
     double compute_share;    /* utilisation of the GPU's peak FLOP rate at this precision, at a step time of step_ms */
     double memory_share;     /* utilisation of the GPU's peak memory bandwidth, if each operator reads and writes each
                               * tensor once */

@@ -43,6 +43,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         t.lacks_type_id = t.lacks_type_id || type_id == 0;
         if (type_id > t.highest_type_id) t.highest_type_id = type_id;
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) t.flops_per_sample += op->per_sample[phase].flops;
+        t.forward_flops_per_sample += op->per_sample[MDOT_PHASE_FORWARD].flops;
         t.cost += costs[i];
         if (type_id == 0) t.cost_without_type_id += costs[i];
     }

@@ -6,6 +6,7 @@
 
 typedef struct rt_job_totals {
     double flops_per_sample;           /* over all phases */
+    double forward_flops_per_sample;
     double cost, cost_without_type_id; /* sums of costs: of all operators, and of those whose type lacks a type id */
     bool lacks_type_id;                /* an operator's type lacks a type id */
     uint32_t highest_type_id;

@@ -37,10 +37,12 @@ static uint32_t broken_bound(const mdot_job *job, const mdot_prediction *p, doub
     return p->step_ms > launch_ms * (double)job->info.operator_count ? MDOT_IMPLAUSIBLE_TOO_SLOW : 0;
 }
 
-void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *terms, uint32_t type_count, mdot_prediction *p)
+void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *terms, mdot_mode mode, uint32_t type_count,
+                           mdot_prediction *p)
 {
+    const rt_job_totals *totals = &job->analysis->totals;
     p->parameters = job->info.parameters;
-    p->flops_per_sample = job->analysis->totals.flops_per_sample;
+    p->flops_per_sample = mode == MDOT_MODE_INFERENCE ? totals->forward_flops_per_sample : totals->flops_per_sample;
     p->compute_share = terms->compute_ms / p->step_ms;
     p->memory_share = terms->memory_ms / p->step_ms;
     p->unknown_share = unknown_share(job, type_count);

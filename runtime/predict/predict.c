@@ -161,7 +161,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     out_prediction->energy_joules =
         out_prediction->average_watts * corrected.step_ms / MS_PER_SECOND * configuration->c.gpu_count;
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
-    rt_check_plausibility(job, &terms, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
+    rt_check_plausibility(job, &terms, configuration->c.mode, reads_types ? schema->type_count : UINT32_MAX,
+                          out_prediction);
     return MDOT_OK;
 }
 

@@ -53,13 +53,31 @@ static mdot_prediction checked(const mdot_job *job, mdot_precision precision, in
 {
     rt_roofline_terms terms = terms_of(job, precision, batch);
     mdot_prediction p = {.step_ms = step_ms};
-    rt_check_plausibility(job, &terms, 140, &p);
+    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     return p;
 }
 
 static void assert_near(double got, double want)
 {
     if (fabs(got - want) > 1e-9 * fabs(want)) fail_msg("%.12g instead of %.12g", got, want);
+}
+
+static void inference_has_the_flops_of_its_forward_pass(void **state)
+{
+    (void)state;
+    mdot_job *job = two_operators(0, 1e6);
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    double forward = 0;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+        forward += op.per_sample[MDOT_PHASE_FORWARD].flops;
+    }
+    rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 10);
+    mdot_prediction p = {.step_ms = 20};
+    rt_check_plausibility(job, &terms, MDOT_MODE_INFERENCE, 140, &p);
+    assert_true(forward > 0 && forward < checked(job, MDOT_PRECISION_FP32, 10, 20).flops_per_sample);
+    assert_near(p.flops_per_sample, forward);
+    mdot_job_destroy(job);
 }
 
 static void utilisation_is_relative_to_the_gpus_peaks(void **state)
@@ -173,9 +191,9 @@ static void flops_of_unknown_types_count(void **state)
     mdot_job *job = two_operators(0, 1e6);
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 1);
     mdot_prediction p = {.step_ms = 1};
-    rt_check_plausibility(job, &terms, 140, &p);
+    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     assert_true(p.unknown_share == 0);
-    rt_check_plausibility(job, &terms, 60, &p); /* a predictor that was trained before the type Linear existed */
+    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 60, &p); /* a predictor that was trained before the type Linear existed */
     const double *cost = job->analysis->op_costs.cost;
     assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));
     mdot_job_destroy(job);
@@ -183,7 +201,7 @@ static void flops_of_unknown_types_count(void **state)
     operators[1].type = "Loop";
     operators[1].known = false;
     job = predict_make_job(operators, 2);
-    rt_check_plausibility(job, &terms, 140, &p);
+    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     assert_near(p.unknown_share, 0.5);
     mdot_job_destroy(job);
 }
@@ -225,6 +243,7 @@ static void every_warning_has_a_name_and_a_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inference_has_the_flops_of_its_forward_pass),
         cmocka_unit_test(utilisation_is_relative_to_the_gpus_peaks),
         cmocka_unit_test(steps_faster_than_the_gpus_peak_are_implausible),
         cmocka_unit_test(implausible_steps_name_the_bound_that_they_break),
