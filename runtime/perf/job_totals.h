@@ -5,7 +5,7 @@
 #include "runtime/job/job_model.h"
 
 typedef struct rt_job_totals {
-    double flops_per_sample;           /* over all phases */
+    double flops_per_sample; /* over all phases */
     double forward_flops_per_sample;
     double cost, cost_without_type_id; /* sums of costs: of all operators, and of those whose type lacks a type id */
     bool lacks_type_id;                /* an operator's type lacks a type id */

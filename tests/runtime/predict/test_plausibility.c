@@ -193,7 +193,8 @@ static void flops_of_unknown_types_count(void **state)
     mdot_prediction p = {.step_ms = 1};
     rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     assert_true(p.unknown_share == 0);
-    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 60, &p); /* a predictor that was trained before the type Linear existed */
+    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 60,
+                          &p); /* a predictor that was trained before the type Linear existed */
     const double *cost = job->analysis->op_costs.cost;
     assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));
     mdot_job_destroy(job);
