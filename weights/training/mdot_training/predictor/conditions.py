@@ -31,8 +31,8 @@ NEWEST_TRAINED = 112
 have no other labels, so that their effect cannot be told from the GPU's. Therefore they change inference alone. Applied to
 training as well, they made ResNet-50 on an A100 take 127 instead of 108 ms; NVIDIA published 107.8 ms."""
 
-NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", "inference", *(f"torch_{v}" for v in VERSIONS),
-         "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
+NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", "inference",
+         *(f"torch_{v}" for v in VERSIONS), "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
 COUNT = len(NAMES)
 
 OF_LAYOUT = tuple(name.startswith("nhwc") for name in NAMES)
@@ -65,8 +65,8 @@ def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, 
             torch_version: Tensor, is_compiled: Tensor) -> list[Tensor]:
     """The columns of NAMES, each in the shape of the arguments. `is_half`: half precision throughout, without autocast."""
     is_since = {v: at_least(torch_version, v) * (is_inference if v > NEWEST_TRAINED else 1) for v in VERSIONS}
-    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, is_inference, *is_since.values(), is_compiled,
-            *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
+    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, is_inference,
+            *is_since.values(), is_compiled, *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
 
 
 def _named(is_so: Callable[[str], bool]) -> Tensor:
@@ -86,8 +86,9 @@ def mattering(work: Work) -> Tensor:
     of_layout, of_attention = torch.tensor(OF_LAYOUT, dtype=torch.float32), _named(lambda name: name == "fused_attention")
     of_fusible, of_new = _named(lambda name: name == "compiled"), _named(lambda name: _version_of(name) >= NEW_COMPILER)
     of_old = _named(lambda name: 0 < _version_of(name) < NEW_COMPILER)
+    kept_by_new, kept_by_old = work.is_matmul * (1 - work.is_depthwise), work.is_matmul - work.is_convolution
     return (1 - of_layout * (1 - work.has_layout)) * (1 - of_attention * (1 - work.has_scores)) * (
-        1 - of_fusible * work.is_matmul - of_new * (work.is_matmul - work.is_matmul * work.is_depthwise) - of_old * (work.is_matmul - work.is_convolution))
+        1 - of_fusible * work.is_matmul - of_new * kept_by_new - of_old * kept_by_old)
 
 
 def mattering_to_norms(has_layout: Tensor) -> Tensor:

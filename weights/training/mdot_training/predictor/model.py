@@ -177,9 +177,10 @@ class Roofline(nn.Module):
         return 1 / (self.sustained(tflops, per_watt, rates) * 1e9)
 
     def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores, and their bounds: without Winograd's
-        algorithm, and with it if that saves everything; 0 for units that it does not use. The matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time
-        of TF32. Caches, whose rate grows with the memory bandwidth, add their time to that of the units."""
+        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores, and two bounds: the one that Winograd's
+        algorithm may undercut, and the one that nothing may. Units that the matmul leaves idle have 0. The matmul takes the
+        time of the slower of its units. fp32 uses vector units, and takes at least the time of TF32. Caches, whose rate grows
+        with the memory bandwidth, add their time to that of the units."""
         has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
         all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mdot_training.predictor import batches, conditions, rare_types, tables
+from mdot_training.predictor import batches, rare_types, tables
 from mdot_training.predictor.batches import Batch
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.labels import INFER, TRAIN
