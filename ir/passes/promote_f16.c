@@ -87,7 +87,7 @@ static ir_value *widened(ir_builder *b, ir_value *value)
     return ir_build_cast(b, wide != NULL ? wide : value, MDOT_DTYPE_F32);
 }
 
-/* Is the node kept as it is? Decisions are the model's own, so they read rounded values. IsNaN is none of them, because
+/* Is the node kept as it is? Decisions are the model's own, so they read rounded values. IsNaN is an exception, because
  * rounding turns no number into NaN; exporters guard softmax with it. Scans and scatters have kernels for every
  * type. */
 static bool is_kept(const ir_node *node)

@@ -35,8 +35,8 @@ typedef struct sc_job {
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
-    int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: it is not elastic without a kind, and
-                                   * unbounded with one */
+    int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
+                                   * a job with a kind takes any number */
     double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
     double batch;                 /* batch size of a job whose kind has a scaling; 0: that of its reference steps */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */

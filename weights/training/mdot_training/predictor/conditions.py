@@ -23,8 +23,8 @@ NHWC_VERSIONS = (111, 112, 113, 200, 204)
 PACKS_MORE = 112
 """The version whose cuDNN has other NHWC kernels for grouped convolutions (features.group_features)."""
 NEW_COMPILER = 200
-"""The first version that is known from inference alone. Its effect on matmuls would be extrapolated to GPUs and to the backward
-pass, where it once exceeded the hardware."""
+"""The first version with torch.compile. From it on, matmuls keep their time, because extrapolated to other GPUs the effect on them
+once exceeded the hardware."""
 
 NEWEST_TRAINED = 112
 """The last version whose training steps of image networks were measured. Later versions are known from inference, on GPUs that
