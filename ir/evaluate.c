@@ -266,7 +266,7 @@ typedef struct loop {
     const ir_node *begin, *end;
     int first, last;       /* their positions in e->nodes */
     const ir_wide **state; /* the states of the current step */
-    ir_wide **stack;       /* the outputs of `end` behind the final states; NULL: absent, or made after the first step */
+    ir_wide **stack;       /* the outputs of `end` behind the final states; NULL: absent, or not yet made */
     ir_arena *arena;       /* holds these arrays */
     ir_arena *result;      /* holds the outputs of `end` */
     int64_t steps;

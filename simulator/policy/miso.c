@@ -4,8 +4,8 @@
  * in the form of MISO's measurements; the type of the nodes is mig.
  *
  * Implemented from the paper: the division of a GPU with the largest sum of speeds relative to the whole GPU, over all
- * valid divisions (solve/partitions.h), chosen anew when a job comes or leaves; a slice with too little memory for a job
- * has speed 0 for it; jobs wait in the order of arrival. A job whose slice changes has the cost of a restart.
+ * valid divisions (solve/partitions.h), chosen anew when a job comes or leaves; jobs wait in the order of arrival. A
+ * slice with too little memory for a job has speed 0 for it. A job whose slice changes has the cost of a restart.
  *
  * A new job goes to the GPU whose sum grows most, and waits if none does; the paper takes the GPU with the fewest jobs,
  * which usually is the same. Left out: the phase in which jobs share the GPU without slices (MPS) while their speeds on
