@@ -123,7 +123,7 @@ static bool load_known(const ir_tensor *tensor, int64_t index, ir_dim *out)
     return true;
 }
 
-bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
+bool ir_value_known(const ir_value *value, ir_dim out[static IR_MAX_KNOWN], int *out_count)
 {
     const ir_tensor *tensor = value->constant;
     if (tensor != NULL) {
@@ -142,7 +142,7 @@ bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
     return true;
 }
 
-bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count)
+bool ir_value_ints(const ir_value *value, int64_t out[static IR_MAX_KNOWN], int *out_count)
 {
     ir_dim dims[IR_MAX_KNOWN];
     int count;
@@ -152,6 +152,15 @@ bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count)
     }
     for (int i = 0; i < count; i++) out[i] = dims[i].offset;
     *out_count = count;
+    return true;
+}
+
+bool ir_value_int(const ir_value *value, int64_t *out)
+{
+    int64_t elements[IR_MAX_KNOWN];
+    int count;
+    if (!ir_value_ints(value, elements, &count) || count != 1) return false;
+    *out = elements[0];
     return true;
 }
 

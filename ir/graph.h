@@ -205,9 +205,11 @@ ir_node *ir_value_single_user(const ir_value *value);
 /* Integers known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN elements. False: unknown.
  * The type may be floating, because exporters compute lengths in it, but every element must be an exactly represented
  * integer. `out` holds up to IR_MAX_KNOWN elements, and *out_count is set. */
-bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count);
+bool ir_value_known(const ir_value *value, ir_dim out[static IR_MAX_KNOWN], int *out_count);
 /* Does the same, but every element must be a number. */
-bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count);
+bool ir_value_ints(const ir_value *value, int64_t out[static IR_MAX_KNOWN], int *out_count);
+/* Does the same for exactly one element. */
+bool ir_value_int(const ir_value *value, int64_t *out);
 /* Reads a scalar constant of any numeric type (one element). False: it is not one. */
 bool ir_value_scalar(const ir_value *value, double *out);
 

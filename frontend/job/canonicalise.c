@@ -48,8 +48,7 @@ static void gather(ir_builder *b, ir_node *node)
 {
     ir_value *data = node->inputs[0], *index = node->inputs[1], *result = node->outputs[0];
     int64_t number, axis = ir_node_int(node, "axis", 0);
-    int count = 0;
-    if (data->constant != NULL || index->type.rank != 0 || !ir_value_ints(index, &number, &count) || count != 1) return;
+    if (data->constant != NULL || index->type.rank != 0 || !ir_value_int(index, &number)) return;
     if (axis < 0) axis += data->type.rank;
     int64_t extent = data->type.dim[axis].offset;
     if (number < 0) number += extent;

@@ -52,10 +52,9 @@ static void replace_joined(ir_builder *b, const ir_value *list, ir_value *bags)
 void fe_job_reduce_embedding_bags(ir_builder *b, ir_node *node)
 {
     int64_t bags;
-    int known = 0;
     if (fe_job_op_role_of(node) != FE_JOB_OP_EMBEDDING_BAGS || node->input_count < 2 || node->outputs[0] == NULL)
         return;
-    if (node->inputs[0] == NULL || !ir_value_ints(node->inputs[0], &bags, &known) || known != 1 || bags < 1) return;
+    if (node->inputs[0] == NULL || !ir_value_int(node->inputs[0], &bags) || bags < 1) return;
     ir_value *rows = rows_of(b, node);
     if (rows == NULL || rows->type.dim[0].offset % bags != 0) return;
     ir_dim by_bag[] = {ir_dim_number(bags), ir_dim_number(rows->type.dim[0].offset / bags), rows->type.dim[1]};

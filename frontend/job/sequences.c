@@ -19,16 +19,14 @@ static bool make_whole(const int64_t *extents, int count, int64_t whole)
 
 /* Reads the extents of the parts: the list in the operand, equal parts of the operand's one number, or parts of
  * extent 1. */
-static bool read_extents(const ir_node *node, int64_t whole, int64_t *extents, int *out_count)
+static bool read_extents(const ir_node *node, int64_t whole, int64_t extents[static IR_MAX_KNOWN], int *out_count)
 {
     const ir_value *operand = ir_node_input(node, 1);
-    int count = 0;
     if (operand != NULL && operand->type.rank == 1) {
         return ir_value_ints(operand, extents, out_count) && make_whole(extents, *out_count, whole);
     }
     int64_t extent = 1;
-    if (operand != NULL && (!ir_value_ints(operand, extents, &count) || count != 1)) return false;
-    if (operand != NULL) extent = extents[0];
+    if (operand != NULL && !ir_value_int(operand, &extent)) return false;
     if (extent < 1 || whole < 1 || (whole - 1) / extent >= IR_MAX_KNOWN) return false;
     for (*out_count = 0; whole > 0; whole -= extent) extents[(*out_count)++] = whole < extent ? whole : extent;
     return true;
@@ -62,10 +60,9 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
  * index depends on data. */
 static bool index_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_index)
 {
-    int known = 0;
     if (fe_job_op_role_of(reader) != FE_JOB_OP_MEMBER) return false;
     if (reader->input_count != 2 || reader->inputs[0] != sequence) return false;
-    if (reader->inputs[1] == NULL || !ir_value_ints(reader->inputs[1], out_index, &known) || known != 1) return false;
+    if (reader->inputs[1] == NULL || !ir_value_int(reader->inputs[1], out_index)) return false;
     if (*out_index < 0) *out_index += count;
     return *out_index >= 0 && *out_index < count;
 }

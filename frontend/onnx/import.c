@@ -262,11 +262,10 @@ static mdot_status import_node(importer *im, const fe_node *source)
 static int known_condition(importer *im, int number)
 {
     int64_t content;
-    int count;
     const ir_value *value = number != FE_NO_VALUE ? im->values[number] : NULL;
     if (value == NULL) return -1;
     (void)fe_type_of_upgraded(&im->upgrader, value);
-    return ir_value_ints(value, &content, &count) && count == 1 ? content != 0 : -1;
+    return ir_value_int(value, &content) ? content != 0 : -1;
 }
 
 /* Does a known condition select the other branch of the node's If, or of an enclosing If? */

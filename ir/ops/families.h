@@ -91,9 +91,11 @@ mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, in
 /* The numbers in input `index` of a shape rule (axes, repeats, a shape without L …). UNSUPPORTED if they are computed
  * at run time. `out` holds up to IR_MAX_KNOWN. An absent input gives a count of 0; check ir_node_input first if that
  * matters. */
-mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out_count, mdot_error *err);
+mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_MAX_KNOWN], int *out_count,
+                          mdot_error *err);
 /* Does the same for elements affine in L. */
-mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_count, mdot_error *err);
+mdot_status ir_input_dims(const ir_node *node, int index, ir_dim out[static IR_MAX_KNOWN], int *out_count,
+                          mdot_error *err);
 
 /* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) ---------------------------------------------------------- */
 

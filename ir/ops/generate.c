@@ -101,7 +101,7 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
 }
 
 /* Integer content of a tensor, read like that of a constant value. */
-static bool known_tensor(const ir_tensor *tensor, ir_dim *out, int *out_count)
+static bool known_tensor(const ir_tensor *tensor, ir_dim out[static IR_MAX_KNOWN], int *out_count)
 {
     ir_value value = {.constant = tensor};
     return ir_value_known(&value, out, out_count);

@@ -128,7 +128,8 @@ static mdot_status not_known(const ir_node *node, int index, mdot_error *err)
                    node->inputs[index]->name);
 }
 
-mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out_count, mdot_error *err)
+mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_MAX_KNOWN], int *out_count,
+                          mdot_error *err)
 {
     if (ir_node_input(node, index) == NULL) {
         *out_count = 0;
@@ -137,7 +138,8 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out
     return ir_value_ints(node->inputs[index], out, out_count) ? MDOT_OK : not_known(node, index, err);
 }
 
-mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_count, mdot_error *err)
+mdot_status ir_input_dims(const ir_node *node, int index, ir_dim out[static IR_MAX_KNOWN], int *out_count,
+                          mdot_error *err)
 {
     if (ir_node_input(node, index) == NULL) {
         *out_count = 0;

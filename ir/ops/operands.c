@@ -89,7 +89,7 @@ static bool known_element(const ir_wide *wide, int64_t index, ir_dim *out)
     return true;
 }
 
-bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count)
+bool ir_operand_known(const ir_operands *from, int i, ir_dim out[static IR_MAX_KNOWN], int *out_count)
 {
     if (!ir_operand_given(from, i)) return false;
     if (from->tensors == NULL) return ir_value_known(from->node->inputs[i], out, out_count);
@@ -102,7 +102,8 @@ bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_coun
     return true;
 }
 
-mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim *out, int *out_count)
+mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim out[static IR_MAX_KNOWN],
+                            int *out_count)
 {
     ir_type type = {.rank = -1};
     mdot_status status = ir_operand_need(from, i, what, -1, &type);
@@ -118,7 +119,8 @@ mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir
                    from->node->outputs[0] != NULL ? from->node->outputs[0]->name : "its output", what, name);
 }
 
-mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t *out, int *out_count)
+mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t out[static IR_MAX_KNOWN],
+                            int *out_count)
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;

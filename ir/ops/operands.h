@@ -38,12 +38,14 @@ mdot_status ir_operand_need_same(const ir_operands *from, int i, int like);
 mdot_status ir_operand_need_one(const ir_operands *from, int i, const char *what);
 
 /* Content of operand i, up to IR_MAX_KNOWN elements, all of them integers. False: absent or unknown. */
-bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count);
+bool ir_operand_known(const ir_operands *from, int i, ir_dim out[static IR_MAX_KNOWN], int *out_count);
 /* Content of integer type that is required for typing the output. UNSUPPORTED reports that the shape depends on data.
  * `what` is a plural. */
-mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim *out, int *out_count);
+mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim out[static IR_MAX_KNOWN],
+                            int *out_count);
 /* Does the same, but every element must be a number. */
-mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t *out, int *out_count);
+mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t out[static IR_MAX_KNOWN],
+                            int *out_count);
 
 /* Checks operand i, of indices into a dimension of `extent`: every `stride`-th element from `first` on. Elements that
  * are known must be in [-extent, extent) at every length; others are clamped at run time. UNSUPPORTED if it depends on

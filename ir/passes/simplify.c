@@ -65,10 +65,9 @@ static void gather(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
     int64_t axis = ir_node_int(node, "axis", 0), index;
-    int count;
     if (axis < 0) axis += x->type.rank;
     const ir_value *operand = node->inputs[1];
-    if (operand->constant == NULL || operand->constant->count != 1 || !ir_value_ints(operand, &index, &count)) return;
+    if (operand->constant == NULL || !ir_value_int(operand, &index)) return;
     if (axis < 0 || axis >= x->type.rank || !ir_dim_is_number(x->type.dim[axis])) return;
     int64_t extent = x->type.dim[axis].offset;
     if (index < 0) index += extent;
@@ -90,12 +89,11 @@ static ir_node *transpose_under(const ir_value *value, int64_t *perm)
  * projection are rows that a transpose alone splits. */
 static bool slice_of_transposed(ir_builder *b, ir_node *node)
 {
-    int64_t perm[MDOT_MAX_RANK], axes[IR_MAX_KNOWN];
-    int count;
+    int64_t perm[MDOT_MAX_RANK], axis;
     const ir_node *transpose = transpose_under(node->inputs[0], perm);
     const ir_value *operand = ir_node_input(node, 3);
-    if (transpose == NULL || operand == NULL || !ir_value_ints(operand, axes, &count) || count != 1) return false;
-    int64_t axis = axes[0] < 0 ? axes[0] + node->inputs[0]->type.rank : axes[0];
+    if (transpose == NULL || operand == NULL || !ir_value_int(operand, &axis)) return false;
+    if (axis < 0) axis += node->inputs[0]->type.rank;
     if (!ir_dim_is(node->outputs[0]->type.dim[axis], 1)) return false;
     ir_value *in[5] = {transpose->inputs[0], node->inputs[1], node->inputs[2], ir_build_integers(b, &perm[axis], 1),
                        ir_node_input(node, 4)};

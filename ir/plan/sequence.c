@@ -44,12 +44,11 @@ static bool read_reduction(const ir_node *node, pl_reducer *out)
 static bool read_axis(const ir_node *node, const struct sequence_row *row, int *out_axis)
 {
     int rank = node->inputs[0]->type.rank;
-    int64_t axes[IR_MAX_KNOWN];
-    int count;
+    int64_t axis;
     *out_axis = row->has_axis ? pl_axis(node, "axis", row->axis, rank) : 0;
     if (row->operation != PL_SEQ_CUMULATE) return true;
-    if (!ir_value_ints(node->inputs[1], axes, &count) || count != 1) return false;
-    *out_axis = (int)(axes[0] < 0 ? axes[0] + rank : axes[0]);
+    if (!ir_value_int(node->inputs[1], &axis)) return false;
+    *out_axis = (int)(axis < 0 ? axis + rank : axis);
     return true;
 }
 

@@ -175,7 +175,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (graph) {
         graph->symbol = "N";
         graph->max_length = 7;
-        const ir_op *op = &ir_ops[draw(&s, IR_OP_COUNT)];
+        int id = draw(&s, IR_OP_COUNT);
+        if (id == IR_OP_LoopBegin || id == IR_OP_LoopEnd) id = IR_OP_Identity; /* a loop has several nodes */
+        const ir_op *op = &ir_ops[id];
         ir_value *operands[10];
         bool constant = true;
         int inputs = draw(&s, (op->max_inputs < 9 ? op->max_inputs : 9) + 1);

@@ -48,7 +48,8 @@ static pb_buffer one_bag(const char *reduction, const char *table)
     return graph;
 }
 
-static onnx_builder *with_bags(pb_buffer body, int64_t bags)
+/* The number of bags is a tensor of `dims`. */
+static onnx_builder *with_bag_counts(pb_buffer body, const char *dims, const int64_t *bags)
 {
     static const int64_t zero = 0;
     static const bool yes = true;
@@ -56,7 +57,7 @@ static onnx_builder *with_bags(pb_buffer body, int64_t bags)
     onnx_input(b, "places", MDOT_DTYPE_I64, "24");
     onnx_input(b, "starts", MDOT_DTYPE_I64, "8");
     onnx_input(b, "ends", MDOT_DTYPE_I64, "8");
-    onnx_initializer(b, "bags", MDOT_DTYPE_I64, "", &bags);
+    onnx_initializer(b, "bags", MDOT_DTYPE_I64, dims, bags);
     onnx_initializer(b, "yes", MDOT_DTYPE_BOOL, "", &yes);
     onnx_initializer(b, "zero", MDOT_DTYPE_I64, "1", &zero);
     onnx_initializer(b, "table", MDOT_DTYPE_F32, "1000,16", NULL);
@@ -70,6 +71,21 @@ static onnx_builder *with_bags(pb_buffer body, int64_t bags)
     onnx_node(b, "Gemm", "sums,w", "y");
     onnx_output(b, "y");
     return b;
+}
+
+static onnx_builder *with_bags(pb_buffer body, int64_t bags)
+{
+    return with_bag_counts(body, "", &bags);
+}
+
+/* A malformed file: a Loop has one count. */
+static void many_counts_of_bags_keep_the_loop(void **state)
+{
+    (void)state;
+    static const int64_t counts[64] = {8};
+    job_reading r = job_expect(with_bag_counts(one_bag("ReduceSum", "table"), "64", counts));
+    assert_true(job_info(&r).unknown_count > 0);
+    job_end(&r);
 }
 
 static void bag_loop_becomes_gather_and_reduction(void **state)
@@ -259,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bag_loop_becomes_gather_and_reduction),
+        cmocka_unit_test(many_counts_of_bags_keep_the_loop),
         cmocka_unit_test(other_loops_stay_opaque),
         cmocka_unit_test(bag_list_becomes_gather_and_reduction),
         cmocka_unit_test(other_lists_stay_opaque),

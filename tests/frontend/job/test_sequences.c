@@ -123,6 +123,21 @@ static void index_beyond_the_list_keeps_the_list(void **state)
     job_end(&r);
 }
 
+/* A malformed file: an index is one element. */
+static void many_indices_keep_the_list(void **state)
+{
+    (void)state;
+    static const int64_t places[64] = {1};
+    onnx_builder *b = begin();
+    onnx_initializer(b, "places", MDOT_DTYPE_I64, "64", places);
+    onnx_node(b, "SplitToSequence", "r", "list");
+    onnx_attr_int(b, "axis", 1);
+    onnx_node(b, "SequenceAt", "list,places", "y");
+    job_reading r = job_expect_output(b, "y");
+    job_expect_types(&r, "Relu SplitToSequence SequenceAt");
+    job_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +147,7 @@ int main(void)
         cmocka_unit_test(incomplete_parts_keep_the_list),
         cmocka_unit_test(data_dependent_index_keeps_the_list),
         cmocka_unit_test(index_beyond_the_list_keeps_the_list),
+        cmocka_unit_test(many_indices_keep_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,19 @@ static void results_of_different_types_keep_the_if(void **state)
     release(&m);
 }
 
+/* A malformed file: a condition is one element. */
+static void a_condition_of_many_elements_keeps_the_if(void **state)
+{
+    (void)state;
+    static const unsigned char many[64] = {1, 1};
+    onnx_builder *b = begin();
+    onnx_initializer(b, "many", MDOT_DTYPE_BOOL, "64", many);
+    add_if(b, "many", "Sigmoid", "Tanh");
+    imported m = expect_imported(b, NULL);
+    assert_string_equal(m.graph->last->op_type, "If");
+    release(&m);
+}
+
 /* One input with an empty name. The builder's name list cannot express it. */
 static void an_absent_condition_keeps_the_if(void **state)
 {
@@ -160,6 +173,7 @@ int main(void)
         cmocka_unit_test(length_conditions_become_where),
         cmocka_unit_test(data_conditions_become_where),
         cmocka_unit_test(results_of_different_types_keep_the_if),
+        cmocka_unit_test(a_condition_of_many_elements_keeps_the_if),
         cmocka_unit_test(an_absent_condition_keeps_the_if),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
