@@ -61,6 +61,21 @@ static void newer_architectures_reserve_more_context_and_workspace(void **state)
     mdot_job_destroy(job);
 }
 
+/* BLOOM's notes state 1573 MiB on an A100 and 1271 MiB on a V100, with PyTorch 1.11. */
+static void early_versions_load_all_kernels(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    static const char *const gpus[] = {"V100", "A100"};
+    static const double mib[] = {1271, 1573};
+    for (size_t i = 0; i < 2; i++) {
+        double newest = reserve(job, gpus[i], (mdot_configuration){0}).reserved.context;
+        assert_true(reserve(job, gpus[i], (mdot_configuration){.torch = 113}).reserved.context == newest);
+        assert_true(reserve(job, gpus[i], (mdot_configuration){.torch = 112}).reserved.context == mib[i] * MIB);
+    }
+    mdot_job_destroy(job);
+}
+
 static void convolutions_need_a_workspace_of_cudnn(void **state)
 {
     (void)state;
@@ -133,6 +148,58 @@ static void several_gpus_need_buffers_for_collectives(void **state)
     mdot_job_destroy(job);
 }
 
+/* NVIDIA/nccl issue 964 states 544 MB for a communicator of two of four A100, and 688 MB for one of three or more. */
+static void early_versions_connect_rings_and_trees(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration two = {.gpu_count = 2}, four = {.gpu_count = 4};
+    double ring = reserve(job, "A100", two).reserved.collectives;
+    assert_true(reserve(job, "A100", four).reserved.collectives == ring);
+    two.torch = four.torch = 207;
+    assert_true(reserve(job, "A100", two).reserved.collectives == ring);
+    two.torch = four.torch = 206;
+    double small = reserve(job, "A100", two).reserved.collectives, large = reserve(job, "A100", four).reserved.collectives;
+    assert_true(0.8 * 544e6 < small && small < 1.2 * 544e6);
+    assert_true(0.9 * 688e6 < large && large < 1.1 * 688e6);
+    mdot_job_destroy(job);
+}
+
+/* A table, two blocks, and a head of `own` parameters, which is tied to the table if these are 0. */
+static mdot_job *language_model(double own)
+{
+    static const uint32_t before[3] = {0, 1, 2};
+    static const char *const types[4] = {"Gather", "Linear", "Linear", "Linear"};
+    static const uint32_t blocks[4] = {0, 1, 2, 0};
+    mdot_job_operator operators[4];
+    for (int i = 0; i < 4; i++) {
+        operators[i] = (mdot_job_operator){
+            .struct_size = sizeof *operators, .type = types[i], .known = true, .parameters = 400, .block = blocks[i]};
+        operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e9, 4096, 8192};
+        operators[i].per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){1e9, 4096, 4096};
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = 8;
+        operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 50;
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+        operators[i].inputs = i > 0 ? &before[i - 1] : NULL;
+        operators[i].input_count = i > 0;
+    }
+    operators[3].parameters = own;
+    return predict_make_job(operators, 4);
+}
+
+/* The first and the last stage sum the gradients of a tied table. */
+static void tied_heads_have_a_communicator_in_a_pipeline(void **state)
+{
+    (void)state;
+    const mdot_configuration c = {.batch = 2, .pipeline_parallel = 2};
+    mdot_job *untied = language_model(100), *tied = language_model(0);
+    double one = reserve(untied, "A100", c).reserved.collectives;
+    assert_true(one > 0 && reserve(tied, "A100", c).reserved.collectives == 2 * one);
+    assert_true(reserve(tied, "A100", (mdot_configuration){.gpu_count = 2}).reserved.collectives == one);
+    mdot_job_destroy(untied);
+    mdot_job_destroy(tied);
+}
+
 static double usable_gib(const char *name)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -194,10 +261,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newer_architectures_reserve_more_context_and_workspace),
+        cmocka_unit_test(early_versions_load_all_kernels),
         cmocka_unit_test(convolutions_need_a_workspace_of_cudnn),
         cmocka_unit_test(rounding_grows_with_the_tensors),
         cmocka_unit_test(flat_gradients_take_a_segment),
         cmocka_unit_test(several_gpus_need_buffers_for_collectives),
+        cmocka_unit_test(early_versions_connect_rings_and_trees),
+        cmocka_unit_test(tied_heads_have_a_communicator_in_a_pipeline),
         cmocka_unit_test(usable_memory_is_near_the_total_that_pytorch_reports),
         cmocka_unit_test(the_interval_contains_the_estimate_and_is_narrower_for_recorded_memory),
         cmocka_unit_test(sums_saturate),

@@ -32,7 +32,7 @@ def _litgpt(**changed):
 def test_torchtitan_counts_reserved_memory_of_sharded_fp32_weights():
     point = llm_points.read(_llm())
     assert (point.counted, point.measured_bytes) == ("reserved", 82.4 * GIB)
-    assert point.model.type == "float32" and point.model.sequence == 8192
+    assert point.model.type == "bfloat16" and point.model.sequence == 8192
     assert point.options["zero"] == 3 and not point.options["compiled"]
 
 
@@ -86,6 +86,12 @@ def test_bigscience_divides_the_global_batch_into_micro_batches():
     assert dict(point.model.values)["n_head"] == 64
     assert megatron.bigscience(_bigscience(memory="GB")) is None
     assert "heads" in megatron.bigscience(_bigscience(heads="100")).missing
+
+
+def test_bigscience_counts_in_thousands_of_mib_on_an_early_version():
+    point = megatron.bigscience(_bigscience(memory="80GB"))
+    assert point.measured_bytes == 80000 * 2**20 < 79.2 * GIB
+    assert point.options["torch"] == "1.11"
 
 
 def test_simumax_shards_sequences_beside_tensors():
