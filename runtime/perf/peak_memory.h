@@ -11,7 +11,7 @@ typedef struct rt_memory {
     double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
                                             * update */
     double pass;                           /* the largest sum in a pass, which may be less than that in the update */
-    double flat;                           /* one contiguous tensor that the update takes on the GPU */
+    double flat;                           /* contiguous tensors of all gradients in the update on the GPU */
 } rt_memory;
 
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);

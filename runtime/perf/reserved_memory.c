@@ -7,8 +7,9 @@
  *                (c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallBuffer, kLargeBuffer, kRoundLarge). One
  *                segment of each small kind is partly free. Temporary tensors leave gaps that later ones do not fill:
  *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments.
- *                The update in mixed precision converts gradients to fp32 in one flat tensor, which takes a segment of
- *                its own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which it has 8.7
+ *                The update in mixed precision copies gradients into a flat tensor and converts it to fp32. Both take
+ *                segments of their own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which
+ *                they have 13
  *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
  *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
  *                driver, too. Before 1.13, PyTorch loaded all kernels at once instead of at their first use
@@ -88,8 +89,8 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
     return CUBLAS_THREADS * cublas + (job->analysis->totals.is_convolutional ? cudnn_workspace : 0);
 }
 
-/* Bytes of segments that the update takes although the pass has freed more. Its flat fp32 gradients are one tensor, and
- * the free parts of segments are those of many smaller tensors. */
+/* Bytes of segments that the update takes although the pass has freed more. Its flat gradients are large tensors, and
+ * the free parts of segments are those of many smaller ones. */
 static double flat_segment(const rt_memory *memory)
 {
     double both = memory->pass + memory->flat;
