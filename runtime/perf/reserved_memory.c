@@ -9,7 +9,8 @@
  *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments.
  *                The update in mixed precision copies gradients into a flat tensor and converts it to fp32. Both take
  *                segments of their own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which
- *                they have 13
+ *                they have 13. A loss converts half-precision logits to fp32, and the logits may be freed before its
+ *                fp32 tensors are largest. Their segment is too small for these tensors, so that it stays unused
  *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
  *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
  *                driver, too. Before 1.13, PyTorch loaded all kernels at once instead of at their first use
@@ -37,6 +38,7 @@
 #include "runtime/perf/reserved_memory.h"
 #include "runtime/perf/analysis.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MIB 0x1p20
@@ -115,6 +117,22 @@ static double peers_of_pipeline(const mdot_job *job, const mdot_configuration *c
            (splits_model ? peers_of(c, (double)c->tensor_parallel * c->pipeline_parallel) : 0);
 }
 
+/* Bytes of the segment of half-precision logits that a loss on fp32 copies has freed at the peak. At least three fp32
+ * tensors of their size exist then: the logarithms of the probabilities, and two gradients. */
+static double freed_logits(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
+{
+    const rt_activation_case *which = &resolved->activation_case;
+    size_t matmul = job->analysis->totals.logits;
+    if (matmul == 0 || which->type == RT_ACTIVATION_FP32 || which->loss != MDOT_LOSS_WHOLE) return 0;
+    bool is_sharded = job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
+    double sample = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written;
+    double parts = (is_sharded ? resolved->shard.tensor : 1) * resolved->sequence;
+    double full = (double)resolved->configuration.micro_batch * sample / parts;
+    double tensors = full > 0 ? memory->logits / full : 0;
+    bool with_half = fabs(tensors - rint(tensors)) >= 0.25; /* the logits are half as large as an fp32 tensor */
+    return tensors > 2.75 && !with_half ? full / 2 : 0;
+}
+
 static double collective_bytes(const mdot_job *job, const rt_configuration *configuration)
 {
     const mdot_configuration *c = &configuration->c;
@@ -136,7 +154,7 @@ rt_reserved rt_reserve_memory(const mdot_job *job, const rt_resolved_configurati
     const rt_configuration *configuration = &resolved->configuration;
     double persistent = memory->weights + memory->gradients + memory->optimizer;
     return (rt_reserved){.rounding = persistent_rounding * persistent + temporary_fragmentation * memory->activations +
-                                     partial_segments + flat_segment(memory),
+                                     partial_segments + flat_segment(memory) + freed_logits(job, resolved, memory),
                          .context = context_bytes(configuration),
                          .workspace = workspace_bytes(job, &configuration->gpu),
                          .collectives = collective_bytes(job, configuration)};
