@@ -158,7 +158,8 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
     mdot_job_destroy(job);
 }
 
-/* A normalisation, a matmul of 16 to 128 channels, and a cross-entropy. Of 1000 bytes per sample, 800 are as large as its logits. */
+/* A normalisation, a matmul of 16 to 128 channels, and a cross-entropy. Of 1000 bytes per sample, 800 are as large as
+ * its logits. */
 static mdot_job *with_loss(void)
 {
     static const uint32_t before[2] = {0, 1};
