@@ -161,16 +161,13 @@ static void freed_logits_leave_a_segment(void **state)
     static const struct {
         mdot_precision precision;
         double tensors, segment;
-    } cases[] = {{MDOT_PRECISION_BF16, 3, full / 2},
-                 {MDOT_PRECISION_BF16, 4, full / 2},
+    } cases[] = {{MDOT_PRECISION_BF16, 3, full / 2}, {MDOT_PRECISION_BF16, 4, full / 2},
                  {MDOT_PRECISION_BF16, 3.5, 0}, /* the logits exist */
                  {MDOT_PRECISION_BF16, 1.5, 0}, /* no loss */
-                 {MDOT_PRECISION_BF16, 0, 0},
-                 {MDOT_PRECISION_FP32, 3, 0}};
+                 {MDOT_PRECISION_BF16, 0, 0},        {MDOT_PRECISION_FP32, 3, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const mdot_peak_moment moment = {.per_sample = 5 * full, .logits = cases[i].tensors * full};
-        const mdot_recorded_memory recorded = {
-            .precision = cases[i].precision, .moment_count = 1, .moments = &moment};
+        const mdot_recorded_memory recorded = {.precision = cases[i].precision, .moment_count = 1, .moments = &moment};
         bool is_half = cases[i].precision == MDOT_PRECISION_BF16;
         const mdot_job_program program = {.struct_size = sizeof program,
                                           .precision = is_half ? MDOT_PRECISION_BF16 : MDOT_PRECISION_PYTORCH,
