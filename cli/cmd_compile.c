@@ -215,9 +215,10 @@ const cli_command cli_compile = {
                    "runs.\n\nThe model's only symbolic dimension becomes the run-time length. A call runs in the "
                    "smallest bucket that fits its length, and its time depends on its actual length.",
     CLI_OPTIONS(options),
-    .notes = "GPU targets require NVIDIA's NVRTC library; a GPU is optional. A model other than a "
-             "Transformer encoder gets CPU code only, and a warning gives the reason.\n\nmdot "
-             "writes the artefact atomically.",
+    .notes =
+        "GPU targets require NVIDIA's NVRTC library; a GPU is optional. A model with a part that has no CUDA code, "
+        "for example values of type f64, gets CPU code only, and a warning gives the reason.\n\nmdot "
+        "writes the artefact atomically.",
     .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx",
     .run = run,

@@ -56,8 +56,10 @@ set(mdot_full_tests
     test_cuda_literals
     test_cuda_models
     test_cuda_mutations
+    test_cuda_recurrence
     test_cuda_runtime
     test_cuda_schedules
+    test_cuda_sequential
     test_elasticflow
     test_environments
     test_examples
@@ -76,6 +78,8 @@ set(mdot_full_tests
 # NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine of two cores.
 set(mdot_shards
     "test_cuda_kinds 3"
+    "test_cuda_recurrence 3"
+    "test_cuda_sequential 3"
     "test_cuda_models 4"
     "test_cuda_runtime 2"
     "test_cuda_literals 3"

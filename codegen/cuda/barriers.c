@@ -48,12 +48,22 @@ static void add_placement(phase *p, const cu_placement *placement, bool is_writt
         add(p, locations[k]->kind, locations[k]->offset_bytes, locations[k]->size_bytes, is_written);
 }
 
-static void describe(const cu_layout *layout, int number, step_phases *out)
+static void merge(phase *into, const phase *from)
 {
-    const cu_step *step = &layout->stages->steps[number];
+    into->is_full = into->is_full || from->is_full;
+    for (int k = 0; k < from->count; k++) {
+        const region *t = &from->regions[k];
+        add(into, t->kind, t->begin, t->end - t->begin, t->is_written);
+    }
+}
+
+/* `number` is that of the step, or of the recurrence around it, whose own memory the step uses. */
+static void describe_step(const cu_layout *layout, const cu_step *step, int number, step_phases *out)
+{
     memset(out, 0, sizeof *out);
     const cu_step_kind *kind = step->kind;
-    out->has_barrier = layout->work_bytes[number] > 0;
+    size_t work_bytes = kind->work_bytes != NULL ? kind->work_bytes(step, layout) : 0;
+    out->has_barrier = work_bytes > 0;
     for (int k = 0; k < step->access_count; k++) {
         const cu_access *a = &step->accesses[k];
         const cu_placement *placement = &layout->placements[a->buffer];
@@ -62,8 +72,8 @@ static void describe(const cu_layout *layout, int number, step_phases *out)
         if (read_phases & CU_AFTER_BARRIER) add_placement(&out->last, placement, a->is_written);
     }
     if (!out->has_barrier) return;
-    add(&out->first, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], true);
-    add(&out->last, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], false);
+    add(&out->first, CU_SHARED, layout->work_offset[number], work_bytes, true);
+    add(&out->last, CU_SHARED, layout->work_offset[number], work_bytes, false);
 }
 
 static bool conflicts(const phase *a, const phase *b)
@@ -79,12 +89,20 @@ static bool conflicts(const phase *a, const phase *b)
     return false;
 }
 
-static void merge(phase *into, const phase *from)
+/* A recurrence is described without its barriers: as if a single phase did all that its steps do. */
+static void describe(const cu_layout *layout, int number, step_phases *out)
 {
-    into->is_full = into->is_full || from->is_full;
-    for (int k = 0; k < from->count; k++) {
-        const region *t = &from->regions[k];
-        add(into, t->kind, t->begin, t->end - t->begin, t->is_written);
+    const cu_step *step = &layout->stages->steps[number];
+    if (step->inner_count == 0) {
+        describe_step(layout, step, number, out);
+        return;
+    }
+    memset(out, 0, sizeof *out);
+    for (int k = 0; k < step->inner_count; k++) {
+        step_phases inner;
+        describe_step(layout, &step->inner[k], number, &inner);
+        merge(&out->last, &inner.first);
+        merge(&out->last, &inner.last);
     }
 }
 
@@ -96,6 +114,25 @@ static bool follow(const step_phases *step, phase *open)
     if (needs_barrier || step->has_barrier) *open = (phase){.count = 0};
     merge(open, &step->last);
     return needs_barrier;
+}
+
+mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena *arena, bool **out_before,
+                                   mdot_error *err)
+{
+    enum { ROUNDS = 2 }; /* the second one begins with the accesses of the first */
+    const cu_step *step = &layout->stages->steps[number];
+    bool *before = IR_NEW_ARRAY(arena, bool, step->inner_count + 1);
+    if (before == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    phase open = {0};
+    for (int k = 0; k < ROUNDS * step->inner_count; k++) {
+        step_phases inner;
+        int at = k % step->inner_count;
+        if (before[at]) open = (phase){.count = 0};
+        describe_step(layout, &step->inner[at], number, &inner);
+        before[at] = follow(&inner, &open) || before[at];
+    }
+    *out_before = before;
+    return MDOT_OK;
 }
 
 int cu_loop_end(const cu_stages *stages, int first)

@@ -507,12 +507,13 @@ static void distribution(cu_step_finder *f, const pl_attention *a)
     const ir_dim extents[] = {a->batch, a->queries, a->keys};
     s->space.loop_count = 3;
     for (int k = 0; k < 3; k++) s->space.loop[k] = cu_extent_range(extents[k], f->stages->plan->max_length);
-    if (ir_dim_is(a->batch, 1) && cu_is_units(a->queries)) cu_tile_loop(f, s->loop = 1, a->queries);
-    if (cu_is_units(a->batch) && ir_dim_is_number(a->queries)) cu_tile_loop(f, s->loop = 0, a->batch);
+    bool may_tile = !f->is_one_block;
+    if (may_tile && ir_dim_is(a->batch, 1) && cu_is_units(a->queries)) cu_tile_loop(f, s->loop = 1, a->queries);
+    if (may_tile && cu_is_units(a->batch) && ir_dim_is_number(a->queries)) cu_tile_loop(f, s->loop = 0, a->batch);
     note_accesses(f);
     if (s->distribution == CU_TILED && cu_writes_locally(s)) return;
     bool is_small = ir_dim_is_number(a->batch) && ir_dim_is_number(a->queries) &&
-                    a->batch.offset * a->queries.offset < CU_MIN_FREE_ROWS;
+                    (f->is_one_block || a->batch.offset * a->queries.offset < CU_MIN_FREE_ROWS);
     s->distribution = is_small ? CU_SINGLE : CU_FREE;
     s->loop = -1;
     s->scale = 1;

@@ -128,18 +128,23 @@ static bool pad_affine(const cu_function *f, const cu_location *location, affine
     return true;
 }
 
+/* The place of an element in a location, given the text of its index in the whole buffer. */
+static const char *place_text(cu_function *f, const cu_location *location, const char *index)
+{
+    if (!is_local(location)) return index;
+    if (location->unit > 0) index = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, index, location->unit);
+    if (location->pitch == location->width) return index;
+    return ir_arena_printf(f->arena, "padded((int)(%s), %" PRId64 ", %" PRId64 ")", index, location->width,
+                           location->pitch - location->width);
+}
+
 static const char *index_text(cu_function *f, const cu_location *location, const pl_expr *index)
 {
     affine sum = {.constant = 0};
     bool is_sum = add_affine(index, 1, &sum), is_tile = is_local(location) && location->unit > 0;
     if (is_sum && !is_local(location) && fits_int(f, index)) return affine_text(f, &sum, false);
     if (is_sum && is_local(location) && pad_affine(f, location, &sum)) return affine_text(f, &sum, is_tile);
-    const char *text = print(f, index, "");
-    if (!is_local(location)) return text;
-    if (is_tile) text = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, text, location->unit);
-    if (location->pitch == location->width) return text;
-    return ir_arena_printf(f->arena, "padded((int)(%s), %" PRId64 ", %" PRId64 ")", text, location->width,
-                           location->pitch - location->width);
+    return place_text(f, location, print(f, index, ""));
 }
 
 const char *cu_element(cu_function *f, int buffer, const cu_location *location, const pl_expr *index,
@@ -147,6 +152,30 @@ const char *cu_element(cu_function *f, int buffer, const cu_location *location, 
 {
     const char *pointer = cu_pointer(f, buffer, location, name_hint);
     return ir_arena_printf(f->arena, "%s[%s]", pointer, index_text(f, location, index));
+}
+
+const char *cu_element_at(cu_function *f, int buffer, const char *index, const char *name_hint)
+{
+    const cu_location *location = &cu_placement_of(f, buffer)->plain;
+    const char *pointer = cu_pointer(f, buffer, location, name_hint);
+    return ir_arena_printf(f->arena, "%s[%s]", pointer, place_text(f, location, index));
+}
+
+static void put_copy(cu_function *f, int buffer, const cu_location *location, const char *index, const char *name_hint,
+                     const char *value, const char *indent)
+{
+    if (location->kind == CU_UNPLACED) return;
+    const char *pointer = cu_pointer(f, buffer, location, name_hint);
+    cu_put(&f->body, location->is_half ? "%s%s[%s] = to_half(%s);\n" : "%s%s[%s] = %s;\n", indent, pointer,
+           place_text(f, location, index), value);
+}
+
+void cu_store_at(cu_function *f, int buffer, const char *index, const char *value, const char *indent)
+{
+    const cu_placement *placement = cu_placement_of(f, buffer);
+    put_copy(f, buffer, &placement->plain, index, "out", value, indent);
+    put_copy(f, buffer, &placement->half, index, "out_half", value, indent);
+    put_copy(f, buffer, &placement->output, index, "result", value, indent);
 }
 
 const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
@@ -173,6 +202,17 @@ void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *valu
 static const char *constant(cu_function *f, const pl_expr *e)
 {
     return ir_dtype_is_float(e->dtype) ? cu_float_text(f->arena, e->f) : cu_integer_text(f->arena, e->n);
+}
+
+/* The step is passed to the functions that use it. */
+static const char *step_name(cu_function *f)
+{
+    if (!f->has_step) {
+        cu_put(&f->declarations, ", const int step");
+        cu_put(&f->arguments, ", step");
+    }
+    f->has_step = true;
+    return "step";
 }
 
 static const char *load(cu_function *f, const pl_expr *e)
@@ -278,6 +318,8 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc)
         return loop_name(f, e->i, false);
     case PL_LENGTH:
         return "t.length";
+    case PL_STEP:
+        return step_name(f);
     case PL_ACC:
         return acc;
     case PL_LOAD:

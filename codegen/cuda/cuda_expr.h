@@ -13,6 +13,9 @@ const char *cu_element(cu_function *f, int buffer, const cu_location *location, 
                        const char *name_hint);
 /* Prints statements that store the value's text at `index` in all locations of a buffer. */
 void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent);
+/* The same for an index that is the text of a sum, over the whole buffer; the element is the plain one. */
+const char *cu_element_at(cu_function *f, int buffer, const char *index, const char *name_hint);
+void cu_store_at(cu_function *f, int buffer, const char *index, const char *value, const char *indent);
 /* Index of element (row, column) of a matrix, as an expression of loops 0 and 1. */
 const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *matrix);
 bool cu_check_types(cu_function *f, const pl_expr *expr);

@@ -54,7 +54,11 @@ static bool is_name_taken(const generator *g, const char *name)
 
 static const char *new_name(const generator *g, const cu_step *step)
 {
-    static const char *const parts[] = {[CU_WHOLE] = "", [CU_PARTIAL] = "_partial", [CU_FINISH] = "_finish"};
+    static const char *const parts[] = {[CU_WHOLE] = "",
+                                        [CU_PARTIAL] = "_partial",
+                                        [CU_FINISH] = "_finish",
+                                        [CU_COPY] = "_copy",
+                                        [CU_UPDATE] = "_update"};
     const char *base_name = ir_arena_printf(g->arena, "%s%s", step->kernel->name, parts[step->part]);
     const char *base = base_name != NULL ? cu_identifier(g->arena, base_name) : NULL, *name = base;
     for (int number = 2; name != NULL && is_name_taken(g, name); number++)
@@ -79,9 +83,9 @@ static const char *intern_function(generator *g, const cu_function *f)
     return name;
 }
 
-static mdot_status put_call(bucket *b, int number, bool needs_barrier)
+/* `number` is that of the step, or of the recurrence around it. `tile` is the text of the units to work on. */
+static mdot_status put_call(bucket *b, const cu_step *step, int number, const char *tile, bool needs_barrier)
 {
-    const cu_step *step = &b->stages->steps[number];
     cu_function f = {.layout = b->layout,
                      .step = step,
                      .number = number,
@@ -95,13 +99,36 @@ static mdot_status put_call(bucket *b, int number, bool needs_barrier)
     if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
     if (name != NULL && f.needs_barrier) cu_put(&b->calls, "        __syncthreads();\n");
     if (name != NULL)
-        cu_put(&b->calls, "        // %s: %s\n        %s(t%s);\n", cu_comment(b->g->arena, step->kernel->name),
-               cu_comment(b->g->arena, step->kernel->origin), name, cu_text_get(&f.arguments));
+        cu_put(&b->calls, "        // %s: %s\n        %s(%s%s);\n", cu_comment(b->g->arena, step->kernel->name),
+               cu_comment(b->g->arena, step->kernel->origin), name, tile, cu_text_get(&f.arguments));
     cu_text_done(&f.declarations);
     cu_text_done(&f.arguments);
     cu_text_done(&f.locals);
     cu_text_done(&f.body);
     return f.status;
+}
+
+/* The steps of a recurrence, in a loop of block 0. If the number of rows follows the length, the tile holds them
+ * all. */
+static mdot_status put_recurrence(bucket *b, int number, bool needs_barrier)
+{
+    const cu_step *step = &b->stages->steps[number];
+    cu_function f = {.arena = b->g->arena};
+    bool *before;
+    mdot_status status = cu_find_inner_barriers(b->layout, number, b->g->arena, &before, b->g->err);
+    bool is_first_enough = status == MDOT_OK && before[0]; /* the barrier of the first inner step */
+    if (needs_barrier && !is_first_enough) cu_put(&b->calls, "        __syncthreads();\n");
+    cu_put(&b->calls, "        for (int step = 0; step < %s; step++) {\n",
+           cu_dim_text(&f, step->kernel->recurrence.steps));
+    for (int k = 0; k < step->inner_count && status == MDOT_OK; k++) {
+        const cu_step *inner = &step->inner[k];
+        const char *tile = "t";
+        if (inner->distribution == CU_FREE)
+            tile = ir_arena_printf(b->g->arena, "tile{0, %s, t.length}", inner->kind->row_count(&f, inner->kernel));
+        status = put_call(b, inner, number, tile, before[k]);
+    }
+    cu_put(&b->calls, "        }\n");
+    return status;
 }
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
@@ -141,7 +168,10 @@ static mdot_status put_stage(bucket *b, int *at)
         if (b->before[first]) cu_put(&b->calls, "    __syncthreads();\n");
         put_loop_begin(b, &stages->steps[first]);
         for (int s = first; s < end; s++) {
-            mdot_status status = put_call(b, s, b->before[s] && s > first);
+            bool needs_barrier = b->before[s] && s > first;
+            mdot_status status = stages->steps[s].inner_count > 0
+                                     ? put_recurrence(b, s, needs_barrier)
+                                     : put_call(b, &stages->steps[s], s, "t", needs_barrier);
             if (status != MDOT_OK) return status;
         }
         put_loop_end(b, &stages->steps[first], b->again[end - 1]);
@@ -212,10 +242,19 @@ static void put_locations(const bucket *b, cu_text *to)
     }
 }
 
+static bool stores_in_any_order(const cu_step *step)
+{
+    bool any = step->kind->stores_in_any_order;
+    for (int k = 0; k < step->inner_count; k++) any = any || step->inner[k].kind->stores_in_any_order;
+    return any;
+}
+
 /* True if thread 0 of block 0 writes all outputs. In every form of a step that only block 0 runs, it takes the first
- * element. */
+ * element, unless the kind is an exception. */
 static bool is_result_of_one_thread(const cu_stages *stages)
 {
+    for (int s = 0; s < stages->step_count; s++)
+        if (stores_in_any_order(&stages->steps[s])) return false;
     for (int k = 0; k < stages->plan->buffer_count; k++) {
         const pl_buffer *buffer = &stages->buffers[k];
         if (buffer->kind == PL_OUTPUT && ir_type_count_at(&buffer->type, stages->plan->max_length) != 1) return false;

@@ -242,14 +242,14 @@ static void distribution(cu_step_finder *f, const pl_nest *n)
     cu_step *s = f->step;
     for (int k = 0; k < n->loop_count; k++) {
         reset_nest(f, n);
-        if (!cu_is_units(n->extent[k])) continue;
+        if (!cu_is_units(n->extent[k]) || f->is_one_block) continue;
         cu_tile_loop(f, s->loop = k, n->extent[k]);
         note_accesses(f);
         if (cu_writes_locally(s)) return;
     }
     reset_nest(f, n);
     int64_t points = count_points(n);
-    if (points >= 0 && points < CU_MIN_FREE_POINTS) s->distribution = CU_SINGLE;
+    if (f->is_one_block || (points >= 0 && points < CU_MIN_FREE_POINTS)) s->distribution = CU_SINGLE;
     note_accesses(f);
 }
 
@@ -306,7 +306,7 @@ static bool add_reduction(cu_step_finder *f, const pl_kernel *kernel, int loop)
 
 static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
 {
-    int loop = partial_loop(&kernel->nest);
+    int loop = f->is_one_block ? -1 : partial_loop(&kernel->nest);
     if (loop >= 0) return add_reduction(f, kernel, loop);
     if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
     distribution(f, &kernel->nest);

@@ -172,3 +172,19 @@ const char *cu_dim_text(cu_function *f, ir_dim d)
     if (d.offset == 0) return ir_arena_printf(f->arena, "(t.length * %" PRId64 ")", d.scale);
     return ir_arena_printf(f->arena, "(t.length * %" PRId64 " + %" PRId64 ")", d.scale, d.offset);
 }
+
+const char *cu_product_text(cu_function *f, const ir_type *type, int from, int to)
+{
+    const char *text = NULL;
+    int64_t number = 1;
+    for (int d = from; d < to; d++) {
+        if (ir_dim_is_number(type->dim[d])) {
+            number *= type->dim[d].offset;
+            continue;
+        }
+        const char *dim = cu_dim_text(f, type->dim[d]);
+        text = text != NULL ? ir_arena_printf(f->arena, "%s * %s", text, dim) : dim;
+    }
+    if (text == NULL) return ir_arena_printf(f->arena, "%" PRId64, number);
+    return ir_arena_printf(f->arena, "(%s * %" PRId64 ")", text, number);
+}

@@ -6,6 +6,7 @@
  *   t            the tile: first unit, count of units, run-time length
  *   i0, i1, …    the step's loop variables, over the whole tensor
  *   r            the tiled loop's variable, counted from the tile's first
+ *   step         the step of the enclosing recurrence
  */
 #ifndef CU_STEP_H
 #define CU_STEP_H
@@ -36,6 +37,7 @@ typedef struct cu_function {
     cu_text locals, body;
     cu_parameter parameters[CU_MAX_PARAMETERS];
     int parameter_count, printed_nodes;
+    bool has_step; /* `step`, the step of the enclosing recurrence, is among the declarations */
 } cu_function;
 
 static inline const pl_buffer *cu_buffer(const cu_function *f, int buffer)
@@ -74,7 +76,9 @@ void cu_work_pointer(cu_function *f, const char *type, const char *name);
  * that skips this call, it precedes the step's call. */
 void cu_sync_first(cu_function *f, const char *condition);
 const char *cu_dim_text(cu_function *f, ir_dim d); /* for example "3 * t.length + 1" */
-const char *cu_type_name(mdot_dtype dtype);        /* NULL if CUDA code does not support the type */
+/* The product of dimensions from … to - 1 of a type. */
+const char *cu_product_text(cu_function *f, const ir_type *type, int from, int to);
+const char *cu_type_name(mdot_dtype dtype); /* NULL if CUDA code does not support the type */
 /* The name of a location in the kernel. */
 const char *cu_location_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_location *location);
 

@@ -7,18 +7,30 @@
 #include "codegen/cuda/grid_stages.h"
 
 #include "codegen/cuda/step_finder.h"
+#include "ir/plan/kernel_kind.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
+/* A kernel, or one within a recurrence, whose kind the schedule lacks. NULL: there is none. */
+static const pl_kernel *find_unsupported(const cu_schedule *schedule, const pl_kernel *kernel)
+{
+    if (schedule->kinds[kernel->kind] == NULL) return kernel;
+    int count = kernel->kind == PL_RECURRENCE ? kernel->recurrence.kernel_count : 0;
+    for (int k = 0; k < count; k++)
+        if (schedule->kinds[kernel->recurrence.kernels[k].kind] == NULL) return &kernel->recurrence.kernels[k];
+    return NULL;
+}
+
 static mdot_status add_kernel(cu_step_finder *f, const pl_kernel *kernel, mdot_error *err)
 {
-    const cu_step_kind *kind = f->stages->schedule->kinds[kernel->kind];
-    if (kind == NULL)
-        return mdot_fail(err, MDOT_UNSUPPORTED,
-                         "kernel %s (%s): sorting, scans, scatters and recurrences have no CUDA code", kernel->name,
-                         kernel->origin);
-    return kind->find_steps(f, kernel) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const cu_schedule *schedule = f->stages->schedule;
+    const pl_kernel *unsupported = find_unsupported(schedule, kernel);
+    if (unsupported != NULL)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): kernels of the kind %s have no CUDA code",
+                         unsupported->name, unsupported->origin, pl_kind_name(unsupported->kind));
+    bool has_memory = schedule->kinds[kernel->kind]->find_steps(f, kernel);
+    return has_memory ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 }
 
 /* The largest buffer for which `after` must wait until all blocks have finished `before`; -1 if there is none.

@@ -111,6 +111,8 @@ static cu_range exact_range(const cu_space *space, const pl_expr *e)
         return e->i < space->loop_count ? space->loop[e->i] : unbounded;
     case PL_LENGTH:
         return cu_range_between(1, space->max_length);
+    case PL_STEP:
+        return cu_range_between(0, space->max_steps > 0 ? space->max_steps - 1 : 0);
     case PL_CAST:
         return ir_dtype_is_float(e->arg[0]->dtype) ? unbounded : cu_range_of(space, e->arg[0]);
     case PL_ADD:

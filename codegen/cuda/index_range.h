@@ -16,9 +16,9 @@ bool cu_range_is_bounded(cu_range s);
 cu_range cu_range_add(cu_range a, cu_range b);
 cu_range cu_range_scale(cu_range s, int64_t factor);
 
-/* The ranges of a kernel's loops; max_length bounds the length itself. */
+/* The ranges of a kernel's loops; max_length bounds the length itself, and max_steps the enclosing recurrence. */
 typedef struct cu_space {
-    int64_t max_length;
+    int64_t max_length, max_steps;
     int loop_count;
     cu_range loop[PL_MAX_LOOPS];
 } cu_space;

@@ -34,7 +34,9 @@ typedef struct cu_step_kind {
     size_t (*work_bytes)(const struct cu_step *step, const struct cu_layout *layout);
     unsigned (*reads)(const struct cu_step *step, int buffer); /* bits of cu_read_phase, for a step with an internal
                                                                 * barrier */
-    void (*emit)(struct cu_function *f);                       /* prints the function's body */
+    /* Prints the function's body. NULL: the generator prints the calls of the inner steps. */
+    void (*emit)(struct cu_function *f);
+    bool stores_in_any_order; /* any thread may write the first element of a result; otherwise it is thread 0 */
 } cu_step_kind;
 
 typedef struct cu_schedule cu_schedule;

@@ -12,8 +12,8 @@ typedef enum cu_distribution {
 } cu_distribution;
 
 /* A reduction over the length to few results has two steps: tiles to partial results, and partial results to the
- * result. */
-typedef enum cu_part { CU_WHOLE, CU_PARTIAL, CU_FINISH } cu_part;
+ * result. A scatter has two steps: it copies the data, and then updates the copy. */
+typedef enum cu_part { CU_WHOLE, CU_PARTIAL, CU_FINISH, CU_COPY, CU_UPDATE } cu_part;
 
 typedef struct cu_access {
     int buffer;
@@ -32,6 +32,8 @@ typedef struct cu_step {
     int access_count;
     cu_access *accesses;
     int stage;
+    int inner_count;       /* RECURRENCE: the steps that block 0 runs once per step of the recurrence */
+    struct cu_step *inner; /* their distribution is SINGLE, or FREE if the number of rows follows the length */
 } cu_step;
 
 typedef struct cu_barrier { /* reason for a barrier: `after` touches data of `before` in another tile */

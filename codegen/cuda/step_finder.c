@@ -88,6 +88,7 @@ cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part)
                    .scale = 1,
                    .loop = -1};
     s->space.max_length = stages->plan->max_length;
+    s->space.max_steps = f->max_steps;
     s->accesses = IR_NEW_ARRAY(f->arena, cu_access, most);
     if (s->accesses == NULL) return NULL;
     stages->step_count++;
@@ -118,10 +119,10 @@ void cu_distribute_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*n
     s->space.loop_count = 2;
     s->space.loop[0] = cu_extent_range(rows, longest);
     s->space.loop[1] = cu_extent_range(columns, longest);
-    if (cu_is_units(rows)) cu_tile_loop(f, 0, rows);
+    if (cu_is_units(rows) && !f->is_one_block) cu_tile_loop(f, 0, rows);
     note_accesses(f);
     if (s->distribution == CU_TILED && cu_writes_locally(s)) return;
-    bool is_small = ir_dim_is_number(rows) && rows.offset < CU_MIN_FREE_ROWS;
+    bool is_small = ir_dim_is_number(rows) && (f->is_one_block || rows.offset < CU_MIN_FREE_ROWS);
     s->distribution = is_small ? CU_SINGLE : CU_FREE;
     s->scale = is_small ? rows.offset : 1;
     s->space.loop[0] = cu_extent_range(rows, longest);

@@ -12,7 +12,9 @@ typedef struct cu_step_finder {
     cu_stages *stages;
     ir_arena *arena;
     pl_buffer *buffers;
-    cu_step *step; /* the step being described */
+    cu_step *step;     /* the step being described */
+    bool is_one_block; /* block 0 runs all steps, because they are those of a recurrence */
+    int64_t max_steps; /* steps of that recurrence at the maximum length */
 } cu_step_finder;
 
 /* Appends a step of block 0 without accesses, and makes it the finder's step. NULL: memory ran out. */

@@ -75,7 +75,6 @@ def gpu_page():
 
 # ---- Operators -------------------------------------------------------------------------------------------------------
 
-NOT_ON_CUDA = ("SEQUENTIAL", "RECURRENCE")
 HOW = {
     "POINTWISE": "expression", "MOVE": "data movement", "ALIAS": "view", "REDUCE": "reduction", "LINEAR": "linear",
     "ATTENTION": "attention", "NORM": "norm", "SEQUENTIAL": "sequential kernel", "RECURRENCE": "recurrence",
@@ -84,27 +83,24 @@ HOW = {
 
 
 def operators():
-    """[(domain, name, inputs, lowering, is compiled for CPU, for CUDA, job's type, type id, autocast)]"""
+    """[(domain, name, inputs, lowering, is compiled, job's type, type id, autocast)]"""
     jobs = {row[0]: row for row in (cells_of(r) for r in re.findall(r"^JOB\((.*)\)$", read(JOB_OPERATORS), re.M))}
     rows = []
     for arguments in re.findall(r"^OP\((.*)\)$", read(OPERATORS), re.M):
         cells = cells_of(arguments)
         identifier, name, domain, least, most, lowering = *cells[:5], cells[-1]
-        is_recurrent = "eval_recurrent" in cells  # LSTM, GRU and RNN expand into a recurrence
-        on_cpu = lowering != "NONE"
-        on_cuda = on_cpu and lowering not in NOT_ON_CUDA and not is_recurrent
         job = jobs[identifier]
         rows.append((domain or "ai.onnx", name, least if least == most else f"{least} to {most.replace('MANY', 'any')}",
-                     HOW.get(lowering, ""), on_cpu, on_cuda, job[1], job[2], job[5]))
+                     HOW.get(lowering, ""), lowering != "NONE", job[1], job[2], job[5]))
     return rows
 
 
 def operator_page():
-    titles = ["operator", "domain", "inputs", "becomes", "CPU", "CUDA", "type in jobs", "type id", "autocast"]
+    titles = ["operator", "domain", "inputs", "becomes", "compiled", "type in jobs", "type id", "autocast"]
     autocast = {"HALF": "fp16", "FULL": "fp32", "WIDEST": "widest operand", "DATA": "widest datum"}
-    return table(titles, [[f"`{name}`", domain, inputs, how, "yes" if cpu else "no", "yes" if cuda else "no",
+    return table(titles, [[f"`{name}`", domain, inputs, how, "yes" if compiled else "no",
                            "left out" if kind == "0" or number == "0" else f"`{kind}`", number, autocast.get(cast, cast)]
-                          for domain, name, inputs, how, cpu, cuda, kind, number, cast in operators()])
+                          for domain, name, inputs, how, compiled, kind, number, cast in operators()])
 
 
 def job_only_page():

@@ -49,11 +49,11 @@ static inline void __threadfence(int line = __builtin_LINE())
 template <class T>
 static inline T ch_shuffle_value(ch_shuffle how, unsigned mask, T value, unsigned operand, int width, int line)
 {
-    static_assert(sizeof(T) == sizeof(uint32_t), "shuffles move 32 bits");
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits = ch_shfl(how, mask, bits, operand, (unsigned)width, line);
-    memcpy(&value, &bits, sizeof bits);
+    static_assert(sizeof(T) % sizeof(uint32_t) == 0, "shuffles move words of 32 bits");
+    uint32_t words[sizeof(T) / sizeof(uint32_t)];
+    memcpy(words, &value, sizeof words);
+    for (uint32_t &word : words) word = ch_shfl(how, mask, word, operand, (unsigned)width, line);
+    memcpy(&value, words, sizeof words);
     return value;
 }
 #define CH_SHUFFLE(name, how)                                                                                          \

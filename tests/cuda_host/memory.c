@@ -44,7 +44,7 @@ static struct {
     uint32_t count, capacity, free; /* unit: slots; free is one more than the index of the first unused slot */
 } grid_readers;
 
-static const unsigned SHARED_SHIFT = 1; /* two bytes, so that bf16 elements are distinguished */
+static const unsigned SHARED_SHIFT = 0; /* one byte, so that bool elements are distinguished */
 
 static struct {
     region *dynamic, *statics; /* one per block */

@@ -200,7 +200,7 @@ static void prepare_memory(launch *l)
     assert_non_null(zeros);
     for (unsigned k = 0; k < l->items; k++) starts[k] = start;
     call->weights = (uintptr_t)cuda_host_constant(l->memory, "weights", weights->bytes, weights->size_bytes);
-    call->scratch = (uintptr_t)cuda_host_buffer(l->memory, "scratch", NULL, call->scratch_stride * l->items, 2);
+    call->scratch = (uintptr_t)cuda_host_buffer(l->memory, "scratch", NULL, call->scratch_stride * l->items, 1);
     l->output = cuda_host_buffer(l->memory, "outputs", NULL, end * l->items, (int)smallest);
     l->barrier = cuda_host_buffer(l->memory, "barriers", starts, l->items * sizeof *starts, 4);
     l->done = cuda_host_buffer(l->memory, "flags", zeros, l->items * sizeof *zeros, 4);
@@ -329,4 +329,23 @@ void assert_program_fits(const program *p, int sm)
         assert_int_equal(kernel->spill_bytes, 0);
     }
     ir_arena_destroy(arena);
+}
+
+/* ---- All precisions ---------------------------------------------------------------------------------------------- */
+
+void assert_graph_right(const char *graph, const int64_t *lengths)
+{
+    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
+    static const int64_t bucket[] = {64, 0}, none[] = {0};
+    for (int m = 0; m < 3; m++) {
+        program p = program_from_notation(graph, lengths ? bucket : none, computes[m], CUDA_HOST_CHECKED);
+        unsigned seed = 1;
+        if (computes[m] == CG_BF16) assert_program_fits(&p, 80);
+        for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
+            assert_program_right(
+                &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});
+            if (!*length) break;
+        }
+        program_done(&p);
+    }
 }

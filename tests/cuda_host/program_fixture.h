@@ -56,4 +56,8 @@ void assert_program_right(const program *p, const program_run *run);
  * empty. */
 void assert_program_fits(const program *p, int sm);
 
+/* Checks a graph in notation in every precision, in a bucket of 64, at each of the lengths (end with 0). NULL means
+ * that the graph has no length. */
+void assert_graph_right(const char *graph, const int64_t *lengths);
+
 #endif

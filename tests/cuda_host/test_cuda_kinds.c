@@ -12,24 +12,6 @@
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/support/shard.h"
 
-/* Checks the graph in every precision at each of the lengths. NULL means that it has no length. */
-static void assert_graph_right(const char *graph, const int64_t *lengths)
-{
-    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
-    static const int64_t bucket[] = {64, 0}, none[] = {0};
-    for (int m = 0; m < 3; m++) {
-        program p = program_from_notation(graph, lengths ? bucket : none, computes[m], CUDA_HOST_CHECKED);
-        unsigned seed = 1;
-        if (computes[m] == CG_BF16) assert_program_fits(&p, 80);
-        for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
-            assert_program_right(
-                &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});
-            if (!*length) break;
-        }
-        program_done(&p);
-    }
-}
-
 static const int64_t LENGTHS[] = {17, 1, 16, 33, 15, 64, 0};
 static const int64_t FEW_LENGTHS[] = {37, 5, 64, 0};
 

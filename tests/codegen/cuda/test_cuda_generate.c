@@ -134,8 +134,11 @@ static void assert_refused(const char *graph, const char *kernel, const char *re
 static void kernels_without_cuda_code_are_refused_by_name(void **state)
 {
     (void)state;
-    assert_refused("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\nreturn sum\n",
-                   "sequential.sum", "scans");
+    assert_refused("x = input f64[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\nreturn sum\n",
+                   "sequential.sum", "f64");
+    assert_refused("x = input f32[1,L,8]\ni = input i64[1,L,2]\nb = Cast(x) {to=2}\nu = Cast(i) {to=2}\n"
+                   "s = ScatterElements(b, i, u) {axis=2}\nreturn s\n",
+                   ".b", "u8");
     assert_refused("x = input f64[1,L]\nroot = Sqrt(x)\nreturn root\n", "nest.root", "f64");
     assert_refused("x = input f32[1,L,4]\ns = Softmax(x) {axis=1}\nreturn s\n", ".s", "");
     assert_refused("x = input f32[1,L,3000]\nn = Softmax(x) {axis=-1}\nreturn n\n", "norm.n", "2048");

@@ -291,14 +291,14 @@ static void missing_nvrtc_gives_installation_advice(void **state)
     assert_int_equal(compile(f, f->model, "cpu", NULL, NULL, &err), MDOT_OK);
 }
 
-/* y = the running sum of x, one element after the other. */
+/* y = the running sum of x in f64, which CUDA code does not support. */
 static void unsupported_graphs_stay_on_the_cpu_with_a_warning(void **state)
 {
     fixture *f = *state;
     setenv("MDOT_NVRTC", "/nonexistent", 1); /* NVRTC is unnecessary in this case */
     onnx_builder *b = onnx_begin(17);
     const int64_t axis = 0;
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N");
+    onnx_input(b, "x", MDOT_DTYPE_F64, "N");
     onnx_initializer(b, "axis", MDOT_DTYPE_I64, "", &axis);
     onnx_node(b, "CumSum", "x,axis", "y");
     onnx_output(b, "y");

@@ -12,6 +12,7 @@
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/plan/build.h"
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
@@ -44,7 +45,8 @@ static const cu_step *find(const cu_stages *stages, const char *part_of_name)
  * finishing steps of reductions. */
 static void assert_steps(const cu_stages *stages, const char *wanted)
 {
-    static const char letters[] = {[PL_LINEAR] = 'L', [PL_ATTENTION] = 'A', [PL_NORM] = 'N', [PL_NEST] = 'E'};
+    static const char letters[] = {[PL_LINEAR] = 'L', [PL_ATTENTION] = 'A',  [PL_NORM] = 'N',
+                                   [PL_NEST] = 'E',   [PL_SEQUENTIAL] = 'S', [PL_RECURRENCE] = 'R'};
     char text[256] = "";
     size_t size = 0;
     for (int k = 0; k < stages->step_count; k++) {
@@ -147,19 +149,58 @@ static void kernels_are_scheduled_as_late_as_possible(void **state)
         if (stages.steps[k].kernel->kind != PL_LINEAR) assert_int_equal(stages.steps[k].stage, 1);
 }
 
-static void scans_are_refused_by_name(void **state)
+/* A sum along the length is computed by block 0; one within a unit joins the tiles, as do the k best and a scatter. */
+static void lines_within_a_unit_need_no_barrier(void **state)
 {
     (void)state;
-    ir_graph *graph = graph_from_notation("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\n"
-                                          "return sum\n",
-                                          MAX_LENGTH, cuda_arena);
+    cu_stages across = stages_of_notation("x = input f32[1,L,8]\naxis = constant i64[] [1]\nt = Tanh(x)\n"
+                                          "c = CumSum(t, axis)\ny = Sigmoid(c)\nreturn y\n");
+    assert_steps(&across, "E|s|E");
+    cu_stages within = stages_of_notation("x = input f32[1,L,8]\ni = input i64[1,L,3]\nu = input f32[1,L,3]\n"
+                                          "axis = constant i64[] [2]\nk = constant i64[1] [2]\nt = Tanh(x)\n"
+                                          "c = CumSum(t, axis)\na = ScatterElements(c, i, u) {axis=2}\n"
+                                          "v, p = TopK(a, k)\ny = Sigmoid(v)\nreturn y\n");
+    assert_steps(&within, "ESSSSE");
+    cu_stages many = stages_of_notation("x = input f32[L,64]\naxis = constant i64[] [0]\nc = CumSum(x, axis)\n"
+                                        "k = constant i64[1] [1]\nv, p = TopK(c, k) {axis=0}\nreturn v\n");
+    assert_steps(&many, "*S|*S");
+}
+
+static void a_recurrence_is_one_step_of_block_0(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[L,1,5]\nw = weights f32[1,60,5]\nr = weights f32[1,60,20]\n"
+                                          "y, h = GRU(x, w, r) {hidden_size=20}\nreturn y\n");
+    assert_steps(&stages, "L|er");
+    const cu_step *recurrence = find(&stages, "recurrence");
+    assert_int_equal(recurrence->inner_count, 4);
+    for (int k = 0; k < 4; k++) assert_int_equal(recurrence->inner[k].distribution, CU_SINGLE);
+}
+
+static void assert_kind_is_needed(const char *graph_text, pl_kind kind, const char *kernel)
+{
+    ir_graph *graph = graph_from_notation(graph_text, MAX_LENGTH, cuda_arena);
+    cu_schedule schedule = cu_blocks;
     mdot_error err = {0};
     pl_plan *plan;
     cu_stages stages;
+    schedule.kinds[kind] = NULL;
     assert_int_equal(ir_run_passes(graph, NULL, &err), MDOT_OK);
     assert_int_equal(pl_build(graph, cuda_arena, &plan, &err), MDOT_OK);
-    assert_int_equal(cu_find_stages(plan, &cu_blocks, cuda_arena, &stages, &err), MDOT_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "sequential.sum"));
+    assert_int_equal(cu_find_stages(plan, &schedule, cuda_arena, &stages, &err), MDOT_UNSUPPORTED);
+    if (strstr(err.message, kernel) == NULL || strstr(err.message, pl_kind_name(kind)) == NULL)
+        fail_msg("%s", err.message);
+}
+
+static void a_schedule_refuses_kinds_that_it_lacks(void **state)
+{
+    (void)state;
+    assert_kind_is_needed("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\nreturn sum\n",
+                          PL_SEQUENTIAL, "sequential.sum");
+    assert_kind_is_needed("x = input f32[L,3]\ns0 = input f32[3]\nn = constant i64[] [2]\naxis = constant i64[] [0]\n"
+                          "i, s = mdot.LoopBegin(s0)\nxt = Gather(x, i)\nc = CumSum(xt, axis)\na = Add(c, s)\n"
+                          "f = mdot.LoopEnd(i, n, a) {states=1}\nreturn f\n",
+                          PL_SEQUENTIAL, "sequential.c");
 }
 
 int main(void)
@@ -173,7 +214,9 @@ int main(void)
         cmocka_unit_test(positions_are_computed_by_one_block),
         cmocka_unit_test(batches_of_sequences_need_no_barrier),
         cmocka_unit_test(kernels_are_scheduled_as_late_as_possible),
-        cmocka_unit_test(scans_are_refused_by_name),
+        cmocka_unit_test(lines_within_a_unit_need_no_barrier),
+        cmocka_unit_test(a_recurrence_is_one_step_of_block_0),
+        cmocka_unit_test(a_schedule_refuses_kinds_that_it_lacks),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }
