@@ -9,12 +9,13 @@
 
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/matmul_nbits.h"
 #include "frontend/onnx/upgrade.h"
 
 #include <string.h>
 
 typedef struct writer {
-    const fe_upgrader *u;
+    fe_upgrader *u;
     ir_node *node; /* the node to rewrite, which becomes the last node of the result */
 } writer;
 
@@ -173,6 +174,20 @@ static bool matmul_to_float(const writer *w, ir_opcode op)
     return sum_with_bias(w, left, right, ir_node_input(w->node, 6));
 }
 
+/* Inputs: floats, packed weights, their scales, zero points and groups (matmul_nbits.c), and a bias. */
+static bool matmul_n_bits(const writer *w, ir_opcode op)
+{
+    (void)op;
+    ir_node *node = w->node;
+    const char *fault;
+    const ir_tensor *tensor = fe_unpack_n_bits(w->u, node, &fault);
+    if (fault != NULL) return fe_give_up(w->u, node, fault);
+    const char *name = ir_arena_printf(w->u->graph->arena, "%s.weights", node->name);
+    if (tensor == NULL || name == NULL) return false;
+    node->attr_count = 0;
+    return sum_with_bias(w, node->inputs[0], ir_graph_add_constant(w->u->graph, name, tensor), ir_node_input(node, 5));
+}
+
 /* ---- The table -------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -194,10 +209,11 @@ static const struct {
     {"com.microsoft:QAttention",             5, 0,                     IR_OP_MSAttention,       attention},
     {"com.microsoft:DynamicQuantizeMatMul",  3, 0,                     IR_OP_MatMul,            dynamic_matmul},
     {"com.microsoft:MatMulIntegerToFloat",   4, 0,                     IR_OP_MatMul,            matmul_to_float},
+    {"com.microsoft:MatMulNBits",            3, 0,                     IR_OP_MatMul,            matmul_n_bits},
 };
 /* clang-format on */
 
-mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node)
+mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node)
 {
     const writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
