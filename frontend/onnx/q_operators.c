@@ -1,7 +1,7 @@
 /* q_operators.c — rewrites operators on bytes with scales and zero points as DequantizeLinear, the operator on
  * floats, and QuantizeLinear. They are QLinearMatMul and QLinearConv of ONNX, and QLinearAdd, QGemm, QAttention and
  * others of com.microsoft (docs/ContribOperators.md of onnxruntime). ONNX Runtime defines them in the same way,
- * except for rounding.
+ * except for rounding. MatMulNBits, whose weights are packed, becomes a MatMul (matmul_nbits.c).
  *
  * A triple is three consecutive inputs: bytes, scale, zero point.
  */
@@ -61,22 +61,27 @@ static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     return true;
 }
 
-/* Inserts the operator on floats, which takes over the node's attributes, and turns the node into its quantisation.
- * The scale is input `scale`, and the zero point follows it. If the scale is absent, the node becomes the operator
- * itself. */
+/* Inserts the operator on floats, which takes over the node's attributes. */
+static ir_value *insert_inner(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
+{
+    ir_node *node = w->node, *inner = fe_insert_before(w->u, node, op, inputs, count);
+    if (inner == NULL) return NULL;
+    inner->attrs = node->attrs;
+    inner->attr_count = node->attr_count;
+    node->attrs = NULL;
+    node->attr_count = 0;
+    return inner->outputs[0];
+}
+
+/* Inserts the operator on floats, and turns the node into its quantisation. The scale is input `scale`, and the zero
+ * point follows it. If the scale is absent, the node becomes the operator itself. */
 static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
 {
     ir_node *node = w->node;
     ir_value *operands[] = {NULL, ir_node_input(node, scale), ir_node_input(node, scale + 1)};
     if (operands[1] == NULL) return become(w, op, inputs, count);
-    ir_node *inner = fe_insert_before(w->u, node, op, inputs, count);
-    if (inner == NULL) return false;
-    inner->attrs = node->attrs;
-    inner->attr_count = node->attr_count;
-    node->attrs = NULL;
-    node->attr_count = 0;
-    operands[0] = inner->outputs[0];
-    return become(w, IR_OP_QuantizeLinear, operands, 3);
+    operands[0] = insert_inner(w, op, inputs, count);
+    return operands[0] != NULL && become(w, IR_OP_QuantizeLinear, operands, 3);
 }
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
@@ -110,6 +115,54 @@ static bool convolution(const writer *w, ir_opcode op)
     ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, 0), NULL}, *bias = ir_node_input(w->node, 8);
     if (bias != NULL) inputs[2] = as_floats(w, bias, matmul_scale(w, 1, 4), NULL, 0);
     return (bias == NULL || inputs[2] != NULL) && finish(w, op, inputs, bias != NULL ? 3 : 2, 6);
+}
+
+/* Inputs: x, weights and the zero points of both. The sums of products are whole numbers, which become i32. */
+static bool integer_convolution(const writer *w, ir_opcode op)
+{
+    ir_value *one = fe_add_scalar(w->u, w->node, "one", MDOT_DTYPE_F32, 1);
+    ir_value *inputs[] = {as_floats(w, w->node->inputs[0], one, ir_node_input(w->node, 2), NO_AXIS),
+                          as_floats(w, w->node->inputs[1], one, ir_node_input(w->node, 3), 0)};
+    ir_value *sums = insert_inner(w, op, inputs, 2);
+    return sums != NULL && become(w, IR_OP_Cast, &sums, 1) &&
+           ir_node_set_int(w->u->graph, w->node, "to", MDOT_DTYPE_I32);
+}
+
+static bool pool(const writer *w, ir_opcode op)
+{
+    bool channels_last = ir_node_int(w->node, "channels_last", 0) != 0;
+    ir_node_remove_attr(w->node, "channels_last");
+    if (channels_last) return fe_give_up(w->u, w->node, "with channels last; transpose the channels to the front");
+    ir_value *x = floats_of(w, 0, NO_AXIS);
+    return finish(w, op, &x, 1, 3);
+}
+
+/* Inputs: condition, x, y, result. */
+static bool selection(const writer *w, ir_opcode op)
+{
+    ir_value *inputs[] = {w->node->inputs[0], floats_of(w, 1, NO_AXIS), floats_of(w, 4, NO_AXIS)};
+    return finish(w, op, inputs, 3, 7);
+}
+
+/* Inputs: scale and zero point of the result, then a triple for each part. */
+static bool concatenation(const writer *w, ir_opcode op)
+{
+    int count = w->node->input_count / 3; /* the last zero point may be absent */
+    ir_value **inputs = IR_NEW_ARRAY(w->u->context->scratch, ir_value *, count);
+    if (inputs == NULL) return false;
+    for (int i = 0; i < count; i++) {
+        if (ir_node_input(w->node, 2 + 3 * i) == NULL || ir_node_input(w->node, 3 + 3 * i) == NULL)
+            return fe_give_up(w->u, w->node, "a part lacks its bytes or its scale");
+        inputs[i] = floats_of(w, 2 + 3 * i, NO_AXIS);
+    }
+    return finish(w, op, inputs, count, 0);
+}
+
+/* Inputs: x, scale and zero point, as of the standard operator. */
+static bool standard_form(const writer *w, ir_opcode op)
+{
+    ir_value *inputs[] = {w->node->inputs[0], w->node->inputs[1], ir_node_input(w->node, 2)};
+    return become(w, op, inputs, 3);
 }
 
 /* Inputs: a, b, a bias of 32 bits and, if the result is quantised, its scale and zero point. */
@@ -200,6 +253,13 @@ static const struct {
 } table[] = {
     {"QLinearMatMul",                        8, 0,                     IR_OP_MatMul,            two_operands},
     {"QLinearConv",                          8, 0,                     IR_OP_Conv,              convolution},
+    {"ConvInteger",                          2, 0,                     IR_OP_Conv,              integer_convolution},
+    {"com.microsoft:QuantizeLinear",         2, 0,                     IR_OP_QuantizeLinear,    standard_form},
+    {"com.microsoft:DequantizeLinear",       2, 0,                     IR_OP_DequantizeLinear,  standard_form},
+    {"com.microsoft:QLinearAveragePool",     4, 1u << 2,               IR_OP_AveragePool,       pool},
+    {"com.microsoft:QLinearGlobalAveragePool", 4, 1u << 2,             IR_OP_GlobalAveragePool, pool},
+    {"com.microsoft:QLinearConcat",          4, 1u << 1,               IR_OP_Concat,            concatenation},
+    {"com.microsoft:QLinearWhere",           8, 1u << 3 | 1u << 6,     IR_OP_Where,             selection},
     {"com.microsoft:QLinearAdd",             7, 1u << 2 | 1u << 5,     IR_OP_Add,               two_operands},
     {"com.microsoft:QLinearMul",             7, 1u << 2 | 1u << 5,     IR_OP_Mul,               two_operands},
     {"com.microsoft:QLinearSigmoid",         4, 1u << 2,               IR_OP_Sigmoid,           one_operand},
