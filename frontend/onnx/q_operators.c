@@ -48,7 +48,7 @@ static ir_value *floats_of(const writer *w, int triple, int axis)
 static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *node = w->node;
-    ir_value *own[4];
+    ir_value *own[5];
     int last = 0;
     for (int i = 0; i < count; i++) {
         own[i] = inputs[i];
@@ -185,12 +185,11 @@ static bool gemm(const writer *w, ir_opcode op)
 /* Inputs: x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
 static bool attention(const writer *w, ir_opcode op)
 {
-    ir_value *const *in = w->node->inputs, *past = ir_node_input(w->node, 8);
+    ir_value *const *in = w->node->inputs;
     ir_value *x = as_floats(w, in[0], in[3], ir_node_input(w->node, 6), NO_AXIS);
     ir_value *weights = as_floats(w, in[1], in[4], ir_node_input(w->node, 7), -1);
-    ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5)};
-    if (past != NULL) return fe_give_up(w->u, w->node, "with past keys and values");
-    return x != NULL && weights != NULL && become(w, op, inputs, 4);
+    ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5), ir_node_input(w->node, 8)};
+    return x != NULL && weights != NULL && become(w, op, inputs, 5);
 }
 
 static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_value *bias)
