@@ -165,7 +165,8 @@ static mdot_status read_attributes(const ir_operands *from, ir_resize *r)
     return status;
 }
 
-mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
+/* Everything but the region, which leaves the shape as it is. */
+static mdot_status read_shape(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
 {
     ir_resize r = {0};
     ir_type type = ir_operand_type(from, 0);
@@ -185,7 +186,6 @@ mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_ty
         status = read_scales(from, &r);
     else
         status = ir_fail(from->node, from->err, MDOT_MALFORMED, "scales or sizes are required");
-    if (status == MDOT_OK) status = read_region(from, &r);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < r.count; i++) type.dim[r.axes[i].axis] = r.axes[i].out;
     *out_resize = r;
@@ -193,10 +193,16 @@ mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_ty
     return MDOT_OK;
 }
 
+mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
+{
+    mdot_status status = read_shape(from, out_resize, out_type);
+    return status == MDOT_OK ? read_region(from, out_resize) : status;
+}
+
 static mdot_status resize_result(const ir_operands *from, ir_type *out_type)
 {
     ir_resize r;
-    return ir_resize_read(from, &r, out_type);
+    return read_shape(from, &r, out_type);
 }
 
 mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
