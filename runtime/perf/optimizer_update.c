@@ -13,8 +13,8 @@
  * Temporary memory of the update. Adam over lists of tensors (foreach) holds the square roots of all second moments
  * (torch/optim/adam.py, _multi_tensor_adam). A loop over tensors holds those of one tensor. Fused kernels hold none.
  * Adafactor and Lion loop over tensors, and hold two and one of the largest tensor's size. Muon holds three bf16
- * tensors of the largest matrix's size. In mixed precision, gradients in half precision are converted to fp32
- * (DeepSpeed's single_partition_of_fp32_groups).
+ * tensors of the largest matrix's size. In mixed precision, gradients in half precision are copied into one tensor,
+ * which is then converted to fp32 (DeepSpeed's single_partition_of_fp32_groups). Both exist during the conversion.
  *
  * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
  * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,
@@ -109,7 +109,7 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
     mdot_optimizer_kernels kernels = kernels_of(c);
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOREACH) out.update = w.state * rule->list_update * listed;
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOR_LOOP) out.update = loop;
-    if (w.master > 0 && w.gradients < FULL_BYTES) out.flat = FULL_BYTES * parameters;
+    if (w.master > 0 && w.gradients < FULL_BYTES) out.flat = (HALF_BYTES + FULL_BYTES) * parameters;
     out.update += out.flat;
     return out;
 }

@@ -8,7 +8,7 @@
 typedef struct rt_optimizer_memory {
     double state;  /* bytes of moments and of fp32 weights beside half-precision ones */
     double update; /* temporary bytes of the update */
-    double flat;   /* bytes of `update` in one contiguous tensor */
+    double flat;   /* bytes of `update` in contiguous tensors of all gradients */
 } rt_optimizer_memory;
 
 /* The part of sharded elements that a GPU keeps if ZeRO shards them over workers. Experts are divided over the workers

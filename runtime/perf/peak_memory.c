@@ -261,6 +261,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
         at.gradients += pass_gradients(p);
         at.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
+        at.logits = samples * moments[i].logits;
         at.half_weights = weight_copies(p, moments[i].weight_copies);
         at.activations = at.pass_activations + at.half_weights;
         consider(at, largest);

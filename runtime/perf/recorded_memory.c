@@ -37,13 +37,18 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
 }
 
 /* The part of the tensors as large as the logits that exists at once. With a whole loss these are the logits and their
- * gradient in the type of computation, and up to three fp32 tensors of the loss. A chunked loss has the latter for an
- * eighth of the samples. One that is fused with the matmul makes all of them in parts of the size of its operand. */
-static double kept_logits(const mdot_job *job, const rt_activation_case *which)
+ * gradient in the type of computation, and up to three fp32 tensors of the loss. Sharded logits have a fourth one,
+ * because PyTorch composes the loss (torch/distributed/tensor/parallel/loss.py): the logarithms, the gradient of the
+ * picked ones, the exponentials, and the sum of the latter two exist at once. A chunked loss has the fp32 tensors for
+ * an eighth of the samples. One that is fused with the matmul makes all of them in parts of the size of its operand. */
+static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     enum { CHUNKS = 8, FULL_TENSORS = 3 };
+    const rt_activation_case *which = &resolved->activation_case;
     size_t matmul = job->analysis->totals.logits;
-    if (which->loss == MDOT_LOSS_WHOLE || matmul == 0) return 1;
+    if (matmul == 0) return 1;
+    bool is_sharded = resolved->shard.tensor > 1 && job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
+    if (which->loss == MDOT_LOSS_WHOLE) return is_sharded ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
     const int64_t *setting = job->operators[matmul - 1].setting;
     double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
     if (which->loss == MDOT_LOSS_FUSED) return hidden > 0 && hidden < classes ? hidden / classes : 1;
@@ -69,7 +74,7 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     rt_shard whole = {1, 1, {1, 1, 1}};
     double copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &resolved->shard)),
            all_copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &whole));
-    double logits_part = kept_logits(job, which);
+    double logits_part = kept_logits(job, resolved);
     /* The stage with the head has the logits of one micro-batch, however many it keeps. */
     double with_logits = resolved->shard.of[RT_PIPELINE_AFTER] / resolved->in_flight;
     for (size_t i = 0; i < r->moment_count; i++) {

@@ -7,21 +7,28 @@
  *                (c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallBuffer, kLargeBuffer, kRoundLarge). One
  *                segment of each small kind is partly free. Temporary tensors leave gaps that later ones do not fill:
  *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments.
- *                The update in mixed precision converts gradients to fp32 in one flat tensor, which takes a segment of
- *                its own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which it has 8.7
+ *                The update in mixed precision copies gradients into a flat tensor and converts it to fp32. Both take
+ *                segments of their own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which
+ *                they have 13. A loss converts half-precision logits to fp32, and the logits may be freed before its
+ *                fp32 tensors are largest. Their segment is too small for these tensors, so that it stays unused
  *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
  *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
- *                versions of the driver and of PyTorch
+ *                driver, too. Before 1.13, PyTorch loaded all kernels at once instead of at their first use
+ *                (CUDA_MODULE_LOADING=LAZY): BLOOM's notes state 1271 MiB on a V100 and 1573 MiB on an A100
  *   workspace    cuBLAS: PyTorch keeps one for each thread's handle, of 2 * 4 MiB + 8 * 16 KiB, and of 32 MiB from
  *                Hopper on (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize). Two threads compute:
  *                that of the forward pass and that of autograd. cuDNN chooses algorithms of convolutions whose
  *                workspaces take from nothing to some 100 MiB
  *   collectives  NCCL: each communicator has a buffer per channel and peer, of 4 MiB for the protocol Simple, 4.7 MiB
  *                for LL128 and 0.5 MiB for LL (src/init.cc, DEFAULT_BUFFSIZE, DEFAULT_LL128_BUFFSIZE,
- *                DEFAULT_LL_BUFFSIZE). Rings use one peer per channel. Each dimension has a communicator, all GPUs
- *                together have one, and the GPUs of a model in a tensor-parallel pipeline have one for the norm of its
- *                gradients. All-to-all connects every pair of GPUs of a
- *                node over all channels: 3.3 GB on eight H100s, with 32 channels (NVIDIA/nccl issue 1685)
+ *                DEFAULT_LL_BUFFSIZE). Rings receive from one peer per channel, trees from one of two GPUs or two of
+ *                more. NCCL before 2.22, which came with PyTorch up to 2.6, connects both when it creates a
+ *                communicator. For example, one of two A100s has 544 MB, and one of four 688 MB (NVIDIA/nccl issue
+ *                964). Later versions connect at the first use. Each dimension has a communicator, all GPUs together
+ *                have one, the GPUs of a model in a tensor-parallel pipeline have one for the norm of its gradients,
+ *                and the first and the last stage have one for the gradients of a tied table. All-to-all connects
+ *                every pair of GPUs of a node over all channels: 3.3 GB on eight H100s, with 32 channels (NVIDIA/nccl
+ *                issue 1685)
  *
  * Usable memory. The driver keeps 1 to 2 % of the memory as sold: torch.cuda.get_device_properties reports 39.4 of 40
  * GiB (A100), 79.1 of 80 (H100), 23.7 of 24 (RTX 3090), 15.8 of 16 (V100). Cards of the data center with GDDR memory
@@ -31,17 +38,20 @@
 #include "runtime/perf/reserved_memory.h"
 #include "runtime/perf/analysis.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MIB 0x1p20
 #define GIB 0x1p30
 
 static const double persistent_rounding = 0.005, temporary_fragmentation = 0.06, partial_segments = 22 * MIB;
-static const double first_turing = 7.5, first_hopper = 9.0;
+static const double first_turing = 7.5, first_ampere = 8.0, first_hopper = 9.0;
+static const double all_kernels = 1271 * MIB, ampere_all_kernels = 1573 * MIB;
 static const double old_context = 300 * MIB, turing_context = 420 * MIB, hopper_context = 540 * MIB;
 static const double cublas_workspace = 8.125 * MIB, hopper_cublas_workspace = 32 * MIB, cudnn_workspace = 128 * MIB;
 static const double channel_buffers = (4 + 4.6875 + 0.5) * MIB;
 static const double offered_by_driver = 0.985, without_error_correction = 15.0 / 16;
+enum { FIRST_LAZY_KERNELS = 113, FIRST_LAZY_CONNECTIONS = 207 }; /* versions of PyTorch */
 enum { CUBLAS_THREADS = 2, NVLINK_CHANNELS = 24, HOPPER_CHANNELS = 32, PCIE_CHANNELS = 4 };
 
 static double min(double a, double b)
@@ -61,8 +71,16 @@ static uint64_t whole_bytes(double bytes)
 
 /* ---- Beyond the tensors ------------------------------------------------------------------------------------------ */
 
-static double context_bytes(const mdot_gpu *gpu)
+static bool is_before(const mdot_configuration *c, uint32_t version)
 {
+    return c->torch != 0 && c->torch < version;
+}
+
+static double context_bytes(const rt_configuration *configuration)
+{
+    const mdot_gpu *gpu = &configuration->gpu;
+    if (is_before(&configuration->c, FIRST_LAZY_KERNELS))
+        return gpu->compute_capability < first_ampere ? all_kernels : ampere_all_kernels;
     if (gpu->compute_capability < first_turing) return old_context;
     return gpu->compute_capability < first_hopper ? turing_context : hopper_context;
 }
@@ -73,15 +91,49 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
     return CUBLAS_THREADS * cublas + (job->analysis->totals.is_convolutional ? cudnn_workspace : 0);
 }
 
-/* Bytes of segments that the update takes although the pass has freed more. Its flat fp32 gradients are one tensor, and
- * the free parts of segments are those of many smaller tensors. */
+/* Bytes of segments that the update takes although the pass has freed more. Its flat gradients are large tensors, and
+ * the free parts of segments are those of many smaller ones. */
 static double flat_segment(const rt_memory *memory)
 {
     double both = memory->pass + memory->flat;
     return both > sum_of(memory) ? both - sum_of(memory) : 0;
 }
 
-static double collective_bytes(const rt_configuration *configuration)
+/* Peers from which each channel of a communicator of `gpus` GPUs receives; 0 without a communicator. */
+static double peers_of(const mdot_configuration *c, double gpus)
+{
+    if (gpus <= 1) return 0;
+    double ring = 1, tree = gpus > 2 ? 2 : 1;
+    return is_before(c, FIRST_LAZY_CONNECTIONS) ? ring + tree : ring;
+}
+
+/* Sends between stages connect two GPUs. */
+static double peers_of_pipeline(const mdot_job *job, const mdot_configuration *c)
+{
+    if (c->pipeline_parallel == 1) return 0;
+    bool splits_model = c->tensor_parallel > 1;
+    bool is_tied = job->analysis->sharding.tied.all[RT_PIPELINE_AFTER] > 0;
+    return (is_tied ? 2 : 1) * peers_of(c, 2) +
+           (splits_model ? peers_of(c, (double)c->tensor_parallel * c->pipeline_parallel) : 0);
+}
+
+/* Bytes of the segment of half-precision logits that a loss on fp32 copies has freed at the peak. At least three fp32
+ * tensors of their size exist then: the logarithms of the probabilities, and two gradients. */
+static double freed_logits(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
+{
+    const rt_activation_case *which = &resolved->activation_case;
+    size_t matmul = job->analysis->totals.logits;
+    if (matmul == 0 || which->type == RT_ACTIVATION_FP32 || which->loss != MDOT_LOSS_WHOLE) return 0;
+    bool is_sharded = job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
+    double sample = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written;
+    double parts = (is_sharded ? resolved->shard.tensor : 1) * resolved->sequence;
+    double full = (double)resolved->configuration.micro_batch * sample / parts;
+    double tensors = full > 0 ? memory->logits / full : 0;
+    bool with_half = fabs(tensors - rint(tensors)) >= 0.25; /* the logits are half as large as an fp32 tensor */
+    return tensors > 2.75 && !with_half ? full / 2 : 0;
+}
+
+static double collective_bytes(const mdot_job *job, const rt_configuration *configuration)
 {
     const mdot_configuration *c = &configuration->c;
     const mdot_gpu *gpu = &configuration->gpu;
@@ -90,8 +142,8 @@ static double collective_bytes(const rt_configuration *configuration)
                       : gpu->compute_capability < first_hopper ? NVLINK_CHANNELS
                                                                : HOPPER_CHANNELS;
     int dimensions = (c->data_parallel > 1) + (c->tensor_parallel > 1) + (c->pipeline_parallel > 1);
-    bool splits_model = c->tensor_parallel > 1 && c->pipeline_parallel > 1;
-    double rings = dimensions + (dimensions > 1) + splits_model;
+    double rings = peers_of(c, c->data_parallel) + peers_of(c, c->tensor_parallel) + peers_of_pipeline(job, c) +
+                   (dimensions > 1 ? peers_of(c, c->gpu_count) : 0);
     double of_node = (double)c->gpu_count / c->node_count;
     double peers = c->expert_parallel > 1 ? min(c->expert_parallel, of_node < 2 ? 2 : of_node) - 1 : 0;
     return (rings + peers) * channels * channel_buffers;
@@ -99,13 +151,13 @@ static double collective_bytes(const rt_configuration *configuration)
 
 rt_reserved rt_reserve_memory(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
 {
-    const mdot_gpu *gpu = &resolved->configuration.gpu;
+    const rt_configuration *configuration = &resolved->configuration;
     double persistent = memory->weights + memory->gradients + memory->optimizer;
     return (rt_reserved){.rounding = persistent_rounding * persistent + temporary_fragmentation * memory->activations +
-                                     partial_segments + flat_segment(memory),
-                         .context = context_bytes(gpu),
-                         .workspace = workspace_bytes(job, gpu),
-                         .collectives = collective_bytes(&resolved->configuration)};
+                                     partial_segments + flat_segment(memory) + freed_logits(job, resolved, memory),
+                         .context = context_bytes(configuration),
+                         .workspace = workspace_bytes(job, &configuration->gpu),
+                         .collectives = collective_bytes(job, configuration)};
 }
 
 uint64_t rt_sum_reserved(const rt_memory *memory, const rt_reserved *reserved)

@@ -158,24 +158,37 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
     mdot_job_destroy(job);
 }
 
-/* A matmul of 16 to 128 channels before a cross-entropy. Of 1000 bytes per sample, 800 are as large as its logits. */
-static void other_losses_keep_a_part_of_the_logits(void **state)
+/* A normalisation, a matmul of 16 to 128 channels, and a cross-entropy. Of 1000 bytes per sample, 800 are as large as
+ * its logits. */
+static mdot_job *with_loss(void)
 {
-    (void)state;
-    static const uint32_t before = 0;
+    static const uint32_t before[2] = {0, 1};
     static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
     const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_BF16, .moment_count = 1, .moments = &moment};
-    mdot_job_operator operators[2] = {make("Linear", 1, 2048), make("SoftmaxCrossEntropyLoss", 1, 0)};
-    operators[0].traits.autocast = MDOT_AUTOCAST_HALF;
-    operators[0].setting[MDOT_SETTING_CHANNELS_IN] = 16;
-    operators[0].setting[MDOT_SETTING_CHANNELS_OUT] = 128;
-    mdot_operator_traits_find(operators[1].type, &operators[1].traits);
-    operators[1].inputs = &before;
-    operators[1].input_count = 1;
-    mdot_job *plain = predict_make_job(operators, 2), *job = NULL;
+    mdot_job_operator operators[3] = {make("LayerNormalization", 1, 32), make("Linear", 1, 2048),
+                                      make("SoftmaxCrossEntropyLoss", 1, 0)};
+    operators[0].setting[MDOT_SETTING_AXIS] = 1;
+    operators[0].setting[MDOT_SETTING_EXTENT] = 16;
+    operators[1].traits.autocast = MDOT_AUTOCAST_HALF;
+    operators[1].setting[MDOT_SETTING_CHANNELS_IN] = 16;
+    operators[1].setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+    mdot_operator_traits_find(operators[2].type, &operators[2].traits);
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    mdot_job *plain = predict_make_job(operators, 3), *job = NULL;
     const mdot_job_program p = {
         .struct_size = sizeof p, .precision = MDOT_PRECISION_BF16, .recorded_count = 1, .recorded = &recorded};
     assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    mdot_job_destroy(plain);
+    return job;
+}
+
+static void other_losses_keep_a_part_of_the_logits(void **state)
+{
+    (void)state;
+    mdot_job *job = with_loss();
     static const double kept[] = {
         [MDOT_LOSS_WHOLE] = 1, [MDOT_LOSS_CHUNKED] = (4 + 12 / 8.0) / 16, [MDOT_LOSS_FUSED] = 1 / 8.0};
     for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
@@ -186,7 +199,27 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
         if (fabs(got[0].per_sample - (200 + 800 * kept[loss])) > 1) fail_msg("loss %d: %.0f", loss, got[0].per_sample);
     }
     mdot_job_destroy(job);
-    mdot_job_destroy(plain);
+}
+
+/* The composed loss of sharded logits has four fp32 tensors instead of three. Other kernels of the loss do not. */
+static void sharded_logits_have_a_fourth_tensor(void **state)
+{
+    (void)state;
+    mdot_job *job = with_loss();
+    assert_int_equal(job->analysis->sharding.role[1], RT_ROLE_COLUMNS);
+    for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
+        mdot_peak_moment one[MDOT_PEAK_MOMENTS_MAX], two[MDOT_PEAK_MOMENTS_MAX];
+        mdot_configuration c = {.precision = MDOT_PRECISION_PYTORCH, .loss = (mdot_loss)loss};
+        rt_resolved_configuration r = resolve(job, c);
+        assert_int_equal(rt_recorded_moments(job, &r, one), 1);
+        c.tensor_parallel = 2;
+        r = resolve(job, c);
+        assert_int_equal(rt_recorded_moments(job, &r, two), 1);
+        double scale = (two[0].per_sample - two[0].logits) / (one[0].per_sample - one[0].logits);
+        double more = loss == MDOT_LOSS_WHOLE ? 4 / 3.0 : 1;
+        assert_true(fabs(two[0].logits - more * scale * one[0].logits) < 1);
+    }
+    mdot_job_destroy(job);
 }
 
 /* Compilers leave the checkpoints of a program as they are. */
@@ -283,6 +316,7 @@ int main(void)
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
+        cmocka_unit_test(sharded_logits_have_a_fourth_tensor),
         cmocka_unit_test(compiled_program_keeps_its_checkpoints),
         cmocka_unit_test(one_stage_has_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),

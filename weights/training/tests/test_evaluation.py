@@ -6,10 +6,11 @@ import torch
 
 from mdot_training.predictor import dataset, evaluation, export, interval, deploy_graphs, report, splits, tables
 from mdot_training.predictor.evaluation import fold_file, read_folds
-from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM
+from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM, shortened
 from mdot_training.predictor.labels import Network
 from mdot_training.predictor.deploy_graphs import Whole
 from mdot_training.predictor.final_model import HeldOut, fit_interval, interval_inputs, load, save
+from mdot_training.predictor.training import Schedule
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_intervals_cover_labels_that_they_were_not_fitted_to(shipped, folder, da
 def test_existing_folds_are_not_run_again(data, tmp_path, monkeypatch):
     runs = []
 
-    def predict(data, train, test):
+    def predict(data, train, test, epochs):
         runs.append(len(test))
         return data.step_ms[test]
 
@@ -94,7 +95,7 @@ def known_form(monkeypatch):
     """A form that predicts the measurements and records the sizes of its calls."""
     runs = []
 
-    def predict(data, train, test):
+    def predict(data, train, test, epochs):
         runs.append((len(train), len(test)))
         return data.step_ms[test]
 
@@ -110,6 +111,26 @@ def test_folds_with_equal_training_labels_share_a_training(make_sequence, make_l
     assert known_form == [(2, 2), (2, 2)]
     for split in (splits.FAMILIES, splits.INFERENCE_FAMILIES):
         assert [len(fold.label) for fold in read_folds(tmp_path / "results", "known", split).values()] == [1, 1]
+
+
+def test_fewer_epochs_keep_the_epochs_of_each_draw():
+    schedule = Schedule(epochs=50, draws=4)
+    assert shortened(schedule, None) == schedule
+    assert shortened(schedule, 26) == Schedule(epochs=26, draws=2)
+    assert shortened(schedule, 1).draws == 1
+
+
+def test_the_number_of_epochs_reaches_each_training(data, tmp_path, monkeypatch):
+    epochs_of = []
+
+    def predict(data, train, test, epochs):
+        epochs_of.append(epochs)
+        return data.step_ms[test]
+
+    monkeypatch.setattr(evaluation, "FORMS", (type(FORMS[0])("known", "known", predict),))
+    data.save(tmp_path / "data.npz")
+    evaluation.run(tmp_path / "data.npz", tmp_path / "results", None, [splits.RANDOM], ["fold 1"], epochs=26)
+    assert epochs_of == [26]
 
 
 def test_inner_folds_are_saved_apart_from_outer_ones(data, tmp_path, known_form):

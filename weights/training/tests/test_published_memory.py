@@ -32,14 +32,22 @@ def _litgpt(**changed):
 def test_torchtitan_counts_reserved_memory_of_sharded_fp32_weights():
     point = llm_points.read(_llm())
     assert (point.counted, point.measured_bytes) == ("reserved", 82.4 * GIB)
-    assert point.model.type == "float32" and point.model.sequence == 8192
-    assert point.options["zero"] == 3 and point.options["checkpoint"] == "selective" and not point.options["compiled"]
+    assert point.model.type == "bfloat16" and point.model.sequence == 8192
+    assert point.options["zero"] == 3 and not point.options["compiled"]
+
+
+def test_selective_checkpoints_of_torchtitan_belong_to_its_program():
+    selective, full = llm_points.read(_llm()), llm_points.read(_llm(checkpointing="full"))
+    assert (selective.options["checkpoint"], selective.model.saves_every_second_product) == ("nothing", True)
+    assert (full.options["checkpoint"], full.model.saves_every_second_product) == ("blocks", False)
 
 
 def test_degrees_of_parallelism_become_options():
-    point = llm_points.read(_llm(parallel="fsdp=4,tp=8,pp=8,cp=2", gpus="512", micro_batch="8", notes="interleaved 1F1B"))
+    row = {"parallel": "fsdp=4,tp=8,pp=8,cp=2", "gpus": "512", "micro_batch": "32"}
     names = ("tensor_parallel", "pipeline_parallel", "context_parallel", "micro_batches", "virtual_stages", "sequence_parallel")
-    assert [point.options[name] for name in names] == [8, 8, 2, 8, 2, True]
+    plain, interleaved = (llm_points.read(_llm(notes=notes, **row)) for notes in ("1F1B", "interleaved 1F1B"))
+    assert [plain.options[name] for name in names] == [8, 8, 2, 8, 1, True]
+    assert [interleaved.options[name] for name in names] == [8, 8, 2, 16, 2, True]
 
 
 def test_other_sources_and_rows_without_memory_are_left_out():
@@ -78,6 +86,12 @@ def test_bigscience_divides_the_global_batch_into_micro_batches():
     assert dict(point.model.values)["n_head"] == 64
     assert megatron.bigscience(_bigscience(memory="GB")) is None
     assert "heads" in megatron.bigscience(_bigscience(heads="100")).missing
+
+
+def test_bigscience_counts_in_thousands_of_mib_on_an_early_version():
+    point = megatron.bigscience(_bigscience(memory="80GB"))
+    assert point.measured_bytes == 80000 * 2**20 < 79.2 * GIB
+    assert point.options["torch"] == "1.11"
 
 
 def test_simumax_shards_sequences_beside_tensors():

@@ -55,7 +55,8 @@ def _fit_interval(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from mdot_training.predictor import evaluation
 
-    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds, options.inner, options.joined)
+    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds, options.inner, options.joined,
+                   options.epochs)
     return 0
 
 
@@ -126,6 +127,8 @@ def _parser() -> argparse.ArgumentParser:
                                  "time and make each fold harder")
     evaluating.add_argument("--inner", type=int, default=0, metavar="COUNT",
                             help="evaluate at most COUNT inner folds of each fold instead, to choose between forms")
+    evaluating.add_argument("--epochs", type=int, metavar="COUNT",
+                            help="epochs of each training, with draws in proportion (default: the form's own)")
     evaluating.set_defaults(run=_evaluate)
 
     reporting = commands.add_parser("report", help="print the tables of the model card from evaluate's predictions")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
 import numpy as np
@@ -12,8 +12,8 @@ from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.model import Options
 from mdot_training.predictor.training import Schedule
 
-Fitted = Callable[[Dataset, np.ndarray, np.ndarray], np.ndarray]
-"""(data, labels to train on, labels to predict) → milliseconds."""
+Fitted = Callable[[Dataset, np.ndarray, np.ndarray, "int | None"], np.ndarray]
+"""(data, labels to train on, labels to predict, epochs or None for the schedule's) → milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,16 @@ SHIPPED_MEMBERS = ((FUSION, SCHEDULE),)
 prediction."""
 
 
+def shortened(schedule: Schedule, epochs: int | None) -> Schedule:
+    """The schedule with so many epochs, and with draws in proportion, so that each draw serves for about as many epochs."""
+    if epochs is None:
+        return schedule
+    return replace(schedule, epochs=epochs, draws=max(1, round(schedule.draws * epochs / schedule.epochs)))
+
+
 def _network(options: Options, schedule: Schedule = SCHEDULE) -> Fitted:
-    def predict(data: Dataset, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        return training.predict_labels(training.fit(data, train, options, schedule), data, test)
+    def predict(data: Dataset, train: np.ndarray, test: np.ndarray, epochs: int | None) -> np.ndarray:
+        return training.predict_labels(training.fit(data, train, options, shortened(schedule, epochs)), data, test)
 
     return predict
 

@@ -126,10 +126,10 @@ def _joined(groups: list[list[_Task]], count: int) -> list[list[_Task]]:
 
 
 def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,
-        only_folds: Sequence[str] | None, inner_count: int = 0, joined: int = 1) -> None:
+        only_folds: Sequence[str] | None, inner_count: int = 0, joined: int = 1, epochs: int | None = None) -> None:
     """Skips folds whose files exist. Remove the folder to start from the beginning. With `inner_count`, evaluates the inner
     folds of each selected fold instead. `joined` folds of a split are left out of one training together, which takes less time
-    and makes each of them harder."""
+    and makes each of them harder. `epochs` replaces each form's own number of epochs."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,12 +140,12 @@ def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits:
         for group in groups:
             missing = [task for task in group if not fold_file(folder, form.name, task.split, task.fold).exists()]
             if missing:
-                _evaluate(data, folder, form, missing)
+                _evaluate(data, folder, form, missing, epochs)
 
 
-def _evaluate(data: Dataset, folder: Path, form: Form, tasks: list[_Task]) -> None:
+def _evaluate(data: Dataset, folder: Path, form: Form, tasks: list[_Task], epochs: int | None) -> None:
     begin = time.monotonic()
-    predicted = form.predict(data, tasks[0].train, np.concatenate([task.test for task in tasks]))
+    predicted = form.predict(data, tasks[0].train, np.concatenate([task.test for task in tasks]), epochs)
     seconds = time.monotonic() - begin
     for task, part in zip(tasks, np.split(predicted, np.cumsum([len(task.test) for task in tasks])[:-1])):
         measured = data.step_ms[task.test]

@@ -1,9 +1,9 @@
 """torchtune's and torchtitan's rows of llm_points.csv.
 
 torchtitan keeps fp32 parameters and Adam states, sharded by FSDP2, computes in bf16, sums gradients in fp32, and reports the
-reserved memory of the fullest GPU. Its selective checkpointing keeps attention and every second product, and recomputes all
-other operators. Stages of its pipelines keep gathered weights. A step has as many micro-batches as the pipeline has parts,
-the default of `pipeline_parallel_microbatches`.
+reserved memory of the fullest GPU. Its program is recorded in bf16, the type of its computation. Its selective checkpointing
+keeps attention and every second product, and recomputes all other operators. Stages of its pipelines keep gathered weights. A
+step has as many micro-batches as the pipeline has parts, the default of `pipeline_parallel_microbatches`.
 torchtune's parameters are bf16. Its 8B runs on a 4090 page the 8-bit Adam's state, and update in the backward pass. Its README
 leaves the A6000's optimizer open. Its recipes' LoRA has rank 8 on q, v, the output and the MLP, and chunks the loss.
 """
@@ -40,7 +40,7 @@ def torchtitan(row: dict[str, str]) -> Point:
         options.update(micro_batches=degrees["pp"] * parts, virtual_stages=parts, keep_gathered=True)
     name = f"{size} {row['precision']} {sequence} x {batch}, {row['parallel']}, {row['compile']} {row['notes']}".strip()
     return Point("torchtitan", name, float(row["peak_memory_gib"]) * GIB, "reserved", "H100-SXM-80GB",
-                 llama_3(size, sequence, type="float32", saves_every_second_product=is_selective), {"batch": batch, **options})
+                 llama_3(size, sequence, saves_every_second_product=is_selective), {"batch": batch, **options})
 
 
 def torchtune(row: dict[str, str]) -> Point:

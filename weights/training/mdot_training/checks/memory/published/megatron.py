@@ -1,9 +1,11 @@
 """BLOOM's search (bigscience_steps.csv) and SimuMax's slices of Llama-3-70B (simumax_b200.csv): Megatron's mixed precision, with
 fp32 master weights and the optimizer's state sharded over the data-parallel workers (ZeRO-1).
 
-BLOOM's search recomputes each block, has 250,880 words, GELU, and attention as matmuls and a fused softmax. Its memory is taken
-as nvidia-smi's. A row counts if its size, width and depth agree. Gradients of its first runs are fp16. From the section
-"Rebalancing layers" on, DeepSpeed's BF16_Optimizer adds bf16 gradients to fp32 ones, which it does not shard.
+BLOOM's search recomputes each block, has 250,880 words, GELU, and attention as matmuls and a fused softmax, and runs on PyTorch
+1.11. Its memory is that of nvidia-smi, of the GPU with the table. A gigabyte is taken as 1000 of nvidia-smi's MiB, because a row
+has 80 of them, and the card offers 79.2 GiB. A row counts if its size, width and depth agree. Gradients of its first runs are
+fp16. From the section "Rebalancing layers" on, DeepSpeed's BF16_Optimizer adds bf16 gradients to fp32 ones, which it does not
+shard.
 
 SimuMax's fullest GPU, max_memory_allocated, uses flash attention, a fused loss and sequence parallelism.
 """
@@ -16,6 +18,7 @@ from typing import Any
 from mdot_training.checks.memory.published.point import GIB, Point, llama_3, model
 
 WORDS, HEADS = 250880, 64
+BLOOM_GB = 1000 * 2**20
 FIRST_BF16_LINE = 893
 """Of the source's text: the section "Rebalancing layers"."""
 WITHOUT_ZERO = ("667", "72GB")
@@ -43,7 +46,7 @@ def bigscience(row: dict[str, str]) -> Point | None:
         return None
     dp, tp, pp, micro = (int(row[name] or 1) for name in ("dp", "tp", "pp", "micro_batch"))
     title = f"{row['size']} dp {dp} tp {tp} pp {pp}, micro-batch {micro}, heads {row['heads'] or HEADS}, {row['place'].split(':')[-1]}"
-    measured = int(memory[1]) * GIB
+    measured = int(memory[1]) * BLOOM_GB
     found = widths(row)
     if found is None:
         return Point("bigscience", title, measured, "nvidia-smi", row["gpu"],
@@ -56,8 +59,9 @@ def bigscience(row: dict[str, str]) -> Point | None:
     line = row["place"].split(":")[-1]
     gradients = {"precision": "mixed-fp16"} if int(line) < FIRST_BF16_LINE else {
         "precision": "mixed-bf16", "gradient_type": "fp32", "reduce_type": "half"}
-    options: dict[str, Any] = {"batch": micro * passes if pp > 1 else micro, **gradients, "optimizer": "adam-fused", "attention": "eager", "checkpoint": "blocks", "zero": 1, "gpus": gpus,
-                               "nodes": max(1, gpus // 8), "tensor_parallel": tp, "pipeline_parallel": pp, "data_parallel": dp}
+    options: dict[str, Any] = {"batch": micro * passes if pp > 1 else micro, **gradients, "optimizer": "adam-fused",
+                               "attention": "eager", "checkpoint": "blocks", "zero": 1, "gpus": gpus, "nodes": max(1, gpus // 8),
+                               "tensor_parallel": tp, "pipeline_parallel": pp, "data_parallel": dp, "torch": "1.11"}
     options["micro_batches" if pp > 1 else "accumulate"] = passes
     if (line, row["memory"]) == WITHOUT_ZERO:
         options["zero"] = 0
