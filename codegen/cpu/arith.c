@@ -234,8 +234,43 @@ static LLVMValueRef signed_quotient(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     return cg_select(e, none, zero, what == QUOTIENT || what == FLOORED_QUOTIENT ? q : r);
 }
 
-/* C's fmod for quotients below 2^52. The rounded quotient is off by at most one, which the remainder's sign shows.
- * f32 computes in f64. LLVM's frem would call the C library. */
+enum { REMAINDER_BITS = 51 }; /* of the quotient that one step removes */
+
+/* The exponent of |x| in f64, as i64. 0 counts as less than any other number, NaN and infinity as more. */
+static LLVMValueRef exponent_of(cg_emitter *e, LLVMValueRef x)
+{
+    LLVMTypeRef type = like_type(x, e->i64);
+    LLVMValueRef is_small = fcmp(e, LLVMRealOLT, x, constant(e, x, 0x1p-1022));
+    LLVMValueRef scaled = cg_select(e, is_small, cg_fmul(e, x, constant(e, x, 0x1p54)), x);
+    LLVMValueRef bits = LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, scaled, type, ""), cg_const_int(type, 52), "");
+    LLVMValueRef biased = LLVMBuildAnd(e->builder, bits, cg_const_int(type, 0x7ff), "");
+    LLVMValueRef bias = cg_select(e, is_small, cg_const_int(type, 1023 + 54), cg_const_int(type, 1023));
+    return LLVMBuildSub(e->builder, biased, bias, "");
+}
+
+/* y · 2^n for 0 ≤ n < 2046, in two factors, because 2^n may be infinite. */
+static LLVMValueRef scaled_up(cg_emitter *e, LLVMValueRef y, LLVMValueRef n)
+{
+    LLVMTypeRef type = LLVMTypeOf(n);
+    LLVMValueRef half = LLVMBuildLShr(e->builder, n, cg_const_int(type, 1), "");
+    LLVMValueRef parts[] = {half, LLVMBuildSub(e->builder, n, half, "")};
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef bits = LLVMBuildAdd(e->builder, parts[i], cg_const_int(type, 1023), "");
+        bits = LLVMBuildShl(e->builder, bits, cg_const_int(type, 52), "");
+        y = cg_fmul(e, y, LLVMBuildBitCast(e->builder, bits, LLVMTypeOf(y), ""));
+    }
+    return y;
+}
+
+static LLVMValueRef larger(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return cg_select(e, icmp(e, LLVMIntSGT, a, b), a, b);
+}
+
+/* C's fmod, exactly. Each step subtracts a multiple of y · 2^n, where n leaves a quotient below 2^52, until n is 0. The
+ * rounded quotient is off by at most one, which the remainder's sign shows. The lanes with the largest quotient
+ * determine the number of steps, which is one for all quotients below 2^51. f32 computes in f64. LLVM's frem would call
+ * the C library. */
 static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMTypeRef type = LLVMTypeOf(a), wide = cg_with_element(type, e->f64);
@@ -245,14 +280,24 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
         LLVMValueRef r = float_remainder(e, wide_a, wide_b);
         return LLVMBuildFPTrunc(e->builder, r, type, "");
     }
-    LLVMValueRef x = cg_fabs(e, a), y = cg_fabs(e, b), ratio = cg_fdiv(e, x, y);
-    LLVMValueRef whole = floor_of(e, ratio);
-    LLVMValueRef r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), y, x);
-    LLVMValueRef is_below = fcmp(e, LLVMRealOLT, r, constant(e, r, 0));
-    r = cg_select(e, is_below, cg_fadd(e, r, y), r);
-    LLVMValueRef is_beyond = fcmp(e, LLVMRealOGE, r, y);
-    r = cg_select(e, is_beyond, cg_fsub(e, r, y), r);
-    r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, r); /* includes an infinite divisor */
+    LLVMValueRef x = cg_fabs(e, a), y = cg_fabs(e, b), exponent = exponent_of(e, y);
+    LLVMTypeRef integers = LLVMTypeOf(exponent);
+    LLVMValueRef bits = cg_const_int(integers, REMAINDER_BITS), none = cg_const_int(integers, 0);
+    LLVMValueRef excess = LLVMBuildSub(e->builder, LLVMBuildSub(e->builder, exponent_of(e, x), exponent, ""), bits, "");
+    excess = larger(e, excess, none);
+    if (LLVMGetTypeKind(integers) == LLVMVectorTypeKind) excess = cg_reduce(e, excess, larger);
+    LLVMValueRef steps = LLVMBuildAdd(e->builder, excess, cg_int(e, 2 * REMAINDER_BITS - 1), "");
+    steps = LLVMBuildUDiv(e->builder, steps, cg_int(e, REMAINDER_BITS), "");
+    cg_loop loop;
+    cg_loop_begin(e, &loop, cg_int(e, 0), steps, 1, 1, &x, false);
+    LLVMValueRef r = loop.carried[0];
+    LLVMValueRef n = LLVMBuildSub(e->builder, LLVMBuildSub(e->builder, exponent_of(e, r), exponent, ""), bits, "");
+    LLVMValueRef divisor = scaled_up(e, y, larger(e, n, none));
+    LLVMValueRef whole = floor_of(e, cg_fdiv(e, r, divisor));
+    r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), divisor, r);
+    r = cg_select(e, fcmp(e, LLVMRealOLT, r, constant(e, r, 0)), cg_fadd(e, r, divisor), r);
+    cg_loop_end(e, &loop, &r);
+    r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, loop.out[0]); /* includes an infinite divisor */
     return cg_intrinsic(e, "llvm.copysign", wide, (LLVMValueRef[]){r, a}, 2);
 }
 

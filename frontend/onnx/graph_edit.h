@@ -8,7 +8,8 @@
 typedef struct fe_upgrader {
     const fe_context *context;
     ir_graph *graph;
-    ir_node *typed; /* the last node that was offered to the shape rules; NULL: none */
+    ir_node *typed;           /* the last node that was offered to the shape rules; NULL: none */
+    int64_t unpacked_weights; /* number of weights that matmul_nbits.c has unpacked */
 } fe_upgrader;
 
 /* A value's type from the shape rules, or rank -1 if they cannot derive it. */

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/foreign_file.h"
+#include "frontend/onnx/dft.h"
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
@@ -249,8 +250,10 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (node == NULL) return fe_out_of_memory(&im->context);
     mdot_status status = fe_import_attributes(&im->context, source, node);
     if (status == MDOT_OK && node->op != NULL && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
-    if (status == MDOT_OK && node->op == NULL && !im->context.options->job)
-        status = fe_write_q_operator(&im->upgrader, node);
+    bool rewrites = node->op == NULL && !im->context.options->job;
+    if (status == MDOT_OK && rewrites) status = fe_write_q_operator(&im->upgrader, node);
+    if (status == MDOT_OK && rewrites && standard && !fe_write_dft(&im->upgrader, node, opset))
+        status = fe_out_of_memory(&im->context);
     if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
         status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;

@@ -1,7 +1,7 @@
 /* q_operators.c — rewrites operators on bytes with scales and zero points as DequantizeLinear, the operator on
  * floats, and QuantizeLinear. They are QLinearMatMul and QLinearConv of ONNX, and QLinearAdd, QGemm, QAttention and
  * others of com.microsoft (docs/ContribOperators.md of onnxruntime). ONNX Runtime defines them in the same way,
- * except for rounding.
+ * except for rounding. MatMulNBits, whose weights are packed, becomes a MatMul (matmul_nbits.c).
  *
  * A triple is three consecutive inputs: bytes, scale, zero point.
  */
@@ -9,12 +9,13 @@
 
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/matmul_nbits.h"
 #include "frontend/onnx/upgrade.h"
 
 #include <string.h>
 
 typedef struct writer {
-    const fe_upgrader *u;
+    fe_upgrader *u;
     ir_node *node; /* the node to rewrite, which becomes the last node of the result */
 } writer;
 
@@ -47,7 +48,7 @@ static ir_value *floats_of(const writer *w, int triple, int axis)
 static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *node = w->node;
-    ir_value *own[4];
+    ir_value *own[5];
     int last = 0;
     for (int i = 0; i < count; i++) {
         own[i] = inputs[i];
@@ -60,22 +61,27 @@ static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     return true;
 }
 
-/* Inserts the operator on floats, which takes over the node's attributes, and turns the node into its quantisation.
- * The scale is input `scale`, and the zero point follows it. If the scale is absent, the node becomes the operator
- * itself. */
+/* Inserts the operator on floats, which takes over the node's attributes. */
+static ir_value *insert_inner(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
+{
+    ir_node *node = w->node, *inner = fe_insert_before(w->u, node, op, inputs, count);
+    if (inner == NULL) return NULL;
+    inner->attrs = node->attrs;
+    inner->attr_count = node->attr_count;
+    node->attrs = NULL;
+    node->attr_count = 0;
+    return inner->outputs[0];
+}
+
+/* Inserts the operator on floats, and turns the node into its quantisation. The scale is input `scale`, and the zero
+ * point follows it. If the scale is absent, the node becomes the operator itself. */
 static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
 {
     ir_node *node = w->node;
     ir_value *operands[] = {NULL, ir_node_input(node, scale), ir_node_input(node, scale + 1)};
     if (operands[1] == NULL) return become(w, op, inputs, count);
-    ir_node *inner = fe_insert_before(w->u, node, op, inputs, count);
-    if (inner == NULL) return false;
-    inner->attrs = node->attrs;
-    inner->attr_count = node->attr_count;
-    node->attrs = NULL;
-    node->attr_count = 0;
-    operands[0] = inner->outputs[0];
-    return become(w, IR_OP_QuantizeLinear, operands, 3);
+    operands[0] = insert_inner(w, op, inputs, count);
+    return operands[0] != NULL && become(w, IR_OP_QuantizeLinear, operands, 3);
 }
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
@@ -111,6 +117,54 @@ static bool convolution(const writer *w, ir_opcode op)
     return (bias == NULL || inputs[2] != NULL) && finish(w, op, inputs, bias != NULL ? 3 : 2, 6);
 }
 
+/* Inputs: x, weights and the zero points of both. The sums of products are whole numbers, which become i32. */
+static bool integer_convolution(const writer *w, ir_opcode op)
+{
+    ir_value *one = fe_add_scalar(w->u, w->node, "one", MDOT_DTYPE_F32, 1);
+    ir_value *inputs[] = {as_floats(w, w->node->inputs[0], one, ir_node_input(w->node, 2), NO_AXIS),
+                          as_floats(w, w->node->inputs[1], one, ir_node_input(w->node, 3), 0)};
+    ir_value *sums = insert_inner(w, op, inputs, 2);
+    return sums != NULL && become(w, IR_OP_Cast, &sums, 1) &&
+           ir_node_set_int(w->u->graph, w->node, "to", MDOT_DTYPE_I32);
+}
+
+static bool pool(const writer *w, ir_opcode op)
+{
+    bool channels_last = ir_node_int(w->node, "channels_last", 0) != 0;
+    ir_node_remove_attr(w->node, "channels_last");
+    if (channels_last) return fe_give_up(w->u, w->node, "with channels last; transpose the channels to the front");
+    ir_value *x = floats_of(w, 0, NO_AXIS);
+    return finish(w, op, &x, 1, 3);
+}
+
+/* Inputs: condition, x, y, result. */
+static bool selection(const writer *w, ir_opcode op)
+{
+    ir_value *inputs[] = {w->node->inputs[0], floats_of(w, 1, NO_AXIS), floats_of(w, 4, NO_AXIS)};
+    return finish(w, op, inputs, 3, 7);
+}
+
+/* Inputs: scale and zero point of the result, then a triple for each part. */
+static bool concatenation(const writer *w, ir_opcode op)
+{
+    int count = w->node->input_count / 3; /* the last zero point may be absent */
+    ir_value **inputs = IR_NEW_ARRAY(w->u->context->scratch, ir_value *, count);
+    if (inputs == NULL) return false;
+    for (int i = 0; i < count; i++) {
+        if (ir_node_input(w->node, 2 + 3 * i) == NULL || ir_node_input(w->node, 3 + 3 * i) == NULL)
+            return fe_give_up(w->u, w->node, "a part lacks its bytes or its scale");
+        inputs[i] = floats_of(w, 2 + 3 * i, NO_AXIS);
+    }
+    return finish(w, op, inputs, count, 0);
+}
+
+/* Inputs: x, scale and zero point, as of the standard operator. */
+static bool standard_form(const writer *w, ir_opcode op)
+{
+    ir_value *inputs[] = {w->node->inputs[0], w->node->inputs[1], ir_node_input(w->node, 2)};
+    return become(w, op, inputs, 3);
+}
+
 /* Inputs: a, b, a bias of 32 bits and, if the result is quantised, its scale and zero point. */
 static bool gemm(const writer *w, ir_opcode op)
 {
@@ -131,12 +185,11 @@ static bool gemm(const writer *w, ir_opcode op)
 /* Inputs: x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
 static bool attention(const writer *w, ir_opcode op)
 {
-    ir_value *const *in = w->node->inputs, *past = ir_node_input(w->node, 8);
+    ir_value *const *in = w->node->inputs;
     ir_value *x = as_floats(w, in[0], in[3], ir_node_input(w->node, 6), NO_AXIS);
     ir_value *weights = as_floats(w, in[1], in[4], ir_node_input(w->node, 7), -1);
-    ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5)};
-    if (past != NULL) return fe_give_up(w->u, w->node, "with past keys and values");
-    return x != NULL && weights != NULL && become(w, op, inputs, 4);
+    ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5), ir_node_input(w->node, 8)};
+    return x != NULL && weights != NULL && become(w, op, inputs, 5);
 }
 
 static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_value *bias)
@@ -173,6 +226,20 @@ static bool matmul_to_float(const writer *w, ir_opcode op)
     return sum_with_bias(w, left, right, ir_node_input(w->node, 6));
 }
 
+/* Inputs: floats, packed weights, their scales, zero points and groups (matmul_nbits.c), and a bias. */
+static bool matmul_n_bits(const writer *w, ir_opcode op)
+{
+    (void)op;
+    ir_node *node = w->node;
+    const char *fault;
+    const ir_tensor *tensor = fe_unpack_n_bits(w->u, node, &fault);
+    if (fault != NULL) return fe_give_up(w->u, node, fault);
+    const char *name = ir_arena_printf(w->u->graph->arena, "%s.weights", node->name);
+    if (tensor == NULL || name == NULL) return false;
+    node->attr_count = 0;
+    return sum_with_bias(w, node->inputs[0], ir_graph_add_constant(w->u->graph, name, tensor), ir_node_input(node, 5));
+}
+
 /* ---- The table -------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -185,6 +252,13 @@ static const struct {
 } table[] = {
     {"QLinearMatMul",                        8, 0,                     IR_OP_MatMul,            two_operands},
     {"QLinearConv",                          8, 0,                     IR_OP_Conv,              convolution},
+    {"ConvInteger",                          2, 0,                     IR_OP_Conv,              integer_convolution},
+    {"com.microsoft:QuantizeLinear",         2, 0,                     IR_OP_QuantizeLinear,    standard_form},
+    {"com.microsoft:DequantizeLinear",       2, 0,                     IR_OP_DequantizeLinear,  standard_form},
+    {"com.microsoft:QLinearAveragePool",     4, 1u << 2,               IR_OP_AveragePool,       pool},
+    {"com.microsoft:QLinearGlobalAveragePool", 4, 1u << 2,             IR_OP_GlobalAveragePool, pool},
+    {"com.microsoft:QLinearConcat",          4, 1u << 1,               IR_OP_Concat,            concatenation},
+    {"com.microsoft:QLinearWhere",           8, 1u << 3 | 1u << 6,     IR_OP_Where,             selection},
     {"com.microsoft:QLinearAdd",             7, 1u << 2 | 1u << 5,     IR_OP_Add,               two_operands},
     {"com.microsoft:QLinearMul",             7, 1u << 2 | 1u << 5,     IR_OP_Mul,               two_operands},
     {"com.microsoft:QLinearSigmoid",         4, 1u << 2,               IR_OP_Sigmoid,           one_operand},
@@ -194,10 +268,11 @@ static const struct {
     {"com.microsoft:QAttention",             5, 0,                     IR_OP_MSAttention,       attention},
     {"com.microsoft:DynamicQuantizeMatMul",  3, 0,                     IR_OP_MatMul,            dynamic_matmul},
     {"com.microsoft:MatMulIntegerToFloat",   4, 0,                     IR_OP_MatMul,            matmul_to_float},
+    {"com.microsoft:MatMulNBits",            3, 0,                     IR_OP_MatMul,            matmul_n_bits},
 };
 /* clang-format on */
 
-mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node)
+mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node)
 {
     const writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {

@@ -6,6 +6,6 @@
 
 /* If `node`, the last of the graph, is an unknown operator on bytes with scales, rewrites it as
  * dequantisation, an operator on floats and quantisation. Otherwise it stays. MALFORMED, OUT_OF_MEMORY. */
-mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node);
+mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node);
 
 #endif

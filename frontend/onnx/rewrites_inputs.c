@@ -137,7 +137,7 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
 }
 
 /* Resize-11 has a region of interest before the scales, and names the mapping of coordinates. Before it, Resize and
- * Upsample had a fixed mapping, and Upsample-7 had its scales as an attribute. */
+ * Upsample had a fixed mapping, whose nearest neighbour is the one below, and Upsample-7 had its scales as an attribute. */
 bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -154,6 +154,6 @@ bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
     }
     if (scales == NULL) return true; /* an error of the node, reported with its shape */
     if (node->input_count > 1) ir_node_set_input(node, 1, NULL);
-    return fe_set_input(u, node, 2, scales) &&
+    return fe_set_input(u, node, 2, scales) && ir_node_set_string(u->graph, node, "nearest_mode", "floor") &&
            ir_node_set_string(u->graph, node, "coordinate_transformation_mode", "asymmetric");
 }

@@ -1,6 +1,6 @@
 /* attention_fused.c — attention in the form of ONNX Runtime's optimiser: MultiHeadAttention and Attention
- * (com.microsoft; docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions. Past
- * keys and values are refused. */
+ * (com.microsoft; docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions, and past
+ * keys and values in front of the new ones. */
 #include "ir/ops/attention.h"
 
 #include "ir/ops/index.h"
@@ -10,7 +10,7 @@
 typedef struct geometry {
     mdot_dtype dtype;
     int64_t heads;
-    ir_dim batch, queries, keys;
+    ir_dim batch, queries, past, keys; /* keys: including the past */
     ir_dim dim, value_dim;       /* per head */
     ir_dim hidden, value_hidden; /* over all heads */
 } geometry;
@@ -62,19 +62,33 @@ static mdot_status check_score_bias(const ir_operands *from, int i, const geomet
                    ir_shape_text(from, 4, bias.dim, text), ir_shape_text(from, 4, full, full_text));
 }
 
-/* Refuses a past, unless it has zero rows. */
-static mdot_status refuse_past(const ir_operands *from, int first, int last, int rank)
+/* Reads a past, which lies in front of g->keys new keys. Operands `first` to `last` are past keys and values, each
+ * (batch, heads, rows, channels); a single operand holds both, (2, batch, heads, rows, channels). */
+static mdot_status read_past(const ir_operands *from, int first, int last, geometry *g)
 {
+    bool single = first == last;
+    int rank = single ? 5 : 4;
     for (int i = first; i <= last; i++) {
         ir_type past;
-        if (!ir_operand_given(from, i)) continue;
+        if (!ir_operand_given(from, i) && !ir_operand_given(from, first)) continue;
         mdot_status status = ir_operand_need(from, i, "past", rank, &past);
+        if (status == MDOT_OK) status = ir_operand_need_same(from, i, 0);
         if (status != MDOT_OK) return status;
-        if (!ir_dim_is(past.dim[rank - 2], 0))
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                           "past keys and values are unsupported; remove them with length 0 (--dim NAME=0)");
+        const ir_dim *dim = past.dim + rank - 4, wanted[] = {g->batch, ir_dim_number(g->heads), dim[2],
+                                                             i == first ? g->dim : g->value_dim};
+        bool fits = (!single || (ir_dim_is(past.dim[0], 2) && ir_dim_equal(g->dim, g->value_dim))) &&
+                    (i == first || ir_dim_equal(dim[2], g->past));
+        for (int d = 0; d < 4; d++) fits = fits && ir_dim_equal(dim[d], wanted[d]);
+        if (!fits) {
+            char text[IR_SHAPE_TEXT_BYTES];
+            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                           "a past of shape %s does not match the batch, heads and channels of the new keys and values",
+                           ir_shape_text(from, rank, past.dim, text));
+        }
+        g->past = dim[2];
     }
-    return MDOT_OK;
+    if (ir_dim_add(g->past, g->keys, &g->keys)) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the number of keys is not affine in the length");
 }
 
 static void set_cost(const ir_node *node, int64_t length, const geometry *g, ir_cost *out_cost)
@@ -98,11 +112,28 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
     a.masked = ir_node_float(node, "mask_filter_value", -10000);
     a.causal = ir_node_int(node, "unidirectional", 0) != 0;
     a.left_window = a.right_window = -1;
+    a.offset = g->past.offset;
     if (mask != NULL && mask->rank == 1) a.key_counts = mask->i;
     if (mask != NULL && mask->rank == 2) a.keep = (ir_attention_mask){mask, {a.keys, 0, 0, 1}, a.keys};
     if (mask != NULL && mask->rank == 3) a.keep = (ir_attention_mask){mask, {a.queries * a.keys, 0, a.keys, 1}, a.keys};
     if (bias != NULL) a.bias = ir_attention_mask_of(bias);
     return a;
+}
+
+/* Past keys or values (NULL: none) and the new ones behind them: (batch, heads, keys, channels). */
+static mdot_status join_past(ir_arena *arena, const ir_node *node, const geometry *g, const double *past,
+                             ir_heads fresh, int64_t channels, ir_wide **out, mdot_error *err)
+{
+    int64_t dims[] = {g->batch.offset, g->heads, g->keys.offset, channels}, before = g->past.offset;
+    mdot_status status = ir_make_wide(arena, node, g->dtype, 4, dims, out, err);
+    for (int64_t k = 0; status == MDOT_OK && k < (*out)->count; k++) {
+        int64_t c = k % channels, row = k / channels % dims[2], h = k / channels / dims[2] % g->heads;
+        int64_t b = k / channels / dims[2] / g->heads;
+        (*out)->f[k] = row < before
+                           ? past[((b * g->heads + h) * before + row) * channels + c]
+                           : fresh.data[b * fresh.batch + h * fresh.head + (row - before) * fresh.row + c];
+    }
+    return status;
 }
 
 /* ---- MultiHeadAttention: query, key, value, their biases, mask, score bias → output, present key, present value - */
@@ -156,7 +187,7 @@ static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
 static mdot_status read_multi_head(const ir_operands *from, geometry *out)
 {
     ir_type input[3], bias;
-    mdot_status status = refuse_past(from, MHA_PAST_KEY, MHA_PAST_VALUE, 4);
+    mdot_status status = MDOT_OK;
     for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) status = read_rows(from, i, &input[i]);
     if (status != MDOT_OK) return status;
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
@@ -178,6 +209,7 @@ static mdot_status read_multi_head(const ir_operands *from, geometry *out)
                              "the length of the bias differs from the width of query, key and value");
         }
     }
+    if (status == MDOT_OK) status = read_past(from, MHA_PAST_KEY, MHA_PAST_VALUE, &g);
     if (status == MDOT_OK) status = check_key_mask(from, MHA_MASK, &g);
     if (status == MDOT_OK) status = check_score_bias(from, MHA_SCORE_BIAS, &g);
     if (status == MDOT_OK) *out = g;
@@ -236,18 +268,26 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     ir_operands from = ir_operands_of_tensors(node, in, err);
     geometry g;
     ir_wide *q, *k, *v, *result;
+    const ir_wide *past_key = ir_tensor_input(node, in, MHA_PAST_KEY);
+    const ir_wide *past_value = ir_tensor_input(node, in, MHA_PAST_VALUE);
     const ir_wide *bias = ir_tensor_input(node, in, MHA_BIAS);
     mdot_status status = read_multi_head(&from, &g);
     if (status != MDOT_OK) return status;
-    int64_t hidden = g.hidden.offset;
+    int64_t hidden = g.hidden.offset, fresh = g.keys.offset - g.past.offset;
     ir_type type = multi_head_output(&g, 0);
     status = ir_make_typed(arena, node, &type, &result, err);
     int64_t of_query[] = {g.batch.offset, g.heads, g.queries.offset, g.dim.offset};
-    int64_t of_key[] = {g.batch.offset, g.heads, g.keys.offset, g.dim.offset};
-    int64_t of_value[] = {g.batch.offset, g.heads, g.keys.offset, g.value_dim.offset};
+    int64_t of_key[] = {g.batch.offset, g.heads, fresh, g.dim.offset};
+    int64_t of_value[] = {g.batch.offset, g.heads, fresh, g.value_dim.offset};
     if (status == MDOT_OK) status = project(arena, &from, in, MHA_QUERY, of_query, bias, 0, &q);
     if (status == MDOT_OK) status = project(arena, &from, in, MHA_KEY, of_key, bias, hidden, &k);
     if (status == MDOT_OK) status = project(arena, &from, in, MHA_VALUE, of_value, bias, 2 * hidden, &v);
+    if (status == MDOT_OK)
+        status = join_past(arena, node, &g, past_key != NULL ? past_key->f : NULL,
+                           ir_heads_of_4d(k->f, g.heads, fresh, g.dim.offset), g.dim.offset, &k, err);
+    if (status == MDOT_OK)
+        status = join_past(arena, node, &g, past_value != NULL ? past_value->f : NULL,
+                           ir_heads_of_4d(v->f, g.heads, fresh, g.value_dim.offset), g.value_dim.offset, &v, err);
     if (status != MDOT_OK) return status;
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, in, MHA_MASK), ir_tensor_input(node, in, MHA_SCORE_BIAS));
@@ -294,17 +334,16 @@ static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry
 static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
 {
     ir_type input, weights, bias;
-    mdot_status status = refuse_past(from, MSA_PAST, MSA_PAST, 5);
-    if (status == MDOT_OK && ir_operand_given(from, MSA_PAST_LENGTH))
+    mdot_status status = MDOT_OK;
+    if (ir_operand_given(from, MSA_PAST_LENGTH))
         status = ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
     if (status == MDOT_OK) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
     if (status == MDOT_OK) status = ir_operand_need_floats(from, MSA_INPUT, "input");
     if (status == MDOT_OK) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);
     if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_WEIGHTS, MSA_INPUT);
     if (status != MDOT_OK) return status;
-    if (ir_node_wants(from->node, 1) || ir_node_int(from->node, "do_rotary", 0)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "present keys and rotary embedding are unsupported");
-    }
+    if (ir_node_int(from->node, "do_rotary", 0))
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "rotary embedding is unsupported");
     if (!ir_dim_equal(input.dim[2], weights.dim[0])) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED,
                        "the number of rows of the weights differs from the number of channels of the input");
@@ -320,23 +359,33 @@ static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
                              "the length of the bias differs from the number of columns of the weights");
         }
     }
+    if (status == MDOT_OK && ir_node_wants(from->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
+        status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                         "present keys and values in one output must have equally many channels");
+    if (status == MDOT_OK) status = read_past(from, MSA_PAST, MSA_PAST, &g);
     if (status == MDOT_OK) status = check_key_mask(from, MSA_MASK, &g);
     if (status == MDOT_OK) status = check_score_bias(from, MSA_SCORE_BIAS, &g);
     if (status == MDOT_OK) *out = g;
     return status;
 }
 
-static mdot_status ms_attention_result(const ir_operands *from, ir_type *out_type)
+/* Type of an output: the result, or present keys and values. */
+static ir_type ms_attention_output(const geometry *g, int output)
 {
-    geometry g;
-    mdot_status status = read_ms_attention(from, &g);
-    if (status == MDOT_OK) *out_type = multi_head_output(&g, 0);
-    return status;
+    if (output == 0) return multi_head_output(g, 0);
+    return (ir_type){g->dtype, 5, {ir_dim_number(2), g->batch, ir_dim_number(g->heads), g->keys, g->dim}};
 }
 
 mdot_status ir_shape_ms_attention(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    return ir_shape_by(graph, node, ms_attention_result, err);
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    geometry g;
+    mdot_status status = read_ms_attention(&from, &g);
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+        ir_type type = ms_attention_output(&g, i);
+        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    }
+    return status;
 }
 
 void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -373,17 +422,35 @@ mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
     geometry g;
-    ir_wide *packed;
-    mdot_status status = ir_make_by(arena, node, in, ms_attention_result, &out[0], err);
-    if (status == MDOT_OK) status = read_ms_attention(&from, &g);
+    ir_wide *packed, *k, *v, *result;
+    const ir_wide *past = ir_tensor_input(node, in, MSA_PAST);
+    mdot_status status = read_ms_attention(&from, &g);
+    if (status != MDOT_OK) return status;
+    ir_type type = ms_attention_output(&g, 0);
+    status = ir_make_typed(arena, node, &type, &result, err);
     if (status == MDOT_OK) status = project_packed(arena, node, in, &packed, err);
     if (status != MDOT_OK) return status;
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, in, MSA_MASK), ir_tensor_input(node, in, MSA_SCORE_BIAS));
     int64_t hidden = g.hidden.offset, columns = packed->dims[2];
-    a.q = a.k = (ir_heads){packed->f, a.queries * columns, a.dim, columns};
-    a.k.data = packed->f + hidden;
-    a.v = (ir_heads){packed->f + 2 * hidden, a.keys * columns, a.value_dim, columns};
-    a.out = ir_heads_of_3d(out[0]->f, g.heads, a.queries, a.value_dim);
-    return ir_attend(&a, arena, node, err);
+    a.q = (ir_heads){packed->f, a.queries * columns, a.dim, columns};
+    ir_heads new_keys = a.q, new_values = {packed->f + 2 * hidden, a.queries * columns, a.value_dim, columns};
+    new_keys.data += hidden;
+    const double *past_keys = past != NULL ? past->f : NULL, *past_values = past_keys;
+    if (past != NULL) past_values += past->count / 2;
+    status = join_past(arena, node, &g, past_keys, new_keys, a.dim, &k, err);
+    if (status == MDOT_OK) status = join_past(arena, node, &g, past_values, new_values, a.value_dim, &v, err);
+    if (status != MDOT_OK) return status;
+    a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
+    a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
+    a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
+    status = ir_attend(&a, arena, node, err);
+    if (status == MDOT_OK && ir_node_wants(node, 1)) {
+        type = ms_attention_output(&g, 1);
+        status = ir_make_typed(arena, node, &type, &out[1], err);
+        if (status == MDOT_OK) ir_copy_elements(out[1], 0, k, 0, k->count);
+        if (status == MDOT_OK) ir_copy_elements(out[1], k->count, v, 0, v->count);
+    }
+    if (status == MDOT_OK) out[0] = result;
+    return status;
 }

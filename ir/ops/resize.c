@@ -1,96 +1,361 @@
-/* resize.c — Resize and GridSample: feature maps sampled at other positions. Shapes and costs only. */
-#include "ir/ops/operands.h"
+/* resize.c — Resize and GridSample: feature maps sampled at other positions. GridSample has shape and cost only.
+ *
+ * Resize follows ONNX's reference implementation, also where ONNX Runtime differs: with align_corners the length that
+ * corners are aligned to is scale · extent, which need not be whole.
+ */
+#include "ir/ops/resize.h"
+
+#include "ir/ops/index.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- Resize ----------------------------------------------------------------------------------------------------- */
+/* ---- Resize: the form of the node -------------------------------------------------------------------------------- */
 
-enum { SCALES = 2, SIZES = 3 }; /* inputs */
+enum { REGION = 1, SCALES = 2, SIZES = 3 }; /* inputs */
 
-static mdot_status scale_dim(const ir_graph *graph, const ir_node *node, ir_dim in, double scale, ir_dim *out,
-                             mdot_error *err)
+static bool is_given(const ir_operands *from, int input)
 {
+    if (!ir_operand_given(from, input)) return false;
+    ir_type type = ir_operand_type(from, input);
+    return ir_type_count_at(&type, 1) != 0; /* an absent input used to be an empty tensor */
+}
+
+/* The floats of a constant input: one for each of `count`. */
+static mdot_status read_floats(const ir_operands *from, int input, const char *what, int count, double *out)
+{
+    const ir_tensor *constant = from->tensors == NULL ? from->node->inputs[input]->constant : NULL;
+    const ir_wide *wide = from->tensors != NULL ? from->tensors[input] : NULL;
+    if (wide == NULL && (constant == NULL || constant->data == NULL))
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s depend on data", what);
+    bool is_float = ir_dtype_is_float(wide != NULL ? wide->dtype : constant->dtype);
+    int64_t found = wide != NULL ? wide->count : constant->count;
+    if (!is_float || found != count)
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld %s for %d dimensions", (long long)found, what,
+                       count);
+    for (int i = 0; i < count; i++) out[i] = wide != NULL ? wide->f[i] : ir_tensor_real(constant, i);
+    return MDOT_OK;
+}
+
+static mdot_status scale_dim(const ir_operands *from, ir_resize_axis *a)
+{
+    double scale = a->scale;
     if (!(scale >= 1e-6) || scale > 1e6)
-        return ir_fail(node, err, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6", scale);
-    if (ir_dim_is_number(in)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "the scale %g is outside of the range from 1e-6 to 1e6", scale);
+    if (ir_dim_is_number(a->in)) {
         /* f32 scales such as 1/3 are slightly below the intended value. */
-        double extent = floor((double)in.offset * scale + 1e-4);
+        double extent = floor((double)a->in.offset * scale + 1e-4);
         if (extent >= 0x1p63)
-            return ir_fail(node, err, MDOT_MALFORMED, "%lld elements scaled by %g overflow", (long long)in.offset,
-                           scale);
-        *out = ir_dim_number((int64_t)extent);
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld elements scaled by %g overflow",
+                           (long long)a->in.offset, scale);
+        a->out = ir_dim_number((int64_t)extent);
         return MDOT_OK;
     }
-    if (scale == floor(scale) && ir_dim_mul(in, ir_dim_number((int64_t)scale), out)) return MDOT_OK;
-    if (1 / scale == floor(1 / scale) && ir_dim_div_floor(graph, in, (int64_t)(1 / scale), out)) return MDOT_OK;
-    return ir_fail(node, err, MDOT_UNSUPPORTED,
+    if (scale == floor(scale) && ir_dim_mul(a->in, ir_dim_number((int64_t)scale), &a->out)) return MDOT_OK;
+    if (1 / scale == floor(1 / scale) && ir_dim_div_floor(from->graph, a->in, (int64_t)(1 / scale), &a->out))
+        return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                    "a symbolic dimension is scaled by %g; supported are integers and their reciprocals", scale);
 }
 
-static mdot_status resize_by_scales(ir_graph *graph, const ir_node *node, const int *axes, int count, ir_type *type,
-                                    mdot_error *err)
+/* The factor between two extents; 0 if it depends on the length. */
+static double scale_between(ir_dim in, ir_dim out)
 {
-    const ir_tensor *scales = node->inputs[SCALES]->constant;
-    if (scales == NULL || scales->data == NULL)
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "the scales depend on data");
-    const ir_wide *wide = ir_wide_from_tensor(graph->arena, scales);
-    if (wide == NULL) return ir_fail_memory(node, err);
-    if (wide->f == NULL || wide->count != count) {
-        return ir_fail(node, err, MDOT_MALFORMED, "%lld scales for %d dimensions", (long long)wide->count, count);
-    }
-    mdot_status status = MDOT_OK;
-    for (int i = 0; i < count && status == MDOT_OK; i++) {
-        status = scale_dim(graph, node, type->dim[axes[i]], wide->f[i], &type->dim[axes[i]], err);
-    }
-    return status;
+    ir_dim factor;
+    if (ir_dim_equal(in, out)) return 1;
+    if (ir_dim_is_number(in) && ir_dim_is_number(out)) return (double)out.offset / (double)in.offset;
+    return ir_dim_div_exact(out, in, &factor) && ir_dim_is_number(factor) ? (double)factor.offset : 0;
 }
 
-static mdot_status resize_to_sizes(const ir_node *node, const int *axes, int count, ir_type *type, mdot_error *err)
+/* One scale for all axes: the least or the largest of those that the sizes ask for. */
+static mdot_status keep_aspect_ratio(const ir_operands *from, ir_resize *r, bool is_larger)
+{
+    double scale = is_larger ? 0 : INFINITY;
+    for (int i = 0; i < r->count; i++) {
+        const ir_resize_axis *a = &r->axes[i];
+        if (!ir_dim_is_number(a->in) || !ir_dim_is_number(a->out) || a->in.offset == 0)
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                           "sizes that keep the aspect ratio must be fixed, as the resized dimensions");
+        scale = is_larger ? fmax(scale, a->scale) : fmin(scale, a->scale);
+    }
+    for (int i = 0; i < r->count; i++) {
+        r->axes[i].scale = scale;
+        r->axes[i].out =
+            ir_dim_number(ir_float_to_integer(MDOT_DTYPE_I64, floor(scale * (double)r->axes[i].in.offset + .5)));
+    }
+    return MDOT_OK;
+}
+
+static mdot_status read_sizes(const ir_operands *from, ir_resize *r)
 {
     ir_dim sizes[IR_MAX_KNOWN];
-    int size_count;
-    if (strcmp(ir_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0) {
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "sizes that keep the aspect ratio are unsupported");
+    int count;
+    const char *policy = ir_node_string(from->node, "keep_aspect_ratio_policy", "stretch");
+    bool is_larger = strcmp(policy, "not_smaller") == 0, keeps = is_larger || strcmp(policy, "not_larger") == 0;
+    mdot_status status = ir_operand_dims(from, SIZES, "sizes", sizes, &count);
+    if (status != MDOT_OK) return status;
+    if (count != r->count)
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d sizes for %d dimensions", count, r->count);
+    if (!keeps && strcmp(policy, "stretch") != 0)
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the keep_aspect_ratio_policy \"%s\" is unknown", policy);
+    for (int i = 0; i < count; i++) {
+        r->axes[i].out = sizes[i];
+        r->axes[i].scale = scale_between(r->axes[i].in, sizes[i]);
     }
-    mdot_status status = ir_input_dims(node, SIZES, sizes, &size_count, err);
-    if (status == MDOT_OK && size_count != count) {
-        status = ir_fail(node, err, MDOT_MALFORMED, "%d sizes for %d dimensions", size_count, count);
+    return keeps ? keep_aspect_ratio(from, r, is_larger) : MDOT_OK;
+}
+
+static mdot_status read_scales(const ir_operands *from, ir_resize *r)
+{
+    double scales[MDOT_MAX_RANK];
+    mdot_status status = read_floats(from, SCALES, "scales", r->count, scales);
+    for (int i = 0; i < r->count && status == MDOT_OK; i++) {
+        r->axes[i].scale = scales[i];
+        status = scale_dim(from, &r->axes[i]);
     }
-    for (int i = 0; i < count && status == MDOT_OK; i++) type->dim[axes[i]] = sizes[i];
     return status;
 }
 
-static bool is_given(const ir_node *node, int input)
+static mdot_status read_region(const ir_operands *from, ir_resize *r)
 {
-    const ir_value *value = ir_node_input(node, input);
-    return value != NULL && ir_type_count_at(&value->type, 1) != 0; /* an absent input used to be an empty tensor */
+    double region[2 * MDOT_MAX_RANK];
+    for (int i = 0; i < r->count; i++) r->axes[i].end = 1;
+    if (r->position != IR_RESIZE_CROP) return MDOT_OK;
+    if (!is_given(from, REGION))
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "tf_crop_and_resize requires a region");
+    mdot_status status = read_floats(from, REGION, "bounds of the region", 2 * r->count, region);
+    for (int i = 0; i < r->count && status == MDOT_OK; i++) {
+        r->axes[i].start = region[i];
+        r->axes[i].end = region[r->count + i];
+    }
+    return status;
+}
+
+/* The number of an attribute's text among the names. */
+static mdot_status read_choice(const ir_operands *from, const char *attr, const char *const *names, int count,
+                               int *out_choice)
+{
+    const char *text = ir_node_string(from->node, attr, names[0]);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], text) != 0) continue;
+        *out_choice = i;
+        return MDOT_OK;
+    }
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s \"%s\" is unknown", attr, text);
+}
+
+static mdot_status read_attributes(const ir_operands *from, ir_resize *r)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const positions[] = {"half_pixel",    "pytorch_half_pixel", "half_pixel_symmetric",
+                                            "align_corners", "asymmetric",         "tf_crop_and_resize"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    int mode = 0, position = 0, rounding = 0;
+    mdot_status status = read_choice(from, "mode", modes, 3, &mode);
+    if (status == MDOT_OK) status = read_choice(from, "coordinate_transformation_mode", positions, 6, &position);
+    if (status == MDOT_OK) status = read_choice(from, "nearest_mode", roundings, 4, &rounding);
+    r->mode = (ir_resize_mode)mode;
+    r->position = (ir_resize_position)position;
+    r->rounding = (ir_resize_rounding)rounding;
+    r->cubic_a = ir_node_float(from->node, "cubic_coeff_a", -0.75);
+    r->extrapolation = ir_node_float(from->node, "extrapolation_value", 0);
+    r->exclude_outside = ir_node_int(from->node, "exclude_outside", 0) != 0 && mode != IR_RESIZE_NEAREST;
+    r->antialias = ir_node_int(from->node, "antialias", 0) != 0 && mode != IR_RESIZE_NEAREST;
+    return status;
+}
+
+/* Everything but the region, which leaves the shape as it is. */
+static mdot_status read_shape(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
+{
+    ir_resize r = {0};
+    ir_type type = ir_operand_type(from, 0);
+    const ir_attr *attr = ir_node_ints(from->node, "axes");
+    mdot_status status = read_attributes(from, &r);
+    r.count = attr != NULL && attr->count <= type.rank ? attr->count : type.rank;
+    for (int i = 0; i < r.count && status == MDOT_OK; i++) {
+        r.axes[i].axis = i;
+        if (r.count != type.rank || attr != NULL)
+            status = ir_normalize_axis(from->node, attr->ints[i], type.rank, &r.axes[i].axis, from->err);
+        if (status == MDOT_OK) r.axes[i].in = type.dim[r.axes[i].axis];
+    }
+    if (status != MDOT_OK) return status;
+    if (is_given(from, SIZES))
+        status = read_sizes(from, &r);
+    else if (is_given(from, SCALES))
+        status = read_scales(from, &r);
+    else
+        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "scales or sizes are required");
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < r.count; i++) type.dim[r.axes[i].axis] = r.axes[i].out;
+    *out_resize = r;
+    *out_type = type;
+    return MDOT_OK;
+}
+
+mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
+{
+    mdot_status status = read_shape(from, out_resize, out_type);
+    return status == MDOT_OK ? read_region(from, out_resize) : status;
+}
+
+static mdot_status resize_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_resize r;
+    return read_shape(from, &r, out_type);
 }
 
 mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_type type = node->inputs[0]->type;
-    const ir_attr *attr = ir_node_ints(node, "axes");
-    int axes[MDOT_MAX_RANK], count = type.rank;
-    for (int i = 0; i < count; i++) axes[i] = i;
-    if (attr != NULL && attr->count <= type.rank) {
-        count = attr->count;
-        for (int i = 0; i < count; i++) {
-            mdot_status status = ir_normalize_axis(node, attr->ints[i], type.rank, &axes[i], err);
-            if (status != MDOT_OK) return status;
+    return ir_shape_by(graph, node, resize_result, err);
+}
+
+/* ---- Resize: weighted sums along an axis ------------------------------------------------------------------------- */
+
+bool ir_resize_keeps(const ir_resize *r, const ir_resize_axis *a)
+{
+    bool whole = r->position != IR_RESIZE_CROP || (a->start == 0 && a->end == 1);
+    return whole && ir_dim_equal(a->in, a->out) && a->scale == 1;
+}
+
+static double shrinking(const ir_resize *r, const ir_resize_axis *a)
+{
+    return r->antialias && a->scale < 1 ? a->scale : 1;
+}
+
+int64_t ir_resize_taps(const ir_resize *r, const ir_resize_axis *a)
+{
+    int reach = r->mode == IR_RESIZE_CUBIC ? 2 : 1;
+    return r->mode == IR_RESIZE_NEAREST ? 1 : 2 * -(int64_t)floor(-reach / shrinking(r, a));
+}
+
+/* In f32, as ONNX Runtime does, because scales are f32: 3.5 / 0.7 is 5 there, and a little more in f64. */
+bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t at, double *out_position)
+{
+    float x = (float)at, in = (float)a->in.offset, scale = (float)a->scale, length = scale * in;
+    float half = (x + .5F) / scale - .5F, part = (float)(a->end - a->start) * (in - 1);
+    float position = half;
+    switch (r->position) {
+    case IR_RESIZE_ALIGN_CORNERS:
+        position = length == 1 ? 0 : x * (in - 1) / (length - 1);
+        break;
+    case IR_RESIZE_ASYMMETRIC:
+        position = x / scale;
+        break;
+    case IR_RESIZE_PYTORCH_HALF_PIXEL:
+        position = length == 1 ? -.5F : half;
+        break;
+    case IR_RESIZE_HALF_PIXEL_SYMMETRIC:
+        position = in / 2 * (1 - (float)a->out.offset / length) + half;
+        break;
+    case IR_RESIZE_CROP:
+        position = (length == 1 ? part / 2 : x * part / (length - 1)) + (float)a->start * (in - 1);
+        break;
+    default:
+        break;
+    }
+    *out_position = (double)position;
+    return r->position != IR_RESIZE_CROP || (position >= 0 && position <= in - 1);
+}
+
+static int64_t nearest_of(const ir_resize *r, double position)
+{
+    double below = floor(position), ratio = position - below;
+    bool up = r->rounding == IR_RESIZE_CEIL ? ratio > 0
+              : r->rounding == IR_RESIZE_FLOOR ? false
+              : r->rounding == IR_RESIZE_PREFER_CEIL ? ratio >= .5 : ratio > .5;
+    return (int64_t)below + up;
+}
+
+/* The weight of an element at this distance. The cubic kernel is Keys's (1981). */
+static double kernel(const ir_resize *r, double distance)
+{
+    double x = fabs(distance), a = r->cubic_a;
+    if (r->mode == IR_RESIZE_LINEAR) return fmax(0, 1 - x);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
+}
+
+void ir_resize_weights(const ir_resize *r, const ir_resize_axis *a, double position, int64_t *out_first,
+                       double *out_weights)
+{
+    int64_t taps = ir_resize_taps(r, a);
+    double sum = 0, narrow = shrinking(r, a);
+    if (r->mode == IR_RESIZE_NEAREST) {
+        *out_first = nearest_of(r, position);
+        out_weights[0] = 1;
+        return;
+    }
+    *out_first = (int64_t)ceil(position) - taps / 2;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t at = *out_first + t;
+        bool outside = r->exclude_outside && (at < 0 || at >= a->in.offset);
+        out_weights[t] = outside ? 0 : kernel(r, ((double)at - position) * narrow);
+        sum += out_weights[t];
+    }
+    bool normalises = (r->exclude_outside || r->antialias) && sum != 0;
+    for (int64_t t = 0; t < taps && normalises; t++) out_weights[t] /= sum;
+}
+
+/* ---- Resize: evaluation ------------------------------------------------------------------------------------------ */
+
+static int64_t clamped(int64_t at, int64_t extent)
+{
+    return at < 0 ? 0 : at < extent ? at : extent - 1;
+}
+
+/* Resizes one axis. */
+static mdot_status resize_axis(ir_arena *arena, const ir_node *node, const ir_resize *r, const ir_resize_axis *a,
+                               const ir_wide **x, mdot_error *err)
+{
+    int64_t dims[MDOT_MAX_RANK], taps = ir_resize_taps(r, a), first;
+    memcpy(dims, (*x)->dims, sizeof dims);
+    dims[a->axis] = a->out.offset;
+    ir_wide *y = ir_wide_create(arena, (*x)->dtype, (*x)->rank, dims);
+    double *weights = IR_NEW_ARRAY(arena, double, taps);
+    if (y == NULL || weights == NULL) return ir_fail_memory(node, err);
+    ir_axis_view to = ir_view_axis(y, a->axis), of = ir_view_axis(*x, a->axis);
+    if (y->count > 0 && of.extent == 0)
+        return ir_fail(node, err, MDOT_MALFORMED, "an axis without elements cannot be resized");
+    for (int64_t at = 0; at < to.extent; at++) {
+        double position;
+        bool is_inside = ir_resize_position_of(r, a, at, &position);
+        if (is_inside) ir_resize_weights(r, a, position, &first, weights);
+        for (int64_t k = 0; k < to.outer * to.inner; k++) {
+            int64_t target = (k / to.inner * to.extent + at) * to.inner + k % to.inner;
+            double sum = is_inside ? 0 : r->extrapolation;
+            for (int64_t t = 0; t < taps && is_inside; t++) {
+                int64_t source = (k / to.inner * of.extent + clamped(first + t, of.extent)) * of.inner + k % of.inner;
+                if (y->f == NULL) y->i[target] = (*x)->i[source]; /* nearest */
+                if (y->f != NULL && weights[t] != 0) sum += weights[t] * (*x)->f[source];
+            }
+            if (y->f != NULL) y->f[target] = sum;
+            if (y->f == NULL && !is_inside) y->i[target] = ir_float_to_integer(y->dtype, sum);
         }
     }
-    mdot_status status;
-    if (is_given(node, SIZES)) {
-        status = resize_to_sizes(node, axes, count, &type, err);
-    } else if (is_given(node, SCALES)) {
-        status = resize_by_scales(graph, node, axes, count, &type, err);
-    } else {
-        status = ir_fail(node, err, MDOT_MALFORMED, "scales or sizes are required");
+    *x = y;
+    return MDOT_OK;
+}
+
+mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    ir_resize r;
+    ir_type type;
+    const ir_wide *x = in[0];
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    mdot_status status = ir_resize_read(&from, &r, &type);
+    if (status == MDOT_OK && x->f == NULL && r.mode != IR_RESIZE_NEAREST)
+        status = ir_fail(node, err, MDOT_UNSUPPORTED, "integers can be resized in mode nearest only");
+    for (int i = 0; i < r.count && status == MDOT_OK; i++) {
+        if (!ir_resize_keeps(&r, &r.axes[i])) status = resize_axis(arena, node, &r, &r.axes[i], &x, err);
     }
-    if (status == MDOT_OK) ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
+    if (status == MDOT_OK) ir_copy_elements(out[0], 0, x, 0, x->count);
     return status;
 }
+
+/* ---- Resize: cost ------------------------------------------------------------------------------------------------ */
 
 /* Multiply-adds for the neighbours of each element of the result: two (linear) or four (cubic) in a resized
  * dimension. */

@@ -98,7 +98,7 @@ void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t va
     if (node != NULL && !ir_node_set_int(b->graph, node, name, value)) out_of_memory(b);
 }
 
-static void set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
+void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
 {
     if (node != NULL && !ir_node_set_ints(b->graph, node, name, values, count)) out_of_memory(b);
 }
@@ -189,7 +189,7 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
         return ir_build_reshape(b, x, dims, rank);
     }
     ir_node *node = ir_build_node(b, IR_OP_Transpose, &x, 1, 1);
-    set_ints(b, node, "perm", perm, rank);
+    ir_build_set_ints(b, node, "perm", perm, rank);
     return ir_build_infer(b, node);
 }
 

@@ -57,6 +57,7 @@ static inline bool ir_is_reshaped(const ir_value *value)
 /* Leaves the node untyped, so that attributes can be set. Inputs may be NULL: absent. */
 ir_node *ir_build_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count);
 void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value);
+void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count);
 void ir_build_set_float(ir_builder *b, ir_node *node, const char *name, double value);
 void ir_build_set_string(ir_builder *b, ir_node *node, const char *name, const char *value);
 /* Infers the node's types and returns its first output. */

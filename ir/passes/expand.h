@@ -31,6 +31,12 @@ void ir_expand_max_pool(ir_builder *b, ir_node *node);
 void ir_expand_average_pool(ir_builder *b, ir_node *node);
 void ir_expand_global_pool(ir_builder *b, ir_node *node);
 
+/* expand_conv_transpose.c */
+void ir_expand_conv_transpose(ir_builder *b, ir_node *node);
+
+/* expand_resize.c */
+void ir_expand_resize(ir_builder *b, ir_node *node);
+
 /* expand_rotary.c */
 void ir_expand_rotary_embedding(ir_builder *b, ir_node *node);
 

@@ -2,15 +2,18 @@
  *
  * Both are reduced to one additive mask and operands whose heads are adjacent in rows. If an operand is packed or
  * given by head, all operands are brought to the form by head. In integer masks, 0 marks the keys to leave out; those
- * are filled with mask_filter_value, as in ONNX Runtime. The shape rules have refused past keys, except empty ones.
+ * are filled with mask_filter_value, as in ONNX Runtime. Past keys and values become those of ONNX's Attention.
  */
 #include "ir/ops.h"
+#include "ir/ops/families.h"
 #include "ir/passes/lower_contrib.h"
 #include "ir/passes/recognise_attention.h"
 
 typedef struct operands {
     ir_value *q, *k, *v;                    /* [B, rows, heads · D], or all three [B, heads, rows, D] */
     ir_value *integer_mask, *additive_mask; /* NULL: absent */
+    ir_value *past_key, *past_value;        /* [B, heads, rows, D]; NULL: absent, or without rows */
+    ir_dim keys;                            /* including the past */
 } operands;
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
@@ -35,19 +38,31 @@ static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operand
 {
     if (o->integer_mask == NULL) return o->additive_mask;
     ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
-    ir_value *visible = visible_keys(b, o->integer_mask, o->k->type.dim[o->k->type.rank - 2]);
+    ir_value *visible = visible_keys(b, o->integer_mask, o->keys);
     ir_value *added = ir_build_where(b, visible, ir_build_scalar(b, 0), filter);
     return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
 }
 
 /* ---- The node --------------------------------------------------------------------------------------------------- */
 
+/* Adds the past, and counts the keys. */
+static void set_past(operands *o, ir_value *key, ir_value *value)
+{
+    if (o->k == NULL) return;
+    o->keys = o->k->type.dim[o->k->type.rank - 2];
+    if (key == NULL || value == NULL || ir_dim_is(key->type.dim[2], 0)) return;
+    o->past_key = key;
+    o->past_value = value;
+    (void)ir_dim_add(o->keys, key->type.dim[2], &o->keys); /* the shape rule has computed it */
+}
+
 /* Builds Attention with `output_count` outputs. NULL: building failed. */
 static ir_node *attention_node(ir_builder *b, const ir_node *node, const operands *o, int output_count)
 {
     if (o->q == NULL || o->k == NULL || o->v == NULL) return NULL;
-    ir_value *inputs[] = {o->q, o->k, o->v, combined_mask(b, node, o)};
-    ir_node *made = ir_build_node(b, IR_OP_Attention, inputs, inputs[3] != NULL ? 4 : 3, output_count);
+    ir_value *inputs[] = {o->q, o->k, o->v, combined_mask(b, node, o), o->past_key, o->past_value};
+    int count = o->past_key != NULL ? 6 : inputs[3] != NULL ? 4 : 3;
+    ir_node *made = ir_build_node(b, IR_OP_Attention, inputs, count, output_count);
     int64_t heads = ir_node_int(node, "num_heads", 1);
     ir_build_set_int(b, made, "q_num_heads", heads);
     ir_build_set_int(b, made, "kv_num_heads", heads);
@@ -58,7 +73,25 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
     return ir_build_infer(b, made) != NULL ? made : NULL;
 }
 
-/* Inputs: x [B, N, K], weights [K, widths of Q, K and V], bias?, integer mask?, past?, additive mask?. */
+/* Keys (0) or values (1) of both: [2, B, heads, rows, D] → [B, heads, rows, D]. */
+static ir_value *half_of(ir_builder *b, ir_value *both, int64_t which)
+{
+    if (both == NULL || ir_dim_is(both->type.dim[3], 0)) return NULL;
+    ir_value *half = ir_build_slice(b, both, 0, which, which + 1);
+    return half != NULL ? ir_build_reshape(b, half, half->type.dim + 1, 4) : NULL;
+}
+
+/* [B, heads, rows, D] → [1, B, heads, rows, D] */
+static ir_value *stacked(ir_builder *b, ir_value *x)
+{
+    ir_dim dims[5] = {ir_dim_number(1)};
+    if (x == NULL) return NULL;
+    for (int d = 0; d < 4; d++) dims[1 + d] = x->type.dim[d];
+    return ir_build_reshape(b, x, dims, 5);
+}
+
+/* Inputs: x [B, N, K], weights [K, widths of Q, K and V], bias?, integer mask?, past?, additive mask?. Outputs: rows,
+ * present? [2, B, heads, keys, D]. */
 void ir_contrib_attention(ir_builder *b, ir_node *node)
 {
     ir_value *weights = node->inputs[1], *bias = ir_node_input(node, 2), *parts[3];
@@ -70,9 +103,19 @@ void ir_contrib_attention(ir_builder *b, ir_node *node)
     ir_value *projected = ir_build_mat_mul(b, node->inputs[0], weights);
     if (bias != NULL) projected = ir_build_add(b, projected, bias);
     if (!ir_build_split(b, projected, 2, widths, 3, parts)) return;
-    operands o = {parts[0], parts[1], parts[2], ir_node_input(node, 3), ir_node_input(node, 5)};
-    ir_node *made = attention_node(b, node, &o, 1);
-    if (made != NULL) ir_replace(b, node->outputs[0], made->outputs[0]);
+    operands o = {.q = parts[0], .k = parts[1], .v = parts[2]};
+    o.integer_mask = ir_node_input(node, 3);
+    o.additive_mask = ir_node_input(node, 5);
+    ir_value *past = ir_node_input(node, 4), *present = ir_read_output(node, 1);
+    ir_value *past_key = half_of(b, past, 0), *past_value = half_of(b, past, 1);
+    set_past(&o, past_key, past_value);
+    ir_node *made = attention_node(b, node, &o, present != NULL || o.past_key != NULL ? 3 : 1);
+    if (made == NULL) return;
+    if (present != NULL) {
+        ir_value *key = stacked(b, made->outputs[1]), *both[] = {key, stacked(b, made->outputs[2])};
+        ir_replace(b, present, ir_build_concat(b, 0, both, 2));
+    }
+    ir_replace(b, node->outputs[0], made->outputs[0]);
 }
 
 /* Adds the slice of the bias for Q, K or V, which starts at *at, to rows or to heads. */
@@ -112,7 +155,7 @@ static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
         if ((*each[i])->type.rank == 3) *each[i] = ir_build_split_heads(b, *each[i], ir_node_int(node, "num_heads", 1));
 }
 
-/* Inputs: query, key?, value?, bias?, integer mask?, additive mask?. Outputs: rows, present_key?, present_value?. */
+/* Inputs: query, key?, value?, bias?, integer mask?, additive mask?, past key?, past value?. Outputs: rows, present_key?, present_value?. */
 void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
 {
     ir_value *bias = ir_node_input(node, 3);
@@ -122,10 +165,14 @@ void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
     o.q = with_bias(b, o.q, bias, &at);
     o.k = with_bias(b, o.k, bias, &at);
     o.v = with_bias(b, o.v, bias, &at);
-    bool presents = ir_read_output(node, 1) != NULL || ir_read_output(node, 2) != NULL;
+    set_past(&o, ir_node_input(node, 6), ir_node_input(node, 7));
+    bool presents = o.past_key != NULL || ir_read_output(node, 1) != NULL || ir_read_output(node, 2) != NULL;
     ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);
     if (made == NULL) return;
-    for (int i = 1; i < made->output_count; i++) ir_replace(b, ir_read_output(node, i), made->outputs[i]);
+    for (int i = 1; i < made->output_count; i++) {
+        ir_value *old = ir_read_output(node, i);
+        if (old != NULL) ir_replace(b, old, made->outputs[i]);
+    }
     ir_value *rows = made->outputs[0];
     ir_replace(b, node->outputs[0], rows->type.rank == 4 ? ir_build_join_heads(b, rows) : rows);
 }

@@ -106,7 +106,7 @@ static void false_remedies_are_withheld(void **state)
         "x = input f32[L,8]\nw = weights f32[16,8]\ny = Add(x, w)\nreturn y\n",
         "x = input f32[L,8]\nr = constant f32[] [0.5]\nt = constant bool[] [1]\ny, m = Dropout(x, r, t)\nreturn y\n",
         "x = input f32[1,1,L,8]\nr = constant f32[0] []\ns = constant f32[4] [1.0, 1.0, 2.0, 2.0]\n"
-        "y = Resize(x, r, s)\nreturn y\n",
+        "y = Resize(x, r, s) {coordinate_transformation_mode=\"align_corners\"}\nreturn y\n",
         /* TopK compiles from four elements on; training-mode Dropout never does */
         "x = input f32[L,8]\nk = constant i64[1] [4]\nv, i = TopK(x, k) {axis=0}\nr = constant f32[] [0.5]\n"
         "t = constant bool[] [1]\ny, m = Dropout(v, r, t)\nreturn y\n",

@@ -243,6 +243,48 @@ static void integer_division_never_traps(void **state)
     }
 }
 
+/* Quotients of up to 2^2097 take several steps, in some lanes only. */
+static void remainders_of_far_numbers_are_exact(void **state)
+{
+    (void)state;
+    static const double pattern[] = {1e308, 3, -1e300, 0x1.fffffffffffffp1023, 5e-324, -0.0, INFINITY, NAN, 1e18};
+    static const float narrow[] = {1e38F, 3, -3e38F, 1e-45F, INFINITY, 1e20F, -0.0F, NAN, 7.5F};
+    static const double divisors[] = {3, 5e-324, 2.5e-308, 0.1, -1e-10, 1e308, INFINITY, 0, 0x1.fffffffffffffp-1};
+    enum { COUNT = sizeof pattern / sizeof *pattern };
+    FOR_EACH_LEVEL(level)
+    {
+        for (size_t d = 0; d < sizeof divisors / sizeof *divisors; d++) {
+            double got[35];
+            float single[35], divisor = (float)divisors[d];
+            for (int wide = 0; wide < 2; wide++) {
+                mdot_dtype dtype = wide ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32;
+                plan_fixture f;
+                plan_begin(&f, 64);
+                int x = plan_input(&f, dtype, PLAN_SHAPE(PLAN_L));
+                const pl_expr *by = pl_const_f(f.arena, dtype, wide ? divisors[d] : (double)divisor);
+                pointwise(&f, pl_binary(f.arena, PL_FMOD, element(&f, x), by));
+                if (wide)
+                    run_on(&f, pattern, sizeof *pattern, COUNT, got, level);
+                else
+                    run_on(&f, narrow, sizeof *narrow, COUNT, single, level);
+                plan_end(&f);
+            }
+            for (int i = 0; i < 35; i++) {
+                double wanted = fmod(pattern[i % COUNT], divisors[d]);
+                float less = fmodf(narrow[i % COUNT], divisor);
+                if (isnan(wanted))
+                    assert_true(isnan(got[i]));
+                else
+                    assert_memory_equal(&got[i], &wanted, sizeof wanted);
+                if (isnan(less))
+                    assert_true(isnan(single[i]));
+                else
+                    assert_memory_equal(&single[i], &less, sizeof less);
+            }
+        }
+    }
+}
+
 static void min_and_max_keep_nan_of_either_operand(void **state)
 {
     (void)state;
@@ -302,6 +344,7 @@ int main(void)
         cmocka_unit_test(f16_rounds_to_nearest_even_once),
         cmocka_unit_test(bf16_rounds_to_nearest_even_and_keeps_nan),
         cmocka_unit_test(integer_division_never_traps),
+        cmocka_unit_test(remainders_of_far_numbers_are_exact),
         cmocka_unit_test(min_and_max_keep_nan_of_either_operand),
         cmocka_unit_test(common_subexpressions_are_emitted_once),
     };

@@ -56,6 +56,20 @@ static void new_softmax_normalises_over_one_axis(void **state)
     expect_output(b, x, 8, expected);
 }
 
+/* Element 2 of a scale of 3 is at 0.67, which Upsample rounds down, and the newest Resize rounds to nearest. */
+static void old_upsampling_takes_the_neighbour_below(void **state)
+{
+    (void)state;
+    static const double x[] = {5, 7}, expected[] = {5, 5, 5, 7, 7, 7};
+    static const float scales[] = {3};
+    for (int opset = 9; opset <= 10; opset++) {
+        onnx_builder *b = begin_model(opset, "2");
+        onnx_initializer(b, "scales", MDOT_DTYPE_F32, "1", scales);
+        onnx_node(b, opset < 10 ? "Upsample" : "Resize", "x,scales", "y");
+        expect_output(b, x, 6, expected);
+    }
+}
+
 static void operand_is_broadcast_along_the_named_axis(void **state)
 {
     (void)state;
@@ -157,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_softmax_normalises_over_all_later_axes),
         cmocka_unit_test(new_softmax_normalises_over_one_axis),
+        cmocka_unit_test(old_upsampling_takes_the_neighbour_below),
         cmocka_unit_test(operand_is_broadcast_along_the_named_axis),
         cmocka_unit_test(old_prelu_has_a_slope_per_channel),
         cmocka_unit_test(old_tile_repeats_one_axis),

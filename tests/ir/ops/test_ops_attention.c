@@ -187,8 +187,10 @@ static void multi_head_attention_refuses_other_forms(void **state)
     assert_shape_fault(MDOT_UNSUPPORTED, "a bias is unsupported if keys and values are by head", MHA, "num_heads=2",
                        .inputs = {QUERY, "f32[1,2,2,1]", "f32[1,2,2,1]", "f32[6]"});
     assert_shape_fault(MDOT_MALFORMED, "a value requires a key", MHA, "num_heads=2", .inputs = {QUERY, "_", VALUE});
-    assert_shape_fault(MDOT_UNSUPPORTED, "past keys", MHA, "num_heads=1",
-                       .inputs = {QUERY, KEY, VALUE, "_", "_", "_", "f32[1,1,2,2]", "f32[1,1,2,2]"});
+    assert_shape_fault(MDOT_MALFORMED, "a past of shape [1, 2, 2, 2]", MHA, "num_heads=1",
+                       .inputs = {QUERY, KEY, VALUE, "_", "_", "_", "f32[1,2,2,2]", "f32[1,2,2,2]"});
+    assert_shape_fault(MDOT_MALFORMED, "past", MHA, "num_heads=1",
+                       .inputs = {QUERY, KEY, VALUE, "_", "_", "_", "f32[1,1,2,2]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "a mask of shape [5]", MHA, "num_heads=1",
                        .inputs = {QUERY, KEY, VALUE, "_", "i32[5]"});
     assert_shape_fault(MDOT_MALFORMED, "an attention bias of shape [1, 1, 2, 1]", MHA, "num_heads=1",
@@ -219,13 +221,34 @@ static void ms_attention_matches_onnx_runtime(void **state)
                   "num_heads=1, qkv_hidden_sizes=[1, 1, 4], scale=1.0", .inputs = {TOKENS, WEIGHTS, BIAS});
 }
 
+/* The values are those of ONNX Runtime 1.31.1. */
+static void a_past_lies_in_front_of_the_new_keys(void **state)
+{
+    (void)state;
+    static const char *const past = "f32[2,1,1,1,2] [1, 2, 3, 4]";
+    assert_values("f32[1,2,2] [2.67714, 3.43992, 2.34568, 3.50926]; "
+                  "f32[2,1,1,3,2] [1, 2, 1, 0, 0, 1, 3, 4, 0, 4, 2, 1]",
+                  MSA, "num_heads=1", .inputs = {TOKENS, WEIGHTS, BIAS, "_", past}, .output_count = 2);
+    assert_values("f32[1,2,2] [2.83258, 4, 2.34568, 3.50926]", MSA, "num_heads=1, unidirectional=1",
+                  .inputs = {TOKENS, WEIGHTS, BIAS, "_", past});
+    assert_values("f32[1,1,2] [2.71207, 3.71207]; f32[1,1,3,2] [0, 1, 1, 1, 1, 0]; f32[1,1,3,2] [1, 2, 3, 4, 5, 6]", MHA,
+                  "num_heads=1",
+                  .inputs = {"f32[1,1,2] [1, 2]", "f32[1,1,2] [1, 0]", "f32[1,1,2] [5, 6]", "_", "_", "_",
+                             "f32[1,1,2,2] [0, 1, 1, 1]", "f32[1,1,2,2] [1, 2, 3, 4]"},
+                  .output_count = 3);
+    assert_types("f32[2,3,8]; f32[2,2,2,L+3,4]", MSA, "num_heads=2",
+                 .inputs = {"f32[2,3,8]", "f32[8,24]", "_", "i32[2,L+3]", "f32[2,2,2,L,4]"}, .output_count = 2);
+}
+
 static void ms_attention_refuses_other_forms(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_UNSUPPORTED, "past keys", MSA, "num_heads=1",
-                       .inputs = {TOKENS, WEIGHTS, BIAS, "_", "f32[2,1,1,3,2]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "present keys", MSA, "num_heads=1", .inputs = {TOKENS, WEIGHTS},
-                       .output_count = 2);
+    assert_shape_fault(MDOT_MALFORMED, "a past of shape [2, 1, 2, 3, 2]", MSA, "num_heads=1",
+                       .inputs = {TOKENS, WEIGHTS, BIAS, "_", "f32[2,1,2,3,2]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "rotary embedding", MSA, "num_heads=1, do_rotary=1",
+                       .inputs = {TOKENS, WEIGHTS});
+    assert_shape_fault(MDOT_MALFORMED, "equally many channels", MSA, "num_heads=1, qkv_hidden_sizes=[1, 1, 4]",
+                       .inputs = {TOKENS, WEIGHTS}, .output_count = 2);
     assert_shape_fault(MDOT_UNSUPPORTED, "a mask of shape [5]", MSA, "num_heads=1",
                        .inputs = {TOKENS, WEIGHTS, BIAS, "i32[5]"});
     assert_shape_fault(MDOT_MALFORMED, "the number of rows of the weights", MSA, "num_heads=1",
@@ -301,6 +324,7 @@ int main(void)
         cmocka_unit_test(multi_head_attention_takes_key_masks),
         cmocka_unit_test(multi_head_attention_refuses_other_forms),
         cmocka_unit_test(ms_attention_matches_onnx_runtime),
+        cmocka_unit_test(a_past_lies_in_front_of_the_new_keys),
         cmocka_unit_test(ms_attention_refuses_other_forms),
         cmocka_unit_test(rotary_rotates_pairs_of_channels),
         cmocka_unit_test(rotary_refuses_mismatched_operands),

@@ -148,6 +148,24 @@ static void resize_accepts_scales_or_sizes(void **state)
                        .inputs = {"f32[4611686018427387904,0]", "_", "f32[2] [1000, 1]"});
     assert_shape_fault(MDOT_MALFORMED, "2 scales for 4 dimensions", "Resize",
                        .inputs = {"f32[1,3,8,6]", "_", "f32[2] [2, 2]"});
+    assert_values("f32[4] [1, 1.25, 1.75, 2]", "Resize", "mode=\"linear\"",
+                  .inputs = {"f32[2] [1, 2]", "_", "f32[1] [2]"});
+    assert_values("f32[4] [1, 1.33333, 1.66667, 2]", "Resize",
+                  "mode=\"linear\", coordinate_transformation_mode=\"align_corners\"",
+                  .inputs = {"f32[2] [1, 2]", "_", "f32[1] [2]"});
+    assert_values("i64[5] [7, 7, 8, 8, 9]", "Resize", "nearest_mode=\"floor\"",
+                  .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
+    assert_eval_fault(MDOT_UNSUPPORTED, "mode nearest only", "Resize", "mode=\"linear\"",
+                      .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
+    assert_shape_fault(MDOT_MALFORMED, "the mode \"area\" is unknown", "Resize", "mode=\"area\"",
+                       .inputs = {"f32[L]", "_", "f32[1] [2]"});
+    assert_eval_fault(MDOT_MALFORMED, "requires a region", "Resize",
+                      "coordinate_transformation_mode=\"tf_crop_and_resize\"",
+                      .inputs = {"f32[4] 0..", "_", "f32[1] [2]"});
+    assert_types("f32[8,12]", "Resize", "keep_aspect_ratio_policy=\"not_larger\"",
+                 .inputs = {"f32[4,6]", "_", "_", "i64[2] [8, 99]"});
+    assert_types("f32[66,99]", "Resize", "keep_aspect_ratio_policy=\"not_smaller\"",
+                 .inputs = {"f32[4,6]", "_", "_", "i64[2] [8, 99]"});
     assert_cost(2 * 4 * 3 * 16 * 12, 4 * (3 * 48 + 4), 4 * 3 * 192, 4, "Resize", "mode=\"linear\"",
                 .inputs = {"f32[1,3,8,6]", "_", "f32[4] [1, 1, 2, 2]"});
 }

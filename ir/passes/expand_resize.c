@@ -1,0 +1,245 @@
+/* expand_resize.c — rewrites Resize as one weighted sum along each resized axis.
+ *
+ *   fixed extents          up to four taps: a Gather for each, times constant weights
+ *                          more taps (antialias): a matmul with a constant matrix
+ *   the length, times s    element s·i + r takes elements i + k(r), with weights that depend on r alone: slices of the
+ *                          input, extended at its edges, are added for each r and interleaved
+ */
+#include "ir/ops.h"
+#include "ir/ops/resize.h"
+#include "ir/passes/expand.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_GATHERED = 4, MOST_PHASES = 64 };
+
+static ir_value *gathered(ir_builder *b, ir_value *x, int axis, const int64_t *indices, int64_t count)
+{
+    ir_value *inputs[] = {x, ir_build_integers(b, indices, (int)count)};
+    if (x == NULL || inputs[1] == NULL) return NULL;
+    ir_node *node = ir_build_node(b, IR_OP_Gather, inputs, 2, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    return ir_build_infer(b, node);
+}
+
+static ir_value *constant(ir_builder *b, const int64_t *dims, int rank, const double *values)
+{
+    ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
+    for (int64_t i = 0; wide != NULL && i < wide->count; i++) wide->f[i] = values[i];
+    const ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
+    if (tensor != NULL) return ir_build_constant(b, b->dtype, dims, rank, tensor->data);
+    b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
+    return NULL;
+}
+
+/* ---- Fixed extents ----------------------------------------------------------------------------------------------- */
+
+/* For each element of the result: the elements that it takes, their weights, and a number to add. */
+typedef struct axis_rows {
+    int64_t count, taps;
+    int64_t *index; /* [tap][element] */
+    double *weight; /* [tap][element] */
+    double *added;
+    bool adds;
+} axis_rows;
+
+static bool make_rows(ir_builder *b, const ir_resize *r, const ir_resize_axis *a, axis_rows *out)
+{
+    int64_t count = a->out.offset, taps = ir_resize_taps(r, a), first;
+    axis_rows made = {.count = count, .taps = taps};
+    double *own = ir_build_alloc(b, taps, sizeof *own);
+    made.index = ir_build_alloc(b, taps * count, sizeof *made.index);
+    made.weight = ir_build_alloc(b, taps * count, sizeof *made.weight);
+    made.added = ir_build_alloc(b, count, sizeof *made.added);
+    if (own == NULL || made.index == NULL || made.weight == NULL || made.added == NULL) return false;
+    for (int64_t at = 0; at < count; at++) {
+        double position = 0;
+        bool inside = ir_resize_position_of(r, a, at, &position);
+        if (inside) ir_resize_weights(r, a, position, &first, own);
+        made.added[at] = inside ? 0 : r->extrapolation;
+        made.adds = made.adds || !inside;
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t k = inside ? first + t : 0, last = a->in.offset - 1;
+            made.index[t * count + at] = k < 0 ? 0 : k < last ? k : last;
+            made.weight[t * count + at] = inside ? own[t] : 0;
+        }
+    }
+    *out = made;
+    return true;
+}
+
+/* A vector along `axis` of values of this rank. */
+static ir_value *along(ir_builder *b, const double *values, int64_t count, int axis, int rank)
+{
+    int64_t dims[MDOT_MAX_RANK];
+    for (int d = 0; d < rank - axis; d++) dims[d] = 1;
+    dims[0] = count;
+    return constant(b, dims, rank - axis, values);
+}
+
+static ir_value *sum_of_gathers(ir_builder *b, const axis_rows *rows, ir_value *x, int axis)
+{
+    ir_value *sum = NULL;
+    int rank = x->type.rank;
+    for (int64_t t = 0; t < rows->taps; t++) {
+        ir_value *part = gathered(b, x, axis, rows->index + t * rows->count, rows->count);
+        if (rows->taps > 1 || rows->adds)
+            part = ir_build_mul(b, part, along(b, rows->weight + t * rows->count, rows->count, axis, rank));
+        sum = t == 0 ? part : ir_build_add(b, sum, part);
+    }
+    return rows->adds ? ir_build_add(b, sum, along(b, rows->added, rows->count, axis, rank)) : sum;
+}
+
+static ir_value *product(ir_builder *b, const axis_rows *rows, ir_value *x, int axis)
+{
+    int64_t perm[MDOT_MAX_RANK], dims[] = {x->type.dim[axis].offset, rows->count};
+    int rank = x->type.rank;
+    double *matrix = ir_build_alloc(b, dims[0] * dims[1], sizeof *matrix);
+    if (matrix == NULL) return NULL;
+    memset(matrix, 0, (size_t)(dims[0] * dims[1]) * sizeof *matrix);
+    for (int64_t i = 0; i < rows->taps * rows->count; i++)
+        matrix[rows->index[i] * rows->count + i % rows->count] += rows->weight[i];
+    for (int d = 0; d < rank; d++) perm[d] = d;
+    perm[axis] = rank - 1;
+    perm[rank - 1] = axis;
+    x = ir_build_mat_mul(b, ir_build_transpose(b, x, perm), constant(b, dims, 2, matrix));
+    if (rows->adds) x = ir_build_add(b, x, along(b, rows->added, rows->count, rank - 1, rank));
+    return ir_build_transpose(b, x, perm);
+}
+
+static ir_value *fixed_axis(ir_builder *b, const ir_resize *r, const ir_resize_axis *a, ir_value *x)
+{
+    axis_rows rows;
+    if (a->in.offset == 0 || !make_rows(b, r, a, &rows)) return NULL;
+    return rows.taps <= MOST_GATHERED ? sum_of_gathers(b, &rows, x, a->axis) : product(b, &rows, x, a->axis);
+}
+
+/* ---- The length times a whole number ----------------------------------------------------------------------------- */
+
+typedef struct phase {
+    int64_t first;
+    double weight[MOST_GATHERED];
+} phase;
+
+/* The elements of the extended axis without `from` at its beginning and `behind` at its end. */
+static ir_value *shifted(ir_builder *b, ir_value *extended, int axis, int64_t from, int64_t behind)
+{
+    return from == 0 && behind == 0 ? extended
+                                    : ir_build_slice(b, extended, axis, from, behind > 0 ? -behind : INT64_MAX);
+}
+
+static ir_value *extended(ir_builder *b, ir_value *x, int axis, int64_t before, int64_t after)
+{
+    int64_t widths[2 * MDOT_MAX_RANK] = {0};
+    if (before == 0 && after == 0) return x;
+    widths[axis] = before;
+    widths[x->type.rank + axis] = after;
+    ir_value *inputs[] = {x, ir_build_integers(b, widths, 2 * x->type.rank)};
+    if (inputs[1] == NULL) return NULL;
+    ir_node *node = ir_build_node(b, IR_OP_Pad, inputs, 2, 1);
+    ir_build_set_string(b, node, "mode", "edge");
+    return ir_build_infer(b, node);
+}
+
+/* Reshapes to one more axis behind `axis`, of extent 1. */
+static ir_value *opened(ir_builder *b, ir_value *x, int axis)
+{
+    ir_dim dims[MDOT_MAX_RANK];
+    if (x == NULL) return NULL;
+    for (int d = 0; d < x->type.rank; d++) dims[d <= axis ? d : d + 1] = x->type.dim[d];
+    dims[axis + 1] = ir_dim_number(1);
+    return ir_build_reshape(b, x, dims, x->type.rank + 1);
+}
+
+static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, int64_t taps, ir_value *x, int axis)
+{
+    int64_t before = 0, after = 0;
+    ir_value *parts[MOST_PHASES];
+    for (int64_t r = 0; r < count; r++) {
+        if (-phases[r].first > before) before = -phases[r].first;
+        if (phases[r].first + taps - 1 > after) after = phases[r].first + taps - 1;
+    }
+    ir_value *wide = extended(b, x, axis, before, after);
+    for (int64_t r = 0; r < count; r++) {
+        ir_value *sum = NULL;
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t from = before + phases[r].first + t;
+            if (taps > 1 && phases[r].weight[t] == 0) continue;
+            ir_value *part = shifted(b, wide, axis, from, before + after - from);
+            if (phases[r].weight[t] != 1) part = ir_build_mul(b, part, ir_build_scalar(b, phases[r].weight[t]));
+            sum = sum == NULL ? part : ir_build_add(b, sum, part);
+        }
+        parts[r] = opened(b, sum, axis);
+    }
+    return ir_build_concat(b, axis + 1, parts, (int)count);
+}
+
+static ir_value *symbolic_axis(ir_builder *b, const ir_node *node, const ir_resize *r, const ir_resize_axis *a,
+                               ir_value *x)
+{
+    phase phases[MOST_PHASES];
+    int64_t count = (int64_t)a->scale, taps = ir_resize_taps(r, a);
+    ir_dim dims[MDOT_MAX_RANK];
+    bool whole = a->scale == floor(a->scale) && a->scale >= 1 && a->scale <= MOST_PHASES;
+    bool corners = r->position == IR_RESIZE_ALIGN_CORNERS || r->position == IR_RESIZE_CROP;
+    const char *reason = !whole ? "by anything but a whole number up to 64"
+                         : corners ? "with align_corners or tf_crop_and_resize"
+                         : r->exclude_outside ? "with exclude_outside"
+                         : x->type.rank == MDOT_MAX_RANK ? "in a tensor of the highest rank" : NULL;
+    if (reason != NULL) {
+        b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
+                            "a dimension that depends on the length is resized %s, which is unsupported; bind the "
+                            "dimension with --dim, or resize a fixed dimension",
+                            reason);
+        return NULL;
+    }
+    ir_resize_axis long_axis = *a; /* positions relative to element i of a long input */
+    long_axis.in = ir_dim_number(2);
+    long_axis.out = ir_dim_number(2 * count);
+    bool repeats = true;
+    for (int64_t k = 0; k < count; k++) {
+        double position;
+        (void)ir_resize_position_of(r, &long_axis, k, &position);
+        ir_resize_weights(r, &long_axis, position, &phases[k].first, phases[k].weight);
+        repeats = repeats && r->mode == IR_RESIZE_NEAREST && phases[k].first == 0;
+    }
+    memcpy(dims, x->type.dim, sizeof dims);
+    dims[a->axis] = a->out;
+    int rank = x->type.rank;
+    ir_value *apart;
+    if (repeats) {
+        ir_dim all[MDOT_MAX_RANK];
+        apart = opened(b, x, a->axis);
+        if (apart == NULL) return NULL;
+        memcpy(all, apart->type.dim, sizeof all);
+        all[a->axis + 1] = ir_dim_number(count);
+        apart = ir_build_expand(b, apart, all, rank + 1);
+    } else {
+        apart = interleaved(b, phases, count, taps, x, a->axis);
+    }
+    return apart != NULL ? ir_build_reshape(b, apart, dims, rank) : NULL;
+}
+
+void ir_expand_resize(ir_builder *b, ir_node *node)
+{
+    ir_resize r;
+    ir_type type;
+    ir_value *x = node->inputs[0];
+    ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
+    b->status = ir_resize_read(&from, &r, &type);
+    if (b->status != MDOT_OK) return;
+    bool sums = r.mode != IR_RESIZE_NEAREST || r.position == IR_RESIZE_CROP;
+    if (sums && !ir_dtype_is_float(x->type.dtype)) {
+        b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
+                            "integers can be resized in mode nearest only; cast them to floats first");
+        return;
+    }
+    for (int i = 0; i < r.count && x != NULL; i++) {
+        const ir_resize_axis *a = &r.axes[i];
+        if (ir_resize_keeps(&r, a)) continue;
+        bool fixed = ir_dim_is_number(a->in) && ir_dim_is_number(a->out);
+        x = fixed ? fixed_axis(b, &r, a, x) : symbolic_axis(b, node, &r, a, x);
+    }
+    ir_replace(b, node->outputs[0], x);
+}
