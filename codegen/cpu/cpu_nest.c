@@ -6,12 +6,13 @@
  * registers. Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are
  * several vectors of partial results, which are folded at the end, with a scalar accumulator for the remainder.
  *
- * The product of two matrices (cpu_product.c) uses the register tile of linear kernels instead. If its extents depend on
- * the length, the nest has both forms, because lengths below one vector need this one.
+ * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If
+ * their extents depend on the length, the nest also has the general form, because lengths below one vector need it.
  */
 #include "codegen/cpu/cpu_expr.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_product.h"
+#include "codegen/cpu/cpu_transpose.h"
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/reducer.h"
 #include "codegen/cpu/signature_writer.h"
@@ -306,20 +307,46 @@ static void emit_loops(nest *n)
         if (i != n->by.loop) close_loop(n, &loops[i], 0, NULL);
 }
 
-/* The product for every point of the loops other than its rows and columns. */
-static void emit_products(nest *n, const cg_product *product, LLVMValueRef scratch)
+/* ---- Products and transposes ------------------------------------------------------------------------------------- */
+
+typedef struct special_form {
+    bool is_product, is_transpose;
+    cg_product product;
+    cg_transposition transposition;
+} special_form;
+
+static special_form special_form_of(const pl_plan *plan, const pl_nest *k, const cg_cpu_target *target)
+{
+    special_form form = {0};
+    form.is_product = cg_product_find(plan, k, target, &form.product);
+    form.is_transpose = !form.is_product && cg_transposition_find(plan, k, target, &form.transposition);
+    return form;
+}
+
+/* Emits the special form for every point of the loops other than its own two. */
+static void emit_special(nest *n, const special_form *form, LLVMValueRef scratch)
 {
     cg_emitter *e = n->e;
-    int64_t rows_grain = e->target->tile_rows, columns_grain = (int64_t)e->target->tile_vectors * e->target->lanes;
-    cg_range rows = {cg_int(e, 0), cg_dim(e, n->k->extent[product->row_loop])};
-    if (product->row_loop == n->sliced) rows = cg_slice_by_grain(e, rows.to, rows_grain);
-    cg_range columns = slice_of_strips(n, product->column_loop, columns_grain);
+    int lanes = e->target->lanes;
+    int row_loop = form->is_product ? form->product.row_loop : form->transposition.row_loop;
+    int column_loop = form->is_product ? form->product.column_loop : form->transposition.column_loop;
+    cg_range rows, columns;
+    if (form->is_transpose)
+        rows = slice_of_strips(n, row_loop, lanes);
+    else if (row_loop == n->sliced)
+        rows = cg_slice_by_grain(e, cg_dim(e, n->k->extent[row_loop]), e->target->tile_rows);
+    else
+        rows = (cg_range){cg_int(e, 0), cg_dim(e, n->k->extent[row_loop])};
+    columns = slice_of_strips(n, column_loop, form->is_product ? (int64_t)e->target->tile_vectors * lanes : lanes);
     nest_loop loops[PL_MAX_LOOPS];
     for (int i = 0; i < n->k->loop_count; i++)
-        if (i != product->row_loop && i != product->column_loop) open_loop(n, &loops[i], i, 0, NULL);
-    cg_product_emit(e, n->plan, n->k, product, &n->scope, rows, columns, scratch);
+        if (i != row_loop && i != column_loop) open_loop(n, &loops[i], i, 0, NULL);
+    if (form->is_product)
+        cg_product_emit(e, n->plan, n->k, &form->product, &n->scope, rows, columns, scratch);
+    else
+        cg_transposition_emit(e, n->plan, n->k, &form->transposition, &n->scope, rows, columns);
     for (int i = n->k->loop_count - 1; i >= 0; i--)
-        if (i != product->row_loop && i != product->column_loop) close_loop(n, &loops[i], 0, NULL);
+        if (i != row_loop && i != column_loop) close_loop(n, &loops[i], 0, NULL);
 }
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
@@ -327,19 +354,20 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 {
     const pl_nest *k = &kernel->nest;
     nest n = {.e = e, .plan = plan, .k = k, .sliced = pl_nest_split_loop(k), .scope.buffers = buffers};
-    cg_product product;
-    if (!cg_product_find(plan, k, e->target, &product)) {
+    special_form form = special_form_of(plan, k, e->target);
+    if (!form.is_product && !form.is_transpose) {
         emit_loops(&n);
         return;
     }
-    LLVMValueRef fits = cg_product_fits(e, k, &product);
-    if (LLVMIsAConstantInt(fits) != NULL) { /* cg_product_find tests known extents */
-        emit_products(&n, &product, scratch);
+    LLVMValueRef fits =
+        form.is_product ? cg_product_fits(e, k, &form.product) : cg_transposition_fits(e, k, &form.transposition);
+    if (LLVMIsAConstantInt(fits) != NULL) { /* the form was found, so known extents fit */
+        emit_special(&n, &form, scratch);
         return;
     }
     cg_if large, small;
     cg_if_begin(e, &large, fits);
-    emit_products(&n, &product, scratch);
+    emit_special(&n, &form, scratch);
     cg_if_end(e, &large);
     cg_if_begin(e, &small, LLVMBuildNot(e->builder, fits, ""));
     emit_loops(&n);

@@ -1,7 +1,7 @@
 /* cpu_product.c — products of two run-time matrices: see cpu_product.h.
  *
  *   for each strip of columns              as wide as a register tile, or half as wide at the end
- *     pack the strip of the right factor   into scratch, as rows of k; transposed in registers where its rows are columns
+ *     pack the strip of the right factor   into scratch, as rows of k; transposed if its vectors run along k
  *     for each tile of rows                register_tile.c
  *       the tile's sums go to a stage, then through the stores, one vector at a time
  *
@@ -70,15 +70,6 @@ static bool reads_in_place(const pl_plan *plan, const cg_product *p, const cg_cp
            is_affine_in_k(p->left->arg[0], p);
 }
 
-static bool stores_along(const pl_nest *nest, int loop)
-{
-    for (int s = 0; s < nest->store_count; s++) {
-        int64_t stride;
-        if (!pl_expr_stride(nest->store[s].index, loop, &stride) || stride != 1) return false;
-    }
-    return true;
-}
-
 static bool is_at_least(ir_dim extent, int64_t count)
 {
     return !ir_dim_is_number(extent) || extent.offset >= count;
@@ -110,7 +101,7 @@ static bool find_roles(const pl_plan *plan, const pl_nest *nest, const cg_cpu_ta
 {
     const pl_expr *const *factor = nest->body->arg;
     bool first = pl_expr_uses_index(factor[0], column_loop), second = pl_expr_uses_index(factor[1], column_loop);
-    if (first == second || !stores_along(nest, column_loop)) return false;
+    if (first == second || !cg_stores_along(nest, column_loop)) return false;
     *out = (cg_product){
         .column_loop = column_loop, .k_loop = nest->loop_count, .left = factor[first], .right = factor[second]};
     out->row_loop = longest_row_loop(nest, out);
@@ -139,8 +130,8 @@ static int64_t strip_columns(const cg_cpu_target *target)
     return (int64_t)target->tile_vectors * target->lanes;
 }
 
-/* The parts of scratch: a tile's sums, copied rows of the left factor if there are any, and the panel. Only the last two
- * depend on k. Their places follow from its run-time value, because buckets share code. */
+/* The parts of scratch: a tile's sums, copied rows of the left factor if there are any, and the panel. Only the last
+ * two depend on k. Their places follow from its run-time value, because buckets share code. */
 static int64_t stage_elements(const cg_cpu_target *target)
 {
     return CG_MAX_TILE_ROWS * strip_columns(target);
@@ -162,7 +153,7 @@ int64_t cg_product_scratch_bytes(const pl_plan *plan, const pl_nest *nest, const
 
 /* ---- One product ------------------------------------------------------------------------------------------------- */
 
-typedef struct product {
+typedef struct multiplication {
     const pl_plan *plan;
     const pl_nest *nest;
     const cg_product *p;
@@ -173,24 +164,18 @@ typedef struct product {
     LLVMValueRef copy_stride;
     LLVMValueRef strip; /* first column */
     int vectors;        /* width of the strip */
-} product;
-
-/* A position that is moved back so that a vector from there ends at `end`. */
-static LLVMValueRef within(cg_emitter *e, LLVMValueRef position, LLVMValueRef end)
-{
-    return cg_imin(e, position, cg_isub(e, end, cg_int(e, e->target->lanes)));
-}
+} multiplication;
 
 /* First column of vector `number` of the strip. */
-static LLVMValueRef vector_column(cg_emitter *e, const product *m, LLVMValueRef number)
+static LLVMValueRef vector_column(cg_emitter *e, const multiplication *m, LLVMValueRef number)
 {
     LLVMValueRef ahead = cg_imul(e, number, cg_int(e, e->target->lanes));
-    return within(e, cg_iadd(e, m->strip, ahead), m->columns.to);
+    return cg_vector_within(e, cg_iadd(e, m->strip, ahead), m->columns.to);
 }
 
 /* ---- Packing ----------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef panel_vector(cg_emitter *e, const product *m, LLVMValueRef k, LLVMValueRef number)
+static LLVMValueRef panel_vector(cg_emitter *e, const multiplication *m, LLVMValueRef k, LLVMValueRef number)
 {
     int lanes = e->target->lanes;
     LLVMValueRef row = cg_at(e, e->f32, m->panel, cg_imul(e, k, cg_int(e, (int64_t)m->vectors * lanes)));
@@ -198,7 +183,7 @@ static LLVMValueRef panel_vector(cg_emitter *e, const product *m, LLVMValueRef k
 }
 
 /* Blocks of lanes × lanes elements are loaded along k and transposed. */
-static void pack_transposed(cg_emitter *e, const product *m)
+static void pack_transposed(cg_emitter *e, const multiplication *m)
 {
     enum { MAX_LANES = 16 };
     int lanes = e->target->lanes;
@@ -210,7 +195,7 @@ static void pack_transposed(cg_emitter *e, const product *m)
     cg_loop_begin(e, &number, cg_int(e, 0), cg_int(e, m->vectors), 1, 0, NULL, false);
     LLVMValueRef column = vector_column(e, m, number.index);
     cg_loop_begin(e, &k, cg_int(e, 0), m->k_count, lanes, 0, NULL, false);
-    LLVMValueRef first = within(e, k.index, m->k_count);
+    LLVMValueRef first = cg_vector_within(e, k.index, m->k_count);
     scope.loops[m->p->k_loop] = first;
     for (int i = 0; i < lanes; i++) {
         scope.loops[m->p->column_loop] = cg_iadd(e, column, cg_int(e, i));
@@ -223,7 +208,7 @@ static void pack_transposed(cg_emitter *e, const product *m)
     cg_loop_end(e, &number, NULL);
 }
 
-static void pack_rows(cg_emitter *e, const product *m)
+static void pack_rows(cg_emitter *e, const multiplication *m)
 {
     cg_scope scope = m->scope;
     scope.vector_loop = m->p->column_loop;
@@ -240,7 +225,7 @@ static void pack_rows(cg_emitter *e, const product *m)
 }
 
 /* Copies the left rows of a tile, from row `first` on. */
-static void copy_left(cg_emitter *e, const product *m, LLVMValueRef first, int rows)
+static void copy_left(cg_emitter *e, const multiplication *m, LLVMValueRef first, int rows)
 {
     cg_scope scope = m->scope;
     scope.vector_loop = m->p->k_loop;
@@ -251,7 +236,7 @@ static void copy_left(cg_emitter *e, const product *m, LLVMValueRef first, int r
     scope.loops[m->p->row_loop] = cg_imin(e, cg_iadd(e, first, row.index), last);
     LLVMValueRef to = cg_at(e, e->f32, m->copy, cg_imul(e, row.index, m->copy_stride));
     cg_loop_begin(e, &k, cg_int(e, 0), m->k_count, e->target->lanes, 0, NULL, false);
-    scope.loops[m->p->k_loop] = within(e, k.index, m->k_count);
+    scope.loops[m->p->k_loop] = cg_vector_within(e, k.index, m->k_count);
     LLVMValueRef value = cg_expr(e, &scope, m->plan, m->p->left);
     cg_store(e, value, cg_at(e, e->f32, to, scope.loops[m->p->k_loop]), 0);
     cg_loop_end(e, &k, NULL);
@@ -260,7 +245,7 @@ static void copy_left(cg_emitter *e, const product *m, LLVMValueRef first, int r
 
 /* ---- Tiles ------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef left_index(cg_emitter *e, const product *m, LLVMValueRef row, int64_t k)
+static LLVMValueRef left_index(cg_emitter *e, const multiplication *m, LLVMValueRef row, int64_t k)
 {
     cg_scope scope = m->scope;
     scope.lanes = 1;
@@ -269,7 +254,7 @@ static LLVMValueRef left_index(cg_emitter *e, const product *m, LLVMValueRef row
     return cg_expr(e, &scope, m->plan, m->p->left->arg[0]);
 }
 
-static cg_tile_operands operands_of(cg_emitter *e, const product *m, const cg_rows *rows)
+static cg_tile_operands operands_of(cg_emitter *e, const multiplication *m, const cg_rows *rows)
 {
     cg_tile_operands operands = {
         .row_step = cg_int(e, 1), .panel = m->panel, .panel_step = (int64_t)m->vectors * e->target->lanes};
@@ -292,7 +277,7 @@ static cg_tile_operands operands_of(cg_emitter *e, const product *m, const cg_ro
     return operands;
 }
 
-static LLVMValueRef stage_vector(cg_emitter *e, const product *m, LLVMValueRef row, int j)
+static LLVMValueRef stage_vector(cg_emitter *e, const multiplication *m, LLVMValueRef row, int j)
 {
     int lanes = e->target->lanes;
     LLVMValueRef start = cg_at(e, e->f32, m->stage, cg_imul(e, row, cg_int(e, (int64_t)m->vectors * lanes)));
@@ -300,7 +285,7 @@ static LLVMValueRef stage_vector(cg_emitter *e, const product *m, LLVMValueRef r
 }
 
 /* Passes the staged sums through the stores. Rows that a clamped tile repeats are left out. */
-static void finish_tile(cg_emitter *e, const product *m, const cg_rows *rows)
+static void finish_tile(cg_emitter *e, const multiplication *m, const cg_rows *rows)
 {
     int lanes = e->target->lanes;
     cg_scope scope = m->scope;
@@ -323,7 +308,7 @@ static void finish_tile(cg_emitter *e, const product *m, const cg_rows *rows)
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     (void)carried;
-    const product *m = context;
+    const multiplication *m = context;
     int lanes = e->target->lanes;
     cg_tile tile = {.rows = rows->count, .vectors = m->vectors};
     cg_tile_operands operands = operands_of(e, m, rows);
@@ -338,7 +323,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 /* ---- Strips ------------------------------------------------------------------------------------------------------ */
 
 /* Strips of `vectors` vectors that begin at columns from … to - 1. */
-static void emit_strips(cg_emitter *e, product *m, LLVMValueRef from, LLVMValueRef to, int vectors)
+static void emit_strips(cg_emitter *e, multiplication *m, LLVMValueRef from, LLVMValueRef to, int vectors)
 {
     bool are_known = LLVMIsAConstantInt(from) != NULL && LLVMIsAConstantInt(to) != NULL;
     if (are_known && LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to)) return;
@@ -355,7 +340,7 @@ static void emit_strips(cg_emitter *e, product *m, LLVMValueRef from, LLVMValueR
 }
 
 /* Whole strips as long as more than half of one remains, then one strip for the remainder. */
-static void emit_columns(cg_emitter *e, product *m)
+static void emit_columns(cg_emitter *e, multiplication *m)
 {
     int64_t width = strip_columns(e->target);
     int lanes = e->target->lanes, last_vectors = e->target->tile_vectors / 2;
@@ -394,14 +379,14 @@ void cg_product_emit(cg_emitter *e, const pl_plan *plan, const pl_nest *nest, co
                      const cg_scope *scope, cg_range rows, cg_range columns, LLVMValueRef scratch)
 {
     int lanes = e->target->lanes;
-    product m = {.plan = plan,
-                 .nest = nest,
-                 .p = roles,
-                 .scope = *scope,
-                 .rows = rows,
-                 .columns = columns,
-                 .k_count = cg_dim(e, nest->extent[roles->k_loop]),
-                 .stage = scratch};
+    multiplication m = {.plan = plan,
+                        .nest = nest,
+                        .p = roles,
+                        .scope = *scope,
+                        .rows = rows,
+                        .columns = columns,
+                        .k_count = cg_dim(e, nest->extent[roles->k_loop]),
+                        .stage = scratch};
     m.copy = cg_at(e, e->f32, m.stage, cg_int(e, stage_elements(e->target)));
     m.copy_stride = cg_round_down(e, cg_iadd(e, m.k_count, cg_int(e, lanes - 1)), lanes);
     m.panel = cg_at(e, e->f32, m.copy, cg_imul(e, cg_int(e, copied_rows(roles)), m.copy_stride));

@@ -87,6 +87,15 @@ bool cg_is_in_place(const pl_nest *nest)
     return false;
 }
 
+bool cg_stores_along(const pl_nest *nest, int loop)
+{
+    for (int s = 0; s < nest->store_count; s++) {
+        int64_t stride;
+        if (!pl_expr_stride(nest->store[s].index, loop, &stride) || stride != 1) return false;
+    }
+    return true;
+}
+
 static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
 {
     size_t widest = nest->body != NULL ? mdot_dtype_size_bytes(nest->body->dtype) : 0;

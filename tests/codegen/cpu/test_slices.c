@@ -252,6 +252,13 @@ static void products_of_two_inputs_are_sliced(void **state)
     check_slices("x = input f32[L,7,20]\nz = input f32[L,20,33]\ny = MatMul(x, z)\nreturn y\n", PL_NEST, true);
 }
 
+static void transposes_are_sliced(void **state)
+{
+    (void)state;
+    check_slices("x = input f32[L,70]\ny = Transpose(x) {perm=[1,0]}\nreturn y\n", PL_NEST, true);
+    check_slices("x = input f32[70,L]\ny = Transpose(x) {perm=[1,0]}\nreturn y\n", PL_NEST, true);
+}
+
 static void cumulative_sums_are_sliced_and_scatters_are_not(void **state)
 {
     (void)state;
@@ -279,6 +286,7 @@ int main(void)
         cmocka_unit_test(kernels_that_are_not_split_run_as_one_step),
         cmocka_unit_test(reductions_are_sliced_by_outputs),
         cmocka_unit_test(products_of_two_inputs_are_sliced),
+        cmocka_unit_test(transposes_are_sliced),
         cmocka_unit_test(cumulative_sums_are_sliced_and_scatters_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
