@@ -12,9 +12,6 @@
  * Because the body is part of the list, shape rules and passes treat its nodes like all others. A rewriting is right if
  * it is right in every step. LoopBegin is no function of its inputs, and therefore lacks the trait IR_STATELESS. A
  * value of the body reaches other nodes through the LoopEnd alone.
- *
- * loop_nodes.c, ops_table.c and ops/loop_shapes.c form a circle, because the shape of a loop's results follows from the
- * nodes of its body, which the table of operators recognises.
  */
 #ifndef IR_LOOP_NODES_H
 #define IR_LOOP_NODES_H
@@ -25,11 +22,11 @@ enum { IR_LOOP_INDEX = 0, IR_LOOP_STEPS = 1, IR_LOOP_NEXT = 2 }; /* inputs of a 
 
 static inline bool ir_is_loop_begin(const ir_node *node)
 {
-    return node != NULL && node->op == &ir_ops[IR_OP_LoopBegin];
+    return node != NULL && node->op != NULL && node->op->opcode == IR_OP_LoopBegin;
 }
 static inline bool ir_is_loop_end(const ir_node *node)
 {
-    return node != NULL && node->op == &ir_ops[IR_OP_LoopEnd];
+    return node != NULL && node->op != NULL && node->op->opcode == IR_OP_LoopEnd;
 }
 
 /* The LoopBegin of a LoopEnd. NULL: its first input is another value. */

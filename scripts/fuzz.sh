@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes every entry point that reads untrusted bytes with libFuzzer, each for the given number of seconds:
+# Fuzzes every entry point that reads untrusted bytes with libFuzzer, for the given number of seconds each, one per core at a time:
 #
 #     scripts/fuzz.sh [--coverage] [SECONDS, by default 60 [TARGET …, by default all]]
 #
@@ -34,18 +34,22 @@ mkdir -p "$found"
 # Hostile sizes should lead to failed allocations, which therefore do not count as findings.
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
-for target; do
-    mkdir -p "$corpus/$target"
-    [ "$seconds" -gt 0 ] || continue
-    if build/fuzz/tests/fuzz/"fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
-        -dict="$words/$target.dict" -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
-        echo "$target: $(grep '^Done' "$found/$target.log" || tail -n 1 "$found/$target.log")"
-    else
-        echo "$target: found; see $found/$target.log, which ends:"
-        tail -n 40 "$found/$target.log"
-        status=1
-    fi
-done
+for target; do mkdir -p "$corpus/$target"; done
+if [ "$seconds" -gt 0 ]; then
+    export seconds corpus found words
+    # One target per core at a time. The exit status of xargs tells whether one of them found something.
+    # shellcheck disable=SC2016 # the inner shell expands its variables
+    printf '%s\n' "$@" | xargs -n 1 -P "$(nproc)" sh -c '
+        target=$1 log=$found/$1.log
+        if "$words/fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
+            -dict="$words/$target.dict" -artifact_prefix="$found/$target-" "$corpus/$target" > "$log" 2>&1; then
+            echo "$target: $(grep "^Done" "$log" || tail -n 1 "$log")"
+        else
+            printf "%s\n" "$target: found; see $log, which ends:
+$(tail -n 40 "$log")"
+            exit 1
+        fi' fuzz || status=1
+fi
 [ $coverage = yes ] || exit $status
 
 # libFuzzer names each function with its file, from the debugger's information in the target.
