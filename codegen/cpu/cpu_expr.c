@@ -33,6 +33,8 @@ static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope,
     v->plan = plan;
     cg_pointer_map_init(&v->vector, plan->arena);
     cg_pointer_map_init(&v->scalar, plan->arena);
+    for (int i = 0; i < scope->known_count; i++)
+        cg_pointer_map_put(&v->vector, scope->known[i].expr, scope->known[i].value);
 }
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0);

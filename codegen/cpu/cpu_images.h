@@ -17,6 +17,7 @@
  *   register_tile.c        the register tile: the inner loop of linear and attention
  *   cpu_linear.c cpu_attention.c cpu_norm.c cpu_nest.c cpu_sequential.c cpu_recurrence.c    one file per
  *                 kernel kind
+ *   cpu_product.c cpu_transpose.c    forms of nests: products of two run-time matrices, and transposes
  *   cpu_linear_amx.c cpu_linear_rows.c    linear with matrix tiles, and code shared by both forms of linear
  *   cpu_attention_stream.c cpu_attention_small.c cpu_attention_scores.c    the two forms of attention, and their
  *                                                                          shared code

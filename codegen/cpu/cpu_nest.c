@@ -5,9 +5,14 @@
  * an extent below one vector, or an in-place nest, needs scalar iterations. A reduction keeps its accumulators in
  * registers. Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are
  * several vectors of partial results, which are folded at the end, with a scalar accumulator for the remainder.
+ *
+ * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If
+ * their extents depend on the length, the nest also has the general form, because lengths below one vector need it.
  */
 #include "codegen/cpu/cpu_expr.h"
 #include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_product.h"
+#include "codegen/cpu/cpu_transpose.h"
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/reducer.h"
 #include "codegen/cpu/signature_writer.h"
@@ -242,13 +247,14 @@ static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Slices are whole blocks of vectors, and the last slice includes the remainder. So the vector that is moved back to
- * end with the loop stays within one call's slice. */
-static cg_range slice_of_strips(nest *n, LLVMValueRef extent)
+/* Slices are whole blocks of vectors (`block_points` points), and the last slice includes the remainder. So the vector
+ * that is moved back to end with the loop stays within one call's slice. */
+static cg_range slice_of_strips(nest *n, int loop, int64_t block_points)
 {
     cg_emitter *e = n->e;
-    if (n->by.loop != n->sliced) return (cg_range){cg_int(e, 0), extent};
-    LLVMValueRef grain = cg_int(e, (int64_t)n->by.block * n->by.lanes);
+    LLVMValueRef extent = cg_dim(e, n->k->extent[loop]);
+    if (loop != n->sliced) return (cg_range){cg_int(e, 0), extent};
+    LLVMValueRef grain = cg_int(e, block_points);
     LLVMValueRef units = cg_imax(e, LLVMBuildUDiv(e->builder, extent, grain, ""), cg_int(e, 1));
     cg_range slice = cg_slice_of(e, units);
     LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, slice.to, units, "");
@@ -261,7 +267,7 @@ static void emit_strips(nest *n)
     cg_emitter *e = n->e;
     int lanes = n->by.lanes, block = n->by.block;
     ir_dim dim = n->k->extent[n->by.loop];
-    cg_range slice = slice_of_strips(n, cg_dim(e, dim));
+    cg_range slice = slice_of_strips(n, n->by.loop, (int64_t)block * lanes);
     LLVMValueRef end = slice.to, blocks_end = slice.from;
     LLVMValueRef vectors_end = cg_round_down(e, end, lanes), last_start = NULL;
     if (block > 1) {
@@ -278,31 +284,101 @@ static void emit_strips(nest *n)
     emit_strip(n, vectors_end, end, NULL, 1, 1);
 }
 
+static void emit_loops(nest *n)
+{
+    const pl_nest *k = n->k;
+    int ordered = 0;
+    n->by = cg_choose_vectorisation(n->plan, k, n->e->target);
+    n->scope.vector_loop = n->by.loop;
+    n->scope.lanes = 1;
+    for (int r = k->loop_count; r < k->loop_count + k->reduce_count; r++)
+        if (r != n->by.loop) n->order[ordered++] = r;
+    if (reduces_in_lanes(n)) n->order[ordered] = n->by.loop;
+
+    nest_loop loops[PL_MAX_LOOPS];
+    bool vector_outputs = n->by.loop >= 0 && !reduces_in_lanes(n);
+    for (int i = 0; i < k->loop_count; i++)
+        if (i != n->by.loop) open_loop(n, &loops[i], i, 0, NULL);
+    if (vector_outputs)
+        emit_strips(n);
+    else
+        emit_points(n, 1, 1);
+    for (int i = k->loop_count - 1; i >= 0; i--)
+        if (i != n->by.loop) close_loop(n, &loops[i], 0, NULL);
+}
+
+/* ---- Products and transposes ------------------------------------------------------------------------------------- */
+
+typedef struct special_form {
+    bool is_product, is_transpose;
+    cg_product product;
+    cg_transposition transposition;
+} special_form;
+
+static special_form special_form_of(const pl_plan *plan, const pl_nest *k, const cg_cpu_target *target)
+{
+    special_form form = {0};
+    form.is_product = cg_product_find(plan, k, target, &form.product);
+    form.is_transpose = !form.is_product && cg_transposition_find(plan, k, target, &form.transposition);
+    return form;
+}
+
+/* Emits the special form for every point of the loops other than its own two. */
+static void emit_special(nest *n, const special_form *form, LLVMValueRef scratch)
+{
+    cg_emitter *e = n->e;
+    int lanes = e->target->lanes;
+    int row_loop = form->is_product ? form->product.row_loop : form->transposition.row_loop;
+    int column_loop = form->is_product ? form->product.column_loop : form->transposition.column_loop;
+    cg_range rows, columns;
+    if (form->is_transpose)
+        rows = slice_of_strips(n, row_loop, lanes);
+    else if (row_loop == n->sliced)
+        rows = cg_slice_by_grain(e, cg_dim(e, n->k->extent[row_loop]), e->target->tile_rows);
+    else
+        rows = (cg_range){cg_int(e, 0), cg_dim(e, n->k->extent[row_loop])};
+    columns = slice_of_strips(n, column_loop, form->is_product ? (int64_t)e->target->tile_vectors * lanes : lanes);
+    nest_loop loops[PL_MAX_LOOPS];
+    for (int i = 0; i < n->k->loop_count; i++)
+        if (i != row_loop && i != column_loop) open_loop(n, &loops[i], i, 0, NULL);
+    if (form->is_product)
+        cg_product_emit(e, n->plan, n->k, &form->product, &n->scope, rows, columns, scratch);
+    else
+        cg_transposition_emit(e, n->plan, n->k, &form->transposition, &n->scope, rows, columns);
+    for (int i = n->k->loop_count - 1; i >= 0; i--)
+        if (i != row_loop && i != column_loop) close_loop(n, &loops[i], 0, NULL);
+}
+
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
                  LLVMValueRef scratch)
 {
     const pl_nest *k = &kernel->nest;
-    (void)scratch;
-    nest n = {.e = e, .plan = plan, .k = k, .by = cg_choose_vectorisation(plan, k, e->target)};
-    n.sliced = pl_nest_split_loop(k);
-    n.scope.buffers = buffers;
-    n.scope.vector_loop = n.by.loop;
-    n.scope.lanes = 1;
-    int ordered = 0;
-    for (int r = k->loop_count; r < k->loop_count + k->reduce_count; r++)
-        if (r != n.by.loop) n.order[ordered++] = r;
-    if (reduces_in_lanes(&n)) n.order[ordered] = n.by.loop;
+    nest n = {.e = e, .plan = plan, .k = k, .sliced = pl_nest_split_loop(k), .scope.buffers = buffers};
+    special_form form = special_form_of(plan, k, e->target);
+    if (!form.is_product && !form.is_transpose) {
+        emit_loops(&n);
+        return;
+    }
+    LLVMValueRef fits =
+        form.is_product ? cg_product_fits(e, k, &form.product) : cg_transposition_fits(e, k, &form.transposition);
+    if (LLVMIsAConstantInt(fits) != NULL) { /* the form was found, so known extents fit */
+        emit_special(&n, &form, scratch);
+        return;
+    }
+    cg_if large, small;
+    cg_if_begin(e, &large, fits);
+    emit_special(&n, &form, scratch);
+    cg_if_end(e, &large);
+    cg_if_begin(e, &small, LLVMBuildNot(e->builder, fits, ""));
+    emit_loops(&n);
+    cg_if_end(e, &small);
+}
 
-    nest_loop loops[PL_MAX_LOOPS];
-    bool vector_outputs = n.by.loop >= 0 && !reduces_in_lanes(&n);
-    for (int i = 0; i < k->loop_count; i++)
-        if (i != n.by.loop) open_loop(&n, &loops[i], i, 0, NULL);
-    if (vector_outputs)
-        emit_strips(&n);
-    else
-        emit_points(&n, 1, 1);
-    for (int i = k->loop_count - 1; i >= 0; i--)
-        if (i != n.by.loop) close_loop(&n, &loops[i], 0, NULL);
+static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
+{
+    cg_product product;
+    if (!cg_product_find(plan, &kernel->nest, target, &product)) return 0;
+    return cg_product_scratch_bytes(plan, &kernel->nest, &product, target);
 }
 
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
@@ -321,4 +397,4 @@ static void sign(const pl_kernel *kernel, cg_signature_writer *w)
     }
 }
 
-const cg_kind_ops cg_nest_kind = {.emit = emit, .sign = sign};
+const cg_kind_ops cg_nest_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

@@ -238,6 +238,11 @@ LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two)
     return LLVMBuildAnd(e->builder, a, cg_int(e, -power_of_two), "");
 }
 
+LLVMValueRef cg_vector_within(cg_emitter *e, LLVMValueRef position, LLVMValueRef end)
+{
+    return cg_imin(e, position, cg_isub(e, end, cg_int(e, e->target->lanes)));
+}
+
 /* ---- Slices ------------------------------------------------------------------------------------------------------ */
 
 enum { SLICE_BITS = 32 };

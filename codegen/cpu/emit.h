@@ -73,6 +73,9 @@ LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
+/* A position that is moved back so that a vector of the target that starts there ends at or before `end`. */
+LLVMValueRef cg_vector_within(cg_emitter *e, LLVMValueRef position, LLVMValueRef end);
+
 /* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent slices give adjacent
  * ranges, and the whole slice gives all units. It takes two multiplications, because kernels are many and small and
  * a division would be noticeable. */

@@ -74,7 +74,7 @@ static bool loads_from(const pl_expr *expr, int buffer, int *budget)
     return false;
 }
 
-static bool is_in_place(const pl_nest *nest)
+bool cg_is_in_place(const pl_nest *nest)
 {
     int budget = VISIT_BUDGET;
     for (int s = 0; s < nest->store_count; s++) {
@@ -85,6 +85,15 @@ static bool is_in_place(const pl_nest *nest)
                 return true;
     }
     return false;
+}
+
+bool cg_stores_along(const pl_nest *nest, int loop)
+{
+    for (int s = 0; s < nest->store_count; s++) {
+        int64_t stride;
+        if (!pl_expr_stride(nest->store[s].index, loop, &stride) || stride != 1) return false;
+    }
+    return true;
 }
 
 static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
@@ -135,7 +144,7 @@ static int block_for(ir_dim extent, int lanes)
 
 cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target)
 {
-    cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = is_in_place(nest)};
+    cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = cg_is_in_place(nest)};
     int most = widest_element(plan, nest) > 4 ? target->lanes / 2 : target->lanes;
     bool lanes_reduce = nest->body != NULL && nest->reducer >= PL_REDUCE_SUM && nest->reducer <= PL_REDUCE_MIN;
     int loops = nest->loop_count + (lanes_reduce ? nest->reduce_count : 0);

@@ -11,6 +11,12 @@ typedef struct cg_vectorisation {
     bool in_place; /* a store's buffer is also loaded, so each point must be computed only once */
 } cg_vectorisation;
 
+/* Is a buffer that the nest stores to also loaded by it? Then each point must be computed only once. */
+bool cg_is_in_place(const pl_nest *nest);
+
+/* Do all stores write adjacent elements along the loop? */
+bool cg_stores_along(const pl_nest *nest, int loop);
+
 cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target);
 
 #endif

@@ -143,10 +143,30 @@ static void linear_kernels_load_each_factor_once_without_spills(void **state)
     }
 }
 
+static const char product[] = "x = input f32[L,64]\nz = input f32[L,64]\nt = Transpose(z) {perm=[1,0]}\n"
+                              "y = MatMul(x, t)\nreturn y\n";
+
+/* The sum runs along the rows of both factors. The loop is that of a linear kernel. */
+static void products_of_two_inputs_load_each_factor_once_without_spills(void **state)
+{
+    (void)state;
+    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        const cg_cpu_target *target = cg_cpu_target_find(levels[i], CG_FP32);
+        char *text = assembly_of(target, product);
+        counts c = busiest_loop(text, "vfmadd");
+        free(text);
+        assert_int_equal(c.multiply_adds, 4 * target->tile_rows * target->tile_vectors);
+        assert_int_equal(c.reads, 4 * (target->tile_rows + target->tile_vectors));
+        assert_int_equal(c.stack, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_kernels_load_each_factor_once_without_spills),
+        cmocka_unit_test(products_of_two_inputs_load_each_factor_once_without_spills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

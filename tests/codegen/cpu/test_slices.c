@@ -239,6 +239,26 @@ static void reductions_are_sliced_by_outputs(void **state)
                  PL_NEST, false);
 }
 
+/* By rows; by columns, if the length is there alone; by batches. */
+static void products_of_two_inputs_are_sliced(void **state)
+{
+    (void)state;
+    check_slices("x = input f32[L,40]\nz = input f32[L,40]\nt = Transpose(z) {perm=[1,0]}\ns = MatMul(x, t)\n"
+                 "y = Sigmoid(s)\nreturn y\n",
+                 PL_NEST, true);
+    check_slices("x = input f32[40,20]\nz = input f32[L,20]\nt = Transpose(z) {perm=[1,0]}\ny = MatMul(x, t)\n"
+                 "return y\n",
+                 PL_NEST, true);
+    check_slices("x = input f32[L,7,20]\nz = input f32[L,20,33]\ny = MatMul(x, z)\nreturn y\n", PL_NEST, true);
+}
+
+static void transposes_are_sliced(void **state)
+{
+    (void)state;
+    check_slices("x = input f32[L,70]\ny = Transpose(x) {perm=[1,0]}\nreturn y\n", PL_NEST, true);
+    check_slices("x = input f32[70,L]\ny = Transpose(x) {perm=[1,0]}\nreturn y\n", PL_NEST, true);
+}
+
 static void cumulative_sums_are_sliced_and_scatters_are_not(void **state)
 {
     (void)state;
@@ -265,6 +285,8 @@ int main(void)
         cmocka_unit_test(nest_of_few_points_per_row_is_not_split),
         cmocka_unit_test(kernels_that_are_not_split_run_as_one_step),
         cmocka_unit_test(reductions_are_sliced_by_outputs),
+        cmocka_unit_test(products_of_two_inputs_are_sliced),
+        cmocka_unit_test(transposes_are_sliced),
         cmocka_unit_test(cumulative_sums_are_sliced_and_scatters_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
