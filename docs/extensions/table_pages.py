@@ -75,10 +75,11 @@ def gpu_page():
 
 # ---- Operators -------------------------------------------------------------------------------------------------------
 
-NOT_ON_CUDA = ("SEQUENTIAL", "RECURRENCE")
+NOT_ON_CUDA = ("SEQUENTIAL", "RECURRENCE", "TREES")
 HOW = {
     "POINTWISE": "expression", "MOVE": "data movement", "ALIAS": "view", "REDUCE": "reduction", "LINEAR": "linear",
     "ATTENTION": "attention", "NORM": "norm", "SEQUENTIAL": "sequential kernel", "RECURRENCE": "recurrence",
+    "TREES": "tree kernel",
     "EXPAND": "other operators", "FOLD": "constant",
 }
 

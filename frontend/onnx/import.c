@@ -11,6 +11,7 @@
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/loop_steps.h"
+#include "frontend/onnx/ml_operators.h"
 #include "frontend/onnx/names.h"
 #include "frontend/onnx/onnx_attributes.h"
 #include "frontend/onnx/onnx_tensor.h"
@@ -251,6 +252,8 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (status == MDOT_OK && node->op != NULL && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
     if (status == MDOT_OK && node->op == NULL && !im->context.options->job)
         status = fe_write_q_operator(&im->upgrader, node);
+    if (status == MDOT_OK && node->op == NULL && !im->context.options->job)
+        status = fe_write_ml_operator(&im->upgrader, node);
     if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
         status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;

@@ -23,6 +23,7 @@
 #include "ir/plan/recurrence.h"
 #include "ir/plan/reduce_nests.h"
 #include "ir/plan/sequence.h"
+#include "ir/plan/plan_trees.h"
 #include "ir/plan/verify_plan.h"
 
 #include <string.h>
@@ -114,6 +115,7 @@ static const emit_fn emitters[IR_LOWER_COUNT] = {
     [IR_LOWER_REDUCE] = pl_emit_reduction,      [IR_LOWER_LINEAR] = pl_emit_linear,
     [IR_LOWER_ATTENTION] = pl_emit_attention,   [IR_LOWER_NORM] = pl_emit_norm,
     [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_RECURRENCE] = pl_emit_recurrence,
+    [IR_LOWER_TREES] = pl_emit_trees,
 };
 
 /* Most kernels of a fixed form compute only the first output. Passes rewrite nodes whose other outputs are read. */
