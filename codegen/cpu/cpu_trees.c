@@ -18,8 +18,8 @@
 #include "ir/plan/kernel_kind.h"
 
 enum {
-    FEWEST_ROWS = 4,      /* of a block; fewer rows walk, because a block takes about as long as four rows */
-    MOST_UNROLLED = 16,   /* steps */
+    FEWEST_ROWS = 4,    /* of a block; fewer rows walk, because a block takes about as long as four rows */
+    MOST_UNROLLED = 16, /* steps */
     MASK_BITS = 32
 };
 

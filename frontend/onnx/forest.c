@@ -72,7 +72,8 @@ static mdot_status check_trees(packer *p)
         }
     }
     for (int64_t n = 0; n < f->node_count; n++)
-        if (!reached[n] && !f->may_omit_nodes) return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
+        if (!reached[n] && !f->may_omit_nodes)
+            return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
     return MDOT_OK;
 }
 
@@ -333,8 +334,8 @@ static bool allocate(packer *p)
     for (int64_t n = 0; n < f->node_count; n++) records += 2 * test_count(&f->nodes[n], &steps);
     for (int64_t tree = 0, at = 0; tree < f->root_count; tree++) {
         int64_t width = p->trees[tree].target < 0 ? f->target_count : 1, leaves = 0, size;
-        for (bool ends = false; !ends; ends = at == p->order_count || (tree + 1 < f->root_count &&
-                                                                      p->order[at] == f->roots[tree + 1]))
+        for (bool ends = false; !ends;
+             ends = at == p->order_count || (tree + 1 < f->root_count && p->order[at] == f->roots[tree + 1]))
             leaves += f->nodes[p->order[at++]].mode == FOREST_LEAF;
         if (__builtin_mul_overflow(width, leaves, &size) || __builtin_add_overflow(values, size, &values)) return false;
     }

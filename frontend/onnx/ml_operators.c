@@ -104,8 +104,10 @@ static mdot_status write_sums(const ml_writer *w, int64_t targets, ir_value **ou
     if (status == MDOT_OK) status = ml_floats(w, "intercepts", &intercepts, &intercept_count);
     if (status != MDOT_OK) return status;
     if (targets < 1 || coefficient_count == 0 || coefficient_count % targets != 0)
-        return ml_fail(w, MDOT_MALFORMED, "attribute 'coefficients' has %lld elements, which is no multiple of %lld, "
-                       "the number of targets", (long long)coefficient_count, (long long)targets);
+        return ml_fail(w, MDOT_MALFORMED,
+                       "attribute 'coefficients' has %lld elements, which is no multiple of %lld, "
+                       "the number of targets",
+                       (long long)coefficient_count, (long long)targets);
     if (intercept_count != 0 && intercept_count != targets)
         return ml_fail(w, MDOT_MALFORMED, "attribute 'intercepts' has %lld elements for %lld targets",
                        (long long)intercept_count, (long long)targets);
@@ -143,7 +145,8 @@ static mdot_status write_binary_classifier(const ml_writer *w, ml_transform tran
     } else if (transform == ML_NONE) {
         first = ml_add2(w, IR_OP_Sub, ml_scalar(w, "one", 1), score);
     } else {
-        return ml_fail(w, MDOT_UNSUPPORTED, "one row of coefficients for two classes allows post_transform NONE or "
+        return ml_fail(w, MDOT_UNSUPPORTED,
+                       "one row of coefficients for two classes allows post_transform NONE or "
                        "LOGISTIC; export one row per class");
     }
     return ml_finish(w, (ir_value *[]){label, ml_pair(w, first, second)}, 2);

@@ -20,7 +20,8 @@ mdot_status ml_read_transform(const ml_writer *w, ml_transform *out_transform)
         return MDOT_OK;
     }
     return ml_fail(w, MDOT_UNSUPPORTED,
-                   "post_transform \"%s\" is unknown; known are NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO and PROBIT", name);
+                   "post_transform \"%s\" is unknown; known are NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO and PROBIT",
+                   name);
 }
 
 /* Softmax in which scores of about zero have no part: their result is the score times exp(-max), over the same sum. */

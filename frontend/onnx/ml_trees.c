@@ -73,14 +73,10 @@ typedef struct node_lists {
 
 static mdot_status read_node_lists(const ml_writer *w, node_lists *l)
 {
-    *l = (node_lists){{.name = "nodes_treeids"},
-                      {.name = "nodes_nodeids"},
-                      {.name = "nodes_featureids"},
-                      {.name = "nodes_truenodeids"},
-                      {.name = "nodes_falsenodeids"},
-                      {.name = "nodes_missing_value_tracks_true"},
-                      {.name = "nodes_values"},
-                      ir_node_attr(w->node, "nodes_modes")};
+    *l = (node_lists){{.name = "nodes_treeids"},      {.name = "nodes_nodeids"},
+                      {.name = "nodes_featureids"},   {.name = "nodes_truenodeids"},
+                      {.name = "nodes_falsenodeids"}, {.name = "nodes_missing_value_tracks_true"},
+                      {.name = "nodes_values"},       ir_node_attr(w->node, "nodes_modes")};
     int_list *lists[] = {&l->trees, &l->ids, &l->features, &l->yes, &l->no, &l->missing};
     mdot_status status = read_reals(w, &l->values);
     for (size_t i = 0; i < sizeof lists / sizeof *lists && status == MDOT_OK; i++) {
@@ -97,10 +93,10 @@ static mdot_status read_node_lists(const ml_writer *w, node_lists *l)
 
 static mdot_status read_mode(const ml_writer *w, const char *name, forest_mode *out_mode)
 {
-    static const char *const names[] = {[FOREST_LEQ] = "BRANCH_LEQ", [FOREST_LT] = "BRANCH_LT",
-                                        [FOREST_GTE] = "BRANCH_GTE", [FOREST_GT] = "BRANCH_GT",
-                                        [FOREST_EQ] = "BRANCH_EQ",   [FOREST_NEQ] = "BRANCH_NEQ",
-                                        [FOREST_LEAF] = "LEAF"};
+    static const char *const names[] = {
+        [FOREST_LEQ] = "BRANCH_LEQ", [FOREST_LT] = "BRANCH_LT", [FOREST_GTE] = "BRANCH_GTE",
+        [FOREST_GT] = "BRANCH_GT",   [FOREST_EQ] = "BRANCH_EQ", [FOREST_NEQ] = "BRANCH_NEQ",
+        [FOREST_LEAF] = "LEAF"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i] == NULL || strcmp(name, names[i]) != 0) continue;
         *out_mode = (forest_mode)i;
@@ -185,7 +181,8 @@ static mdot_status find_roots(const ml_writer *w, const node_map *map, forest *f
             found++;
         }
         if (found != 1)
-            return ml_fail(w, MDOT_MALFORMED, "tree %lld has %lld roots, which are nodes that are no child; it needs one",
+            return ml_fail(w, MDOT_MALFORMED,
+                           "tree %lld has %lld roots, which are nodes that are no child; it needs one",
                            (long long)map->keys[i].tree, (long long)found);
         f->root_count++;
     }
@@ -312,8 +309,8 @@ mdot_status ml_write_tree_regressor(const ml_writer *w)
     size_t k = 0;
     while (k < 4 && strcmp(aggregate, aggregates[k]) != 0) k++;
     if (k == 4)
-        return ml_fail(w, MDOT_UNSUPPORTED,
-                       "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX", aggregate);
+        return ml_fail(w, MDOT_UNSUPPORTED, "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX",
+                       aggregate);
     mdot_status status = check_target_count(w, f.target_count);
     if (status == MDOT_OK) status = ml_read_transform(w, &transform);
     if (status == MDOT_OK) status = check_transform(w, &f, transform);
@@ -374,7 +371,8 @@ mdot_status ml_write_tree_classifier(const ml_writer *w)
     f.target_count = label_count;
     unsigned classes = label_count == 2 ? weighted_classes(&f) : 0;
     if (classes == 2)
-        return ml_fail(w, MDOT_UNSUPPORTED, "all its weights are for the second class; export them for class 0, as "
+        return ml_fail(w, MDOT_UNSUPPORTED,
+                       "all its weights are for the second class; export them for class 0, as "
                        "skl2onnx and onnxmltools do, or for both classes");
     if (classes == 1) f.target_count = 1;
     status = write_sums(w, &f, false, &base, &sums);

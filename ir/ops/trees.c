@@ -124,11 +124,12 @@ static mdot_status check_nodes(const ir_trees *t, int64_t width)
         ir_tree_node node = ir_trees_node(t, n);
         if (node.feature < 0 || node.feature >= 2 * t->features)
             return ir_fail(t->from.node, t->from.err, MDOT_MALFORMED,
-                           "a node reads feature %lld, but the input has %lld features",
-                           (long long)(node.feature / 2), (long long)t->features);
+                           "a node reads feature %lld, but the input has %lld features", (long long)(node.feature / 2),
+                           (long long)t->features);
         if (node.child < 0 || node.child >= t->node_count - 1 || node.value < 0 || node.value > t->value_count - width)
-            return ir_fail(t->from.node, t->from.err, MDOT_MALFORMED, "node %lld is out of range: child %lld, value %lld",
-                           (long long)n, (long long)node.child, (long long)node.value);
+            return ir_fail(t->from.node, t->from.err, MDOT_MALFORMED,
+                           "node %lld is out of range: child %lld, value %lld", (long long)n, (long long)node.child,
+                           (long long)node.value);
     }
     return MDOT_OK;
 }

@@ -7,8 +7,8 @@
  *   f64, 6 words: threshold (low word, high word), feature, child, value, 0
  *
  * The threshold is the bit pattern of a T. A step from a node goes to node `child` if x'[feature] <= threshold, and
- * otherwise, also for NaN, to node `child + 1`. x'[2f] is x[f], and x'[2f + 1] is -x[f]. So one comparison expresses all of
- * ONNX's, with either direction for NaN: for example, x > t is -x <= the next number below -t. A leaf has a NaN as its
+ * otherwise, also for NaN, to node `child + 1`. x'[2f] is x[f], and x'[2f + 1] is -x[f]. So one comparison expresses
+ * all of ONNX's, with either direction for NaN: for example, x > t is -x <= the next number below -t. A leaf has a NaN as its
  * threshold and child + 1 is the leaf itself, so that further steps stay there. Therefore a tree is walked by a fixed
  * number of steps, its depth, without a test for leaves.
  *

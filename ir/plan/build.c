@@ -18,12 +18,12 @@
 #include "ir/plan/loop.h"
 #include "ir/plan/move.h"
 #include "ir/plan/nest.h"
+#include "ir/plan/plan_trees.h"
 #include "ir/plan/pointwise.h"
 #include "ir/plan/precision.h"
 #include "ir/plan/recurrence.h"
 #include "ir/plan/reduce_nests.h"
 #include "ir/plan/sequence.h"
-#include "ir/plan/plan_trees.h"
 #include "ir/plan/verify_plan.h"
 
 #include <string.h>

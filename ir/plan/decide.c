@@ -51,7 +51,8 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
 {
     pl_matrix matrix;
     if (!needs_place(use)) return true;
-    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL || use->node->op->lowering == IR_LOWER_TREES) /* takes its operands' shapes from their buffers */
+    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL ||
+        use->node->op->lowering == IR_LOWER_TREES) /* takes its operands' shapes from their buffers */
         return placement->dense && ir_type_equal(&b->plan->buffers[placement->buffer].type, &v->type);
     if (placement->dense) return true;
     switch (use->node->op->lowering) {

@@ -133,8 +133,7 @@ static void interpret(const pl_kernel *kernel, pl_machine *m)
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 {
     const pl_trees *k = &kernel->trees;
-    return pl_begin_units(u, 0, k->rows) &&
-           pl_stride_follows(u, k->x, ir_dim_number(0), ir_dim_number(k->features)) &&
+    return pl_begin_units(u, 0, k->rows) && pl_stride_follows(u, k->x, ir_dim_number(0), ir_dim_number(k->features)) &&
            pl_stride_follows(u, k->out, ir_dim_number(0), ir_dim_number(k->targets));
 }
 

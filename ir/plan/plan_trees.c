@@ -24,7 +24,7 @@ typedef struct test_table {
     int64_t test_count, test_capacity, leaf_count, most_leaves;
     int64_t first; /* test of the current tree */
     int32_t *tests;
-    int64_t *leaves; /* positions in the values */
+    int64_t *leaves;                  /* positions in the values */
     int64_t *first_leaf, *first_test; /* of each tree, and behind the last */
 } test_table;
 
@@ -96,7 +96,7 @@ static int constant_buffer(pl_builder *b, const char *name, mdot_dtype dtype, in
 static const void *leaf_values(const test_table *t, const ir_tensor *values)
 {
     size_t size_bytes = mdot_dtype_size_bytes(values->dtype);
-    char *data = IR_NEW_ARRAY(t->arena, char, t->leaf_count * (int64_t)size_bytes);
+    char *data = IR_NEW_ARRAY(t->arena, char, t->leaf_count *(int64_t)size_bytes);
     for (int64_t k = 0; data != NULL && k < t->leaf_count; k++)
         memcpy(data + (size_t)k * size_bytes, (const char *)values->data + (size_t)t->leaves[k] * size_bytes,
                size_bytes);
@@ -172,17 +172,14 @@ static int operand(pl_builder *b, const ir_value *v)
 
 mdot_status pl_emit_trees(pl_builder *b, const ir_node *node)
 {
-    static const pl_reducer reducers[] = {[IR_AGGREGATE_SUM] = PL_REDUCE_SUM,
-                                          [IR_AGGREGATE_MIN] = PL_REDUCE_MIN,
-                                          [IR_AGGREGATE_MAX] = PL_REDUCE_MAX};
+    static const pl_reducer reducers[] = {
+        [IR_AGGREGATE_SUM] = PL_REDUCE_SUM, [IR_AGGREGATE_MIN] = PL_REDUCE_MIN, [IR_AGGREGATE_MAX] = PL_REDUCE_MAX};
     ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
     ir_trees trees;
     mdot_status status = ir_read_trees(&from, &trees);
     if (status != MDOT_OK) return status;
-    pl_trees k = {.rows = trees.rows,
-                  .features = trees.features,
-                  .targets = trees.targets,
-                  .reducer = reducers[trees.aggregate]};
+    pl_trees k = {
+        .rows = trees.rows, .features = trees.features, .targets = trees.targets, .reducer = reducers[trees.aggregate]};
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!find_groups(b, &trees, &k)) return pl_fault(b);

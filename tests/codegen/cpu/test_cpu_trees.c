@@ -1,5 +1,5 @@
-/* test_cpu_trees.c — trees from mdot.Trees to code: the plan and both methods against the reference evaluator, on random
- * ensembles. */
+/* test_cpu_trees.c — trees from mdot.Trees to code: the plan and both methods against the reference evaluator, on
+ * random ensembles. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>
@@ -100,8 +100,10 @@ static void check(table *t, const char *attributes)
     used += put_ints(text + used, "trees", t->tree, t->trees, 3);
     used += sprintf(text + used, "values = constant %s[%d] [", type, t->values);
     for (int k = 0; k < t->values; k++) used += sprintf(text + used, "%s%d", k > 0 ? ", " : "", rand() % 200 - 100);
-    sprintf(text + used, "]\ny = mdot.Trees(x, nodes, trees, values) {%s}\nz = mdot.Trees(rows, nodes, trees, values) {%s}\n"
-                         "return y, z\n", attributes, attributes);
+    sprintf(text + used,
+            "]\ny = mdot.Trees(x, nodes, trees, values) {%s}\nz = mdot.Trees(rows, nodes, trees, values) {%s}\n"
+            "return y, z\n",
+            attributes, attributes);
     assert_code_agrees(text, lengths);
     assert_kernels(text, "nest trees2");
     free(text);

@@ -41,7 +41,8 @@ static void expect(onnx_builder *b, const char *first, const char *second, const
     for (int k = 0; k < model.graph->output_count; k++)
         for (int64_t i = 0; i < out[k]->count; i++, wanted++) {
             double have = ir_wide_get(out[k], i);
-            if (!(fabs(have - *wanted) < 1e-6)) fail_msg("output %d element %d is %g, not %g", k, (int)i, have, *wanted);
+            if (!(fabs(have - *wanted) < 1e-6))
+                fail_msg("output %d element %d is %g, not %g", k, (int)i, have, *wanted);
         }
     ir_arena_destroy(arena);
     release(&model);

@@ -16,7 +16,7 @@
 
 enum { MAX_NODES = 512, MAX_WEIGHTS = 1024, FEATURES = 3, ROWS = 40, TARGETS = 3, MODES = 6 };
 
-static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT",
+static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                          "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
 
 /* An ensemble as the attributes of a node. */
@@ -248,11 +248,7 @@ static void every_mode_and_direction_of_nan_follows_the_definition(void **state)
 static onnx_builder *small_classifier(int count, const int64_t *nodes, const int64_t *classes, const float *weights,
                                       const char *transform)
 {
-    static const ensemble tree = {.nodes = 3,
-                                  .id = {0, 1, 2},
-                                  .mode = {0, MODES, MODES},
-                                  .yes = {1},
-                                  .no = {2}};
+    static const ensemble tree = {.nodes = 3, .id = {0, 1, 2}, .mode = {0, MODES, MODES}, .yes = {1}, .no = {2}};
     onnx_builder *b = begin("ai.onnx.ml:TreeEnsembleClassifier", "label,scores", MDOT_DTYPE_F32);
     put_nodes(b, &tree, false);
     onnx_attr_ints(b, "class_treeids", count, (int64_t[4]){0});
@@ -330,8 +326,8 @@ static void broken_trees_are_refused(void **state)
     (void)state;
     ensemble e = two_leaves();
     e.no[0] = 7;
-    expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "TreeEnsembleRegressor", "nodes_falsenodeids", "node 7 of tree 0",
-                   NULL);
+    expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "TreeEnsembleRegressor", "nodes_falsenodeids",
+                   "node 7 of tree 0", NULL);
     e = two_leaves(); /* a leaf of two parents */
     e.no[0] = 1;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "2 roots", NULL);

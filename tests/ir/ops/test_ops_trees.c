@@ -21,9 +21,11 @@ static void rows_take_the_values_of_their_leaves(void **state)
 {
     (void)state;
     assert_types("f32[L,1]", "mdot.Trees", .inputs = {"f32[L,2]", NODES, "i32[1,3] [1, 1, 0]", "f32[2] [10, 20]"});
-    assert_values("f32[3,1] [20, 20, 10]", "mdot.Trees", .inputs = {ROWS, NODES, "i32[1,3] [1, 1, 0]", "f32[2] [10, 20]"});
+    assert_values("f32[3,1] [20, 20, 10]", "mdot.Trees",
+                  .inputs = {ROWS, NODES, "i32[1,3] [1, 1, 0]", "f32[2] [10, 20]"});
     /* further steps stay in the leaf */
-    assert_values("f32[3,1] [20, 20, 10]", "mdot.Trees", .inputs = {ROWS, NODES, "i32[1,3] [1, 4, 0]", "f32[2] [10, 20]"});
+    assert_values("f32[3,1] [20, 20, 10]", "mdot.Trees",
+                  .inputs = {ROWS, NODES, "i32[1,3] [1, 4, 0]", "f32[2] [10, 20]"});
 }
 
 static void trees_are_aggregated_per_target(void **state)
@@ -58,7 +60,8 @@ static void positions_out_of_range_are_refused(void **state)
     FAULT("reads feature 1", NULL, .inputs = {"f32[L,1]", NODES, "i32[1,3] [1, 1, 0]", "f32[2] [10, 20]"});
     FAULT("value 1", NULL, .inputs = {"f32[L,2]", NODES, "i32[1,3] [1, 1, 0]", "f32[1] [10]"});
     FAULT("value 1", "targets=2", .inputs = {"f32[L,2]", NODES, "i32[1,3] [1, 1, -1]", "f32[2] [10, 20]"});
-    FAULT("child 1", NULL, .inputs = {"f32[L,2]", "i32[2,4] [0, 0, 1, 0, 0, 0, 0, 0]", "i32[1,3] [1, 1, 0]", "f32[1] [1]"});
+    FAULT("child 1", NULL,
+          .inputs = {"f32[L,2]", "i32[2,4] [0, 0, 1, 0, 0, 0, 0, 0]", "i32[1,3] [1, 1, 0]", "f32[1] [1]"});
     FAULT("4 and 3 words", NULL, .inputs = {"f32[L,2]", "i32[1,3] [0, 0, 0]", "i32[1,3] [1, 1, 0]", "f32[1] [1]"});
     FAULT("number of targets", "targets=0", .inputs = {"f32[L,2]", NODES, "i32[1,3] [1, 1, 0]", "f32[2] [10, 20]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "\"MEAN\"", "mdot.Trees", "aggregate=\"MEAN\"",
