@@ -9,8 +9,8 @@
  * The threshold is the bit pattern of a T. A step from a node goes to node `child` if x'[feature] <= threshold, and
  * otherwise, also for NaN, to node `child + 1`. x'[2f] is x[f], and x'[2f + 1] is -x[f]. So one comparison expresses
  * all of ONNX's, with either direction for NaN: for example, x > t is -x <= the next number below -t. A leaf has a NaN
- * as its threshold and child + 1 is the leaf itself, so that further steps stay there. Therefore a tree is walked by a fixed
- * number of steps, its depth, without a test for leaves.
+ * as its threshold and child + 1 is the leaf itself, so that further steps stay there. Therefore a tree is walked by a
+ * fixed number of steps, its depth, without a test for leaves.
  *
  * A tree is {root, depth, target}. Its leaf's `value` is the position in `values` of the number that it contributes to
  * the target. If the target is -1, the leaf contributes to all targets, by as many consecutive values.
