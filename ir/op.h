@@ -23,6 +23,7 @@ typedef enum ir_lowering {
     IR_LOWER_ATTENTION,  /* fused streaming attention */
     IR_LOWER_NORM,       /* row-wise normalisation, including softmax */
     IR_LOWER_SEQUENTIAL, /* not a loop nest: sorting, scatter, scans */
+    IR_LOWER_TREES,      /* an ensemble of decision trees */
     IR_LOWER_RECURRENCE, /* a loop over steps, each of which reads the results of the one before */
     IR_LOWER_LOOP,       /* the begin or the end of a loop over steps, whose body lies between them (ir/loop_nodes.h) */
     IR_LOWER_EXPAND,     /* rewritten into other operators by the `expand` pass */

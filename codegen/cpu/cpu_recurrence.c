@@ -11,7 +11,7 @@
 /* The kinds of kernels that a step may hold (pl_recurrence). */
 static const cg_kind_ops *const step_kinds[PL_KIND_COUNT] = {
     [PL_LINEAR] = &cg_linear_kind, [PL_ATTENTION] = &cg_attention_kind,   [PL_NORM] = &cg_norm_kind,
-    [PL_NEST] = &cg_nest_kind,     [PL_SEQUENTIAL] = &cg_sequential_kind,
+    [PL_NEST] = &cg_nest_kind,     [PL_SEQUENTIAL] = &cg_sequential_kind, [PL_TREES] = &cg_trees_kind,
 };
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,

@@ -78,6 +78,7 @@ def gpu_page():
 HOW = {
     "POINTWISE": "expression", "MOVE": "data movement", "ALIAS": "view", "REDUCE": "reduction", "LINEAR": "linear",
     "ATTENTION": "attention", "NORM": "norm", "SEQUENTIAL": "sequential kernel", "RECURRENCE": "recurrence",
+    "TREES": "tree kernel",
     "EXPAND": "other operators", "FOLD": "constant",
 }
 

@@ -79,6 +79,16 @@ ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *w
     return add_constant(u, node, what, ir_tensor_from_wide(u->graph->arena, wide));
 }
 
+ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, int rank,
+                      const int64_t *dims, const void *data)
+{
+    ir_tensor *tensor = IR_NEW(u->graph->arena, ir_tensor);
+    if (tensor == NULL || data == NULL) return NULL;
+    *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
+    for (int d = 0; d < rank; d++) tensor->dims[d] = dims[d];
+    return add_constant(u, node, what, tensor);
+}
+
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value)

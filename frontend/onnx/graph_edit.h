@@ -21,6 +21,9 @@ void fe_forget_types(const fe_upgrader *u);
 /* Adds constants named after the node. */
 ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count);
 ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value);
+/* A constant whose data, in the layout of ir_tensor, the caller made in the graph's arena. */
+ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, int rank,
+                      const int64_t *dims, const void *data);
 /* Sets input `index`; the list grows with absent inputs as needed. */
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value);
 bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const ir_tensor *tensor);

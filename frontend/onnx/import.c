@@ -12,6 +12,7 @@
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/loop_steps.h"
+#include "frontend/onnx/ml_operators.h"
 #include "frontend/onnx/names.h"
 #include "frontend/onnx/onnx_attributes.h"
 #include "frontend/onnx/onnx_tensor.h"
@@ -254,6 +255,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (status == MDOT_OK && rewrites) status = fe_write_q_operator(&im->upgrader, node);
     if (status == MDOT_OK && rewrites && standard && !fe_write_dft(&im->upgrader, node, opset))
         status = fe_out_of_memory(&im->context);
+    if (status == MDOT_OK && rewrites) status = fe_write_ml_operator(&im->upgrader, node);
     if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
         status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;

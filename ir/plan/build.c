@@ -18,6 +18,7 @@
 #include "ir/plan/loop.h"
 #include "ir/plan/move.h"
 #include "ir/plan/nest.h"
+#include "ir/plan/plan_trees.h"
 #include "ir/plan/pointwise.h"
 #include "ir/plan/precision.h"
 #include "ir/plan/recurrence.h"
@@ -114,6 +115,7 @@ static const emit_fn emitters[IR_LOWER_COUNT] = {
     [IR_LOWER_REDUCE] = pl_emit_reduction,      [IR_LOWER_LINEAR] = pl_emit_linear,
     [IR_LOWER_ATTENTION] = pl_emit_attention,   [IR_LOWER_NORM] = pl_emit_norm,
     [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_RECURRENCE] = pl_emit_recurrence,
+    [IR_LOWER_TREES] = pl_emit_trees,
 };
 
 /* Most kernels of a fixed form compute only the first output. Passes rewrite nodes whose other outputs are read. */

@@ -13,7 +13,8 @@
  *   5  build.c        the order of everything: users, chains, states, kernels, memory
  *   4  chain.c        the pointwise operators that continue each root
  *      decide.c       whether a value is placed or inlined
- *      fused.c        linear, norm and attention kernels; reduce_nests.c plan_matmul.c norm_nests.c sequence.c
+ *      fused.c        linear, norm and attention kernels; reduce_nests.c plan_matmul.c norm_nests.c
+ *      sequence.c plan_trees.c
  *      recurrence.c loop.c   all others
  *      nest.c         nests of values and the ends of reductions
  *   3  pointwise.c math_lowering.c move.c gather_nests.c    definitions of inlinable operators, one expression each

@@ -28,6 +28,7 @@ static bool needs_place(const pl_use *use)
         return use->operand == 0 && pl_is_linear(use->node);
     case IR_LOWER_ATTENTION:
     case IR_LOWER_SEQUENTIAL:
+    case IR_LOWER_TREES:
         return true;
     case IR_LOWER_ALIAS:
         return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
@@ -50,7 +51,8 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
 {
     pl_matrix matrix;
     if (!needs_place(use)) return true;
-    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL) /* takes its operands' shapes from their buffers */
+    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL ||
+        use->node->op->lowering == IR_LOWER_TREES) /* takes its operands' shapes from their buffers */
         return placement->dense && ir_type_equal(&b->plan->buffers[placement->buffer].type, &v->type);
     if (placement->dense) return true;
     switch (use->node->op->lowering) {

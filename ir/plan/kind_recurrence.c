@@ -7,7 +7,7 @@
 /* The kinds of kernels that a step may hold. */
 static const pl_kind_ops *const step_kinds[PL_KIND_COUNT] = {
     [PL_LINEAR] = &pl_linear_kind, [PL_ATTENTION] = &pl_attention_kind,   [PL_NORM] = &pl_norm_kind,
-    [PL_NEST] = &pl_nest_kind,     [PL_SEQUENTIAL] = &pl_sequential_kind,
+    [PL_NEST] = &pl_nest_kind,     [PL_SEQUENTIAL] = &pl_sequential_kind, [PL_TREES] = &pl_trees_kind,
 };
 
 static void note_write_and_read(void *user, int buffer, bool is_written)

@@ -180,6 +180,31 @@ typedef struct pl_sequential {
     pl_reducer reduction; /* scatter: NONE overwrites; SUM, PROD, MAX, MIN combine */
 } pl_sequential;
 
+/* out[row, t] = the sum, minimum or maximum of what the leaves of all trees that the row reaches contribute to target
+ * t. Nodes, trees and values are those of ir/ops/trees.h. Tests, spans and leaves describe the same trees by their
+ * comparisons (ir/plan/plan_trees.c), or are -1:
+ *
+ *   tests   {threshold, feature, mask (low word, high word)} of all comparisons: bit b of the mask is 0 if a false
+ *           comparison excludes leaf b of its tree
+ *   spans   {first test, test behind the last, first leaf, target} of each tree
+ *   leaves  values; a row reaches the first leaf that none of its false comparisons excludes
+ *
+ * Trees contribute in their order, in the type of x, so that every method gives the same bits. */
+enum { PL_MOST_LEAVES = 64, PL_SPAN_WORDS = 4 };
+typedef struct pl_tree_group { /* consecutive trees */
+    int64_t first, count, depth;
+    bool is_row; /* their leaves contribute to all targets */
+} pl_tree_group;
+typedef struct pl_trees {
+    ir_dim rows;
+    int64_t features, targets;
+    pl_reducer reducer; /* SUM, MIN, MAX */
+    int x, nodes, trees, values, tests, spans, leaves, out;
+    int64_t most_leaves; /* of a tree, if there are tests */
+    int group_count;
+    const pl_tree_group *groups;
+} pl_trees;
+
 /* Kernels that run in order, all of them once per step 0 … steps - 1. They are of all other kinds, and their
  * expressions may use the step as STEP. Results of one step are read in the next. Everything is computed in f32, even
  * in images with 16-bit precision, because a rounding error would propagate from step to step. */
@@ -203,6 +228,7 @@ typedef struct pl_kernel {
         pl_norm norm;
         pl_nest nest;
         pl_sequential sequential;
+        pl_trees trees;
         pl_recurrence recurrence;
     };
 } pl_kernel;

@@ -100,7 +100,7 @@ void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths)
 
 void assert_kernels(const char *notation, const char *kinds)
 {
-    static const pl_kind order[] = {PL_ATTENTION, PL_LINEAR, PL_NEST, PL_NORM, PL_RECURRENCE, PL_SEQUENTIAL};
+    static const pl_kind order[] = {PL_ATTENTION, PL_LINEAR, PL_NEST, PL_NORM, PL_RECURRENCE, PL_SEQUENTIAL, PL_TREES};
     ir_arena *arena = ir_arena_create(0);
     ir_graph *graph = graph_from_notation(notation, 64, arena);
     const pl_plan *plan = plan_of(graph, arena);

@@ -331,6 +331,17 @@ void onnx_attr_ints(onnx_builder *b, const char *name, int count, const int64_t 
     onnx_attr_raw(b, &a);
 }
 
+void onnx_attr_strings(onnx_builder *b, const char *name, const char *texts)
+{
+    pb_buffer a = attribute(name, 8);
+    for (const char *end; *texts != '\0'; texts = *end == ',' ? end + 1 : end) {
+        end = strchr(texts, ',');
+        if (end == NULL) end = texts + strlen(texts);
+        pb_bytes(&a, 9, texts, (size_t)(end - texts));
+    }
+    onnx_attr_raw(b, &a);
+}
+
 void onnx_attr_reference(onnx_builder *b, const char *name, const char *reference)
 {
     pb_buffer a = attribute(name, 2);

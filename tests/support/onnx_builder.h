@@ -65,6 +65,8 @@ void onnx_attr_float(onnx_builder *b, const char *name, float value);
 void onnx_attr_string(onnx_builder *b, const char *name, const char *value);
 void onnx_attr_ints(onnx_builder *b, const char *name, int count, const int64_t *values);
 void onnx_attr_floats(onnx_builder *b, const char *name, int count, const float *values);
+/* Texts separated by commas. */
+void onnx_attr_strings(onnx_builder *b, const char *name, const char *texts);
 void onnx_attr_tensor(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
 /* An attribute with the value of attribute `reference` of the function's call. */
 void onnx_attr_reference(onnx_builder *b, const char *name, const char *reference);

@@ -1,0 +1,410 @@
+/* cpu_trees.c — kernels of decision trees, by two methods.
+ *
+ * A few rows walk: each step loads a node and moves to its child without a branch. The number of steps is the same for
+ * every row, so that nothing is mispredicted, and the processor works on several trees at a time.
+ *
+ * Blocks of rows, one per lane, make all comparisons of a tree (pl_trees.tests). Each comparison that is false removes
+ * leaves from the row's set, and the first leaf that remains is the row's. A comparison takes a vector comparison and
+ * one or two masked ANDs for all rows of the block, and its operands do not depend on other comparisons.
+ *
+ * Both methods add the trees in the same order, so that a row's result is the same in any block.
+ */
+#include "codegen/cpu/arith.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/reducer.h"
+#include "codegen/cpu/signature_writer.h"
+#include "ir/ops/trees.h"
+#include "ir/plan/kernel_kind.h"
+
+enum {
+    FEWEST_ROWS = 4,    /* of a block; fewer rows walk, because a block takes about as long as four rows */
+    MOST_UNROLLED = 16, /* steps */
+    MASK_BITS = 32
+};
+
+typedef struct trees {
+    cg_emitter *e;
+    const pl_trees *k;
+    const LLVMValueRef *buffers;
+    mdot_dtype dtype;
+    LLVMTypeRef type;  /* of one element */
+    int words;         /* of a node or a test */
+    int lanes;         /* rows of a block */
+    LLVMValueRef row;  /* scratch: x and -x of one row, or of the rows of a block: [2 * features][lanes] */
+    LLVMValueRef sums; /* scratch: sums of a block, [targets][lanes] */
+    cg_combine combine;
+} trees;
+
+/* ---- Elements ---------------------------------------------------------------------------------------------------- */
+
+/* Word `word` of record `index` in a table of i32, extended to i64. */
+static LLVMValueRef load_word(const trees *t, int buffer, LLVMValueRef index, int words, int word)
+{
+    cg_emitter *e = t->e;
+    LLVMValueRef at = cg_iadd(e, cg_imul(e, index, cg_int(e, words)), cg_int(e, word));
+    LLVMValueRef value = cg_load(e, e->i32, cg_at(e, e->i32, t->buffers[buffer], at), 0);
+    return LLVMBuildSExt(e->builder, value, e->i64, "");
+}
+
+/* The threshold, which is in front of the other words of a node or a test. */
+static LLVMValueRef load_threshold(const trees *t, int buffer, LLVMValueRef index)
+{
+    cg_emitter *e = t->e;
+    LLVMValueRef at = cg_imul(e, index, cg_int(e, t->words));
+    return cg_load(e, t->type, cg_at(e, e->i32, t->buffers[buffer], at), 4);
+}
+
+static int first_word(const trees *t)
+{
+    return t->dtype == MDOT_DTYPE_F64 ? 2 : 1;
+}
+
+/* Address of x[row, feature], or of out[row, target] */
+static LLVMValueRef element(const trees *t, int buffer, LLVMValueRef row, int64_t columns, LLVMValueRef column)
+{
+    cg_emitter *e = t->e;
+    LLVMValueRef at = cg_iadd(e, cg_imul(e, row, cg_int(e, columns)), column);
+    return cg_at(e, t->type, t->buffers[buffer], at);
+}
+
+static LLVMValueRef identity(const trees *t, int lanes)
+{
+    return cg_reducer_identity(t->e, t->k->reducer, t->dtype, lanes);
+}
+
+static void begin_loop(const trees *t, cg_loop *loop, LLVMValueRef count)
+{
+    cg_loop_begin(t->e, loop, cg_int(t->e, 0), count, 1, 0, NULL, true);
+}
+
+/* ---- Rows that walk ---------------------------------------------------------------------------------------------- */
+
+/* Writes x[f] and -x[f] of a row to scratch. */
+static void prepare_row(const trees *t, LLVMValueRef row)
+{
+    cg_emitter *e = t->e;
+    cg_loop loop;
+    begin_loop(t, &loop, cg_int(e, t->k->features));
+    LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, loop.index), 0);
+    LLVMValueRef at = cg_imul(e, loop.index, cg_int(e, 2));
+    cg_store(e, x, cg_at(e, t->type, t->row, at), 0);
+    cg_store(e, LLVMBuildFNeg(e->builder, x, ""), cg_at(e, t->type, t->row, cg_iadd(e, at, cg_int(e, 1))), 0);
+    cg_loop_end(e, &loop, NULL);
+}
+
+static LLVMValueRef step(const trees *t, LLVMValueRef node)
+{
+    cg_emitter *e = t->e;
+    int rest = first_word(t);
+    LLVMValueRef limit = load_threshold(t, t->k->nodes, node);
+    LLVMValueRef feature = load_word(t, t->k->nodes, node, t->words, rest);
+    LLVMValueRef child = load_word(t, t->k->nodes, node, t->words, rest + 1);
+    LLVMValueRef x = cg_load(e, t->type, cg_at(e, t->type, t->row, feature), 0);
+    LLVMValueRef is_false = LLVMBuildFCmp(e->builder, LLVMRealUGT, x, limit, "");
+    return cg_iadd(e, child, LLVMBuildZExt(e->builder, is_false, e->i64, ""));
+}
+
+/* Position in the values of the leaf that the prepared row reaches. */
+static LLVMValueRef walk(const trees *t, LLVMValueRef tree, int64_t depth)
+{
+    cg_emitter *e = t->e;
+    LLVMValueRef node = load_word(t, t->k->trees, tree, IR_TREE_WORDS, IR_TREE_ROOT);
+    if (depth <= MOST_UNROLLED) {
+        for (int64_t i = 0; i < depth; i++) node = step(t, node);
+    } else {
+        cg_loop loop;
+        cg_loop_begin(e, &loop, cg_int(e, 0), cg_int(e, depth), 1, 1, &node, false);
+        node = step(t, loop.carried[0]);
+        cg_loop_end(e, &loop, &node);
+        node = loop.out[0];
+    }
+    return load_word(t, t->k->nodes, node, t->words, first_word(t) + 2);
+}
+
+static LLVMValueRef load_value(const trees *t, int buffer, LLVMValueRef at)
+{
+    return cg_load(t->e, t->type, cg_at(t->e, t->type, t->buffers[buffer], at), 0);
+}
+
+/* Adds values[leaf] to a target in memory. */
+static void add_to(const trees *t, LLVMValueRef address, LLVMValueRef value)
+{
+    cg_store(t->e, t->combine(t->e, cg_load(t->e, t->type, address, 0), value), address, 0);
+}
+
+/* One target: its sum is in a register. */
+static void walk_to_sum(const trees *t, LLVMValueRef row)
+{
+    cg_emitter *e = t->e;
+    LLVMValueRef sum = identity(t, 1);
+    for (int g = 0; g < t->k->group_count; g++) {
+        const pl_tree_group *group = &t->k->groups[g];
+        cg_loop loop;
+        LLVMValueRef first = cg_int(e, group->first);
+        cg_loop_begin(e, &loop, first, cg_int(e, group->first + group->count), 1, 1, &sum, false);
+        LLVMValueRef leaf = walk(t, loop.index, group->depth);
+        LLVMValueRef next = t->combine(e, loop.carried[0], load_value(t, t->k->values, leaf));
+        cg_loop_end(e, &loop, &next);
+        sum = loop.out[0];
+    }
+    cg_store(e, sum, element(t, t->k->out, row, 1, cg_int(e, 0)), 0);
+}
+
+static void walk_group_to_targets(const trees *t, const pl_tree_group *group, LLVMValueRef row)
+{
+    cg_emitter *e = t->e;
+    int64_t targets = t->k->targets;
+    cg_loop loop, each;
+    cg_loop_begin(e, &loop, cg_int(e, group->first), cg_int(e, group->first + group->count), 1, 0, NULL, false);
+    LLVMValueRef leaf = walk(t, loop.index, group->depth);
+    if (group->is_row) {
+        begin_loop(t, &each, cg_int(e, targets));
+        LLVMValueRef value = load_value(t, t->k->values, cg_iadd(e, leaf, each.index));
+        add_to(t, element(t, t->k->out, row, targets, each.index), value);
+        cg_loop_end(e, &each, NULL);
+    } else {
+        LLVMValueRef target = load_word(t, t->k->trees, loop.index, IR_TREE_WORDS, IR_TREE_TARGET);
+        add_to(t, element(t, t->k->out, row, targets, target), load_value(t, t->k->values, leaf));
+    }
+    cg_loop_end(e, &loop, NULL);
+}
+
+static void walk_to_targets(const trees *t, LLVMValueRef row)
+{
+    cg_emitter *e = t->e;
+    cg_loop each;
+    begin_loop(t, &each, cg_int(e, t->k->targets));
+    cg_store(e, identity(t, 1), element(t, t->k->out, row, t->k->targets, each.index), 0);
+    cg_loop_end(e, &each, NULL);
+    for (int g = 0; g < t->k->group_count; g++) walk_group_to_targets(t, &t->k->groups[g], row);
+}
+
+static void walk_rows(const trees *t, LLVMValueRef from, LLVMValueRef to)
+{
+    cg_loop rows;
+    cg_loop_begin(t->e, &rows, from, to, 1, 0, NULL, true);
+    prepare_row(t, rows.index);
+    if (t->k->targets == 1)
+        walk_to_sum(t, rows.index);
+    else
+        walk_to_targets(t, rows.index);
+    cg_loop_end(t->e, &rows, NULL);
+}
+
+/* ---- Blocks of rows ---------------------------------------------------------------------------------------------- */
+
+/* Writes x and -x of `count` rows to scratch, feature by feature. Further lanes repeat the last row. */
+static void prepare_block(const trees *t, LLVMValueRef first, LLVMValueRef count)
+{
+    cg_emitter *e = t->e;
+    LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
+    LLVMValueRef last = cg_isub(e, count, cg_int(e, 1));
+    cg_loop feature, lane;
+    begin_loop(t, &feature, cg_int(e, t->k->features));
+    LLVMValueRef plain = cg_imul(e, feature.index, cg_int(e, 2 * t->lanes));
+    begin_loop(t, &lane, cg_int(e, t->lanes));
+    LLVMValueRef row = cg_iadd(e, first, cg_imin(e, lane.index, last));
+    LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, feature.index), 0);
+    cg_store(e, x, cg_at(e, t->type, t->row, cg_iadd(e, plain, lane.index)), 0);
+    cg_loop_end(e, &lane, NULL);
+    LLVMValueRef all = cg_load(e, vector, cg_at(e, t->type, t->row, plain), 0);
+    LLVMValueRef negated = cg_at(e, t->type, t->row, cg_iadd(e, plain, cg_int(e, t->lanes)));
+    cg_store(e, LLVMBuildFNeg(e->builder, all, ""), negated, 0);
+    cg_loop_end(e, &feature, NULL);
+}
+
+/* The sets of leaves after one comparison: one or two masks per row. */
+static void make_test(const trees *t, LLVMValueRef test, const LLVMValueRef *sets, int masks, LLVMValueRef *out)
+{
+    cg_emitter *e = t->e;
+    int rest = first_word(t);
+    LLVMValueRef limit = cg_splat(e, load_threshold(t, t->k->tests, test), t->lanes);
+    LLVMValueRef feature = load_word(t, t->k->tests, test, t->words, rest);
+    LLVMValueRef at = cg_imul(e, feature, cg_int(e, t->lanes));
+    LLVMValueRef x = cg_load(e, cg_vector(e, t->type, t->lanes), cg_at(e, t->type, t->row, at), 0);
+    LLVMValueRef is_false = LLVMBuildFCmp(e->builder, LLVMRealUGT, x, limit, "");
+    for (int m = 0; m < masks; m++) {
+        LLVMValueRef word = load_word(t, t->k->tests, test, t->words, rest + 1 + m);
+        LLVMValueRef mask = cg_splat(e, LLVMBuildTrunc(e->builder, word, e->i32, ""), t->lanes);
+        out[m] = cg_select(e, is_false, LLVMBuildAnd(e->builder, sets[m], mask, ""), sets[m]);
+    }
+}
+
+/* The number of the lowest bit of each lane; undefined for 0. */
+static LLVMValueRef lowest_bit(const trees *t, LLVMValueRef set)
+{
+    cg_emitter *e = t->e;
+    LLVMValueRef args[] = {set, LLVMConstInt(e->i1, 0, 0)};
+    return cg_intrinsic(e, "llvm.cttz", LLVMTypeOf(set), args, 2);
+}
+
+/* The number of each row's leaf in its tree, after all comparisons. */
+static LLVMValueRef find_leaves(const trees *t, LLVMValueRef begin, LLVMValueRef end)
+{
+    cg_emitter *e = t->e;
+    int masks = t->k->most_leaves > MASK_BITS ? 2 : 1;
+    LLVMTypeRef set = cg_vector(e, e->i32, t->lanes);
+    LLVMValueRef all[] = {LLVMConstAllOnes(set), LLVMConstAllOnes(set)}, next[2];
+    cg_loop loop;
+    cg_loop_begin(e, &loop, begin, end, 1, masks, all, true);
+    make_test(t, loop.index, loop.carried, masks, next);
+    cg_loop_end(e, &loop, next);
+    LLVMValueRef low = lowest_bit(t, loop.out[0]);
+    if (masks == 1) return low;
+    LLVMValueRef high = LLVMBuildAdd(e->builder, lowest_bit(t, loop.out[1]), cg_const(e, set, MASK_BITS), "");
+    LLVMValueRef is_high = LLVMBuildICmp(e->builder, LLVMIntEQ, loop.out[0], LLVMConstNull(set), "");
+    return cg_select(e, is_high, high, low);
+}
+
+/* The values of each row's leaf. */
+static LLVMValueRef load_leaves(const trees *t, LLVMValueRef first, LLVMValueRef numbers)
+{
+    cg_emitter *e = t->e;
+    LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
+    LLVMValueRef values = LLVMGetUndef(vector);
+    LLVMValueRef base = cg_at(e, t->type, t->buffers[t->k->leaves], first);
+    for (int lane = 0; lane < t->lanes; lane++) {
+        LLVMValueRef position = LLVMConstInt(e->i32, (unsigned)lane, 0);
+        LLVMValueRef number = LLVMBuildExtractElement(e->builder, numbers, position, "");
+        number = LLVMBuildZExt(e->builder, number, e->i64, "");
+        LLVMValueRef value = cg_load(e, t->type, cg_at(e, t->type, base, number), 0);
+        values = LLVMBuildInsertElement(e->builder, values, value, position, "");
+    }
+    return values;
+}
+
+/* Begins the loop over all trees, and returns the values of the tree's leaves. */
+static LLVMValueRef begin_trees(const trees *t, cg_loop *loop, int carried, const LLVMValueRef *init)
+{
+    cg_emitter *e = t->e;
+    int64_t count = 0;
+    for (int g = 0; g < t->k->group_count; g++) count += t->k->groups[g].count;
+    cg_loop_begin(e, loop, cg_int(e, 0), cg_int(e, count), 1, carried, init, true);
+    LLVMValueRef begin = load_word(t, t->k->spans, loop->index, PL_SPAN_WORDS, 0);
+    LLVMValueRef end = load_word(t, t->k->spans, loop->index, PL_SPAN_WORDS, 1);
+    LLVMValueRef first = load_word(t, t->k->spans, loop->index, PL_SPAN_WORDS, 2);
+    return load_leaves(t, first, find_leaves(t, begin, end));
+}
+
+static LLVMValueRef sums_at(const trees *t, LLVMValueRef target)
+{
+    return cg_at(t->e, t->type, t->sums, cg_imul(t->e, target, cg_int(t->e, t->lanes)));
+}
+
+/* Sums of all targets in scratch. */
+static void sum_block(const trees *t)
+{
+    cg_emitter *e = t->e;
+    LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
+    LLVMValueRef zero = identity(t, t->lanes);
+    cg_loop each, loop;
+    if (t->k->targets == 1) {
+        LLVMValueRef values = begin_trees(t, &loop, 1, &zero);
+        LLVMValueRef next = t->combine(e, loop.carried[0], values);
+        cg_loop_end(e, &loop, &next);
+        cg_store(e, loop.out[0], sums_at(t, cg_int(e, 0)), 0);
+        return;
+    }
+    begin_loop(t, &each, cg_int(e, t->k->targets));
+    cg_store(e, zero, sums_at(t, each.index), 0);
+    cg_loop_end(e, &each, NULL);
+    LLVMValueRef values = begin_trees(t, &loop, 0, NULL);
+    LLVMValueRef at = sums_at(t, load_word(t, t->k->spans, loop.index, PL_SPAN_WORDS, 3));
+    cg_store(e, t->combine(e, cg_load(e, vector, at, 0), values), at, 0);
+    cg_loop_end(e, &loop, NULL);
+}
+
+static void write_block(const trees *t, LLVMValueRef first, LLVMValueRef count)
+{
+    cg_emitter *e = t->e;
+    cg_loop row, target;
+    begin_loop(t, &row, count);
+    begin_loop(t, &target, cg_int(e, t->k->targets));
+    LLVMValueRef from = cg_at(e, t->type, sums_at(t, target.index), row.index);
+    LLVMValueRef to = element(t, t->k->out, cg_iadd(e, first, row.index), t->k->targets, target.index);
+    cg_store(e, cg_load(e, t->type, from, 0), to, 0);
+    cg_loop_end(e, &target, NULL);
+    cg_loop_end(e, &row, NULL);
+}
+
+static void emit_blocks(const trees *t, cg_range slice)
+{
+    cg_emitter *e = t->e;
+    cg_loop blocks;
+    cg_if is_block, is_rest;
+    cg_loop_begin(e, &blocks, slice.from, slice.to, t->lanes, 0, NULL, true);
+    LLVMValueRef count = cg_imin(e, cg_isub(e, slice.to, blocks.index), cg_int(e, t->lanes));
+    LLVMValueRef fewest = cg_int(e, FEWEST_ROWS);
+    cg_if_begin(e, &is_block, LLVMBuildICmp(e->builder, LLVMIntSGE, count, fewest, ""));
+    prepare_block(t, blocks.index, count);
+    sum_block(t);
+    write_block(t, blocks.index, count);
+    cg_if_end(e, &is_block);
+    cg_if_begin(e, &is_rest, LLVMBuildICmp(e->builder, LLVMIntSLT, count, fewest, ""));
+    walk_rows(t, blocks.index, cg_iadd(e, blocks.index, count));
+    cg_if_end(e, &is_rest);
+    cg_loop_end(e, &blocks, NULL);
+}
+
+/* ---- The kernel -------------------------------------------------------------------------------------------------- */
+
+static int lanes_of(const cg_cpu_target *target, mdot_dtype dtype)
+{
+    return dtype == MDOT_DTYPE_F64 ? target->lanes / 2 : target->lanes;
+}
+
+static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
+{
+    const pl_trees *k = &kernel->trees;
+    mdot_dtype dtype = plan->buffers[k->x].type.dtype;
+    int64_t lanes = k->tests >= 0 ? lanes_of(target, dtype) : 1;
+    return (2 * k->features + k->targets) * lanes * (int64_t)mdot_dtype_size_bytes(dtype);
+}
+
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
+{
+    const pl_trees *k = &kernel->trees;
+    mdot_dtype dtype = plan->buffers[k->x].type.dtype;
+    trees t = {.e = e,
+               .k = k,
+               .buffers = buffers,
+               .dtype = dtype,
+               .type = cg_value_type(e, dtype),
+               .words = ir_tree_node_words(dtype),
+               .lanes = lanes_of(e->target, dtype),
+               .row = scratch,
+               .combine = cg_reducer_combine(k->reducer, dtype)};
+    t.sums = cg_at(e, t.type, scratch, cg_int(e, 2 * k->features * t.lanes));
+    LLVMValueRef rows = cg_dim(e, k->rows);
+    bool splits = pl_is_split(plan, kernel), has_blocks = k->tests >= 0;
+    cg_range slice = {cg_int(e, 0), rows};
+    if (splits) slice = has_blocks ? cg_slice_by_grain(e, rows, t.lanes) : cg_slice_of(e, rows);
+    if (has_blocks)
+        emit_blocks(&t, slice);
+    else
+        walk_rows(&t, slice.from, slice.to);
+}
+
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_trees *k = &kernel->trees;
+    const int buffers[] = {k->x, k->nodes, k->trees, k->values, k->tests, k->spans, k->leaves, k->out};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cg_signature_add_buffer(w, buffers[i]);
+    cg_signature_add(w, w->plan->buffers[k->x].type.dtype);
+    cg_signature_add_dim(w, k->rows);
+    cg_signature_add(w, k->features);
+    cg_signature_add(w, k->targets);
+    cg_signature_add(w, k->reducer);
+    cg_signature_add(w, k->most_leaves);
+    cg_signature_add(w, k->group_count);
+    for (int g = 0; g < k->group_count; g++) {
+        cg_signature_add(w, k->groups[g].first);
+        cg_signature_add(w, k->groups[g].count);
+        cg_signature_add(w, k->groups[g].depth);
+        cg_signature_add(w, k->groups[g].is_row);
+    }
+}
+
+const cg_kind_ops cg_trees_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

@@ -1,0 +1,383 @@
+/* ml_trees.c — reads the attributes of the tree ensembles of ai.onnx.ml, and writes their scores (ml_trees.h). */
+#include "frontend/onnx/ml_trees.h"
+
+#include "frontend/onnx/forest.h"
+#include "frontend/onnx/import_messages.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Attributes -------------------------------------------------------------------------------------------------- */
+
+typedef struct int_list {
+    const char *name;
+    const int64_t *at;
+    int64_t count;
+} int_list;
+
+/* Numbers of an attribute, or of the tensor in attribute NAME_as_tensor. */
+typedef struct real_list {
+    const char *name;
+    double *at;
+    int64_t count;
+    bool is_double;
+} real_list;
+
+static mdot_status read_ints(const ml_writer *w, int_list *list)
+{
+    return ml_ints(w, list->name, &list->at, &list->count);
+}
+
+/* A tensor attribute as doubles. Absent: count 0. */
+static mdot_status read_tensor(const ml_writer *w, const char *name, real_list *list)
+{
+    const ir_attr *attr = ir_node_attr(w->node, name);
+    if (attr == NULL) return MDOT_OK;
+    if (attr->kind != IR_ATTR_TENSOR || attr->tensor->data == NULL || !ir_dtype_is_float(attr->tensor->dtype))
+        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' must be a tensor of floats", name);
+    list->count = attr->tensor->count;
+    list->is_double = attr->tensor->dtype == MDOT_DTYPE_F64;
+    list->at = IR_NEW_ARRAY(w->u->graph->arena, double, list->count);
+    if (list->at == NULL) return fe_out_of_memory(w->u->context);
+    for (int64_t i = 0; i < list->count; i++) list->at[i] = ir_tensor_real(attr->tensor, i);
+    return MDOT_OK;
+}
+
+static mdot_status read_reals(const ml_writer *w, real_list *list)
+{
+    const double *values;
+    char name[64];
+    mdot_status status = ml_floats(w, list->name, &values, &list->count);
+    list->at = (double *)values;
+    if (status != MDOT_OK || list->count > 0) return status;
+    strcpy(name, list->name);
+    strcat(name, "_as_tensor");
+    return read_tensor(w, name, list);
+}
+
+static mdot_status need_count(const ml_writer *w, const char *name, int64_t count, const char *like, int64_t wanted)
+{
+    if (count == wanted) return MDOT_OK;
+    return ml_fail(w, MDOT_MALFORMED, "attribute '%s' has %lld elements, but '%s' has %lld", name, (long long)count,
+                   like, (long long)wanted);
+}
+
+/* ---- Nodes of TreeEnsembleRegressor and TreeEnsembleClassifier --------------------------------------------------- */
+
+typedef struct node_lists {
+    int_list trees, ids, features, yes, no, missing;
+    real_list values;
+    const ir_attr *modes;
+} node_lists;
+
+static mdot_status read_node_lists(const ml_writer *w, node_lists *l)
+{
+    *l = (node_lists){{.name = "nodes_treeids"},      {.name = "nodes_nodeids"},
+                      {.name = "nodes_featureids"},   {.name = "nodes_truenodeids"},
+                      {.name = "nodes_falsenodeids"}, {.name = "nodes_missing_value_tracks_true"},
+                      {.name = "nodes_values"},       ir_node_attr(w->node, "nodes_modes")};
+    int_list *lists[] = {&l->trees, &l->ids, &l->features, &l->yes, &l->no, &l->missing};
+    mdot_status status = read_reals(w, &l->values);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && status == MDOT_OK; i++) {
+        status = read_ints(w, lists[i]);
+        if (status == MDOT_OK && (lists[i] != &l->missing || l->missing.count > 0))
+            status = need_count(w, lists[i]->name, lists[i]->count, l->trees.name, l->trees.count);
+    }
+    if (status != MDOT_OK) return status;
+    bool has_modes = l->modes != NULL && l->modes->kind == IR_ATTR_STRINGS;
+    status = need_count(w, "nodes_modes", has_modes ? l->modes->count : 0, l->trees.name, l->trees.count);
+    if (status == MDOT_OK) status = need_count(w, l->values.name, l->values.count, l->trees.name, l->trees.count);
+    return status;
+}
+
+static mdot_status read_mode(const ml_writer *w, const char *name, forest_mode *out_mode)
+{
+    static const char *const names[] = {
+        [FOREST_LEQ] = "BRANCH_LEQ", [FOREST_LT] = "BRANCH_LT", [FOREST_GTE] = "BRANCH_GTE",
+        [FOREST_GT] = "BRANCH_GT",   [FOREST_EQ] = "BRANCH_EQ", [FOREST_NEQ] = "BRANCH_NEQ",
+        [FOREST_LEAF] = "LEAF"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i] == NULL || strcmp(name, names[i]) != 0) continue;
+        *out_mode = (forest_mode)i;
+        return MDOT_OK;
+    }
+    return ml_fail(w, MDOT_UNSUPPORTED,
+                   "mode \"%s\" of a node is unknown; known are BRANCH_LEQ, LT, GTE, GT, EQ, NEQ and LEAF", name);
+}
+
+/* A node by its tree and its number there. */
+typedef struct node_key {
+    int64_t tree, id, node;
+} node_key;
+
+static int compare_keys(const void *a, const void *b)
+{
+    const node_key *x = a, *y = b;
+    if (x->tree != y->tree) return x->tree < y->tree ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+typedef struct node_map {
+    node_key *keys;
+    int64_t count;
+} node_map;
+
+static mdot_status map_nodes(const ml_writer *w, const node_lists *l, node_map *map)
+{
+    map->count = l->trees.count;
+    map->keys = IR_NEW_ARRAY(w->u->graph->arena, node_key, map->count);
+    if (map->keys == NULL) return fe_out_of_memory(w->u->context);
+    for (int64_t i = 0; i < map->count; i++) map->keys[i] = (node_key){l->trees.at[i], l->ids.at[i], i};
+    qsort(map->keys, (size_t)map->count, sizeof *map->keys, compare_keys);
+    for (int64_t i = 1; i < map->count; i++)
+        if (compare_keys(&map->keys[i - 1], &map->keys[i]) == 0)
+            return ml_fail(w, MDOT_MALFORMED, "node %lld of tree %lld is there twice", (long long)map->keys[i].id,
+                           (long long)map->keys[i].tree);
+    return MDOT_OK;
+}
+
+/* `what` refers to node `id` of a tree. */
+static mdot_status find_node(const ml_writer *w, const node_map *map, int64_t tree, int64_t id, const char *what,
+                             int64_t *out_node)
+{
+    node_key wanted = {tree, id, 0};
+    const node_key *found = bsearch(&wanted, map->keys, (size_t)map->count, sizeof wanted, compare_keys);
+    if (found == NULL)
+        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' refers to node %lld of tree %lld, which does not exist", what,
+                       (long long)id, (long long)tree);
+    *out_node = found->node;
+    return MDOT_OK;
+}
+
+static mdot_status read_node(const ml_writer *w, const node_lists *l, const node_map *map, int64_t i, forest_node *node)
+{
+    *node = (forest_node){.tree = l->trees.at[i],
+                          .id = l->ids.at[i],
+                          .feature = l->features.at[i],
+                          .value = l->values.at[i],
+                          .missing_is_true = l->missing.count > 0 && l->missing.at[i] != 0};
+    mdot_status status = read_mode(w, l->modes->strings[i], &node->mode);
+    if (status != MDOT_OK || node->mode == FOREST_LEAF) return status;
+    status = find_node(w, map, node->tree, l->yes.at[i], l->yes.name, &node->yes);
+    return status == MDOT_OK ? find_node(w, map, node->tree, l->no.at[i], l->no.name, &node->no) : status;
+}
+
+/* The root of a tree is its only node that is no child. Nodes are sorted by tree in the map. */
+static mdot_status find_roots(const ml_writer *w, const node_map *map, forest *f)
+{
+    bool *is_child = IR_NEW_ARRAY(w->u->graph->arena, bool, f->node_count);
+    int64_t *roots = IR_NEW_ARRAY(w->u->graph->arena, int64_t, f->node_count);
+    if (is_child == NULL || roots == NULL) return fe_out_of_memory(w->u->context);
+    for (int64_t n = 0; n < f->node_count; n++) {
+        if (f->nodes[n].mode == FOREST_LEAF) continue;
+        is_child[f->nodes[n].yes] = is_child[f->nodes[n].no] = true;
+    }
+    for (int64_t i = 0, end; i < map->count; i = end) {
+        int64_t found = 0;
+        for (end = i; end < map->count && map->keys[end].tree == map->keys[i].tree; end++) {
+            if (is_child[map->keys[end].node]) continue;
+            roots[f->root_count] = map->keys[end].node;
+            found++;
+        }
+        if (found != 1)
+            return ml_fail(w, MDOT_MALFORMED,
+                           "tree %lld has %lld roots, which are nodes that are no child; it needs one",
+                           (long long)map->keys[i].tree, (long long)found);
+        f->root_count++;
+    }
+    f->roots = roots;
+    return MDOT_OK;
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+    const forest_weight *x = a, *y = b;
+    if (x->node != y->node) return x->node < y->node ? -1 : 1;
+    return x->target < y->target ? -1 : x->target > y->target;
+}
+
+/* Reads weights named PREFIX_treeids … and groups them by leaf. */
+static mdot_status read_weights(const ml_writer *w, const char *prefix, const node_map *map, forest *f,
+                                bool *out_double)
+{
+    char names[4][32];
+    static const char *const suffixes[] = {"_treeids", "_nodeids", "_ids", "_weights"};
+    for (int i = 0; i < 4; i++) {
+        strcpy(names[i], prefix);
+        strcat(names[i], suffixes[i]);
+    }
+    int_list trees = {.name = names[0]}, nodes = {.name = names[1]}, targets = {.name = names[2]};
+    real_list weights = {.name = names[3]};
+    mdot_status status = read_ints(w, &trees);
+    if (status == MDOT_OK) status = read_ints(w, &nodes);
+    if (status == MDOT_OK) status = read_ints(w, &targets);
+    if (status == MDOT_OK) status = read_reals(w, &weights);
+    if (status == MDOT_OK) status = need_count(w, nodes.name, nodes.count, trees.name, trees.count);
+    if (status == MDOT_OK) status = need_count(w, targets.name, targets.count, trees.name, trees.count);
+    if (status == MDOT_OK) status = need_count(w, weights.name, weights.count, trees.name, trees.count);
+    if (status != MDOT_OK) return status;
+    *out_double = weights.is_double;
+    f->weight_count = trees.count;
+    f->weights = IR_NEW_ARRAY(w->u->graph->arena, forest_weight, f->weight_count);
+    if (f->weights == NULL) return fe_out_of_memory(w->u->context);
+    for (int64_t k = 0; k < f->weight_count && status == MDOT_OK; k++) {
+        f->weights[k] = (forest_weight){.target = targets.at[k], .value = weights.at[k]};
+        status = find_node(w, map, trees.at[k], nodes.at[k], nodes.name, &f->weights[k].node);
+    }
+    if (status != MDOT_OK) return status;
+    qsort(f->weights, (size_t)f->weight_count, sizeof *f->weights, compare_weights);
+    for (int64_t k = 0; k < f->weight_count; k++) {
+        forest_node *leaf = &f->nodes[f->weights[k].node];
+        if (leaf->count++ == 0) leaf->first = k;
+    }
+    return MDOT_OK;
+}
+
+/* `prefix` is "target" or "class". */
+static mdot_status read_forest(const ml_writer *w, const char *prefix, forest *f)
+{
+    node_lists lists;
+    node_map map = {0};
+    bool has_double_weights = false;
+    mdot_status status = read_node_lists(w, &lists);
+    if (status == MDOT_OK) status = map_nodes(w, &lists, &map);
+    if (status != MDOT_OK) return status;
+    f->aggregate = "SUM";
+    f->node_count = lists.trees.count;
+    f->nodes = IR_NEW_ARRAY(w->u->graph->arena, forest_node, f->node_count);
+    if (f->nodes == NULL) return fe_out_of_memory(w->u->context);
+    for (int64_t i = 0; i < f->node_count && status == MDOT_OK; i++)
+        status = read_node(w, &lists, &map, i, &f->nodes[i]);
+    if (status == MDOT_OK) status = find_roots(w, &map, f);
+    if (status == MDOT_OK) status = read_weights(w, prefix, &map, f, &has_double_weights);
+    f->dtype = lists.values.is_double || has_double_weights ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32;
+    return status;
+}
+
+/* ---- Scores ------------------------------------------------------------------------------------------------------ */
+
+/* Numbers as a vector of the forest's type. */
+static ir_value *vector_of(const ml_writer *w, const forest *f, const real_list *list)
+{
+    if (f->dtype == MDOT_DTYPE_F32) return ml_vector(w, list->name, list->at, list->count);
+    return fe_add_data(w->u, w->node, list->name, MDOT_DTYPE_F64, 1, &list->count, list->at);
+}
+
+/* Aggregates the trees and adds the base values, in the forest's type. Results are f32. */
+static mdot_status write_sums(const ml_writer *w, forest *f, bool averages, const real_list *base, ir_value **out_sums)
+{
+    ir_value *sums = NULL, *x = ml_cast(w, w->node->inputs[0], f->dtype);
+    if (base->count != 0 && base->count != f->target_count)
+        return ml_fail(w, MDOT_UNSUPPORTED, "attribute '%s' has %lld elements for %lld targets; it needs one for each",
+                       base->name, (long long)base->count, (long long)f->target_count);
+    mdot_status status = x != NULL ? forest_write(w, f, x, &sums) : fe_out_of_memory(w->u->context);
+    if (status != MDOT_OK) return status;
+    if (f->lacks_targets && strcmp(f->aggregate, "SUM") != 0)
+        sums = ml_where(w, ml_add1(w, IR_OP_IsInf, sums), fe_add_scalar(w->u, w->node, "none", f->dtype, 0), sums);
+    if (averages)
+        sums = ml_add2(w, IR_OP_Div, sums, fe_add_scalar(w->u, w->node, "count", f->dtype, (double)f->root_count));
+    if (base->count > 0) sums = ml_add2(w, IR_OP_Add, sums, vector_of(w, f, base));
+    if (f->dtype != MDOT_DTYPE_F32) sums = ml_cast(w, sums, MDOT_DTYPE_F32);
+    *out_sums = sums;
+    return sums != NULL ? MDOT_OK : fe_out_of_memory(w->u->context);
+}
+
+/* ONNX Runtime ignores all transforms but PROBIT if there is one target, against the specification. */
+static mdot_status check_transform(const ml_writer *w, const forest *f, ml_transform transform)
+{
+    if (f->target_count > 1 || transform == ML_NONE || transform == ML_PROBIT) return MDOT_OK;
+    return ml_fail(w, MDOT_UNSUPPORTED,
+                   "with one target, runtimes disagree about its post_transform; use NONE, and put an operator, for "
+                   "example Sigmoid, behind it");
+}
+
+static mdot_status check_target_count(const ml_writer *w, int64_t count)
+{
+    if (count >= 1 && count <= INT_MAX) return MDOT_OK;
+    return ml_fail(w, MDOT_MALFORMED, "attribute 'n_targets' must be at least 1, but is %lld", (long long)count);
+}
+
+mdot_status ml_write_tree_regressor(const ml_writer *w)
+{
+    static const char *const aggregates[] = {"SUM", "AVERAGE", "MIN", "MAX"};
+    const char *aggregate = ir_node_string(w->node, "aggregate_function", "SUM");
+    real_list base = {.name = "base_values"};
+    ml_transform transform = ML_NONE;
+    ir_value *sums = NULL;
+    forest f = {.target_count = ir_node_int(w->node, "n_targets", 1)};
+    size_t k = 0;
+    while (k < 4 && strcmp(aggregate, aggregates[k]) != 0) k++;
+    if (k == 4)
+        return ml_fail(w, MDOT_UNSUPPORTED, "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX",
+                       aggregate);
+    mdot_status status = check_target_count(w, f.target_count);
+    if (status == MDOT_OK) status = ml_read_transform(w, &transform);
+    if (status == MDOT_OK) status = check_transform(w, &f, transform);
+    if (status == MDOT_OK) status = read_forest(w, "target", &f);
+    if (status == MDOT_OK) status = read_reals(w, &base);
+    if (k > 1) f.aggregate = aggregates[k];
+    if (status == MDOT_OK) status = write_sums(w, &f, k == 1, &base, &sums);
+    if (status != MDOT_OK) return status;
+    ir_value *result = ml_transform_scores(w, transform, sums);
+    return ml_finish(w, &result, 1);
+}
+
+/* ---- TreeEnsembleClassifier -------------------------------------------------------------------------------------- */
+
+/* Two classes with weights for only one of them, as exporters write boosting and forests of two classes. The second
+ * class wins if its score s exceeds 1/2, or 0 if some weights are negative. */
+static mdot_status write_only_score(const ml_writer *w, const forest *f, ml_transform transform, ir_value *s,
+                                    const int64_t *labels)
+{
+    bool all_positive = true;
+    for (int64_t k = 0; k < f->weight_count; k++) all_positive = all_positive && f->weights[k].value >= 0;
+    ir_value *label = ml_binary_label(w, s, all_positive ? 0.5 : 0, labels), *first, *second = s;
+    if (transform == ML_PROBIT)
+        return ml_fail(w, MDOT_UNSUPPORTED, "post_transform PROBIT needs weights for both classes");
+    if (transform == ML_LOGISTIC) {
+        first = ml_add1(w, IR_OP_Sigmoid, ml_add1(w, IR_OP_Neg, s));
+        second = ml_add1(w, IR_OP_Sigmoid, s);
+    } else if (all_positive) { /* other transforms have no effect in ONNX Runtime */
+        first = ml_add2(w, IR_OP_Sub, ml_scalar(w, "one", 1), s);
+    } else {
+        first = ml_add1(w, IR_OP_Neg, s);
+    }
+    return ml_finish(w, (ir_value *[]){label, ml_pair(w, first, second)}, 2);
+}
+
+/* Bits of the classes, 0 or 1, that have weights. */
+static unsigned weighted_classes(const forest *f)
+{
+    unsigned classes = 0;
+    for (int64_t k = 0; k < f->weight_count; k++)
+        if (f->weights[k].target == 0 || f->weights[k].target == 1) classes |= 1u << f->weights[k].target;
+    return classes;
+}
+
+mdot_status ml_write_tree_classifier(const ml_writer *w)
+{
+    const int64_t *labels = NULL;
+    int64_t label_count = 0;
+    real_list base = {.name = "base_values"};
+    ml_transform transform = ML_NONE;
+    ir_value *sums = NULL;
+    forest f = {0};
+    mdot_status status = ml_read_labels(w, "classlabels_int64s", "classlabels_strings", &labels, &label_count);
+    if (status == MDOT_OK) status = ml_read_transform(w, &transform);
+    if (status == MDOT_OK) status = read_forest(w, "class", &f);
+    if (status == MDOT_OK) status = read_reals(w, &base);
+    if (status != MDOT_OK) return status;
+    f.target_count = label_count;
+    unsigned classes = label_count == 2 ? weighted_classes(&f) : 0;
+    if (classes == 2)
+        return ml_fail(w, MDOT_UNSUPPORTED,
+                       "all its weights are for the second class; export them for class 0, as "
+                       "skl2onnx and onnxmltools do, or for both classes");
+    if (classes == 1) f.target_count = 1;
+    status = write_sums(w, &f, false, &base, &sums);
+    if (status != MDOT_OK) return status;
+    if (classes == 1) return write_only_score(w, &f, transform, sums, labels);
+    ir_value *label = ml_best_label(w, sums, labels, label_count);
+    return ml_finish(w, (ir_value *[]){label, ml_transform_scores(w, transform, sums)}, 2);
+}

@@ -1,0 +1,129 @@
+/* ml_writer.c — see ml_writer.h. */
+#include "frontend/onnx/ml_writer.h"
+
+#include "frontend/onnx/import_messages.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+mdot_status ml_fail(const ml_writer *w, mdot_status status, const char *format, ...)
+{
+    char reason[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    return mdot_fail(w->u->context->err, status, "%s: node '%s' (%s): %s", w->u->context->file, w->node->name,
+                     w->node->op_type, reason);
+}
+
+/* ---- Attributes -------------------------------------------------------------------------------------------------- */
+
+/* An empty list has no type of its own. */
+static mdot_status find_list(const ml_writer *w, const char *name, ir_attr_kind kind, const ir_attr **out_attr)
+{
+    const ir_attr *attr = ir_node_attr(w->node, name);
+    if (attr != NULL && attr->kind == IR_ATTR_INTS && attr->count == 0) attr = NULL;
+    if (attr != NULL && attr->kind != kind)
+        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' must be a list of %s", name,
+                       kind == IR_ATTR_INTS ? "integers" : "floats");
+    *out_attr = attr;
+    return MDOT_OK;
+}
+
+mdot_status ml_floats(const ml_writer *w, const char *name, const double **out_values, int64_t *out_count)
+{
+    const ir_attr *attr = NULL;
+    mdot_status status = find_list(w, name, IR_ATTR_FLOATS, &attr);
+    if (status != MDOT_OK) return status;
+    *out_values = attr != NULL ? attr->floats : NULL;
+    *out_count = attr != NULL ? attr->count : 0;
+    return MDOT_OK;
+}
+
+mdot_status ml_ints(const ml_writer *w, const char *name, const int64_t **out_values, int64_t *out_count)
+{
+    const ir_attr *attr = NULL;
+    mdot_status status = find_list(w, name, IR_ATTR_INTS, &attr);
+    if (status != MDOT_OK) return status;
+    *out_values = attr != NULL ? attr->ints : NULL;
+    *out_count = attr != NULL ? attr->count : 0;
+    return MDOT_OK;
+}
+
+/* ---- Parts ------------------------------------------------------------------------------------------------------- */
+
+static ir_value *output_of(ir_node *made)
+{
+    return made != NULL ? made->outputs[0] : NULL;
+}
+
+ir_value *ml_add1(const ml_writer *w, ir_opcode op, ir_value *x)
+{
+    return output_of(fe_insert_before(w->u, w->node, op, &x, 1));
+}
+
+ir_value *ml_add2(const ml_writer *w, ir_opcode op, ir_value *x, ir_value *y)
+{
+    return output_of(fe_insert_before(w->u, w->node, op, (ir_value *[]){x, y}, 2));
+}
+
+ir_value *ml_scalar(const ml_writer *w, const char *what, double value)
+{
+    return fe_add_scalar(w->u, w->node, what, MDOT_DTYPE_F32, value);
+}
+
+ir_value *ml_vector(const ml_writer *w, const char *what, const double *values, int64_t count)
+{
+    float *data = IR_NEW_ARRAY(w->u->graph->arena, float, count);
+    if (data == NULL) return NULL;
+    for (int64_t i = 0; i < count; i++) data[i] = (float)values[i];
+    return fe_add_data(w->u, w->node, what, MDOT_DTYPE_F32, 1, &count, data);
+}
+
+ir_value *ml_cast(const ml_writer *w, ir_value *x, mdot_dtype dtype)
+{
+    ir_node *cast = fe_insert_before(w->u, w->node, IR_OP_Cast, &x, 1);
+    return cast != NULL && ir_node_set_int(w->u->graph, cast, "to", dtype) ? cast->outputs[0] : NULL;
+}
+
+ir_value *ml_reduce(const ml_writer *w, ir_opcode op, ir_value *x)
+{
+    const int64_t axis = -1;
+    return ml_add2(w, op, x, fe_add_ints(w->u, w->node, "axes", &axis, 1));
+}
+
+ir_value *ml_where(const ml_writer *w, ir_value *condition, ir_value *yes, ir_value *no)
+{
+    return output_of(fe_insert_before(w->u, w->node, IR_OP_Where, (ir_value *[]){condition, yes, no}, 3));
+}
+
+/* The last output that is present stays the node's own; Identity nodes take over the others. */
+mdot_status ml_finish(const ml_writer *w, ir_value *const *values, int count)
+{
+    ir_node *node = w->node;
+    int last = -1;
+    if (node->output_count > count)
+        return ml_fail(w, MDOT_MALFORMED, "it has %d outputs; the operator produces %d", node->output_count, count);
+    for (int i = 0; i < node->output_count; i++) {
+        if (values[i] == NULL) return fe_out_of_memory(w->u->context);
+        if (node->outputs[i] != NULL) last = i;
+    }
+    if (last < 0) return ml_fail(w, MDOT_MALFORMED, "it has no output");
+    for (int i = 0; i < last; i++) {
+        ir_value *from = values[i];
+        if (node->outputs[i] == NULL) continue;
+        ir_node *copy = fe_insert_before(w->u, node, IR_OP_Identity, &from, 1);
+        if (copy == NULL) return fe_out_of_memory(w->u->context);
+        fe_swap_output(node, i, copy);
+    }
+    node->outputs[0] = node->outputs[last];
+    node->outputs[0]->output = 0;
+    node->output_count = 1;
+    node->op = &ir_ops[IR_OP_Identity];
+    node->attr_count = 0;
+    if (!ir_node_set_input_count(w->u->graph, node, 0) || !ir_node_set_input_count(w->u->graph, node, 1))
+        return fe_out_of_memory(w->u->context);
+    ir_node_set_input(node, 0, values[last]);
+    return MDOT_OK;
+}
