@@ -242,7 +242,8 @@ static LLVMValueRef exponent_of(cg_emitter *e, LLVMValueRef x)
     LLVMTypeRef type = like_type(x, e->i64);
     LLVMValueRef is_small = fcmp(e, LLVMRealOLT, x, constant(e, x, 0x1p-1022));
     LLVMValueRef scaled = cg_select(e, is_small, cg_fmul(e, x, constant(e, x, 0x1p54)), x);
-    LLVMValueRef bits = LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, scaled, type, ""), cg_const_int(type, 52), "");
+    LLVMValueRef bits =
+        LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, scaled, type, ""), cg_const_int(type, 52), "");
     LLVMValueRef biased = LLVMBuildAnd(e->builder, bits, cg_const_int(type, 0x7ff), "");
     LLVMValueRef bias = cg_select(e, is_small, cg_const_int(type, 1023 + 54), cg_const_int(type, 1023));
     return LLVMBuildSub(e->builder, biased, bias, "");
@@ -295,7 +296,8 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     LLVMValueRef divisor = scaled_up(e, y, larger(e, n, none));
     LLVMValueRef whole = floor_of(e, cg_fdiv(e, r, divisor));
     r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), divisor, r);
-    r = cg_select(e, fcmp(e, LLVMRealOLT, r, constant(e, r, 0)), cg_fadd(e, r, divisor), r);
+    LLVMValueRef is_negative = fcmp(e, LLVMRealOLT, r, constant(e, r, 0));
+    r = cg_select(e, is_negative, cg_fadd(e, r, divisor), r);
     cg_loop_end(e, &loop, &r);
     r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, loop.out[0]); /* includes an infinite divisor */
     return cg_intrinsic(e, "llvm.copysign", wide, (LLVMValueRef[]){r, a}, 2);

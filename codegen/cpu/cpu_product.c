@@ -266,10 +266,12 @@ static cg_tile_operands operands_of(cg_emitter *e, const multiplication *m, cons
         return operands;
     }
     int64_t step;
-    if (pl_expr_stride(m->p->left->arg[0], m->p->k_loop, &step))
+    if (pl_expr_stride(m->p->left->arg[0], m->p->k_loop, &step)) {
         operands.row_step = cg_int(e, step);
-    else
-        operands.row_step = cg_isub(e, left_index(e, m, first, 1), left_index(e, m, first, 0));
+    } else {
+        LLVMValueRef second = left_index(e, m, first, 1);
+        operands.row_step = cg_isub(e, second, left_index(e, m, first, 0));
+    }
     for (int i = 0; i < rows->count; i++) {
         LLVMValueRef row = cg_iadd(e, m->rows.from, rows->index[i]);
         operands.row[i] = cg_at(e, e->f32, m->scope.buffers[m->p->left->i], left_index(e, m, row, 0));

@@ -89,7 +89,8 @@ static void prepare_row(const trees *t, LLVMValueRef row)
     LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, loop.index), 0);
     LLVMValueRef at = cg_imul(e, loop.index, cg_int(e, 2));
     cg_store(e, x, cg_at(e, t->type, t->row, at), 0);
-    cg_store(e, LLVMBuildFNeg(e->builder, x, ""), cg_at(e, t->type, t->row, cg_iadd(e, at, cg_int(e, 1))), 0);
+    LLVMValueRef negated = LLVMBuildFNeg(e->builder, x, "");
+    cg_store(e, negated, cg_at(e, t->type, t->row, cg_iadd(e, at, cg_int(e, 1))), 0);
     cg_loop_end(e, &loop, NULL);
 }
 
@@ -165,7 +166,8 @@ static void walk_group_to_targets(const trees *t, const pl_tree_group *group, LL
         cg_loop_end(e, &each, NULL);
     } else {
         LLVMValueRef target = load_word(t, t->k->trees, loop.index, IR_TREE_WORDS, IR_TREE_TARGET);
-        add_to(t, element(t, t->k->out, row, targets, target), load_value(t, t->k->values, leaf));
+        LLVMValueRef value = load_value(t, t->k->values, leaf);
+        add_to(t, element(t, t->k->out, row, targets, target), value);
     }
     cg_loop_end(e, &loop, NULL);
 }

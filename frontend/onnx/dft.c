@@ -68,7 +68,8 @@ static const char *fault_of(transform *t, int64_t opset)
         return "the input must be floats of two to seven dimensions";
     ir_dim parts = type->dim[type->rank - 1];
     if (axis < 0) axis += type->rank;
-    if (axis < 0 || axis >= type->rank - 1) return "the axis is outside the input, or is that of real and imaginary part";
+    if (axis < 0 || axis >= type->rank - 1)
+        return "the axis is outside the input, or is that of real and imaginary part";
     if (!ir_dim_is(parts, 1) && !ir_dim_is(parts, 2))
         return "the last dimension must be 1 for real and 2 for complex numbers";
     t->axis = (int)axis;
@@ -128,7 +129,8 @@ static bool computed_matrices(const transform *t, ir_value **out_cosines, ir_val
     ir_value *turns = add(t, IR_OP_Mod, add(t, IR_OP_Mul, column, row), n);
     ir_value *real_turns = with_int(t, add(t, IR_OP_Cast, turns, NULL), "to", dtype);
     ir_value *real_n = with_int(t, add(t, IR_OP_Cast, n, NULL), "to", dtype);
-    ir_value *angles = add(t, IR_OP_Mul, add(t, IR_OP_Div, real_turns, real_n), fe_add_scalar(t->u, t->node, "turn", dtype, two_pi));
+    ir_value *angles =
+        add(t, IR_OP_Mul, add(t, IR_OP_Div, real_turns, real_n), fe_add_scalar(t->u, t->node, "turn", dtype, two_pi));
     ir_value *cosines = add(t, IR_OP_Cos, angles, NULL), *sines = add(t, IR_OP_Sin, angles, NULL);
     if (t->inverse) {
         cosines = add(t, IR_OP_Div, cosines, real_n);

@@ -46,7 +46,8 @@ typedef struct packer {
 
 static mdot_status fail_at(const packer *p, const forest_node *node, const char *what)
 {
-    return ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld %s", (long long)node->id, (long long)node->tree, what);
+    return fe_ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld %s", (long long)node->id, (long long)node->tree,
+                      what);
 }
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
@@ -85,15 +86,15 @@ static mdot_status check_nodes(const packer *p)
         if (node->mode == FOREST_LEAF) continue;
         if (node->mode != FOREST_MEMBER && isnan(node->value)) return fail_at(p, node, "has the threshold NaN");
         if (node->feature < 0 || node->feature > INT32_MAX / 2)
-            return ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld reads feature %lld", (long long)node->id,
-                           (long long)node->tree, (long long)node->feature);
+            return fe_ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld reads feature %lld", (long long)node->id,
+                              (long long)node->tree, (long long)node->feature);
     }
     for (int64_t k = 0; k < f->weight_count; k++) {
         const forest_weight *weight = &f->weights[k];
         if (weight->target < 0 || weight->target >= f->target_count)
-            return ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld has a weight for target %lld of %lld",
-                           (long long)f->nodes[weight->node].id, (long long)f->nodes[weight->node].tree,
-                           (long long)weight->target, (long long)f->target_count);
+            return fe_ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld has a weight for target %lld of %lld",
+                              (long long)f->nodes[weight->node].id, (long long)f->nodes[weight->node].tree,
+                              (long long)weight->target, (long long)f->target_count);
     }
     return MDOT_OK;
 }
@@ -390,7 +391,7 @@ static bool may_lack_targets(const packer *p)
     return false;
 }
 
-mdot_status forest_write(const ml_writer *w, forest *f, ir_value *x, ir_value **out_sums)
+mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value **out_sums)
 {
     ir_graph *graph = w->u->graph;
     packer p = {.w = w, .f = f, .arena = graph->arena, .is_single = f->dtype == MDOT_DTYPE_F32, .record_count = 1};
@@ -399,7 +400,7 @@ mdot_status forest_write(const ml_writer *w, forest *f, ir_value *x, ir_value **
     p.height = IR_NEW_ARRAY(p.arena, int64_t, f->node_count);
     p.trees = IR_NEW_ARRAY(p.arena, tree_order, f->root_count);
     if (p.order == NULL || p.height == NULL || p.trees == NULL) return fe_out_of_memory(w->u->context);
-    if (f->root_count == 0) return ml_fail(w, MDOT_MALFORMED, "it has no trees");
+    if (f->root_count == 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no trees");
     mdot_status status = check_nodes(&p);
     if (status == MDOT_OK) status = check_trees(&p);
     if (status != MDOT_OK) return status;
@@ -410,8 +411,8 @@ mdot_status forest_write(const ml_writer *w, forest *f, ir_value *x, ir_value **
     for (int64_t k = 0; k < f->root_count; k++) write_tree(&p, &p.trees[k]);
     make_copies(&p);
     if (p.record_count > INT32_MAX / p.words || p.value_count > INT32_MAX)
-        return ml_fail(w, MDOT_UNSUPPORTED, "its trees are too large: %lld nodes and %lld values",
-                       (long long)p.record_count, (long long)p.value_count);
+        return fe_ml_fail(w, MDOT_UNSUPPORTED, "its trees are too large: %lld nodes and %lld values",
+                          (long long)p.record_count, (long long)p.value_count);
     f->lacks_targets = may_lack_targets(&p);
     ir_value *inputs[] = {x, add_records(&p), add_trees(&p), add_values(&p)};
     ir_node *trees = fe_insert_before(w->u, w->node, IR_OP_Trees, inputs, 4);

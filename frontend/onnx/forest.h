@@ -41,11 +41,11 @@ typedef struct forest {
     const double *members;  /* values of all sets */
     const char *aggregate;  /* "SUM", "MIN" or "MAX" */
     bool may_omit_nodes;    /* nodes that no tree contains are left out; otherwise they are an error */
-    bool lacks_targets; /* set by forest_write: a row may get no value for a target. MIN and MAX are infinite then */
+    bool lacks_targets; /* set by fe_write_forest: a row may get no value for a target. MIN and MAX are infinite then */
 } forest;
 
 /* Writes mdot.Trees on `x`, of the forest's type. MALFORMED: the nodes are not trees, a target is out of range, or a
  * threshold is NaN. */
-mdot_status forest_write(const ml_writer *w, forest *f, ir_value *x, ir_value **out_sums);
+mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value **out_sums);
 
 #endif

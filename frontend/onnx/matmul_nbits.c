@@ -48,7 +48,8 @@ static const char *fault_of(const fe_upgrader *u, const ir_node *node, packing *
     if (p->rows < 1 || p->rows > MOST || p->columns < 1 || p->columns > MOST)
         return "K and N must be between 1 and 2^30";
     if (p->rows * p->columns > FE_MAX_UNPACKED_WEIGHTS - u->unpacked_weights)
-        return "unpacked, the weights of the model take more than 2 GiB even in bf16, which CPU code cannot reach; split "
+        return "unpacked, the weights of the model take more than 2 GiB even in bf16, which CPU code cannot reach; "
+               "split "
                "the model";
     if (p->bits != 2 && p->bits != 4 && p->bits != 8) return "the weights must have 2, 4 or 8 bits";
     if (p->block < 16 || p->block > MOST || (p->block & (p->block - 1)) != 0)
@@ -58,8 +59,7 @@ static const char *fault_of(const fe_upgrader *u, const ir_node *node, packing *
                        (p->groups != NULL || ir_node_input(node, GROUPS) == NULL);
     if (!is_constant) return "weights, scales and zero points must be constants; store them as initializers";
     p->blocks = (p->rows + p->block - 1) / p->block;
-    if (p->elements->dtype != MDOT_DTYPE_U8 ||
-        !has(p->elements, p->columns, p->blocks * bytes_for(p->block, p->bits)))
+    if (p->elements->dtype != MDOT_DTYPE_U8 || !has(p->elements, p->columns, p->blocks * bytes_for(p->block, p->bits)))
         return "the weights must be u8[N, ceil(K / block_size), block_size * bits / 8]";
     if (!ir_dtype_is_float(p->scales->dtype) || !has(p->scales, p->columns, p->blocks))
         return "the scales must be floats, one for each block";
@@ -139,7 +139,8 @@ const ir_tensor *fe_unpack_n_bits(fe_upgrader *u, const ir_node *node, const cha
     ir_tensor *tensor = IR_NEW(u->graph->arena, ir_tensor);
     unsigned char *data = ir_arena_alloc(u->graph->arena, (size_t)count, mdot_dtype_size_bytes(dtype));
     if (tensor == NULL || data == NULL) return NULL;
-    for (int64_t n = 0; n < p.columns; n += TILE) unpack_columns(&p, n, n + TILE < p.columns ? n + TILE : p.columns, data);
+    for (int64_t n = 0; n < p.columns; n += TILE)
+        unpack_columns(&p, n, n + TILE < p.columns ? n + TILE : p.columns, data);
     *tensor = (ir_tensor){.dtype = dtype, .rank = 2, .dims = {p.rows, p.columns}, .count = count, .data = data};
     return tensor;
 }

@@ -13,12 +13,12 @@
 
 static ir_value *input(const ml_writer *w)
 {
-    return ml_cast(w, w->node->inputs[0], MDOT_DTYPE_F32);
+    return fe_ml_cast(w, w->node->inputs[0], MDOT_DTYPE_F32);
 }
 
 static mdot_status finish_one(const ml_writer *w, ir_value *value)
 {
-    return ml_finish(w, &value, 1);
+    return fe_ml_finish(w, &value, 1);
 }
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ static mdot_status finish_one(const ml_writer *w, ir_value *value)
 /* A vector, or a scalar if the list has one element, which applies to all columns. */
 static ir_value *per_column(const ml_writer *w, const char *what, const double *values, int64_t count)
 {
-    return count == 1 ? ml_scalar(w, what, values[0]) : ml_vector(w, what, values, count);
+    return count == 1 ? fe_ml_scalar(w, what, values[0]) : fe_ml_vector(w, what, values, count);
 }
 
 /* (x - offset) * scale */
@@ -34,16 +34,16 @@ static mdot_status write_scaler(const ml_writer *w)
 {
     const double *offset, *scale;
     int64_t offsets, scales;
-    mdot_status status = ml_floats(w, "offset", &offset, &offsets);
-    if (status == MDOT_OK) status = ml_floats(w, "scale", &scale, &scales);
+    mdot_status status = fe_ml_floats(w, "offset", &offset, &offsets);
+    if (status == MDOT_OK) status = fe_ml_floats(w, "scale", &scale, &scales);
     if (status != MDOT_OK) return status;
     if (offsets == 0 || scales == 0)
-        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' is missing", offsets == 0 ? "offset" : "scale");
+        return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' is missing", offsets == 0 ? "offset" : "scale");
     if (offsets != scales && offsets != 1 && scales != 1)
-        return ml_fail(w, MDOT_MALFORMED, "attributes 'offset' and 'scale' have %lld and %lld elements",
-                       (long long)offsets, (long long)scales);
-    ir_value *from_offset = ml_add2(w, IR_OP_Sub, input(w), per_column(w, "offset", offset, offsets));
-    return finish_one(w, ml_add2(w, IR_OP_Mul, from_offset, per_column(w, "scale", scale, scales)));
+        return fe_ml_fail(w, MDOT_MALFORMED, "attributes 'offset' and 'scale' have %lld and %lld elements",
+                          (long long)offsets, (long long)scales);
+    ir_value *from_offset = fe_ml_add2(w, IR_OP_Sub, input(w), per_column(w, "offset", offset, offsets));
+    return finish_one(w, fe_ml_add2(w, IR_OP_Mul, from_offset, per_column(w, "scale", scale, scales)));
 }
 
 /* x / norm of the row; a row of zeros stays. MAX is the greatest absolute value, as in ONNX's reference implementation
@@ -59,27 +59,27 @@ static mdot_status write_normalizer(const ml_writer *w)
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
         if (strcmp(name, norms[i].name) != 0) continue;
         ir_value *x = input(w);
-        ir_value *norm = ml_reduce(w, norms[i].op, norms[i].of_absolutes ? ml_add1(w, IR_OP_Abs, x) : x);
-        ir_value *divisor = ml_add2(w, IR_OP_Max, norm, ml_scalar(w, "least", 1e-30));
-        return finish_one(w, ml_add2(w, IR_OP_Div, x, divisor));
+        ir_value *norm = fe_ml_reduce(w, norms[i].op, norms[i].of_absolutes ? fe_ml_add1(w, IR_OP_Abs, x) : x);
+        ir_value *divisor = fe_ml_add2(w, IR_OP_Max, norm, fe_ml_scalar(w, "least", 1e-30));
+        return finish_one(w, fe_ml_add2(w, IR_OP_Div, x, divisor));
     }
-    return ml_fail(w, MDOT_UNSUPPORTED, "norm \"%s\" is unknown; known are MAX, L1 and L2", name);
+    return fe_ml_fail(w, MDOT_UNSUPPORTED, "norm \"%s\" is unknown; known are MAX, L1 and L2", name);
 }
 
 /* 1 where x exceeds the threshold, otherwise 0 */
 static mdot_status write_binarizer(const ml_writer *w)
 {
-    ir_value *limit = ml_scalar(w, "threshold", ir_node_float(w->node, "threshold", 0));
-    return finish_one(w, ml_cast(w, ml_add2(w, IR_OP_Greater, input(w), limit), MDOT_DTYPE_F32));
+    ir_value *limit = fe_ml_scalar(w, "threshold", ir_node_float(w->node, "threshold", 0));
+    return finish_one(w, fe_ml_cast(w, fe_ml_add2(w, IR_OP_Greater, input(w), limit), MDOT_DTYPE_F32));
 }
 
 /* Columns of the first input, at the positions in the second */
 static mdot_status write_array_feature_extractor(const ml_writer *w)
 {
     if (w->node->input_count < 2 || w->node->inputs[1] == NULL)
-        return ml_fail(w, MDOT_MALFORMED, "it lacks its second input, the columns");
+        return fe_ml_fail(w, MDOT_MALFORMED, "it lacks its second input, the columns");
     const int64_t list = -1;
-    ir_value *columns = ml_add2(w, IR_OP_Reshape, w->node->inputs[1], fe_add_ints(w->u, w->node, "list", &list, 1));
+    ir_value *columns = fe_ml_add2(w, IR_OP_Reshape, w->node->inputs[1], fe_add_ints(w->u, w->node, "list", &list, 1));
     ir_value *inputs[] = {w->node->inputs[0], columns};
     ir_node *gather = columns != NULL ? fe_insert_before(w->u, w->node, IR_OP_Gather, inputs, 2) : NULL;
     bool done = gather != NULL && ir_node_set_int(w->u->graph, gather, "axis", -1);
@@ -88,9 +88,10 @@ static mdot_status write_array_feature_extractor(const ml_writer *w)
 
 static mdot_status refuse_zip_map(const ml_writer *w)
 {
-    return ml_fail(w, MDOT_UNSUPPORTED,
-                   "its output is a list of dictionaries instead of a tensor. Export the classifier with zipmap=False: "
-                   "options={'zipmap': False} of skl2onnx, or the argument zipmap of onnxmltools");
+    return fe_ml_fail(
+        w, MDOT_UNSUPPORTED,
+        "its output is a list of dictionaries instead of a tensor. Export the classifier with zipmap=False: "
+        "options={'zipmap': False} of skl2onnx, or the argument zipmap of onnxmltools");
 }
 
 /* ---- Linear models ----------------------------------------------------------------------------------------------- */
@@ -100,26 +101,26 @@ static mdot_status write_sums(const ml_writer *w, int64_t targets, ir_value **ou
 {
     const double *coefficients, *intercepts;
     int64_t coefficient_count, intercept_count;
-    mdot_status status = ml_floats(w, "coefficients", &coefficients, &coefficient_count);
-    if (status == MDOT_OK) status = ml_floats(w, "intercepts", &intercepts, &intercept_count);
+    mdot_status status = fe_ml_floats(w, "coefficients", &coefficients, &coefficient_count);
+    if (status == MDOT_OK) status = fe_ml_floats(w, "intercepts", &intercepts, &intercept_count);
     if (status != MDOT_OK) return status;
     if (targets < 1 || coefficient_count == 0 || coefficient_count % targets != 0)
-        return ml_fail(w, MDOT_MALFORMED,
-                       "attribute 'coefficients' has %lld elements, which is no multiple of %lld, "
-                       "the number of targets",
-                       (long long)coefficient_count, (long long)targets);
+        return fe_ml_fail(w, MDOT_MALFORMED,
+                          "attribute 'coefficients' has %lld elements, which is no multiple of %lld, "
+                          "the number of targets",
+                          (long long)coefficient_count, (long long)targets);
     if (intercept_count != 0 && intercept_count != targets)
-        return ml_fail(w, MDOT_MALFORMED, "attribute 'intercepts' has %lld elements for %lld targets",
-                       (long long)intercept_count, (long long)targets);
+        return fe_ml_fail(w, MDOT_MALFORMED, "attribute 'intercepts' has %lld elements for %lld targets",
+                          (long long)intercept_count, (long long)targets);
     int64_t features = coefficient_count / targets, dims[] = {features, targets};
     float *weights = IR_NEW_ARRAY(w->u->graph->arena, float, coefficient_count);
     if (weights == NULL) return fe_out_of_memory(w->u->context);
     for (int64_t t = 0; t < targets; t++)
         for (int64_t f = 0; f < features; f++) weights[f * targets + t] = (float)coefficients[t * features + f];
-    ir_value *sums = ml_add2(w, IR_OP_MatMul, input(w),
-                             fe_add_data(w->u, w->node, "coefficients", MDOT_DTYPE_F32, 2, dims, weights));
+    ir_value *sums = fe_ml_add2(w, IR_OP_MatMul, input(w),
+                                fe_add_data(w->u, w->node, "coefficients", MDOT_DTYPE_F32, 2, dims, weights));
     if (intercept_count > 0)
-        sums = ml_add2(w, IR_OP_Add, sums, ml_vector(w, "intercepts", intercepts, intercept_count));
+        sums = fe_ml_add2(w, IR_OP_Add, sums, fe_ml_vector(w, "intercepts", intercepts, intercept_count));
     *out_sums = sums;
     return sums != NULL ? MDOT_OK : fe_out_of_memory(w->u->context);
 }
@@ -128,9 +129,9 @@ static mdot_status write_linear_regressor(const ml_writer *w)
 {
     ir_value *sums = NULL;
     ml_transform transform = ML_NONE;
-    mdot_status status = ml_read_transform(w, &transform);
+    mdot_status status = fe_ml_read_transform(w, &transform);
     if (status == MDOT_OK) status = write_sums(w, ir_node_int(w->node, "targets", 1), &sums);
-    return status == MDOT_OK ? finish_one(w, ml_transform_scores(w, transform, sums)) : status;
+    return status == MDOT_OK ? finish_one(w, fe_ml_transform_scores(w, transform, sums)) : status;
 }
 
 /* One row of coefficients for two classes gives one score s. ONNX Runtime then computes [1 - s, s], and with LOGISTIC
@@ -138,18 +139,18 @@ static mdot_status write_linear_regressor(const ml_writer *w)
 static mdot_status write_binary_classifier(const ml_writer *w, ml_transform transform, ir_value *score,
                                            const int64_t *labels)
 {
-    ir_value *label = ml_binary_label(w, score, 0, labels), *second = score, *first = NULL;
+    ir_value *label = fe_ml_binary_label(w, score, 0, labels), *second = score, *first = NULL;
     if (transform == ML_LOGISTIC) {
-        second = ml_add1(w, IR_OP_Sigmoid, score);
-        first = ml_add1(w, IR_OP_Sigmoid, ml_add1(w, IR_OP_Neg, score));
+        second = fe_ml_add1(w, IR_OP_Sigmoid, score);
+        first = fe_ml_add1(w, IR_OP_Sigmoid, fe_ml_add1(w, IR_OP_Neg, score));
     } else if (transform == ML_NONE) {
-        first = ml_add2(w, IR_OP_Sub, ml_scalar(w, "one", 1), score);
+        first = fe_ml_add2(w, IR_OP_Sub, fe_ml_scalar(w, "one", 1), score);
     } else {
-        return ml_fail(w, MDOT_UNSUPPORTED,
-                       "one row of coefficients for two classes allows post_transform NONE or "
-                       "LOGISTIC; export one row per class");
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "one row of coefficients for two classes allows post_transform NONE or "
+                          "LOGISTIC; export one row per class");
     }
-    return ml_finish(w, (ir_value *[]){label, ml_pair(w, first, second)}, 2);
+    return fe_ml_finish(w, (ir_value *[]){label, fe_ml_pair(w, first, second)}, 2);
 }
 
 static mdot_status write_linear_classifier(const ml_writer *w)
@@ -159,19 +160,19 @@ static mdot_status write_linear_classifier(const ml_writer *w)
     int64_t label_count = 0, rows = 0;
     ml_transform transform = ML_NONE;
     ir_value *sums = NULL;
-    mdot_status status = ml_read_labels(w, "classlabels_ints", "classlabels_strings", &labels, &label_count);
-    if (status == MDOT_OK) status = ml_read_transform(w, &transform);
-    if (status == MDOT_OK) status = ml_floats(w, "intercepts", &intercepts, &rows);
+    mdot_status status = fe_ml_read_labels(w, "classlabels_ints", "classlabels_strings", &labels, &label_count);
+    if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
+    if (status == MDOT_OK) status = fe_ml_floats(w, "intercepts", &intercepts, &rows);
     if (status != MDOT_OK) return status;
     if (rows == 0) rows = label_count;
     if (rows != label_count && (rows != 1 || label_count != 2))
-        return ml_fail(w, MDOT_MALFORMED, "it has %lld intercepts for %lld classes", (long long)rows,
-                       (long long)label_count);
+        return fe_ml_fail(w, MDOT_MALFORMED, "it has %lld intercepts for %lld classes", (long long)rows,
+                          (long long)label_count);
     status = write_sums(w, rows, &sums);
     if (status != MDOT_OK) return status;
     if (rows == 1) return write_binary_classifier(w, transform, sums, labels);
-    ir_value *label = ml_best_label(w, sums, labels, label_count);
-    return ml_finish(w, (ir_value *[]){label, ml_transform_scores(w, transform, sums)}, 2);
+    ir_value *label = fe_ml_best_label(w, sums, labels, label_count);
+    return fe_ml_finish(w, (ir_value *[]){label, fe_ml_transform_scores(w, transform, sums)}, 2);
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
@@ -189,13 +190,13 @@ mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node)
         {"ai.onnx.ml:ZipMap", refuse_zip_map},
         {"ai.onnx.ml:LinearRegressor", write_linear_regressor},
         {"ai.onnx.ml:LinearClassifier", write_linear_classifier},
-        {"ai.onnx.ml:TreeEnsembleRegressor", ml_write_tree_regressor},
-        {"ai.onnx.ml:TreeEnsembleClassifier", ml_write_tree_classifier},
+        {"ai.onnx.ml:TreeEnsembleRegressor", fe_ml_write_tree_regressor},
+        {"ai.onnx.ml:TreeEnsembleClassifier", fe_ml_write_tree_classifier},
     };
     const ml_writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         if (strcmp(table[k].op_type, node->op_type) != 0) continue;
-        if (node->input_count < 1 || node->inputs[0] == NULL) return ml_fail(&w, MDOT_MALFORMED, "it has no input");
+        if (node->input_count < 1 || node->inputs[0] == NULL) return fe_ml_fail(&w, MDOT_MALFORMED, "it has no input");
         return table[k].write(&w);
     }
     return MDOT_OK;

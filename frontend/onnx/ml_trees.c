@@ -26,7 +26,7 @@ typedef struct real_list {
 
 static mdot_status read_ints(const ml_writer *w, int_list *list)
 {
-    return ml_ints(w, list->name, &list->at, &list->count);
+    return fe_ml_ints(w, list->name, &list->at, &list->count);
 }
 
 /* A tensor attribute as doubles. Absent: count 0. */
@@ -35,7 +35,7 @@ static mdot_status read_tensor(const ml_writer *w, const char *name, real_list *
     const ir_attr *attr = ir_node_attr(w->node, name);
     if (attr == NULL) return MDOT_OK;
     if (attr->kind != IR_ATTR_TENSOR || attr->tensor->data == NULL || !ir_dtype_is_float(attr->tensor->dtype))
-        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' must be a tensor of floats", name);
+        return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' must be a tensor of floats", name);
     list->count = attr->tensor->count;
     list->is_double = attr->tensor->dtype == MDOT_DTYPE_F64;
     list->at = IR_NEW_ARRAY(w->u->graph->arena, double, list->count);
@@ -48,7 +48,7 @@ static mdot_status read_reals(const ml_writer *w, real_list *list)
 {
     const double *values;
     char name[64];
-    mdot_status status = ml_floats(w, list->name, &values, &list->count);
+    mdot_status status = fe_ml_floats(w, list->name, &values, &list->count);
     list->at = (double *)values;
     if (status != MDOT_OK || list->count > 0) return status;
     strcpy(name, list->name);
@@ -59,8 +59,8 @@ static mdot_status read_reals(const ml_writer *w, real_list *list)
 static mdot_status need_count(const ml_writer *w, const char *name, int64_t count, const char *like, int64_t wanted)
 {
     if (count == wanted) return MDOT_OK;
-    return ml_fail(w, MDOT_MALFORMED, "attribute '%s' has %lld elements, but '%s' has %lld", name, (long long)count,
-                   like, (long long)wanted);
+    return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' has %lld elements, but '%s' has %lld", name, (long long)count,
+                      like, (long long)wanted);
 }
 
 /* ---- Nodes of TreeEnsembleRegressor and TreeEnsembleClassifier --------------------------------------------------- */
@@ -102,8 +102,8 @@ static mdot_status read_mode(const ml_writer *w, const char *name, forest_mode *
         *out_mode = (forest_mode)i;
         return MDOT_OK;
     }
-    return ml_fail(w, MDOT_UNSUPPORTED,
-                   "mode \"%s\" of a node is unknown; known are BRANCH_LEQ, LT, GTE, GT, EQ, NEQ and LEAF", name);
+    return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                      "mode \"%s\" of a node is unknown; known are BRANCH_LEQ, LT, GTE, GT, EQ, NEQ and LEAF", name);
 }
 
 /* A node by its tree and its number there. */
@@ -132,8 +132,8 @@ static mdot_status map_nodes(const ml_writer *w, const node_lists *l, node_map *
     qsort(map->keys, (size_t)map->count, sizeof *map->keys, compare_keys);
     for (int64_t i = 1; i < map->count; i++)
         if (compare_keys(&map->keys[i - 1], &map->keys[i]) == 0)
-            return ml_fail(w, MDOT_MALFORMED, "node %lld of tree %lld is there twice", (long long)map->keys[i].id,
-                           (long long)map->keys[i].tree);
+            return fe_ml_fail(w, MDOT_MALFORMED, "node %lld of tree %lld is there twice", (long long)map->keys[i].id,
+                              (long long)map->keys[i].tree);
     return MDOT_OK;
 }
 
@@ -144,8 +144,8 @@ static mdot_status find_node(const ml_writer *w, const node_map *map, int64_t tr
     node_key wanted = {tree, id, 0};
     const node_key *found = bsearch(&wanted, map->keys, (size_t)map->count, sizeof wanted, compare_keys);
     if (found == NULL)
-        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' refers to node %lld of tree %lld, which does not exist", what,
-                       (long long)id, (long long)tree);
+        return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' refers to node %lld of tree %lld, which does not exist",
+                          what, (long long)id, (long long)tree);
     *out_node = found->node;
     return MDOT_OK;
 }
@@ -181,9 +181,9 @@ static mdot_status find_roots(const ml_writer *w, const node_map *map, forest *f
             found++;
         }
         if (found != 1)
-            return ml_fail(w, MDOT_MALFORMED,
-                           "tree %lld has %lld roots, which are nodes that are no child; it needs one",
-                           (long long)map->keys[i].tree, (long long)found);
+            return fe_ml_fail(w, MDOT_MALFORMED,
+                              "tree %lld has %lld roots, which are nodes that are no child; it needs one",
+                              (long long)map->keys[i].tree, (long long)found);
         f->root_count++;
     }
     f->roots = roots;
@@ -260,25 +260,27 @@ static mdot_status read_forest(const ml_writer *w, const char *prefix, forest *f
 /* Numbers as a vector of the forest's type. */
 static ir_value *vector_of(const ml_writer *w, const forest *f, const real_list *list)
 {
-    if (f->dtype == MDOT_DTYPE_F32) return ml_vector(w, list->name, list->at, list->count);
+    if (f->dtype == MDOT_DTYPE_F32) return fe_ml_vector(w, list->name, list->at, list->count);
     return fe_add_data(w->u, w->node, list->name, MDOT_DTYPE_F64, 1, &list->count, list->at);
 }
 
 /* Aggregates the trees and adds the base values, in the forest's type. Results are f32. */
 static mdot_status write_sums(const ml_writer *w, forest *f, bool averages, const real_list *base, ir_value **out_sums)
 {
-    ir_value *sums = NULL, *x = ml_cast(w, w->node->inputs[0], f->dtype);
+    ir_value *sums = NULL, *x = fe_ml_cast(w, w->node->inputs[0], f->dtype);
     if (base->count != 0 && base->count != f->target_count)
-        return ml_fail(w, MDOT_UNSUPPORTED, "attribute '%s' has %lld elements for %lld targets; it needs one for each",
-                       base->name, (long long)base->count, (long long)f->target_count);
-    mdot_status status = x != NULL ? forest_write(w, f, x, &sums) : fe_out_of_memory(w->u->context);
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "attribute '%s' has %lld elements for %lld targets; it needs one for each", base->name,
+                          (long long)base->count, (long long)f->target_count);
+    mdot_status status = x != NULL ? fe_write_forest(w, f, x, &sums) : fe_out_of_memory(w->u->context);
     if (status != MDOT_OK) return status;
     if (f->lacks_targets && strcmp(f->aggregate, "SUM") != 0)
-        sums = ml_where(w, ml_add1(w, IR_OP_IsInf, sums), fe_add_scalar(w->u, w->node, "none", f->dtype, 0), sums);
+        sums =
+            fe_ml_where(w, fe_ml_add1(w, IR_OP_IsInf, sums), fe_add_scalar(w->u, w->node, "none", f->dtype, 0), sums);
     if (averages)
-        sums = ml_add2(w, IR_OP_Div, sums, fe_add_scalar(w->u, w->node, "count", f->dtype, (double)f->root_count));
-    if (base->count > 0) sums = ml_add2(w, IR_OP_Add, sums, vector_of(w, f, base));
-    if (f->dtype != MDOT_DTYPE_F32) sums = ml_cast(w, sums, MDOT_DTYPE_F32);
+        sums = fe_ml_add2(w, IR_OP_Div, sums, fe_add_scalar(w->u, w->node, "count", f->dtype, (double)f->root_count));
+    if (base->count > 0) sums = fe_ml_add2(w, IR_OP_Add, sums, vector_of(w, f, base));
+    if (f->dtype != MDOT_DTYPE_F32) sums = fe_ml_cast(w, sums, MDOT_DTYPE_F32);
     *out_sums = sums;
     return sums != NULL ? MDOT_OK : fe_out_of_memory(w->u->context);
 }
@@ -287,18 +289,18 @@ static mdot_status write_sums(const ml_writer *w, forest *f, bool averages, cons
 static mdot_status check_transform(const ml_writer *w, const forest *f, ml_transform transform)
 {
     if (f->target_count > 1 || transform == ML_NONE || transform == ML_PROBIT) return MDOT_OK;
-    return ml_fail(w, MDOT_UNSUPPORTED,
-                   "with one target, runtimes disagree about its post_transform; use NONE, and put an operator, for "
-                   "example Sigmoid, behind it");
+    return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                      "with one target, runtimes disagree about its post_transform; use NONE, and put an operator, for "
+                      "example Sigmoid, behind it");
 }
 
 static mdot_status check_target_count(const ml_writer *w, int64_t count)
 {
     if (count >= 1 && count <= INT_MAX) return MDOT_OK;
-    return ml_fail(w, MDOT_MALFORMED, "attribute 'n_targets' must be at least 1, but is %lld", (long long)count);
+    return fe_ml_fail(w, MDOT_MALFORMED, "attribute 'n_targets' must be at least 1, but is %lld", (long long)count);
 }
 
-mdot_status ml_write_tree_regressor(const ml_writer *w)
+mdot_status fe_ml_write_tree_regressor(const ml_writer *w)
 {
     static const char *const aggregates[] = {"SUM", "AVERAGE", "MIN", "MAX"};
     const char *aggregate = ir_node_string(w->node, "aggregate_function", "SUM");
@@ -309,18 +311,18 @@ mdot_status ml_write_tree_regressor(const ml_writer *w)
     size_t k = 0;
     while (k < 4 && strcmp(aggregate, aggregates[k]) != 0) k++;
     if (k == 4)
-        return ml_fail(w, MDOT_UNSUPPORTED, "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX",
-                       aggregate);
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX", aggregate);
     mdot_status status = check_target_count(w, f.target_count);
-    if (status == MDOT_OK) status = ml_read_transform(w, &transform);
+    if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
     if (status == MDOT_OK) status = check_transform(w, &f, transform);
     if (status == MDOT_OK) status = read_forest(w, "target", &f);
     if (status == MDOT_OK) status = read_reals(w, &base);
     if (k > 1) f.aggregate = aggregates[k];
     if (status == MDOT_OK) status = write_sums(w, &f, k == 1, &base, &sums);
     if (status != MDOT_OK) return status;
-    ir_value *result = ml_transform_scores(w, transform, sums);
-    return ml_finish(w, &result, 1);
+    ir_value *result = fe_ml_transform_scores(w, transform, sums);
+    return fe_ml_finish(w, &result, 1);
 }
 
 /* ---- TreeEnsembleClassifier -------------------------------------------------------------------------------------- */
@@ -332,18 +334,18 @@ static mdot_status write_only_score(const ml_writer *w, const forest *f, ml_tran
 {
     bool all_positive = true;
     for (int64_t k = 0; k < f->weight_count; k++) all_positive = all_positive && f->weights[k].value >= 0;
-    ir_value *label = ml_binary_label(w, s, all_positive ? 0.5 : 0, labels), *first, *second = s;
+    ir_value *label = fe_ml_binary_label(w, s, all_positive ? 0.5 : 0, labels), *first, *second = s;
     if (transform == ML_PROBIT)
-        return ml_fail(w, MDOT_UNSUPPORTED, "post_transform PROBIT needs weights for both classes");
+        return fe_ml_fail(w, MDOT_UNSUPPORTED, "post_transform PROBIT needs weights for both classes");
     if (transform == ML_LOGISTIC) {
-        first = ml_add1(w, IR_OP_Sigmoid, ml_add1(w, IR_OP_Neg, s));
-        second = ml_add1(w, IR_OP_Sigmoid, s);
+        first = fe_ml_add1(w, IR_OP_Sigmoid, fe_ml_add1(w, IR_OP_Neg, s));
+        second = fe_ml_add1(w, IR_OP_Sigmoid, s);
     } else if (all_positive) { /* other transforms have no effect in ONNX Runtime */
-        first = ml_add2(w, IR_OP_Sub, ml_scalar(w, "one", 1), s);
+        first = fe_ml_add2(w, IR_OP_Sub, fe_ml_scalar(w, "one", 1), s);
     } else {
-        first = ml_add1(w, IR_OP_Neg, s);
+        first = fe_ml_add1(w, IR_OP_Neg, s);
     }
-    return ml_finish(w, (ir_value *[]){label, ml_pair(w, first, second)}, 2);
+    return fe_ml_finish(w, (ir_value *[]){label, fe_ml_pair(w, first, second)}, 2);
 }
 
 /* Bits of the classes, 0 or 1, that have weights. */
@@ -355,7 +357,7 @@ static unsigned weighted_classes(const forest *f)
     return classes;
 }
 
-mdot_status ml_write_tree_classifier(const ml_writer *w)
+mdot_status fe_ml_write_tree_classifier(const ml_writer *w)
 {
     const int64_t *labels = NULL;
     int64_t label_count = 0;
@@ -363,21 +365,21 @@ mdot_status ml_write_tree_classifier(const ml_writer *w)
     ml_transform transform = ML_NONE;
     ir_value *sums = NULL;
     forest f = {0};
-    mdot_status status = ml_read_labels(w, "classlabels_int64s", "classlabels_strings", &labels, &label_count);
-    if (status == MDOT_OK) status = ml_read_transform(w, &transform);
+    mdot_status status = fe_ml_read_labels(w, "classlabels_int64s", "classlabels_strings", &labels, &label_count);
+    if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
     if (status == MDOT_OK) status = read_forest(w, "class", &f);
     if (status == MDOT_OK) status = read_reals(w, &base);
     if (status != MDOT_OK) return status;
     f.target_count = label_count;
     unsigned classes = label_count == 2 ? weighted_classes(&f) : 0;
     if (classes == 2)
-        return ml_fail(w, MDOT_UNSUPPORTED,
-                       "all its weights are for the second class; export them for class 0, as "
-                       "skl2onnx and onnxmltools do, or for both classes");
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "all its weights are for the second class; export them for class 0, as "
+                          "skl2onnx and onnxmltools do, or for both classes");
     if (classes == 1) f.target_count = 1;
     status = write_sums(w, &f, false, &base, &sums);
     if (status != MDOT_OK) return status;
     if (classes == 1) return write_only_score(w, &f, transform, sums, labels);
-    ir_value *label = ml_best_label(w, sums, labels, label_count);
-    return ml_finish(w, (ir_value *[]){label, ml_transform_scores(w, transform, sums)}, 2);
+    ir_value *label = fe_ml_best_label(w, sums, labels, label_count);
+    return fe_ml_finish(w, (ir_value *[]){label, fe_ml_transform_scores(w, transform, sums)}, 2);
 }

@@ -4,7 +4,7 @@
 
 #include "frontend/onnx/ml_writer.h"
 
-mdot_status ml_write_tree_regressor(const ml_writer *w);
-mdot_status ml_write_tree_classifier(const ml_writer *w);
+mdot_status fe_ml_write_tree_regressor(const ml_writer *w);
+mdot_status fe_ml_write_tree_classifier(const ml_writer *w);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-mdot_status ml_fail(const ml_writer *w, mdot_status status, const char *format, ...)
+mdot_status fe_ml_fail(const ml_writer *w, mdot_status status, const char *format, ...)
 {
     char reason[512];
     va_list args;
@@ -25,13 +25,13 @@ static mdot_status find_list(const ml_writer *w, const char *name, ir_attr_kind 
     const ir_attr *attr = ir_node_attr(w->node, name);
     if (attr != NULL && attr->kind == IR_ATTR_INTS && attr->count == 0) attr = NULL;
     if (attr != NULL && attr->kind != kind)
-        return ml_fail(w, MDOT_MALFORMED, "attribute '%s' must be a list of %s", name,
-                       kind == IR_ATTR_INTS ? "integers" : "floats");
+        return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' must be a list of %s", name,
+                          kind == IR_ATTR_INTS ? "integers" : "floats");
     *out_attr = attr;
     return MDOT_OK;
 }
 
-mdot_status ml_floats(const ml_writer *w, const char *name, const double **out_values, int64_t *out_count)
+mdot_status fe_ml_floats(const ml_writer *w, const char *name, const double **out_values, int64_t *out_count)
 {
     const ir_attr *attr = NULL;
     mdot_status status = find_list(w, name, IR_ATTR_FLOATS, &attr);
@@ -41,7 +41,7 @@ mdot_status ml_floats(const ml_writer *w, const char *name, const double **out_v
     return MDOT_OK;
 }
 
-mdot_status ml_ints(const ml_writer *w, const char *name, const int64_t **out_values, int64_t *out_count)
+mdot_status fe_ml_ints(const ml_writer *w, const char *name, const int64_t **out_values, int64_t *out_count)
 {
     const ir_attr *attr = NULL;
     mdot_status status = find_list(w, name, IR_ATTR_INTS, &attr);
@@ -58,22 +58,22 @@ static ir_value *output_of(ir_node *made)
     return made != NULL ? made->outputs[0] : NULL;
 }
 
-ir_value *ml_add1(const ml_writer *w, ir_opcode op, ir_value *x)
+ir_value *fe_ml_add1(const ml_writer *w, ir_opcode op, ir_value *x)
 {
     return output_of(fe_insert_before(w->u, w->node, op, &x, 1));
 }
 
-ir_value *ml_add2(const ml_writer *w, ir_opcode op, ir_value *x, ir_value *y)
+ir_value *fe_ml_add2(const ml_writer *w, ir_opcode op, ir_value *x, ir_value *y)
 {
     return output_of(fe_insert_before(w->u, w->node, op, (ir_value *[]){x, y}, 2));
 }
 
-ir_value *ml_scalar(const ml_writer *w, const char *what, double value)
+ir_value *fe_ml_scalar(const ml_writer *w, const char *what, double value)
 {
     return fe_add_scalar(w->u, w->node, what, MDOT_DTYPE_F32, value);
 }
 
-ir_value *ml_vector(const ml_writer *w, const char *what, const double *values, int64_t count)
+ir_value *fe_ml_vector(const ml_writer *w, const char *what, const double *values, int64_t count)
 {
     float *data = IR_NEW_ARRAY(w->u->graph->arena, float, count);
     if (data == NULL) return NULL;
@@ -81,35 +81,35 @@ ir_value *ml_vector(const ml_writer *w, const char *what, const double *values, 
     return fe_add_data(w->u, w->node, what, MDOT_DTYPE_F32, 1, &count, data);
 }
 
-ir_value *ml_cast(const ml_writer *w, ir_value *x, mdot_dtype dtype)
+ir_value *fe_ml_cast(const ml_writer *w, ir_value *x, mdot_dtype dtype)
 {
     ir_node *cast = fe_insert_before(w->u, w->node, IR_OP_Cast, &x, 1);
     return cast != NULL && ir_node_set_int(w->u->graph, cast, "to", dtype) ? cast->outputs[0] : NULL;
 }
 
-ir_value *ml_reduce(const ml_writer *w, ir_opcode op, ir_value *x)
+ir_value *fe_ml_reduce(const ml_writer *w, ir_opcode op, ir_value *x)
 {
     const int64_t axis = -1;
-    return ml_add2(w, op, x, fe_add_ints(w->u, w->node, "axes", &axis, 1));
+    return fe_ml_add2(w, op, x, fe_add_ints(w->u, w->node, "axes", &axis, 1));
 }
 
-ir_value *ml_where(const ml_writer *w, ir_value *condition, ir_value *yes, ir_value *no)
+ir_value *fe_ml_where(const ml_writer *w, ir_value *condition, ir_value *yes, ir_value *no)
 {
     return output_of(fe_insert_before(w->u, w->node, IR_OP_Where, (ir_value *[]){condition, yes, no}, 3));
 }
 
 /* The last output that is present stays the node's own; Identity nodes take over the others. */
-mdot_status ml_finish(const ml_writer *w, ir_value *const *values, int count)
+mdot_status fe_ml_finish(const ml_writer *w, ir_value *const *values, int count)
 {
     ir_node *node = w->node;
     int last = -1;
     if (node->output_count > count)
-        return ml_fail(w, MDOT_MALFORMED, "it has %d outputs; the operator produces %d", node->output_count, count);
+        return fe_ml_fail(w, MDOT_MALFORMED, "it has %d outputs; the operator produces %d", node->output_count, count);
     for (int i = 0; i < node->output_count; i++) {
         if (values[i] == NULL) return fe_out_of_memory(w->u->context);
         if (node->outputs[i] != NULL) last = i;
     }
-    if (last < 0) return ml_fail(w, MDOT_MALFORMED, "it has no output");
+    if (last < 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no output");
     for (int i = 0; i < last; i++) {
         ir_value *from = values[i];
         if (node->outputs[i] == NULL) continue;

@@ -137,7 +137,7 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
 }
 
 /* Resize-11 has a region of interest before the scales, and names the mapping of coordinates. Before it, Resize and
- * Upsample had a fixed mapping, whose nearest neighbour is the one below, and Upsample-7 had its scales as an attribute. */
+ * Upsample had a fixed mapping, whose nearest neighbour is the one below. Upsample-7 had its scales as an attribute. */
 bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;

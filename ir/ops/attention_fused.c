@@ -11,8 +11,8 @@ typedef struct geometry {
     mdot_dtype dtype;
     int64_t heads;
     ir_dim batch, queries, past, keys; /* keys: including the past */
-    ir_dim dim, value_dim;       /* per head */
-    ir_dim hidden, value_hidden; /* over all heads */
+    ir_dim dim, value_dim;             /* per head */
+    ir_dim hidden, value_hidden;       /* over all heads */
 } geometry;
 
 static mdot_status read_heads(const ir_operands *from, geometry *g)
@@ -74,8 +74,8 @@ static mdot_status read_past(const ir_operands *from, int first, int last, geome
         mdot_status status = ir_operand_need(from, i, "past", rank, &past);
         if (status == MDOT_OK) status = ir_operand_need_same(from, i, 0);
         if (status != MDOT_OK) return status;
-        const ir_dim *dim = past.dim + rank - 4, wanted[] = {g->batch, ir_dim_number(g->heads), dim[2],
-                                                             i == first ? g->dim : g->value_dim};
+        const ir_dim *dim = past.dim + rank - 4,
+                     wanted[] = {g->batch, ir_dim_number(g->heads), dim[2], i == first ? g->dim : g->value_dim};
         bool fits = (!single || (ir_dim_is(past.dim[0], 2) && ir_dim_equal(g->dim, g->value_dim))) &&
                     (i == first || ir_dim_equal(dim[2], g->past));
         for (int d = 0; d < 4; d++) fits = fits && ir_dim_equal(dim[d], wanted[d]);
@@ -129,9 +129,8 @@ static mdot_status join_past(ir_arena *arena, const ir_node *node, const geometr
     for (int64_t k = 0; status == MDOT_OK && k < (*out)->count; k++) {
         int64_t c = k % channels, row = k / channels % dims[2], h = k / channels / dims[2] % g->heads;
         int64_t b = k / channels / dims[2] / g->heads;
-        (*out)->f[k] = row < before
-                           ? past[((b * g->heads + h) * before + row) * channels + c]
-                           : fresh.data[b * fresh.batch + h * fresh.head + (row - before) * fresh.row + c];
+        (*out)->f[k] = row < before ? past[((b * g->heads + h) * before + row) * channels + c]
+                                    : fresh.data[b * fresh.batch + h * fresh.head + (row - before) * fresh.row + c];
     }
     return status;
 }

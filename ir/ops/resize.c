@@ -41,8 +41,8 @@ static mdot_status scale_dim(const ir_operands *from, ir_resize_axis *a)
 {
     double scale = a->scale;
     if (!(scale >= 1e-6) || scale > 1e6)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "the scale %g is outside of the range from 1e-6 to 1e6", scale);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6",
+                       scale);
     if (ir_dim_is_number(a->in)) {
         /* f32 scales such as 1/3 are slightly below the intended value. */
         double extent = floor((double)a->in.offset * scale + 1e-4);
@@ -148,12 +148,12 @@ static mdot_status read_choice(const ir_operands *from, const char *attr, const 
 static mdot_status read_attributes(const ir_operands *from, ir_resize *r)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const positions[] = {"half_pixel",    "pytorch_half_pixel", "half_pixel_symmetric",
-                                            "align_corners", "asymmetric",         "tf_crop_and_resize"};
+    static const char *const positions[] = {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners",
+                                            "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     int mode = 0, position = 0, rounding = 0;
     mdot_status status = read_choice(from, "mode", modes, 3, &mode);
-    if (status == MDOT_OK) status = read_choice(from, "coordinate_transformation_mode", positions, 6, &position);
+    if (status == MDOT_OK) status = read_choice(from, "coordinate_transformation_mode", positions, 7, &position);
     if (status == MDOT_OK) status = read_choice(from, "nearest_mode", roundings, 4, &rounding);
     r->mode = (ir_resize_mode)mode;
     r->position = (ir_resize_position)position;
@@ -242,6 +242,9 @@ bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t 
     case IR_RESIZE_ASYMMETRIC:
         position = x / scale;
         break;
+    case IR_RESIZE_HALF_PIXEL_OF_TF:
+        position = (x + .5F) / scale;
+        break;
     case IR_RESIZE_PYTORCH_HALF_PIXEL:
         position = length == 1 ? -.5F : half;
         break;
@@ -261,9 +264,10 @@ bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t 
 static int64_t nearest_of(const ir_resize *r, double position)
 {
     double below = floor(position), ratio = position - below;
-    bool up = r->rounding == IR_RESIZE_CEIL ? ratio > 0
-              : r->rounding == IR_RESIZE_FLOOR ? false
-              : r->rounding == IR_RESIZE_PREFER_CEIL ? ratio >= .5 : ratio > .5;
+    bool up = r->rounding == IR_RESIZE_CEIL          ? ratio > 0
+              : r->rounding == IR_RESIZE_FLOOR       ? false
+              : r->rounding == IR_RESIZE_PREFER_CEIL ? ratio >= .5
+                                                     : ratio > .5;
     return (int64_t)below + up;
 }
 

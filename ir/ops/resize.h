@@ -12,7 +12,8 @@ typedef enum ir_resize_position {
     IR_RESIZE_HALF_PIXEL_SYMMETRIC,
     IR_RESIZE_ALIGN_CORNERS,
     IR_RESIZE_ASYMMETRIC,
-    IR_RESIZE_CROP
+    IR_RESIZE_CROP,
+    IR_RESIZE_HALF_PIXEL_OF_TF /* opset 11 and 12, for nearest */
 } ir_resize_position;
 typedef enum ir_resize_rounding {
     IR_RESIZE_PREFER_FLOOR,

@@ -178,8 +178,8 @@ void ir_expand_conv_transpose(ir_builder *b, ir_node *node)
     if (!read_transposed(b, node, &t)) return;
     if (2 + 2 * t.spatial > MDOT_MAX_RANK) {
         b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
-                            "a transposed convolution in %d dimensions is unsupported; supported are up to %d", t.spatial,
-                            MDOT_MAX_RANK / 2 - 1);
+                            "a transposed convolution in %d dimensions is unsupported; supported are up to %d",
+                            t.spatial, MDOT_MAX_RANK / 2 - 1);
         return;
     }
     ir_value *inputs[] = {node->inputs[0], phase_weights(b, &t, node->inputs[1])}, *bias = ir_node_input(node, 2);

@@ -23,7 +23,7 @@ static ir_value *gathered(ir_builder *b, ir_value *x, int axis, const int64_t *i
     return ir_build_infer(b, node);
 }
 
-static ir_value *constant(ir_builder *b, const int64_t *dims, int rank, const double *values)
+static ir_value *add_numbers(ir_builder *b, const int64_t *dims, int rank, const double *values)
 {
     ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
     for (int64_t i = 0; wide != NULL && i < wide->count; i++) wide->f[i] = values[i];
@@ -75,7 +75,7 @@ static ir_value *along(ir_builder *b, const double *values, int64_t count, int a
     int64_t dims[MDOT_MAX_RANK];
     for (int d = 0; d < rank - axis; d++) dims[d] = 1;
     dims[0] = count;
-    return constant(b, dims, rank - axis, values);
+    return add_numbers(b, dims, rank - axis, values);
 }
 
 static ir_value *sum_of_gathers(ir_builder *b, const axis_rows *rows, ir_value *x, int axis)
@@ -103,7 +103,8 @@ static ir_value *product(ir_builder *b, const axis_rows *rows, ir_value *x, int 
     for (int d = 0; d < rank; d++) perm[d] = d;
     perm[axis] = rank - 1;
     perm[rank - 1] = axis;
-    x = ir_build_mat_mul(b, ir_build_transpose(b, x, perm), constant(b, dims, 2, matrix));
+    x = ir_build_transpose(b, x, perm);
+    x = ir_build_mat_mul(b, x, add_numbers(b, dims, 2, matrix));
     if (rows->adds) x = ir_build_add(b, x, along(b, rows->added, rows->count, rank - 1, rank));
     return ir_build_transpose(b, x, perm);
 }
@@ -183,10 +184,11 @@ static ir_value *symbolic_axis(ir_builder *b, const ir_node *node, const ir_resi
     ir_dim dims[MDOT_MAX_RANK];
     bool whole = a->scale == floor(a->scale) && a->scale >= 1 && a->scale <= MOST_PHASES;
     bool corners = r->position == IR_RESIZE_ALIGN_CORNERS || r->position == IR_RESIZE_CROP;
-    const char *reason = !whole ? "by anything but a whole number up to 64"
-                         : corners ? "with align_corners or tf_crop_and_resize"
-                         : r->exclude_outside ? "with exclude_outside"
-                         : x->type.rank == MDOT_MAX_RANK ? "in a tensor of the highest rank" : NULL;
+    const char *reason = !whole                          ? "by anything but a whole number up to 64"
+                         : corners                       ? "with align_corners or tf_crop_and_resize"
+                         : r->exclude_outside            ? "with exclude_outside"
+                         : x->type.rank == MDOT_MAX_RANK ? "in a tensor of the highest rank"
+                                                         : NULL;
     if (reason != NULL) {
         b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
                             "a dimension that depends on the length is resized %s, which is unsupported; bind the "

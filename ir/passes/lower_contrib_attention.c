@@ -155,7 +155,8 @@ static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
         if ((*each[i])->type.rank == 3) *each[i] = ir_build_split_heads(b, *each[i], ir_node_int(node, "num_heads", 1));
 }
 
-/* Inputs: query, key?, value?, bias?, integer mask?, additive mask?, past key?, past value?. Outputs: rows, present_key?, present_value?. */
+/* Inputs: query, key?, value?, bias?, integer mask?, additive mask?, past key?, past value?. Outputs: rows,
+ * present_key?, present_value?. */
 void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
 {
     ir_value *bias = ir_node_input(node, 3);

@@ -1,5 +1,5 @@
-/* test_dft.c — DFT becomes matmuls: values against known ones and against the inverse, over fixed dimensions and over the
- * length. */
+/* test_dft.c — DFT becomes matmuls: values against known ones and against the inverse, over fixed dimensions and over
+ * the length. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
 
@@ -49,9 +49,9 @@ static void expect_same(onnx_builder *given, onnx_builder *wanted, double tolera
 static void four_elements_have_known_frequencies(void **state)
 {
     (void)state;
-    static const float powers[] = {1, 0, 1, 0,  1,  0, 1, 0, /* j = 0 */
-                                   1, 0, 0, -1, -1, 0, 0, 1, /* j = 1 */
-                                   1, 0, -1, 0, 1,  0, -1, 0, 1, 0, 0, 1, -1, 0, 0, -1};
+    static const float powers[] = {1, 0, 1,  0,  1,  0, 1,  0, /* j = 0 */
+                                   1, 0, 0,  -1, -1, 0, 0,  1, /* j = 1 */
+                                   1, 0, -1, 0,  1,  0, -1, 0, 1, 0, 0, 1, -1, 0, 0, -1};
     static const int64_t parts[] = {-1, 4, 2}, two = 2;
     for (int opset = 17; opset <= 20; opset += 3) {
         onnx_builder *given = begin(opset, "N,4,1"), *wanted = begin(opset, "N,4,1");

@@ -231,8 +231,8 @@ static void a_past_lies_in_front_of_the_new_keys(void **state)
                   MSA, "num_heads=1", .inputs = {TOKENS, WEIGHTS, BIAS, "_", past}, .output_count = 2);
     assert_values("f32[1,2,2] [2.83258, 4, 2.34568, 3.50926]", MSA, "num_heads=1, unidirectional=1",
                   .inputs = {TOKENS, WEIGHTS, BIAS, "_", past});
-    assert_values("f32[1,1,2] [2.71207, 3.71207]; f32[1,1,3,2] [0, 1, 1, 1, 1, 0]; f32[1,1,3,2] [1, 2, 3, 4, 5, 6]", MHA,
-                  "num_heads=1",
+    assert_values("f32[1,1,2] [2.71207, 3.71207]; f32[1,1,3,2] [0, 1, 1, 1, 1, 0]; f32[1,1,3,2] [1, 2, 3, 4, 5, 6]",
+                  MHA, "num_heads=1",
                   .inputs = {"f32[1,1,2] [1, 2]", "f32[1,1,2] [1, 0]", "f32[1,1,2] [5, 6]", "_", "_", "_",
                              "f32[1,1,2,2] [0, 1, 1, 1]", "f32[1,1,2,2] [1, 2, 3, 4]"},
                   .output_count = 3);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { NODES_PER_OPERATOR = 400, MOST_OUTPUTS = 4 };
+enum { NODES_PER_OPERATOR = 800, MOST_OUTPUTS = 4 };
 enum { ARENA_BYTES = 1 << 26 }; /* memory limit for random shapes, because a machine may overcommit its memory */
 
 static ir_type type_of(const ir_wide *wide)

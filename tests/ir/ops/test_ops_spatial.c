@@ -153,6 +153,9 @@ static void resize_accepts_scales_or_sizes(void **state)
     assert_values("f32[4] [1, 1.33333, 1.66667, 2]", "Resize",
                   "mode=\"linear\", coordinate_transformation_mode=\"align_corners\"",
                   .inputs = {"f32[2] [1, 2]", "_", "f32[1] [2]"});
+    assert_values("i64[2] [6, 8]", "Resize",
+                  "nearest_mode=\"floor\", coordinate_transformation_mode=\"tf_half_pixel_for_nn\"",
+                  .inputs = {"i64[4] [5, 6, 7, 8]", "_", "f32[1] [0.5]"});
     assert_values("i64[5] [7, 7, 8, 8, 9]", "Resize", "nearest_mode=\"floor\"",
                   .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
     assert_eval_fault(MDOT_UNSUPPORTED, "mode nearest only", "Resize", "mode=\"linear\"",
