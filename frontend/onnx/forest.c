@@ -17,8 +17,7 @@ typedef struct tree_order {
 /* A record that is still to be written for a node. An equality has several parts. */
 typedef struct task {
     int64_t node, record;
-    int part;       /* of an equality: 0 the test for NaN, 1 x <= t, 2 -x <= -t */
-    int64_t member; /* MEMBER: the value of the set that is compared */
+    int part; /* of an equality: 0 the test for NaN, 1 x <= t, 2 -x <= -t */
 } task;
 
 /* A record that equals another one, because two comparisons lead to the same node. */
@@ -73,8 +72,7 @@ static mdot_status check_trees(packer *p)
         }
     }
     for (int64_t n = 0; n < f->node_count; n++)
-        if (!reached[n] && !f->may_omit_nodes)
-            return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
+        if (!reached[n]) return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
     return MDOT_OK;
 }
 
@@ -84,7 +82,7 @@ static mdot_status check_nodes(const packer *p)
     for (int64_t n = 0; n < f->node_count; n++) {
         const forest_node *node = &f->nodes[n];
         if (node->mode == FOREST_LEAF) continue;
-        if (node->mode != FOREST_MEMBER && isnan(node->value)) return fail_at(p, node, "has the threshold NaN");
+        if (isnan(node->value)) return fail_at(p, node, "has the threshold NaN");
         if (node->feature < 0 || node->feature > INT32_MAX / 2)
             return fe_ml_fail(p->w, MDOT_MALFORMED, "node %lld of tree %lld reads feature %lld", (long long)node->id,
                               (long long)node->tree, (long long)node->feature);
@@ -148,9 +146,9 @@ static void put_leaf(packer *p, int64_t record, int64_t value)
     rest[2] = (int32_t)value;
 }
 
-static void push(packer *p, int64_t node, int64_t record, int part, int64_t member)
+static void push(packer *p, int64_t node, int64_t record, int part)
 {
-    p->tasks[p->task_count++] = (task){node, record, part, member};
+    p->tasks[p->task_count++] = (task){node, record, part};
 }
 
 /* Makes the record that of a node, or a copy of the one that the node has. */
@@ -161,7 +159,7 @@ static void refer(packer *p, int64_t node, int64_t record)
         return;
     }
     p->record_of[node] = record;
-    push(p, node, record, 0, p->f->nodes[node].first);
+    push(p, node, record, 0);
 }
 
 /* One comparison of an order. NaN leads to child 1. If the model wants it at `yes`, the opposite comparison decides. */
@@ -177,23 +175,20 @@ static void put_ordered(packer *p, const task *at, const forest_node *node)
     refer(p, is_opposite ? node->yes : node->no, child + 1);
 }
 
-/* Equality with one value, or with each of a set in turn: x <= t, and then -x <= -t. */
+/* Equality: x <= t, and then -x <= -t. */
 static void put_equality(packer *p, const task *at, const forest_node *node)
 {
-    bool is_set = node->mode == FOREST_MEMBER, is_negated = node->mode == FOREST_NEQ;
+    bool is_negated = node->mode == FOREST_NEQ;
     int64_t equal = is_negated ? node->no : node->yes, other = is_negated ? node->yes : node->no;
-    double t = round_to(p, is_set ? p->f->members[at->member] : node->value);
+    double t = round_to(p, node->value);
     if (at->part == 0 && node->missing_is_true && !is_negated) {
         int64_t child = put_test(p, at->record, node->feature, false, INFINITY);
-        push(p, at->node, child, 1, at->member);
+        push(p, at->node, child, 1);
         refer(p, equal, child + 1);
     } else if (at->part <= 1) {
         int64_t child = put_test(p, at->record, node->feature, false, t);
-        push(p, at->node, child, 2, at->member);
-        if (is_set && at->member + 1 < node->first + node->count)
-            push(p, at->node, child + 1, 1, at->member + 1);
-        else
-            refer(p, other, child + 1);
+        push(p, at->node, child, 2);
+        refer(p, other, child + 1);
     } else {
         /* Both parts of an equality lead to the same node if it is false: the one next to this record. */
         int64_t child = put_test(p, at->record, node->feature, true, -t);
@@ -208,9 +203,8 @@ static int64_t test_count(const forest_node *node, int64_t *out_steps)
     int64_t first = node->missing_is_true && node->mode != FOREST_NEQ ? 1 : 0;
     *out_steps = node->mode == FOREST_LEAF ? 0 : 1;
     if (node->mode < FOREST_EQ || node->mode == FOREST_LEAF) return *out_steps;
-    int64_t values = node->mode == FOREST_MEMBER ? node->count : 1;
-    *out_steps = first + values + 1;
-    return first + 2 * values;
+    *out_steps = first + 2;
+    return first + 2;
 }
 
 /* ---- Leaves ------------------------------------------------------------------------------------------------------ */

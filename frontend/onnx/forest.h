@@ -12,7 +12,6 @@ typedef enum forest_mode {
     FOREST_GT,
     FOREST_EQ,
     FOREST_NEQ,
-    FOREST_MEMBER, /* the value is one of a set */
     FOREST_LEAF
 } forest_mode;
 
@@ -24,7 +23,7 @@ typedef struct forest_node {
     int64_t feature;
     double value;         /* the threshold */
     int64_t yes, no;      /* positions of the nodes behind a comparison that is true, or false */
-    int64_t first, count; /* a leaf: its weights; MEMBER: the values of its set */
+    int64_t first, count; /* the weights of a leaf */
 } forest_node;
 
 typedef struct forest_weight {
@@ -38,9 +37,7 @@ typedef struct forest {
     forest_node *nodes;
     forest_weight *weights; /* those of a leaf are consecutive */
     const int64_t *roots;   /* positions of nodes */
-    const double *members;  /* values of all sets */
     const char *aggregate;  /* "SUM", "MIN" or "MAX" */
-    bool may_omit_nodes;    /* nodes that no tree contains are left out; otherwise they are an error */
     bool lacks_targets; /* set by fe_write_forest: a row may get no value for a target. MIN and MAX are infinite then */
 } forest;
 
