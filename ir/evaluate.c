@@ -384,8 +384,8 @@ static int64_t length_of(const evaluation *e)
     return 1;
 }
 
-/* The outputs of the LoopEnd: the states behind the last step, and the stacks. Without steps a stack has no elements,
- * and its shape is that of its type. */
+/* The outputs of the LoopEnd: the states behind the last step, and the stacks. A loop of zero steps gives empty
+ * stacks, whose shape follows from their type. */
 static mdot_status end_loop(const loop *l, mdot_error *err)
 {
     int states = ir_loop_states(l->begin);

@@ -27,9 +27,10 @@ NEW_COMPILER = 200
 once exceeded the hardware."""
 
 NEWEST_TRAINED = 112
-"""The last version whose training steps of image networks were measured. Later versions are known from inference, on GPUs that
-have no other labels, so that their effect cannot be told from the GPU's. Therefore they change inference alone. Applied to
-training as well, they made ResNet-50 on an A100 take 127 instead of 108 ms; NVIDIA published 107.8 ms."""
+"""The last version whose training steps of image networks were measured. The labels of later versions are
+of inference, on GPUs that have no other labels. A fit would therefore mix the effect of the version with that of the GPU. For
+this reason, later versions change inference alone. With weights that applied them to training, ResNet-50 on an A100 took 127
+instead of 108 ms; NVIDIA published 107.8 ms."""
 
 NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", "inference",
          *(f"torch_{v}" for v in VERSIONS), "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares trees that mdot compiled with ONNX Runtime and TL2cgen, one thread each, interleaved.
 
-    benchmarks/trees.py --command build/release/cli/mdot --library build/release/runtime/libmdot.so [--trees 500]
-                        [--rounds 200] [--batches 1,32]
+    benchmarks/cpu/trees.py --command build/release/cli/mdot --library build/release/runtime/libmdot.so [--trees 500]
+                            [--rounds 200] [--batches 1,32]
 
-Needs numpy, lightgbm, xgboost, onnxmltools, skl2onnx, onnxruntime, treelite 4.4, tl2cgen and gcc. Models are trained
+Needs numpy, lightgbm, xgboost, onnxmltools, skl2onnx, onnxruntime, treelite (4.8 was tried), tl2cgen 1.0 and gcc. Models are trained
 on random data. Every call gets other rows, so that no branch predictor learns them. mdot is called through ctypes, and
 the others through their Python interfaces. `overhead` is the time of ONNX Runtime for a model of one tree, because it
 shows the share of such a call. Prints a median in microseconds for each.
@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "common"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "common"))
 FEATURES, POOL = 20, 4096
 
 
