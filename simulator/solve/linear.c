@@ -159,8 +159,8 @@ static mdot_status no_solution(mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_RANGE, "a linear program has no solution");
 }
 
-/* Work of about a second: iterations of the simplex algorithm on a program of a few hundred rows, and nodes of the search
- * for whole numbers. */
+/* Work of about a second: iterations of the simplex algorithm on a program of a few hundred rows, and nodes of the
+ * search for whole numbers. */
 enum { ITERATIONS_PER_S = 20000, NODES_PER_S = 500 };
 
 static int work_of(double limit_s, int per_s)

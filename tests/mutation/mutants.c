@@ -16,8 +16,8 @@
  *   statements   a call or an assignment disappears
  *
  * The program reads tokens and not the syntax, so some mutants do not compile. It counts on clang-format's blanks
- * around binary operators. It leaves out preprocessor lines, sizes of arrays, {0}, and two kinds of changes that no test
- * can notice:
+ * around binary operators. It leaves out preprocessor lines, sizes of arrays, {0}, and two kinds of changes that no
+ * test can notice:
  *
  *   hash = …               and constants and operators there: another hash of equal items is equal, too
  *   calloc(count + 1, …)   the 1, with which an allocation of nothing is not NULL: glibc's never is. A program that

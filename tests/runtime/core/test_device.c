@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* ---- The clock ---------------------------------------------------------------------------------------------------- */
+/* ---- The clock --------------------------------------------------------------------------------------------------- */
 
 /* Each reading takes a microsecond, and each run of a device its own time, so that the load of the machine is
  * irrelevant. */
