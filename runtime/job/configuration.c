@@ -181,9 +181,10 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
                          "offload is pages, which exist for the optimizers adam, adamw, adam8bit, adamw8bit and lion: "
                          "set optimizer to one of them");
     if (c->offload != MDOT_OFFLOAD_NOTHING && c->offload != MDOT_OFFLOAD_PAGES && c->step_in_backward != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "step_in_backward updates on the GPU, and offload in host memory: set one of them, or offload to "
-                         "pages");
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "step_in_backward updates on the GPU, and offload in host memory: set one of them, or offload to "
+            "pages");
     if (c->keep_gathered != 0 && c->zero_stage != 3)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "keep_gathered needs zero_stage 3, because other stages keep all weights on each GPU");

@@ -6,10 +6,10 @@
 #include "runtime/perf/resolved_configuration.h"
 
 typedef struct rt_optimizer_memory {
-    double state;  /* bytes of moments and of fp32 weights beside half-precision ones */
+    double state;   /* bytes of moments and of fp32 weights beside half-precision ones */
     double moments; /* bytes of `state` without the fp32 weights; paged optimizers keep them in managed memory */
-    double update; /* temporary bytes of the update */
-    double flat;   /* bytes of `update` in contiguous tensors of all gradients */
+    double update;  /* temporary bytes of the update */
+    double flat;    /* bytes of `update` in contiguous tensors of all gradients */
 } rt_optimizer_memory;
 
 /* The part of sharded elements that a GPU keeps if ZeRO shards them over workers. Experts are divided over the workers

@@ -29,7 +29,7 @@ OPTIONS = [
     ({"attention": "eager"}, ["--attention", "eager"]),
     ({"optimizer": "adamw_bnb_8bit"}, ["--optimizer", "adamw_bnb_8bit"]),
     ({"optimizer": "adam", "optimizer_kernels": "for-loop"}, ["--optimizer=adam", "--optimizer-kernels=for-loop"]),
-    ({"step_in_backward": True}, ["--step-in-backward"]),
+    ({"optimizer": "adam", "step_in_backward": True}, ["--optimizer=adam", "--step-in-backward"]),
     ({"precision": "mixed-bf16", "gradient_type": "fp32"}, ["--precision=mixed-bf16", "--gradient-type=fp32"]),
     ({"gpus": 8, "reduce_type": "half"}, ["--gpus=8", "--reduce-type=half"]),
     ({"context_parallel": 2}, ["--parallel=cp=2"]),
