@@ -325,7 +325,7 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
              ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
     if (!affine) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the count of its elements is not affine in the length");
+                       "the count of its elements is not affine in the length, nor a rounded quotient of it, at every length");
     }
     out->integers = true;
     out->start = bound[0];

@@ -335,8 +335,8 @@ ir_value *ir_build_range(ir_builder *b, ir_dim count)
 
 ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count)
 {
-    int64_t numbers[MDOT_MAX_RANK];
-    ir_value *parts[MDOT_MAX_RANK];
+    int64_t numbers[2 * MDOT_MAX_RANK];
+    ir_value *parts[2 * MDOT_MAX_RANK];
     int symbols = 0;
     for (int i = 0; i < count; i++) {
         numbers[i] = dims[i].offset;
