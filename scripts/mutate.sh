@@ -60,7 +60,9 @@ for name in lld gold; do command -v "ld.$name" > /dev/null && { linker=-fuse-ld=
 # Prints the command that compiles $1, without its input, its output and its optimisation.
 compile_command() {
     awk -v file="$tree/$1" '
-        /^ *"command":/ { command = $0; sub(/^ *"command": "/, "", command); sub(/",$/, "", command); gsub(/\\"/, "\"", command) }
+        /^ *"command":/ {
+            command = $0; sub(/^ *"command": "/, "", command); sub(/",$/, "", command); gsub(/\\"/, "\"", command)
+        }
         index($0, "\"file\": \"" file "\"") { print command; exit }' "$build/compile_commands.json" |
         sed -E 's/ -o [^ ]+ -c [^ ]+$//; s/ -O[0-3sgz]*( |$)/ /g; s/ -g( |$)/ /g; s/^ccache //'
 }
@@ -77,7 +79,9 @@ own_tests() {
 
 # Prints the names of the programs that include the header of $1.
 other_tests() {
-    [ $only_own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
+    [ $only_own = yes ] ||
+        find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + |
+        LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
 }
 
 # Keeps the names that the build has, each once.
@@ -138,7 +142,8 @@ link_program() {
 # Runs program $2 of kind $1 for $3 seconds with mutant $4 (-1: none).
 run() {
     status=0
-    (cd "$build/tests" && TMPDIR="$work/tmp" MDOT_MUTANT=$4 exec timeout -k 1 "$3" "$work/$1/$2") > "$work/test.log" 2>&1 || status=$?
+    (cd "$build/tests" && TMPDIR="$work/tmp" MDOT_MUTANT=$4 exec timeout -k 1 "$3" "$work/$1/$2") > "$work/test.log" 2>&1 ||
+        status=$?
     [ $status -ne 77 ] || status=0 # skipped
     rm -rf "$work/tmp/"*
     return $status
@@ -157,7 +162,11 @@ measure() {
 prepare() {
     [ ! -f "$work/$1/$2" ] || return 0
     link_program "$1" "$2" && run "$1" "$2" 600 -1 ||
-        { echo "mutate.sh: $2 ($1) fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
+        {
+            echo "mutate.sh: $2 ($1) fails without a mutant of $file:"
+            tail -n 20 "$work/link.log" "$work/test.log"
+            exit 2
+        } >&2
 }
 
 # Prints the first of the programs $2 of kind $1 that notices mutant $3.
@@ -180,7 +189,8 @@ is_equal() {
 report() {
     awk -F '\t' -v result="$1" -v program="$2" -v number="$3" -v log_file="$log" '$2 != number { next }
         { if (result == "survived") printf "%s:%s: %s (mutant %s)\n", $1, $3, $5, number
-          if (log_file != "") printf "%s\t%s\t%s\t%s\t%s\t%s\n", result, program, $1, $3, number, $5 >> log_file }' "$work/of_file"
+          if (log_file != "")
+              printf "%s\t%s\t%s\t%s\t%s\t%s\n", result, program, $1, $3, number, $5 >> log_file }' "$work/of_file"
     printf '%s\t%s\n' "$1" "$file" >> "$work/results"
 }
 
@@ -200,7 +210,8 @@ make_plain() {
         # shellcheck disable=SC2086 # numbers
         "$mutants" combine "$file" $numbers > "$work/mutant/combined.c"
         compile "$work/mutant/combined.c" "$work/plain.o" -O0 -fmax-errors=0 && return
-        grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" | sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
+        grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" |
+            sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
         [ -s "$work/broken" ] || { tail -n 20 "$work/compile.log" >&2; exit 2; }
         for number in $(cat "$work/broken"); do report broken - "$number"; done
         numbers=$(echo "$numbers" | grep -vxFf "$work/broken") || true
@@ -229,7 +240,9 @@ judge_constants() {
 # shellcheck disable=SC2086 # names of files
 "$mutants" list "$seed" "$sample" $files > "$work/list"
 : > "$work/durations"
-for program in $(for file in $(cut -f 1 "$work/list" | uniq); do own_tests "$file"; other_tests "$file"; done | built); do measure "$program"; done
+for program in $(for file in $(cut -f 1 "$work/list" | uniq); do own_tests "$file"; other_tests "$file"; done | built); do
+    measure "$program"
+done
 echo "$(wc -l < "$work/list") mutants, seed $seed"
 for file in $(cut -f 1 "$work/list" | uniq); do
     awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"

@@ -1,5 +1,5 @@
-"""The directive `python-commands`: pages of the subcommands in bindings/python/mdot/__main__.py, made of their parsers, as the other
-subcommands' pages are made of the tables of cli/."""
+"""The directive `python-commands`: a page of the subcommands in bindings/python/mdot/__main__.py, made of their parsers, as
+the other subcommands' pages are made of the tables of cli/."""
 
 import argparse
 

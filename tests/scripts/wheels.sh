@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the wheels in two clones, at paths of different lengths and with different umasks. They must be equal, byte by byte, and
-# fit any Python 3. Then tests them with each version of Python on PATH (scripts/test-wheel.sh).
+# Builds the wheels in two clones, at paths of different lengths and with different umasks. They must be equal, byte by byte,
+# and fit any Python 3. Then tests them with each version of Python on PATH (scripts/test-wheel.sh).
 # Usage: wheels.sh SOURCE_FOLDER
 set -eu
 source=$1
@@ -18,6 +18,7 @@ for clone in "$first" "$second"; do
 done
 cat "$first.sums"
 diff "$first.sums" "$second.sums" || fail "the wheels depend on the folder, the time or the umask of the build"
-[ "$(grep -c -- '-py3-none-manylinux_[0-9_]*_x86_64.whl$' "$first.sums")" -eq 2 ] || fail "there are not two wheels for any Python 3"
+[ "$(grep -c -- '-py3-none-manylinux_[0-9_]*_x86_64.whl$' "$first.sums")" -eq 2 ] ||
+    fail "there are not two wheels for any Python 3"
 "$first/scripts/test-wheel.sh" > "$work/log" 2>&1 || fail "$(tail -60 "$work/log")"
 grep -E '^(skipped|the wheels work)' "$work/log"

@@ -56,8 +56,8 @@ def parser() -> argparse.ArgumentParser:
 
     traced = commands.add_parser(
         "record-trace",
-        description="TRACE is a file in Chrome's format (.json, .json.gz) that marks steps by profiler.step(). State how the job "
-        "trained by the options, because a trace contains neither precision nor optimizer.",
+        description="TRACE is a file in Chrome's format (.json, .json.gz) that marks steps by profiler.step(). State how the "
+        "job trained by the options, because a trace contains neither precision nor optimizer.",
     )
     traced.add_argument("trace", metavar="TRACE")
     traced.add_argument("-j", "--job", required=True, metavar="FILE", help="a .job or ONNX file")
@@ -68,10 +68,12 @@ def parser() -> argparse.ArgumentParser:
 
     overhead = commands.add_parser(
         "record-overhead",
-        description=f"Fails if recording takes more than {MOST_OVERHEAD:.1%} of a step. Uses CUDA events if PyTorch finds a GPU.",
+        description=f"Fails if recording takes more than {MOST_OVERHEAD:.1%} of a step. Uses CUDA events if PyTorch finds a "
+        "GPU.",
     )
     overhead.add_argument("--step-ms", type=float, default=10, metavar="MS", help="time of the recorded steps (default 10)")
-    overhead.add_argument("--steps", type=argument(read_count), default=20000, metavar="N", help="number of steps (default 20000)")
+    overhead.add_argument("--steps", type=argument(read_count), default=20000, metavar="N",
+                          help="number of steps (default 20000)")  # fmt: skip
     return whole
 
 
