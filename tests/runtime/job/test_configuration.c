@@ -240,7 +240,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
          {.offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 3},
          "needs zero_stage 3, because only that stage"},
         {{.offload = MDOT_OFFLOAD_OPTIMIZER, .step_in_backward = 1},
-         {.offload = MDOT_OFFLOAD_OPTIMIZER},
+         {.offload = MDOT_OFFLOAD_PAGES, .optimizer = MDOT_OPTIMIZER_ADAMW8BIT, .step_in_backward = 1},
          "set one of them"},
         {{.keep_gathered = 1, .zero_stage = 2}, {.keep_gathered = 1, .zero_stage = 3}, "keep_gathered needs"},
         {{.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH},
