@@ -38,6 +38,7 @@ OPTIONS = [
     ({"pipeline_parallel": 2, "schedule": "zero-bubble"}, ["--parallel=pp=2", "--schedule=zb-h1"]),
     ({"offload_activations": True}, ["--offload-activations"]),
     ({"offload": "optimizer"}, ["--offload"]),
+    ({"offload": "pages", "optimizer": "adamw8bit"}, ["--offload=pages", "--optimizer=adamw8bit"]),
     ({"frozen_weights": "nf4"}, ["--frozen-weights=nf4"]),
     ({"ema": True}, ["--ema"]),
     ({"power_limit": 250}, ["--power-limit=250"]),
