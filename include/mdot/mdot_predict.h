@@ -104,15 +104,15 @@ typedef enum mdot_link {
  * allowed below. INVALID_ARGUMENT names the invalid field. */
 typedef struct mdot_gpu {
     size_t struct_size;
-    const char *name;          /* printable UTF-8, or NULL */
-    double compute_capability; /* for example 8.6 */
-    double sm_count, boost_mhz;
-    double memory_gib, memory_gbps, l2_mib;
-    double fp32_tflops, tf32_tflops, fp16_tflops;
-    double nvlink_gbps; /* 0: the GPU lacks NVLink */
-    double pcie_gbps;   /* 0: unknown; assumed to be PCIe 4 with 16 lanes */
-    double watts;       /* power limit, which may lower the clock; 0: unlimited */
-    double fp8_tflops;  /* 0: the GPU lacks FP8 */
+    const char *name;                       /* printable UTF-8, or NULL */
+    double compute_capability;              /* for example 8.6 */
+    double sm_count, boost_mhz;             /* streaming multiprocessors or compute units; MHz of fp32 operations */
+    double memory_gib, memory_gbps, l2_mib; /* GiB as sold; 10^9 bytes per second; MiB of level-2 cache */
+    double fp32_tflops, tf32_tflops, fp16_tflops; /* 10^12/s in CUDA cores; in tensor cores; in tensor cores */
+    double nvlink_gbps;                           /* 0: the GPU lacks NVLink */
+    double pcie_gbps;                             /* 0: unknown; assumed to be PCIe 4 with 16 lanes */
+    double watts;                                 /* power limit, which may lower the clock; 0: unlimited */
+    double fp8_tflops;                            /* 0: the GPU lacks FP8 */
 } mdot_gpu;
 
 /* Returns the names of the GPU table.
