@@ -5,7 +5,7 @@
  * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has
  * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1. AArch64 has 32 and multiplies by one element of a
  * register: 6×4 accumulators + 6 registers with four steps of k of each row + 2 for the right-hand matrix. That is 96
- * products for 6 + 16 loads. A broadcast (ld1r) instead of an element would take a multiplying unit of Neoverse cores.
+ * products for 6 + 16 loads. A broadcast (ld1r) instead of an element would take a multiplying unit of Neoverse.
  */
 
 #include "codegen/cpu/cpu_target.h"
