@@ -23,7 +23,7 @@ enum { Q, K, V, OUT, MASK, BUFFERS, SCRATCH = BUFFERS, POINTERS };
 
 typedef void (*kernel)(void *q, void *k, void *v, void *out, void *mask, void *scratch, int64_t length);
 
-static const ir_dim the_length = {1, 0};
+static const ir_dim the_length = {.scale = 1};
 
 /* The shape's numbers at one length. An operand has strides for batch, head and row. */
 typedef struct sizes {
@@ -36,7 +36,7 @@ typedef struct sizes {
 
 static ir_dim times(ir_dim d, int64_t n)
 {
-    return (ir_dim){d.scale * n, d.offset * n};
+    return ir_dim_affine(d.scale * n, d.offset * n);
 }
 
 /* [batch, position, head, channel] if fused, otherwise [batch, head, position, channel]. A fused row contains all

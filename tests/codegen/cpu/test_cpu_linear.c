@@ -203,7 +203,7 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     describe(f, s, descriptions);
     pl_linear k = {
         .a = {A, ir_dim_number(s->a_offset), ir_dim_number(s->a_stride)},
-        .rows = s->rows > 0 ? ir_dim_number(s->rows) : (ir_dim){1, 0},
+        .rows = s->rows > 0 ? ir_dim_number(s->rows) : ir_dim_affine(1, 0),
         .k = s->k,
         .columns = s->columns,
         .weight = WEIGHT,

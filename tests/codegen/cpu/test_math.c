@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,6 +327,96 @@ static void exp2_of_minus_infinity_is_nearly_zero(void **state)
     }
 }
 
+/* ---- Powers of two for bf16 -------------------------------------------------------------------------------------- */
+
+/* The targets that compute softmax weights in bf16: with vreduceps and vscalefps, and in plain vectors. */
+static int weight_targets(cg_cpu_target targets[2])
+{
+    int count = 0;
+    targets[count] = *cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
+    targets[count].matmul = CG_MATMUL_AMX;
+    if (harness_runs(MDOT_CPU_X86_64_V4)) count++;
+    targets[count] = *cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
+    targets[count].matmul = CG_MATMUL_AMX;
+    targets[count].lanes = WIDEST;
+    targets[count].use_generic_vectors = true;
+    if (harness_runs(MDOT_CPU_X86_64_V3)) count++;
+    return count;
+}
+
+static float truncated(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Every float of [1, 2) and of [-2, -1), so that every fraction of 23 bits occurs; then random ones of the whole range.
+ * The largest error was measured over all floats from -126 to 127.99: 5.502e-3. */
+static void powers_of_two_are_exact_to_bf16(void **state)
+{
+    (void)state;
+    static float in[COUNT], out[2][COUNT];
+    cg_cpu_target targets[2];
+    map_f32 map[2];
+    harness h[2];
+    int count = weight_targets(targets);
+    for (int t = 0; t < count; t++) {
+        harness_begin_for(&h[t], &targets[t]);
+        emit_map(&h[t].e, "power", cg_exp2_before_truncation, h[t].e.f32, WIDEST);
+        harness_load(&h[t]);
+        map[t] = (map_f32)(uintptr_t)harness_get(&h[t], "power");
+    }
+    enum { MANTISSAS = 1 << 23, RANDOM = 64 };
+    double largest = 0;
+    for (int chunk = 0; chunk < 2 * MANTISSAS / COUNT + RANDOM; chunk++) {
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t mantissa = (uint32_t)(chunk * COUNT + i) % MANTISSAS;
+            bool all = chunk < 2 * MANTISSAS / COUNT, negative = chunk >= MANTISSAS / COUNT;
+            in[i] = all ? float_of((negative ? 0xbf800000 : 0x3f800000) + mantissa) : (float)random_between(-126, 127);
+        }
+        for (int t = 0; t < count; t++) {
+            map[t](in, out[t], COUNT);
+            assert_memory_equal(out[t], out[0], sizeof out[t]);
+        }
+        for (int i = 0; i < COUNT && count > 0; i++) {
+            double want = exp2((double)in[i]), error = fabs(truncated(out[0][i]) - want) / want;
+            if (error > largest) largest = error;
+        }
+    }
+    assert_true(largest < 5.6e-3 && (largest > 5e-3 || count == 0));
+    for (int t = 0; t < count; t++) harness_end(&h[t]);
+}
+
+static void powers_of_two_for_bf16_keep_nan_and_infinity(void **state)
+{
+    (void)state;
+    cg_cpu_target targets[2];
+    int count = weight_targets(targets);
+    for (int t = 0; t < count; t++) {
+        harness h;
+        float in[WIDEST] = {NAN, INFINITY, -INFINITY, -1e9f, -FLT_MAX, FLT_MAX, 300, -300, 0, -0.0f, -126, 127, 128, -160};
+        float out[WIDEST];
+        harness_begin_for(&h, &targets[t]);
+        emit_map(&h.e, "power", cg_exp2_before_truncation, h.e.f32, WIDEST);
+        harness_load(&h);
+        ((map_f32)(uintptr_t)harness_get(&h, "power"))(in, out, WIDEST);
+        assert_true(isnan(out[0]) && isnan(truncated(out[0])));
+        static const float want[] = {INFINITY, 0, 0, 0, INFINITY, INFINITY, 0, 1, 1, 0x1p-126f, 0x1p127f, INFINITY, 0};
+        for (int i = 0; i < 13; i++) assert_true(truncated(out[1 + i]) == want[i]);
+        harness_end(&h);
+    }
+}
+
 /* ---- Power ------------------------------------------------------------------------------------------------------ */
 
 static void compare_powers(const double *x, const double *y, int count)
@@ -382,6 +473,8 @@ int main(void)
         cmocka_unit_test(gelu_keeps_zero_and_the_sign_of_tiny_arguments),
         cmocka_unit_test(sine_of_negative_zero_is_negative_zero),
         cmocka_unit_test(exp2_of_minus_infinity_is_nearly_zero),
+        cmocka_unit_test(powers_of_two_are_exact_to_bf16),
+        cmocka_unit_test(powers_of_two_for_bf16_keep_nan_and_infinity),
         cmocka_unit_test(pow_matches_libm_on_random_arguments),
         cmocka_unit_test(pow_matches_libm_on_special_arguments),
     };
