@@ -29,8 +29,8 @@ static const cli_variable environment[] = {
                        "uses the default predictor of its installation"},
     {"MDOT_DEVICE", "the device that runs predictors unless an option selects one: cpu, cuda, cuda:1, … or auto, which "
                     "selects the faster one"},
-    {"MDOT_CPU_ISA", "the ISA level whose code runs unless an option selects one: x86-64-v3, x86-64-v4, x86-64-bf16 "
-                     "or x86-64-amx"},
+    {"MDOT_CPU_ISA", "the ISA level whose code runs unless an option selects one: x86-64-v3, x86-64-v4, x86-64-bf16, "
+                     "x86-64-amx, aarch64-neon or aarch64-bf16"},
     {"MDOT_NVRTC, CUDA_HOME",
      "the path of the NVRTC library that compiles for GPUs, and of a CUDA toolkit that contains one. "
      "If both are unset, the dynamic loader searches for the library"},

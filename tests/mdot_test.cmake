@@ -6,6 +6,7 @@
 
 # Tests that take longer than about three seconds of one core.
 set(mdot_full_tests
+    aarch64_artefact
     aarch64_build
     abi_install
     abi_packages

@@ -3,12 +3,13 @@
 
 #include "codegen/cpu/cpu_target.h"
 
+#include <assert.h>
+
 enum { LANES = 4 }; /* words of a 128-bit vector */
 
-bool cg_tile_has_blocks(const cg_emitter *e, const cg_tile *tile)
+bool cg_has_blocks(const cg_emitter *e, int rows)
 {
-    return tile->use_bf16_dot && e->target->machine == &cg_machine_aarch64 && e->target->matmul == CG_MATMUL_BF16 &&
-           tile->rows % 2 == 0;
+    return e->target->machine == &cg_machine_aarch64 && e->target->matmul == CG_MATMUL_BF16 && rows % 2 == 0;
 }
 
 static LLVMValueRef shuffle(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, const int lane_of[LANES])
@@ -25,26 +26,16 @@ static LLVMValueRef halves(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, bool h
     return shuffle(e, a, b, high ? high_lanes : low_lanes);
 }
 
-/* Between the vectors of two rows and their blocks. The exchange is its own inverse. */
-static void exchange_halves(cg_emitter *e, cg_tile *tile)
+/* The exchange is its own inverse. */
+void cg_exchange_blocks(cg_emitter *e, const cg_blocks *blocks)
 {
-    for (int i = 0; i < tile->rows; i += 2)
-        for (int j = 0; j < tile->vectors; j++) {
-            LLVMValueRef *first = &tile->acc[i * tile->vectors + j], *second = first + tile->vectors;
+    for (int i = 0; i < blocks->rows; i += 2)
+        for (int j = 0; j < blocks->vectors; j++) {
+            LLVMValueRef *first = &blocks->acc[i * blocks->vectors + j], *second = first + blocks->vectors;
             LLVMValueRef low = halves(e, *first, *second, false), high = halves(e, *first, *second, true);
             *first = low;
             *second = high;
         }
-}
-
-void cg_tile_to_blocks(cg_emitter *e, cg_tile *tile)
-{
-    exchange_halves(e, tile);
-}
-
-void cg_tile_from_blocks(cg_emitter *e, cg_tile *tile)
-{
-    exchange_halves(e, tile);
 }
 
 static LLVMValueRef multiply(cg_emitter *e, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef acc)
@@ -64,21 +55,24 @@ static LLVMValueRef two_rows(cg_emitter *e, LLVMValueRef first, LLVMValueRef sec
     return shuffle(e, a, cg_load(e, pairs, second, 2), joined);
 }
 
-void cg_tile_add_blocks(cg_emitter *e, cg_tile *tile, const cg_tile_operands *at, LLVMValueRef panel)
+void cg_add_to_blocks(cg_emitter *e, const cg_blocks *blocks, const LLVMValueRef *rows, LLVMValueRef panel,
+                      int64_t panel_step)
 {
+    enum { MOST = 4 };
     static const int low_words[LANES] = {0, 4, 1, 5}, high_words[LANES] = {2, 6, 3, 7};
     LLVMTypeRef vector = cg_vector(e, e->i32, LANES);
-    LLVMValueRef rows[CG_MAX_TILE_ROWS / 2];
-    for (int i = 0; i < tile->rows; i += 2) rows[i / 2] = two_rows(e, at->row[i], at->row[i + 1]);
-    for (int j = 0; j < tile->vectors; j++) {
+    LLVMValueRef left[MOST];
+    assert(blocks->rows / 2 <= MOST);
+    for (int i = 0; i < blocks->rows; i += 2) left[i / 2] = two_rows(e, rows[i], rows[i + 1]);
+    for (int j = 0; j < blocks->vectors; j++) {
         LLVMValueRef first = cg_at(e, e->i32, panel, cg_int(e, (int64_t)j * LANES));
-        LLVMValueRef second = cg_at(e, e->i32, first, cg_int(e, at->panel_step));
+        LLVMValueRef second = cg_at(e, e->i32, first, cg_int(e, panel_step));
         LLVMValueRef a = cg_load(e, vector, first, 4 * LANES), b = cg_load(e, vector, second, 4 * LANES);
         LLVMValueRef low = shuffle(e, a, b, low_words), high = shuffle(e, a, b, high_words);
-        for (int i = 0; i < tile->rows; i += 2) {
-            LLVMValueRef *acc = &tile->acc[i * tile->vectors + j];
-            acc[0] = multiply(e, rows[i / 2], low, acc[0]);
-            acc[tile->vectors] = multiply(e, rows[i / 2], high, acc[tile->vectors]);
+        for (int i = 0; i < blocks->rows; i += 2) {
+            LLVMValueRef *acc = &blocks->acc[i * blocks->vectors + j];
+            acc[0] = multiply(e, left[i / 2], low, acc[0]);
+            acc[blocks->vectors] = multiply(e, left[i / 2], high, acc[blocks->vectors]);
         }
     }
 }

@@ -8,17 +8,23 @@
 #ifndef CG_CPU_BF16_BLOCKS_H
 #define CG_CPU_BF16_BLOCKS_H
 
-#include "codegen/cpu/register_tile.h"
+#include "codegen/cpu/emit.h"
 
 enum { CG_BLOCK_STEPS = 2 }; /* pairs of k per product */
 
+/* A tile's accumulators, as in register_tile.h: acc[i * vectors + j]. */
+typedef struct cg_blocks {
+    int rows, vectors;
+    LLVMValueRef *acc;
+} cg_blocks;
+
 /* True if the target has the instruction and the tile an even number of rows. */
-bool cg_tile_has_blocks(const cg_emitter *e, const cg_tile *tile);
-/* Convert the accumulators between vectors of rows and blocks. */
-void cg_tile_to_blocks(cg_emitter *e, cg_tile *tile);
-void cg_tile_from_blocks(cg_emitter *e, cg_tile *tile);
-/* Adds the products of two steps to the blocks. `at` has the rows at the first step, whose pairs are consecutive, and
- * `panel` is the panel's row of that step. */
-void cg_tile_add_blocks(cg_emitter *e, cg_tile *tile, const cg_tile_operands *at, LLVMValueRef panel);
+bool cg_has_blocks(const cg_emitter *e, int rows);
+/* Converts the accumulators from vectors of rows to blocks, or back. */
+void cg_exchange_blocks(cg_emitter *e, const cg_blocks *blocks);
+/* Adds the products of two steps to the blocks. Each row has the pointer of its first pair, which the second follows.
+ * The panel's rows are panel_step words apart. */
+void cg_add_to_blocks(cg_emitter *e, const cg_blocks *blocks, const LLVMValueRef *rows, LLVMValueRef panel,
+                      int64_t panel_step);
 
 #endif

@@ -5,7 +5,7 @@
  * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has
  * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1. AArch64 has 32 and multiplies by one element of a
  * register: 6×4 accumulators + 6 registers with four steps of k of each row + 2 for the right-hand matrix. That is 96
- * products for 6 + 16 loads. A broadcast (ld1r) instead of an element would occupy a multiplying unit of Neoverse cores.
+ * products for 6 + 16 loads. A broadcast (ld1r) instead of an element would take a multiplying unit of Neoverse.
  */
 
 #include "codegen/cpu/cpu_target.h"
@@ -32,7 +32,10 @@ static void prepare_x86(void)
 
 /* GNU ld links these few sections in half of lld's time; either works. GNU ld links for one machine, and Debian's names
  * for other machines begin with the machine. lld links for all. */
-#define LINKERS(gnu) {gnu, "ld.lld", "ld.lld-19"}
+#define LINKERS(gnu)                                                                                                   \
+    {                                                                                                                  \
+        gnu, "ld.lld", "ld.lld-19"                                                                                     \
+    }
 #if defined(__aarch64__)
 #define GNU_LD_X86_64 "x86_64-linux-gnu-ld"
 #define GNU_LD_AARCH64 "ld"

@@ -77,7 +77,7 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
     for (int i = 0; i < tile->rows; i++) at_k.row[i] = cg_at(e, e->f32, operands->row[i], row_offset);
     LLVMValueRef panel = cg_at(e, e->f32, operands->panel, cg_imul(e, k, cg_int(e, operands->panel_step)));
     if (tile->in_blocks) {
-        cg_tile_add_blocks(e, tile, &at_k, panel);
+        cg_add_to_blocks(e, &(cg_blocks){tile->rows, tile->vectors, tile->acc}, at_k.row, panel, at_k.panel_step);
         return;
     }
     if (e->target->by_element && steps == e->target->lanes && is_one(operands->row_step)) {
@@ -131,11 +131,12 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
         done = end;
     }
     if (steps == done) return;
-    tile->in_blocks = is_one(operands->row_step) && cg_tile_has_blocks(e, tile);
-    if (tile->in_blocks) cg_tile_to_blocks(e, tile);
+    const cg_blocks blocks = {tile->rows, tile->vectors, tile->acc};
+    tile->in_blocks = tile->use_bf16_dot && is_one(operands->row_step) && cg_has_blocks(e, tile->rows);
+    if (tile->in_blocks) cg_exchange_blocks(e, &blocks);
     if (tile->in_blocks) unroll = CG_BLOCK_STEPS; /* of more, LLVM's scheduler would make spills */
     add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);
-    if (tile->in_blocks) cg_tile_from_blocks(e, tile);
+    if (tile->in_blocks) cg_exchange_blocks(e, &blocks);
     tile->in_blocks = false;
 }
 

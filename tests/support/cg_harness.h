@@ -32,7 +32,7 @@ typedef struct harness {
 
 void harness_begin(harness *h, mdot_cpu_isa level);
 void harness_begin_for(harness *h, const cg_cpu_target *target);
-void harness_load(harness *h); /* assembles, links and loads the emitted code */
+void harness_load(harness *h);                         /* assembles, links and loads the emitted code */
 void *harness_get(const harness *h, const char *name); /* only without an emulator */
 /* Calls a function of two, three or six buffers and a length. */
 void harness_call(const harness *h, const char *name, const guarded *const *buffers, int count, int64_t length);

@@ -293,7 +293,8 @@ static float *random_values(int64_t count)
     return values;
 }
 
-static void run_kernel(const harness *h, const char *name, const form *f, const shape *s, int64_t rows, int64_t scratch_bytes, guard_side side)
+static void run_kernel(const harness *h, const char *name, const form *f, const shape *s, int64_t rows,
+                       int64_t scratch_bytes, guard_side side)
 {
     pl_buffer descriptions[BUFFERS];
     describe(f, s, descriptions);

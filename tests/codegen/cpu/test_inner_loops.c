@@ -50,7 +50,8 @@ static char *assembly_of(const cg_cpu_target *target, const char *notation)
 typedef struct counts {
     int multiply_adds; /* multiply-add instructions */
     int tile_loads;    /* tileloadd */
-    int reads;         /* memory operands that are read */
+    int reads;         /* x86-64: memory operands that are read; AArch64: registers that are loaded */
+    int broadcasts;    /* AArch64: instructions that copy one element to a whole vector */
     int stack;         /* memory operands on the stack */
 } counts;
 
@@ -59,12 +60,8 @@ static bool begins_with(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static void count_line(const char *line, size_t length, const char *multiply, counts *c)
+static void count_x86_64(char *text, const char *multiply, counts *c)
 {
-    char text[256];
-    if (length >= sizeof text) length = sizeof text - 1;
-    memcpy(text, line, length);
-    text[length] = '\0';
     char *comment = strchr(text, '#');
     if (comment != NULL) *comment = '\0';
     const char *mnemonic = text + strspn(text, " \t");
@@ -77,6 +74,34 @@ static void count_line(const char *line, size_t length, const char *multiply, co
     c->reads += memory != NULL && !is_store;
 }
 
+static void count_aarch64(const char *text, const char *multiply, counts *c)
+{
+    const char *mnemonic = text + strspn(text, " \t");
+    if (mnemonic[0] == '.') return;
+    c->multiply_adds += begins_with(mnemonic, multiply);
+    c->broadcasts += begins_with(mnemonic, "dup") || begins_with(mnemonic, "ld1r");
+    c->stack += strstr(mnemonic, "[sp") != NULL;
+    c->reads += begins_with(mnemonic, "ldp") ? 2 : begins_with(mnemonic, "ld");
+}
+
+static void count_line(const char *line, size_t length, const cg_machine *machine, const char *multiply, counts *c)
+{
+    char text[256];
+    if (length >= sizeof text) length = sizeof text - 1;
+    memcpy(text, line, length);
+    text[length] = '\0';
+    if (machine == &cg_machine_aarch64)
+        count_aarch64(text, multiply, c);
+    else
+        count_x86_64(text, multiply, c);
+}
+
+static bool is_conditional_jump(const char *mnemonic, const cg_machine *machine)
+{
+    if (machine == &cg_machine_x86_64) return mnemonic[0] == 'j' && !begins_with(mnemonic, "jmp");
+    return begins_with(mnemonic, "b.") || begins_with(mnemonic, "cb") || begins_with(mnemonic, "tb");
+}
+
 /* Returns the line that begins with `label` and a colon. */
 static const char *find_label(const char *text, const char *end, const char *label, size_t length)
 {
@@ -87,12 +112,12 @@ static const char *find_label(const char *text, const char *end, const char *lab
 
 /* Counts the loop with the most multiplications among the loops that have no inner branches. A loop extends from a
  * label to a jump back to it. */
-static counts busiest_loop(const char *text, const char *multiply)
+static counts busiest_loop(const char *text, const cg_machine *machine, const char *multiply)
 {
     counts most = {0};
     for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
         const char *at = line + strspn(line, " \t");
-        if (*at != 'j' || begins_with(at, "jmp")) continue;
+        if (!is_conditional_jump(at, machine)) continue;
         const char *label = strstr(at, ".LBB");
         if (label == NULL || label > strchr(at, '\n')) continue;
         const char *begin = find_label(text, line, label, strcspn(label, " \t\n#"));
@@ -100,7 +125,7 @@ static counts busiest_loop(const char *text, const char *multiply)
         bool has_label = false;
         for (const char *in = begin; in != NULL && in < line; in = strchr(in, '\n') + 1) {
             has_label = has_label || (in > begin && begins_with(in, ".LBB"));
-            count_line(in, strcspn(in, "\n"), multiply, &c);
+            count_line(in, strcspn(in, "\n"), machine, multiply, &c);
         }
         if (!has_label && c.multiply_adds > most.multiply_adds) most = c;
     }
@@ -114,7 +139,8 @@ static const char linear[] = "x = input f32[L,64]\nw = weights f32[64,256]\nb = 
                              "y = mdot.Linear(r, u)\nreturn y\n";
 
 /* Tiles of 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each element of a row
- * and each vector of a panel is loaded once. */
+ * and each vector of a panel is loaded once. On AArch64, a load takes four steps of a row, and products are by element.
+ * bfmmla multiplies two steps of pairs of two rows, each of which is half a vector. */
 static void linear_kernels_load_each_factor_once_without_spills(void **state)
 {
     (void)state;
@@ -130,16 +156,20 @@ static void linear_kernels_load_each_factor_once_without_spills(void **state)
         {MDOT_CPU_X86_64_V4, CG_BF16, "vfmadd", 4 * 6 * 4, 4 * (6 + 4), 0},
         {MDOT_CPU_X86_64_BF16, CG_BF16, "vdpbf16ps", 2 * 6 * 4, 2 * (6 + 4), 0},
         {MDOT_CPU_X86_64_AMX, CG_BF16, "tdpbf16ps", 4, 4, 4},
+        {MDOT_CPU_AARCH64_NEON, CG_FP32, "fmla", 4 * 6 * 4, 6 + 4 * 4, 0},
+        {MDOT_CPU_AARCH64_NEON, CG_BF16, "fmla", 4 * 6 * 4, 6 + 4 * 4, 0},
+        {MDOT_CPU_AARCH64_BF16, CG_BF16, "bfmmla", 6 * 4, 6 + 2 * 4, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const cg_cpu_target *target = cg_cpu_target_find(cases[i].level, cases[i].kernel_precision);
         char *text = assembly_of(target, linear);
-        counts c = busiest_loop(text, cases[i].multiply);
+        counts c = busiest_loop(text, target->machine, cases[i].multiply);
         free(text);
         if (c.multiply_adds != cases[i].multiply_adds || c.reads != cases[i].reads ||
-            c.tile_loads != cases[i].tile_loads || c.stack != 0)
-            fail_msg("%s, %s: %d products, %d reads, %d tile loads, %d on the stack", target->name,
-                     cg_compute_name(cases[i].kernel_precision), c.multiply_adds, c.reads, c.tile_loads, c.stack);
+            c.tile_loads != cases[i].tile_loads || c.broadcasts != 0 || c.stack != 0)
+            fail_msg("%s, %s: %d products, %d reads, %d tile loads, %d broadcasts, %d on the stack", target->name,
+                     cg_compute_name(cases[i].kernel_precision), c.multiply_adds, c.reads, c.tile_loads, c.broadcasts,
+                     c.stack);
     }
 }
 
@@ -150,14 +180,16 @@ static const char product[] = "x = input f32[L,64]\nz = input f32[L,64]\nt = Tra
 static void products_of_two_inputs_load_each_factor_once_without_spills(void **state)
 {
     (void)state;
-    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4, MDOT_CPU_AARCH64_NEON};
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         const cg_cpu_target *target = cg_cpu_target_find(levels[i], CG_FP32);
         char *text = assembly_of(target, product);
-        counts c = busiest_loop(text, "vfmadd");
+        bool by_element = target->by_element;
+        counts c = busiest_loop(text, target->machine, by_element ? "fmla" : "vfmadd");
         free(text);
         assert_int_equal(c.multiply_adds, 4 * target->tile_rows * target->tile_vectors);
-        assert_int_equal(c.reads, 4 * (target->tile_rows + target->tile_vectors));
+        assert_int_equal(c.reads, (by_element ? 1 : 4) * target->tile_rows + 4 * target->tile_vectors);
+        assert_int_equal(c.broadcasts, 0);
         assert_int_equal(c.stack, 0);
     }
 }

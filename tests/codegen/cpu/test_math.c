@@ -367,14 +367,12 @@ static void powers_of_two_are_exact_to_bf16(void **state)
     (void)state;
     static float in[COUNT], out[2][COUNT];
     cg_cpu_target targets[2];
-    map_f32 map[2];
     harness h[2];
     int count = weight_targets(targets);
     for (int t = 0; t < count; t++) {
         harness_begin_for(&h[t], &targets[t]);
         emit_map(&h[t].e, "power", cg_exp2_before_truncation, h[t].e.f32, WIDEST);
         harness_load(&h[t]);
-        map[t] = (map_f32)(uintptr_t)harness_get(&h[t], "power");
     }
     enum { MANTISSAS = 1 << 23, RANDOM = 64 };
     double largest = 0;
@@ -385,7 +383,7 @@ static void powers_of_two_are_exact_to_bf16(void **state)
             in[i] = all ? float_of((negative ? 0xbf800000 : 0x3f800000) + mantissa) : (float)random_between(-126, 127);
         }
         for (int t = 0; t < count; t++) {
-            map[t](in, out[t], COUNT);
+            map_f32(&h[t], "power", in, out[t], COUNT);
             assert_memory_equal(out[t], out[0], sizeof out[t]);
         }
         for (int i = 0; i < COUNT && count > 0; i++) {
@@ -409,7 +407,7 @@ static void powers_of_two_for_bf16_keep_nan_and_infinity(void **state)
         harness_begin_for(&h, &targets[t]);
         emit_map(&h.e, "power", cg_exp2_before_truncation, h.e.f32, WIDEST);
         harness_load(&h);
-        ((map_f32)(uintptr_t)harness_get(&h, "power"))(in, out, WIDEST);
+        map_f32(&h, "power", in, out, WIDEST);
         assert_true(isnan(out[0]) && isnan(truncated(out[0])));
         static const float want[] = {INFINITY, 0, 0, 0, INFINITY, INFINITY, 0, 1, 1, 0x1p-126f, 0x1p127f, INFINITY, 0};
         for (int i = 0; i < 13; i++) assert_true(truncated(out[1 + i]) == want[i]);
