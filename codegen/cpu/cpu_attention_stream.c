@@ -496,17 +496,13 @@ static tile_scratch tile_scratch_of(const pl_plan *plan, const pl_attention *k, 
     return parts;
 }
 
-/* Has the pipeline left a part of the block to the stream? Blocks and groups begin at the slice's first query. */
+/* Has the pipeline left the group of queries, which is one vector wide, to the stream? */
 static LLVMValueRef is_unsafe(cg_emitter *e, const cg_stream *s, LLVMValueRef unsafe, LLVMValueRef first_query)
 {
-    LLVMValueRef group = cg_isub(e, first_query, s->head->slice.from), any = NULL;
+    LLVMValueRef group = cg_isub(e, first_query, s->head->slice.from);
     group = LLVMBuildLShr(e->builder, group, cg_int(e, 4), "");
-    for (int j = 0; j < s->vectors; j++) {
-        LLVMValueRef at = cg_at(e, e->i32, unsafe, cg_iadd(e, group, cg_int(e, j)));
-        LLVMValueRef word = cg_load(e, e->i32, at, 0);
-        any = any == NULL ? word : LLVMBuildOr(e->builder, any, word, "");
-    }
-    return LLVMBuildICmp(e->builder, LLVMIntNE, any, cg_const_int(e->i32, 0), "");
+    LLVMValueRef word = cg_load(e, e->i32, cg_at(e, e->i32, unsafe, group), 0);
+    return LLVMBuildICmp(e->builder, LLVMIntNE, word, cg_const_int(e->i32, 0), "");
 }
 
 void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValueRef scratch)
@@ -524,8 +520,9 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
         if (is_pipelined) cg_attention_pipeline(e, head, &s.packed, scratch, unsafe);
     }
     LLVMValueRef done = head->slice.from;
-    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. */
-    for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
+    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. The
+     * pipeline leaves single groups, for which one block of code suffices. */
+    for (int vectors = is_pipelined ? 1 : e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
         s.width = (int64_t)vectors * lanes;
         s.weights = s.mask = cg_at(e, e->f32, scratch, cg_int(e, query_rows_of(k, head->tiles) * s.width));
