@@ -53,6 +53,7 @@ static void start_sums(cg_emitter *e, const group *g, LLVMValueRef column, int c
 
 /* The epilogue of an earlier block of 32 rows by 32 columns, which is done in pieces: one vector each. */
 enum { BLOCK_COLUMNS = SIDE * TILE_COLUMNS, PIECES = SIDE * CG_AMX_GROUP };
+enum { FEWEST_STEPS = 4 }; /* with fewer, products would hide little of an epilogue of 64 vectors */
 typedef struct overlap {
     const cg_linear_block *l; /* the block's first row; `stage` has rows of BLOCK_COLUMNS */
     LLVMValueRef column;
@@ -256,6 +257,7 @@ void cg_linear_amx(cg_emitter *e, cg_linear_block *l, bool copies, bool overlaps
         cg_copy_rows(e, l, l->a, l->a_stride, l->row_count);
     else
         copy_last_group(e, l);
+    overlaps = overlaps && l->steps >= FEWEST_STEPS;
     if (whole > 0 && overlaps) {
         cg_if any;
         LLVMValueRef rows = cg_round_down(e, l->row_count, CG_AMX_GROUP);
