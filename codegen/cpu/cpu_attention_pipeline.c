@@ -413,8 +413,10 @@ void cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const c
                            LLVMValueRef scratch, LLVMValueRef unsafe)
 {
     const pl_attention *k = head->k;
-    pipeline p = {.k = k, .packed = packed, .ring = scratch, .unsafe = unsafe, .keys = head->keys, .end = head->slice.to};
-    p.stream = (cg_stream){.head = head, .vectors = 1, .width = QUERIES, .first_key = cg_int(e, 0), .key_count = head->keys};
+    pipeline p = {
+        .k = k, .packed = packed, .ring = scratch, .unsafe = unsafe, .keys = head->keys, .end = head->slice.to};
+    p.stream =
+        (cg_stream){.head = head, .vectors = 1, .width = QUERIES, .first_key = cg_int(e, 0), .key_count = head->keys};
     p.stream.last_query = cg_isub(e, head->queries, cg_int(e, 1));
     p.stream.q_transposed = cg_at(e, e->i8, scratch, cg_int(e, SLOTS * SLOT_BYTES));
     p.stream.context = cg_at(e, e->f32, p.stream.q_transposed, cg_int(e, query_words(k)));
@@ -432,7 +434,8 @@ void cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const c
     if (!varies_by_query(k)) fill_key_mask(e, &p);
     int64_t rows = query_words(k) / QUERIES;
     for (int64_t row = k->dim / 2; row < rows; row++)
-        cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)), ROW);
+        cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)),
+                 ROW);
     emit_items(e, &p);
     cg_if_end(e, &any);
 }

@@ -171,8 +171,7 @@ static position next_position(cg_emitter *e, position p, LLVMValueRef whole_rows
 {
     LLVMValueRef half = cg_int(e, BLOCK_COLUMNS), zero = cg_int(e, 0);
     LLVMValueRef below = cg_iadd(e, p.row, cg_int(e, CG_AMX_GROUP));
-    LLVMValueRef is_left =
-        LLVMBuildICmp(e->builder, LLVMIntEQ, LLVMBuildAnd(e->builder, p.column, half, ""), zero, "");
+    LLVMValueRef is_left = LLVMBuildICmp(e->builder, LLVMIntEQ, LLVMBuildAnd(e->builder, p.column, half, ""), zero, "");
     LLVMValueRef has_below = LLVMBuildICmp(e->builder, LLVMIntSLT, below, whole_rows, "");
     LLVMValueRef right = cg_iadd(e, p.column, half), left = cg_isub(e, p.column, half);
     return (position){cg_select(e, is_left, p.row, cg_select(e, has_below, below, zero)),

@@ -215,9 +215,9 @@ static void amx_attention_computes_weights_between_products(void **state)
     assert_in_range(b.instructions, 0, 12 * VECTORS);
     const char *from = b.begin;
     for (int i = 0; i < PRODUCTS; i++) {
-        const char *product = strstr(from, "tdpbf16ps"), *next = strstr(product + 1, "tdpbf16ps");
+        const char *dot = strstr(from, "tdpbf16ps"), *next = strstr(dot + 1, "tdpbf16ps");
         if (i == PRODUCTS - 1) next = b.end;
-        assert_int_equal(count_word(product, next, "vscalefps"), VECTORS / PRODUCTS);
+        assert_int_equal(count_word(dot, next, "vscalefps"), VECTORS / PRODUCTS);
         from = next;
     }
     free(text);
@@ -237,8 +237,8 @@ static void amx_linear_computes_gelu_between_products(void **state)
     assert_int_equal(count_word(b.begin, b.end, "tdpbf16ps"), 4);
     const char *from = b.begin;
     for (int i = 0; i < 4; i++) {
-        const char *product = strstr(from, "tdpbf16ps"), *next = i < 3 ? strstr(product + 1, "tdpbf16ps") : b.end;
-        assert_int_equal(count_word(product, next, "vpermps"), 5 * 4);
+        const char *dot = strstr(from, "tdpbf16ps"), *next = i < 3 ? strstr(dot + 1, "tdpbf16ps") : b.end;
+        assert_int_equal(count_word(dot, next, "vpermps"), 5 * 4);
         from = next;
     }
     free(text);
