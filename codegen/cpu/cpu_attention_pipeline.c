@@ -1,7 +1,7 @@
 /* cpu_attention_pipeline.c — see cpu_attention_pipeline.h.
  *
- * An item is 16 queries by 32 keys. The items of a slice form one sequence: all keys of the first queries, then all keys
- * of the next. Iteration i of the only loop does three things, whose instructions alternate:
+ * An item is 16 queries by 32 keys. The items of a slice form one sequence: all keys of the first queries, then all
+ * keys of the next. Iteration i of the only loop does three things, whose instructions alternate:
  *
  *   scores   of item i              tile products, stored in slot i of a ring
  *   weights  of item i - LAG        2^score as bf16, from the ring to the ring, summed per lane
@@ -134,7 +134,7 @@ static LLVMValueRef is_last(cg_emitter *e, const pipeline *p, const item *it)
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------- */
 
-/* An element of the scaled mask. One that replaces the score becomes -inf, because its weight is zero in either case. */
+/* An element of the scaled mask. One that replaces the score becomes -inf, because its weight is zero anyway. */
 static LLVMValueRef replace(cg_emitter *e, const pipeline *p, LLVMValueRef scaled)
 {
     if (!(p->k->replaces < 0)) return scaled;

@@ -15,7 +15,7 @@
  * With bf16 dot products, a row of the panels is two channels, or two keys: half as many steps of the same loops.
  * The scale is then applied after the product, so that queries are rounded once. With matrix tiles, vectors do only
  * the work other than multiplication. Blocks of keys are then longer, because each block loads and stores the
- * contexts so far. Most kernels with tiles run cpu_attention_pipeline.c first, and only the queries that it leaves here.
+ * contexts so far. Most kernels with tiles run cpu_attention_pipeline.c, and here only the queries that it leaves.
  *
  * Surplus lanes of the last block of queries repeat the last query: they read the same data and write the same
  * results. A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
@@ -197,8 +197,8 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 instead of
- * 2^-100, except where cg_context_factor infers from the sum that there are keys. */
+/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 instead
+ * of 2^-100, except where cg_context_factor infers from the sum that there are keys. */
 static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRef x)
 {
     if (!s->head->tiles) return cg_exp2_negative(e, x);
