@@ -1,7 +1,7 @@
 /* cpu_attention_pipeline.c — see cpu_attention_pipeline.h.
  *
- * An item is 16 queries by 32 keys. The items of a slice form one sequence: all keys of the first queries, then all keys
- * of the next. Iteration i of the only loop does three things, whose instructions alternate:
+ * An item is 16 queries by 32 keys. The items of a slice form one sequence: all keys of the first queries, then all
+ * keys of the next. Iteration i of the only loop does three things, whose instructions alternate:
  *
  *   scores   of item i              tile products, stored in slot i of a ring
  *   weights  of item i - LAG        2^score as bf16, from the ring to the ring, summed per lane
@@ -43,7 +43,7 @@ enum {
 static const double SMALLEST = 0x1p-40, GREATEST = 0x1p60;
 static const double NEVER = -1000; /* a score from here on has the weight 0 beside any safe sum */
 
-static_assert(RIGHT < CG_AMX_TILES, "tiles");
+static_assert((int)RIGHT < (int)CG_AMX_TILES, "tiles");
 
 bool cg_attention_is_pipelined(const pl_attention *k)
 {
@@ -134,7 +134,7 @@ static LLVMValueRef is_last(cg_emitter *e, const pipeline *p, const item *it)
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------- */
 
-/* An element of the scaled mask. One that replaces the score becomes -inf, because its weight is zero in either case. */
+/* An element of the scaled mask. One that replaces the score becomes -inf, because its weight is zero anyway. */
 static LLVMValueRef replace(cg_emitter *e, const pipeline *p, LLVMValueRef scaled)
 {
     if (!(p->k->replaces < 0)) return scaled;
@@ -246,6 +246,18 @@ static LLVMValueRef weight_of(cg_emitter *e, weights *w, int key)
     return weight;
 }
 
+/* A value that exists at this point of the sequence of tile instructions. Without it, LLVM's scheduler would move the
+ * additions behind the last product and keep all weights on the stack. The assembly is empty. */
+static LLVMValueRef settle(cg_emitter *e, LLVMValueRef value)
+{
+    if (e->target->use_generic_vectors) return value;
+    LLVMTypeRef type = LLVMTypeOf(value), function = LLVMFunctionType(type, &type, 1, false);
+    static const char constraints[] = "=v,0";
+    LLVMValueRef empty = LLVMGetInlineAsm(function, "", 0, constraints, sizeof constraints - 1, true, false,
+                                          LLVMInlineAsmDialectATT, false);
+    return LLVMBuildCall2(e->builder, function, empty, &value, 1, "");
+}
+
 /* Computes the weights of pairs of keys up to `end`. */
 static void emit_weights(cg_emitter *e, weights *w, int end)
 {
@@ -254,6 +266,7 @@ static void emit_weights(cg_emitter *e, weights *w, int end)
         LLVMValueRef low = weight_of(e, w, 2 * w->done), high = weight_of(e, w, 2 * w->done + 1);
         cg_store(e, cg_pair_weights(e, low, high), row, ROW);
     }
+    for (int i = 0; i < 2; i++) w->sum[i] = settle(e, w->sum[i]);
 }
 
 static LLVMValueRef end_weights(cg_emitter *e, const weights *w)
@@ -385,13 +398,13 @@ static void emit_items(cg_emitter *e, pipeline *p)
     begin_contexts(e, p, &contexts);
     weights w = begin_weights(e, p, loop.index, loop.carried[2]);
     emit_products(e, p, &scores, &contexts, &w);
+    state[2] = end_weights(e, &w); /* before the branch, because LLVM would move the additions behind it */
     cg_if ends;
     LLVMValueRef is_item = LLVMBuildICmp(e->builder, LLVMIntSGE, loop.index, cg_int(e, 2 * LAG), "");
     cg_if_begin(e, &ends, LLVMBuildAnd(e->builder, is_item, is_last(e, p, &contexts), ""));
     finish_group(e, p, &contexts);
     cg_if_end(e, &ends);
     store_item(e, &scores);
-    state[2] = end_weights(e, &w);
     next_item(e, p, &scores, &state[0], &state[1]);
     cg_loop_end(e, &loop, state);
 }
@@ -400,8 +413,10 @@ void cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const c
                            LLVMValueRef scratch, LLVMValueRef unsafe)
 {
     const pl_attention *k = head->k;
-    pipeline p = {.k = k, .packed = packed, .ring = scratch, .unsafe = unsafe, .keys = head->keys, .end = head->slice.to};
-    p.stream = (cg_stream){.head = head, .vectors = 1, .width = QUERIES, .first_key = cg_int(e, 0), .key_count = head->keys};
+    pipeline p = {
+        .k = k, .packed = packed, .ring = scratch, .unsafe = unsafe, .keys = head->keys, .end = head->slice.to};
+    p.stream =
+        (cg_stream){.head = head, .vectors = 1, .width = QUERIES, .first_key = cg_int(e, 0), .key_count = head->keys};
     p.stream.last_query = cg_isub(e, head->queries, cg_int(e, 1));
     p.stream.q_transposed = cg_at(e, e->i8, scratch, cg_int(e, SLOTS * SLOT_BYTES));
     p.stream.context = cg_at(e, e->f32, p.stream.q_transposed, cg_int(e, query_words(k)));
@@ -419,7 +434,8 @@ void cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const c
     if (!varies_by_query(k)) fill_key_mask(e, &p);
     int64_t rows = query_words(k) / QUERIES;
     for (int64_t row = k->dim / 2; row < rows; row++)
-        cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)), ROW);
+        cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)),
+                 ROW);
     emit_items(e, &p);
     cg_if_end(e, &any);
 }

@@ -15,7 +15,7 @@
  * With bf16 dot products, a row of the panels is two channels, or two keys: half as many steps of the same loops.
  * The scale is then applied after the product, so that queries are rounded once. With matrix tiles, vectors do only
  * the work other than multiplication. Blocks of keys are then longer, because each block loads and stores the
- * contexts so far. Most kernels with tiles run cpu_attention_pipeline.c first, and only the queries that it leaves here.
+ * contexts so far. Most kernels with tiles run cpu_attention_pipeline.c, and here only the queries that it leaves.
  *
  * Surplus lanes of the last block of queries repeat the last query: they read the same data and write the same
  * results. A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
@@ -197,8 +197,8 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 instead of
- * 2^-100, except where cg_context_factor infers from the sum that there are keys. */
+/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 instead
+ * of 2^-100, except where cg_context_factor infers from the sum that there are keys. */
 static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRef x)
 {
     if (!s->head->tiles) return cg_exp2_negative(e, x);
@@ -496,17 +496,13 @@ static tile_scratch tile_scratch_of(const pl_plan *plan, const pl_attention *k, 
     return parts;
 }
 
-/* Has the pipeline left a part of the block to the stream? Blocks and groups begin at the slice's first query. */
+/* Has the pipeline left the group of queries, which is one vector wide, to the stream? */
 static LLVMValueRef is_unsafe(cg_emitter *e, const cg_stream *s, LLVMValueRef unsafe, LLVMValueRef first_query)
 {
-    LLVMValueRef group = cg_isub(e, first_query, s->head->slice.from), any = NULL;
+    LLVMValueRef group = cg_isub(e, first_query, s->head->slice.from);
     group = LLVMBuildLShr(e->builder, group, cg_int(e, 4), "");
-    for (int j = 0; j < s->vectors; j++) {
-        LLVMValueRef at = cg_at(e, e->i32, unsafe, cg_iadd(e, group, cg_int(e, j)));
-        LLVMValueRef word = cg_load(e, e->i32, at, 0);
-        any = any == NULL ? word : LLVMBuildOr(e->builder, any, word, "");
-    }
-    return LLVMBuildICmp(e->builder, LLVMIntNE, any, cg_const_int(e->i32, 0), "");
+    LLVMValueRef word = cg_load(e, e->i32, cg_at(e, e->i32, unsafe, group), 0);
+    return LLVMBuildICmp(e->builder, LLVMIntNE, word, cg_const_int(e->i32, 0), "");
 }
 
 void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValueRef scratch)
@@ -524,8 +520,9 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
         if (is_pipelined) cg_attention_pipeline(e, head, &s.packed, scratch, unsafe);
     }
     LLVMValueRef done = head->slice.from;
-    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. */
-    for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
+    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. The
+     * pipeline leaves single groups, for which one block of code suffices. */
+    for (int vectors = is_pipelined ? 1 : e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
         s.width = (int64_t)vectors * lanes;
         s.weights = s.mask = cg_at(e, e->f32, scratch, cg_int(e, query_rows_of(k, head->tiles) * s.width));

@@ -402,7 +402,7 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
     LLVMValueRef out = matrix_pointer(e, l, &k->out);
     l->out = cg_at(e, l->out_type, out, cg_imul(e, first_row, l->out_stride));
     if (l->matmul == CG_MATMUL_AMX) {
-        cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
+        cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target), k->epilogue != NULL && is_expensive(k->epilogue));
         return;
     }
     if (l->copy != NULL) {

@@ -194,11 +194,95 @@ static void products_of_two_inputs_load_each_factor_once_without_spills(void **s
     }
 }
 
+/* ---- Blocks in which other work stands between the products of matrix tiles -------------------------------------- */
+
+static const char attention[] = "x = input f32[1,L,128]\nm = input f32[1,1,1,L]\nw = weights f32[128,384]\n"
+                                "p = mdot.Linear(x, w)\nsizes = constant i64[3] [128, 128, 128]\n"
+                                "q, k, v = Split(p, sizes) {axis=-1}\n"
+                                "a = Attention(q, k, v, m) {q_num_heads=4, kv_num_heads=4}\n"
+                                "u = weights f32[128,128]\ny = mdot.Linear(a, u)\nreturn y\n";
+
+static int count_word(const char *from, const char *end, const char *word)
+{
+    int count = 0;
+    for (const char *at = from; (at = strstr(at, word)) != NULL && at < end; at += strlen(word)) count++;
+    return count;
+}
+
+typedef struct block {
+    const char *begin, *end;
+    int instructions, words;
+} block;
+
+/* The straight piece of code, from a label or jump to the next, that has `word` most often. */
+static block busiest_block(const char *text, const char *word)
+{
+    block most = {text, text, 0, 0}, now = {text, text, 0, 0};
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        const char *at = line + strspn(line, " \t");
+        bool ends = *line == '.' || *at == 'j' || begins_with(at, "ret");
+        now.end = line;
+        if (ends && now.words > most.words) most = now;
+        if (ends) now = (block){line, line, 0, 0};
+        if (!ends && at > line && *at != '.' && *at != '#') now.instructions++;
+        if (!ends) now.words += begins_with(at, word);
+    }
+    return most;
+}
+
+/* The pipeline's item: 32 keys of 16 queries by heads of 32 channels, so that 32 vectors of scores stand between four
+ * products. A score is stored by a tile and loaded once; 2^score takes four instructions; the mask is an operand. */
+static void amx_attention_computes_weights_between_products(void **state)
+{
+    (void)state;
+    enum { VECTORS = 32, PRODUCTS = 4 };
+    char *text = assembly_of(cg_cpu_target_find(MDOT_CPU_X86_64_AMX, CG_BF16), attention);
+    block b = busiest_block(text, "vscalefps");
+    assert_int_equal(b.words, VECTORS);
+    assert_int_equal(count_word(b.begin, b.end, "vreduceps"), VECTORS);
+    assert_int_equal(count_word(b.begin, b.end, "vfmadd"), 3 * VECTORS);
+    assert_int_equal(count_word(b.begin, b.end, "{1to16}"), VECTORS);
+    assert_int_equal(count_word(b.begin, b.end, "tdpbf16ps"), PRODUCTS);
+    assert_int_equal(count_word(b.begin, b.end, "tilestored"), 2);
+    assert_in_range(b.instructions, 0, 12 * VECTORS);
+    const char *from = b.begin;
+    for (int i = 0; i < PRODUCTS; i++) {
+        const char *dot = strstr(from, "tdpbf16ps"), *next = strstr(dot + 1, "tdpbf16ps");
+        if (i == PRODUCTS - 1) next = b.end;
+        assert_int_equal(count_word(dot, next, "vscalefps"), VECTORS / PRODUCTS);
+        from = next;
+    }
+    free(text);
+}
+
+static const char feed_forward[] = "x = input f32[L,128]\nw = weights f32[128,256]\nb = weights f32[256]\n"
+                                   "h = mdot.Linear(x, w, b)\ng = Gelu(h)\nu = weights f32[256,128]\n"
+                                   "y = mdot.Linear(g, u)\nreturn y\n";
+
+/* A block has 64 vectors, and 128 channels have four steps: four vectors of GELU after each product. */
+static void amx_linear_computes_gelu_between_products(void **state)
+{
+    (void)state;
+    char *text = assembly_of(cg_cpu_target_find(MDOT_CPU_X86_64_AMX, CG_BF16), feed_forward);
+    block b = busiest_block(text, "vpermps");
+    assert_int_equal(b.words, 5 * 16);
+    assert_int_equal(count_word(b.begin, b.end, "tdpbf16ps"), 4);
+    const char *from = b.begin;
+    for (int i = 0; i < 4; i++) {
+        const char *dot = strstr(from, "tdpbf16ps"), *next = i < 3 ? strstr(dot + 1, "tdpbf16ps") : b.end;
+        assert_int_equal(count_word(dot, next, "vpermps"), 5 * 4);
+        from = next;
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_kernels_load_each_factor_once_without_spills),
         cmocka_unit_test(products_of_two_inputs_load_each_factor_once_without_spills),
+        cmocka_unit_test(amx_attention_computes_weights_between_products),
+        cmocka_unit_test(amx_linear_computes_gelu_between_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
