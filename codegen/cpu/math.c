@@ -1,7 +1,7 @@
 /* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials, without calls outside the
  * module.
  *
- * Every function is branch-free, so that all lanes cost the same. Polynomials are minimax fits (Remez exchange in 40
+ * Every function is branch-free, so that all lanes cost the same; sine and cosine of angles from 2^40 on take a branch. Polynomials are minimax fits (Remez exchange in 40
  * digits) for the error given beside them. NaN passes through everywhere. Limits use the compare that keeps a NaN
  * (cg_fmin(limit, x), not cg_fmin(x, limit)). Float → integer conversion is undefined for NaN and is used only where
  * NaN is excluded.
@@ -10,6 +10,7 @@
  */
 #include "codegen/cpu/math.h"
 #include "codegen/cpu/emit.h"
+#include "codegen/cpu/large_angle.h"
 
 #include <math.h>
 
@@ -291,8 +292,8 @@ LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
 
 /* ---- Sine and cosine -------------------------------------------------------------------------------------------- */
 
-/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^50. Beyond
- * that, neighbouring doubles are whole turns apart, and the result is some number within [-1, 1]. */
+/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^40,
+ * because the rounding of x · 2/π hardly moves k there. large_angle.c reduces larger angles. */
 static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
 {
     static const double half_pi[] = {1.5707963267948966, 6.123233995736766e-17, -1.497384905065873e-33};
@@ -304,6 +305,9 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
                                        -2.7557314356832982e-07, 2.0875723878301003e-09, -1.1359678990354302e-11}};
     LLVMValueRef k = cg_rint(e, cg_fmul(e, x, constant(e, x, 0.63661977236758138))), r = x;
     for (int i = 0; i < 3; i++) r = cg_fma(e, k, constant(e, x, -half_pi[i]), r);
+    cg_angle angle = {.quadrant = k, .rest = r};
+    cg_reduce_large_angles(e, x, &angle);
+    k = angle.quadrant, r = angle.rest;
     r = cg_fmax(e, constant(e, x, -0.79), cg_fmin(e, constant(e, x, 0.79), r));
     LLVMValueRef z = cg_fmul(e, r, r);
     LLVMValueRef cube = cg_fmul(e, r, z), sin_r = cg_fma(e, cube, evaluate(e, &sine, z), r);
