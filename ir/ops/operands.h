@@ -1,8 +1,8 @@
 /* operands.h — the operands of a node, as an operator's rules read them through one interface.
  *
- * A shape rule knows types and some integer content, both dimensions (ir_dim); an evaluation knows everything. Most operators
- * have one geometry (the axis, the number of rows, the cuts) that both need. It is derived once, from an ir_operands,
- * which can be built from either. In an evaluation all dimensions are numbers and all content is known.
+ * A shape rule knows types and some integer content, both dimensions (ir_dim); an evaluation knows everything. Most
+ * operators have one geometry (the axis, the number of rows, the cuts) that both need. It is derived once, from an
+ * ir_operands, which can be built from either. In an evaluation all dimensions are numbers and all content is known.
  *
  * All errors name the node.
  */
