@@ -23,6 +23,7 @@ set(mdot_full_tests
     onnx_shared_predictor
     order
     python_artefact
+    python_commands
     python_compiler
     python_explanation
     python_job

@@ -105,3 +105,17 @@ LLVMValueRef cg_interleave_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef
     high = LLVMBuildAnd(e->builder, high, cg_const_int(words, 0xffff0000), "");
     return LLVMBuildOr(e->builder, low, high, "");
 }
+
+LLVMValueRef cg_truncate_weight(cg_emitter *e, LLVMValueRef weight)
+{
+    LLVMTypeRef type = LLVMTypeOf(weight), words = cg_with_element(type, e->i32);
+    LLVMValueRef bits = LLVMBuildBitCast(e->builder, weight, words, "");
+    return LLVMBuildBitCast(e->builder, LLVMBuildAnd(e->builder, bits, cg_const_int(words, 0xffff0000), ""), type, "");
+}
+
+LLVMValueRef cg_pair_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high)
+{
+    LLVMTypeRef words = cg_with_element(LLVMTypeOf(low), e->i32);
+    low = LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, low, words, ""), cg_const_int(words, 16), "");
+    return LLVMBuildOr(e->builder, low, LLVMBuildBitCast(e->builder, high, words, ""), "");
+}

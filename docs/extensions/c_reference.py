@@ -145,7 +145,8 @@ def table_of_constants(member):
     rows = []
     for value in member.findall("enumvalue"):
         initializer = text_of(value.find("initializer")).lstrip("= ")
-        rows.append(f"| `{text_of(value.find('name'))}` | {initializer.replace('|', chr(92) + '|')} | {text_of(value.find('detaileddescription'))} |")
+        name, meaning = text_of(value.find("name")), text_of(value.find("detaileddescription"))
+        rows.append(f"| `{name}` | {initializer.replace('|', chr(92) + '|')} | {meaning} |")
     intro = text_of(member.find("detaileddescription"))
     return (intro + "\n\n" if intro else "") + "| constant | value | meaning |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
 

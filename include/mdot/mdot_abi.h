@@ -47,12 +47,15 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 /* CPU ISA levels that an image can target, ascending within a machine. Artefacts store the values: append only.
  * Columns: name, value, text. The first two are levels of the x86-64 psABI. The third adds AVX512_BF16, dot products
- * of bfloat16 pairs (vdpbf16ps), and the last adds AMX_BF16, matmuls of tiles. */
+ * of bfloat16 pairs (vdpbf16ps), and the fourth adds AMX_BF16, matmuls of tiles. Every AArch64 CPU with Advanced SIMD
+ * runs aarch64-neon. aarch64-bf16 adds FEAT_BF16 (Armv8.6-A): bfdot and bfmmla. */
 #define MDOT_CPU_ISA_MAP(X)                                                                                            \
     X(X86_64_V3, 1, "x86-64-v3")                                                                                       \
     X(X86_64_V4, 2, "x86-64-v4")                                                                                       \
     X(X86_64_BF16, 3, "x86-64-bf16")                                                                                   \
-    X(X86_64_AMX, 4, "x86-64-amx")
+    X(X86_64_AMX, 4, "x86-64-amx")                                                                                     \
+    X(AARCH64_NEON, 5, "aarch64-neon")                                                                                 \
+    X(AARCH64_BF16, 6, "aarch64-bf16")
 
 typedef enum mdot_cpu_isa {
     MDOT_CPU_NONE = 0,

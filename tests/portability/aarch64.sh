@@ -3,6 +3,7 @@
 #     aarch64.sh build SOURCE_FOLDER WORK_FOLDER          builds the library, and checks its machine and its exports
 #     aarch64.sh run SOURCE_FOLDER WORK_FOLDER PROGRAM    runs runtime_calls.c under qemu-aarch64 and compares its output
 #                                                         with that of PROGRAM, the native build
+#     aarch64.sh kernels SOURCE_FOLDER WORK_FOLDER PROGRAM  runs a test of kernels, whose code runs under qemu-aarch64
 set -eu
 action=$1 source=$2 folder=$3
 triple=aarch64-linux-gnu
@@ -33,5 +34,13 @@ run)
     "$4" > "$folder.native"
     diff "$folder.native" "$folder.lines" || fail "< is the native output, > is the output on AArch64"
     cat "$folder.lines"
+    ;;
+kernels)
+    command -v qemu-aarch64 > /dev/null || { echo "skipped: qemu-aarch64 is missing (package qemu-user)"; exit 77; }
+    server=$folder.server.$$
+    trap 'rm -f "$server"' EXIT
+    $triple-gcc -std=gnu11 -O1 -Wall -Wextra -Werror -I "$source" -I "$source/include" -o "$server" \
+        "$source/tests/portability/kernel_server.c"
+    MDOT_TEST_EMULATOR="exec qemu-aarch64 -cpu max -L /usr/$triple $server" "$4"
     ;;
 esac
