@@ -3,8 +3,8 @@
  * Cast).
  *
  * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) is evaluated here. An
- * element is affine in L. If a result is not affine, or could wrap in its type for some L, the output's content is
- * unknown.
+ * element is a dimension (ir_dim). If a result has no such form, or could wrap in its type for some L, the output's
+ * content is unknown.
  */
 #include "ir/ops/elementwise.h"
 

@@ -96,7 +96,7 @@ mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, in
  * matters. */
 mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_MAX_KNOWN], int *out_count,
                           mdot_error *err);
-/* Does the same for elements affine in L. */
+/* Does the same for elements that are dimensions. */
 mdot_status ir_input_dims(const ir_node *node, int index, ir_dim out[static IR_MAX_KNOWN], int *out_count,
                           mdot_error *err);
 

@@ -1,7 +1,7 @@
 /* generate.c — operators whose output comes from shapes, attributes and a few numbers: Shape, Size, Constant,
  * ConstantOfShape, EyeLike, Range.
  *
- * Shape arithmetic begins here: their output is known element by element, affine in L.
+ * Shape arithmetic begins here: their output is known element by element.
  */
 #include "ir/ops/operands.h"
 
@@ -300,7 +300,7 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
     return MDOT_OK;
 }
 
-/* Start, limit and delta if all of them are integers, affine in L. */
+/* Start, limit and delta if all of them are known integers. */
 static bool known_bounds(const ir_operands *from, ir_dim *out_bounds)
 {
     ir_dim element[IR_MAX_KNOWN];

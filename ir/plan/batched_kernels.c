@@ -7,9 +7,10 @@
 
 enum { MOST_ITEMS = 64 };
 
-/* Extents are products of scale * (L + r), without floors, because a floor of a sum is not the sum of the floors. Suppose that the items' lengths, plus the greatest r for each item except
- * the first, add up to at most max_length. Then the items' tensors need at most the memory of a single call at
- * max_length, because sums of products of non-negative numbers are at most products of sums. */
+/* Extents are products of scale * (L + r), without floors, because a floor of a sum is not the sum of the floors.
+ * Suppose that the items' lengths, plus the greatest r for each item except the first, add up to at most
+ * max_length. Then the items' tensors need at most the memory of a single call at max_length, because sums of
+ * products of non-negative numbers are at most products of sums. */
 static bool note_offsets(pl_plan *plan, const ir_type *type)
 {
     int lengths = 0;
