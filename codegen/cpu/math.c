@@ -1,7 +1,7 @@
 /* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials, without calls outside the
  * module.
  *
- * Every function is branch-free, so that all lanes cost the same. Polynomials are minimax fits (Remez exchange in 40
+ * Every function is branch-free, so that all lanes cost the same; sine and cosine of angles from 2^40 on take a branch. Polynomials are minimax fits (Remez exchange in 40
  * digits) for the error given beside them. NaN passes through everywhere. Limits use the compare that keeps a NaN
  * (cg_fmin(limit, x), not cg_fmin(x, limit)). Float → integer conversion is undefined for NaN and is used only where
  * NaN is excluded.
@@ -10,12 +10,13 @@
  */
 #include "codegen/cpu/math.h"
 #include "codegen/cpu/emit.h"
+#include "codegen/cpu/large_angle.h"
 
 #include <math.h>
 
 /* ---- Differences between f32 and f64 ---------------------------------------------------------------------------- */
 
-enum { MAX_TERMS = 13 };
+enum { MAX_TERMS = 13, ZMM_LANES = 16 };
 
 typedef struct polynomial { /* sum of c[i] x^i */
     int terms;
@@ -190,6 +191,52 @@ LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
     return LLVMBuildBitCast(e->builder, LLVMBuildAdd(e->builder, as_bits(e, p), exponent, ""), type, "");
 }
 
+/* For arguments that vreduceps and vscalefps accept: x - floor(x), and p 2^floor(x). */
+static bool has_scaling(const cg_emitter *e, LLVMValueRef x)
+{
+    return e->target->matmul == CG_MATMUL_AMX && !e->target->use_generic_vectors && cg_lanes(x) == ZMM_LANES;
+}
+
+static LLVMValueRef scaling_instruction(cg_emitter *e, const char *name, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef any = cg_const(e, LLVMTypeOf(a), 0), all = cg_const_int(e->i16, -1), rounding = cg_const_int(e->i32, 4);
+    return cg_intrinsic(e, name, NULL, (LLVMValueRef[]){a, b, any, all, rounding}, 5);
+}
+
+/* x - floor(x), rounded down as vreduceps does. It is inexact only between -1 and 0, where f + floor(x) is exact. */
+static LLVMValueRef fraction_plainly(cg_emitter *e, LLVMValueRef x, LLVMValueRef floor)
+{
+    LLVMValueRef f = cg_fsub(e, x, floor), bits = as_bits(e, f);
+    LLVMValueRef is_above = LLVMBuildFCmp(e->builder, LLVMRealOGT, cg_fadd(e, f, floor), x, "");
+    LLVMValueRef below = LLVMBuildSub(e->builder, bits, cg_const_int(LLVMTypeOf(bits), 1), "");
+    return LLVMBuildBitCast(e->builder, cg_select(e, is_above, below, bits), LLVMTypeOf(x), "");
+}
+
+static LLVMValueRef scale_plainly(cg_emitter *e, LLVMValueRef p, LLVMValueRef floor)
+{
+    LLVMTypeRef type = LLVMTypeOf(p), bits = bits_type(e, p);
+    LLVMValueRef n = LLVMBuildFreeze(e->builder, LLVMBuildFPToSI(e->builder, floor, bits, ""), "");
+    LLVMValueRef half = LLVMBuildAShr(e->builder, n, cg_const_int(bits, 1), "");
+    LLVMValueRef rest = LLVMBuildSub(e->builder, n, half, "");
+    p = cg_fmul(e, p, power_of_two(e, &f32_format, half, type));
+    return cg_fmul(e, p, power_of_two(e, &f32_format, rest, type));
+}
+
+/* Four instructions: vreduceps, a quadratic of relative error 1.73e-3, and vscalefps. The quadratic includes half a
+ * unit of bf16 in the binade of the result, so that truncation to the upper half rounds half up. */
+LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x)
+{
+    static const polynomial power = {3, {1.0017248 + 0x1p-8, 0.65763628, 0.33718943}};
+    if (has_scaling(e, x)) {
+        LLVMValueRef towards_floor = cg_const_int(e->i32, 9);
+        LLVMValueRef fraction = scaling_instruction(e, "llvm.x86.avx512.mask.reduce.ps.512", x, towards_floor);
+        return scaling_instruction(e, "llvm.x86.avx512.mask.scalef.ps.512", evaluate(e, &power, fraction), x);
+    }
+    x = cg_fmax(e, constant(e, x, -252), cg_fmin(e, constant(e, x, 252), x)); /* beyond: zero or infinity for any p */
+    LLVMValueRef floor = round_down(e, x);
+    return scale_plainly(e, evaluate(e, &power, fraction_plainly(e, x, floor)), floor);
+}
+
 /* (e^2|x| - 1) / (e^2|x| + 1); the excess keeps small arguments exact to the last bits. */
 LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x)
 {
@@ -245,8 +292,8 @@ LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
 
 /* ---- Sine and cosine -------------------------------------------------------------------------------------------- */
 
-/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^50. Beyond
- * that, neighbouring doubles are whole turns apart, and the result is some number within [-1, 1]. */
+/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^40,
+ * because the rounding of x · 2/π hardly moves k there. large_angle.c reduces larger angles. */
 static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
 {
     static const double half_pi[] = {1.5707963267948966, 6.123233995736766e-17, -1.497384905065873e-33};
@@ -258,6 +305,9 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
                                        -2.7557314356832982e-07, 2.0875723878301003e-09, -1.1359678990354302e-11}};
     LLVMValueRef k = cg_rint(e, cg_fmul(e, x, constant(e, x, 0.63661977236758138))), r = x;
     for (int i = 0; i < 3; i++) r = cg_fma(e, k, constant(e, x, -half_pi[i]), r);
+    cg_angle angle = {.quadrant = k, .rest = r};
+    cg_reduce_large_angles(e, x, &angle);
+    k = angle.quadrant, r = angle.rest;
     r = cg_fmax(e, constant(e, x, -0.79), cg_fmin(e, constant(e, x, 0.79), r));
     LLVMValueRef z = cg_fmul(e, r, r);
     LLVMValueRef cube = cg_fmul(e, r, z), sin_r = cg_fma(e, cube, evaluate(e, &sine, z), r);

@@ -1,0 +1,92 @@
+"""Differences that are no faults of mdot: deviations of ONNX Runtime, and results that ONNX's specification leaves open.
+
+A row has operators of which the minimised graph contains one, a condition and the reason. Remove a row when a newer ONNX
+Runtime makes it unnecessary. Rows apply only if mdot's evaluator agrees with the compiled code, except where `open` is
+True: there the two may differ because the result depends on the order of the operations.
+"""
+
+import numpy as np
+
+
+def is_special(array):
+    return ~np.isfinite(array.astype(np.float64))
+
+
+def only_special(c):
+    """Whether all differences are at elements where one side is infinite or NaN."""
+    if c.got.dtype.kind != "f":
+        return False
+    wrong = ~((c.got == c.wanted) | (np.isnan(c.got) & np.isnan(c.wanted)))
+    rest = wrong & ~is_special(c.got) & ~is_special(c.wanted)
+    return bool(is_special(c.got).any() | is_special(c.wanted).any()) and not (np.abs(c.got - c.wanted)[rest] >
+                                                                               1e-3 * np.abs(c.wanted)[rest] + 1e-5).any()
+
+
+def reads(c, condition):
+    return any(condition(a.astype(np.float64)).any() for a in c.small_feeds.values() if a.dtype.kind == "f")
+
+
+def reads_nan(c):
+    return reads(c, np.isnan)
+
+
+def reads_special(c):
+    return reads(c, lambda a: ~np.isfinite(a))
+
+
+def nan_only_there(c):
+    return reads_nan(c) and only_special(c)
+
+
+def special_only_there(c):
+    return reads_special(c) and only_special(c)
+
+
+def beyond_integers(c):
+    """Whether an input has numbers that the result's integers cannot hold."""
+    return reads_special(c) or reads(c, lambda a: np.abs(a) >= 127)
+
+
+def huge_integers(c):
+    return any((np.abs(a.astype(np.float64)) > 2.0**53).any() for a in c.small_feeds.values() if a.dtype.kind == "i")
+
+
+def all_masked(c):
+    """Whether a mask leaves a sequence without a key, and the difference is that of rounding scores near -10000."""
+    masked = any((a.ndim == 2 and (a == 0).all(axis=1).any()) for a in c.small_feeds.values() if a.dtype.kind == "i")
+    close = np.abs(c.got - c.wanted) <= 2e-3 * np.abs(c.wanted[np.isfinite(c.wanted)]).max(initial=0)
+    return masked and bool((close | (c.got == c.wanted)).all())
+
+
+def tiny_norm(c):
+    return reads(c, lambda a: (np.abs(a) < 1e-18) & (a != 0))
+
+
+# operators, condition, open, reason
+ROWS = (
+    ({"LSTM", "GRU", "RNN"}, special_only_there, False, "ONNX Runtime's gates turn NaN into a number"),
+    ({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"}, nan_only_there, False, "ONNX Runtime's maximum skips NaN"),
+    ({"ScatterElements", "ScatterND"}, nan_only_there, False, "ONNX Runtime's maximum skips NaN"),
+    ({"Cast", "QuantizeLinear", "DynamicQuantizeLinear"}, beyond_integers, False, "numbers beyond the integers' range are open"),
+    ({"MeanVarianceNormalization"}, only_special, False,
+     "ONNX Runtime subtracts the square of the mean from the mean of squares, which may be negative"),
+    ({"ArgMax", "ArgMin", "TopK"}, reads_nan, True, "the order of NaN is open"),
+    ({"Gelu", "BiasGelu", "FastGelu", "QuickGelu"}, only_special, True,
+     "GELU of minus infinity is 0, its limit, while ONNX Runtime multiplies by 0"),
+    ({"Resize"}, special_only_there, False, "a neighbour of weight 0 is left out, while ONNX Runtime multiplies it by 0"),
+    ({"ReduceSum", "CumSum"}, huge_integers, False, "the overflow of 64-bit integers is open"),
+    ({"ReduceProd"}, only_special, True, "the order of factors is open, and products overflow on the way"),
+    ({"Attention", "MultiHeadAttention"}, reads_special, True,
+     "infinite scores and values, and keys whose weight is below 2^-100, are open"),
+    ({"Attention", "MultiHeadAttention"}, all_masked, True,
+     "scores of a sequence without keys are rounded after the addition of -10000"),
+    ({"Normalizer"}, tiny_norm, False, "ONNX Runtime leaves rows whose norm underflows as they are"),
+)
+
+
+def known_deviation(operators, agrees, case):
+    """The reason, or None. `operators` is the set of the minimised graph's operators."""
+    for names, condition, is_open, reason in ROWS:
+        if operators & names and (agrees or is_open) and condition(case):
+            return reason
+    return None

@@ -1,0 +1,60 @@
+"""Reduces a failing graph: fewer outputs, and nodes replaced by inputs that hold the values of ONNX Runtime."""
+
+import copy
+
+from compare import Skipped, expected, session
+from graphs import Value
+
+
+def pruned(graph, outputs):
+    """A copy with these outputs and only the nodes, inputs and initializers that they need."""
+    needed, nodes = {v.name for v in outputs}, []
+    for node in reversed(graph.nodes):
+        if needed & set(node.output):
+            nodes.insert(0, node)
+            needed |= set(node.input)
+            for attribute in node.attribute:  # bodies read weights of the graph around them
+                needed |= {name for inner in attribute.g.node for name in inner.input}
+    smaller = copy.copy(graph)
+    smaller.nodes, smaller.outputs = nodes, list(outputs)
+    smaller.inputs = [v for v in graph.inputs if v.name in needed]
+    smaller.initializers = [v for v in graph.initializers if v.name in needed]
+    return smaller
+
+
+def with_input(graph, node, feeds, length):
+    """A copy in which the results of a node are inputs; None if they cannot be."""
+    made = [v for v in graph.values if v.name in node.output]
+    if len(made) != len([name for name in node.output if name]) or any(v.name == o.name for v in made for o in graph.outputs):
+        return None
+    try:
+        arrays = expected(session(graph.model(made), optimised=False), feeds)
+    except (Skipped, Exception):  # noqa: B014  an invalid cut is no cut
+        return None
+    smaller = copy.copy(graph)
+    smaller.nodes = [n for n in graph.nodes if n is not node]
+    smaller.inputs = graph.inputs + [Value(v.name, v.dtype, v.shape, v.exact) for v in made]
+    smaller = pruned(smaller, graph.outputs)
+    held = dict(feeds, **{v.name: a for v, a in zip(made, arrays)})
+    return smaller, {v.name: held[v.name] for v in smaller.inputs}
+
+
+def minimise(graph, feeds, length, fails, budget=40):
+    """`fails(graph, feeds)` must hold at the start; returns the smallest graph and feeds for which it still does."""
+    for output in graph.outputs:
+        smaller = pruned(graph, [output])
+        held = {v.name: feeds[v.name] for v in smaller.inputs}
+        if len(graph.outputs) > 1 and smaller.inputs and fails(smaller, held):
+            graph, feeds = smaller, held
+            break
+    changed = True
+    while changed and budget > 0:
+        changed = False
+        for node in list(graph.nodes):
+            cut = with_input(graph, node, feeds, length) if budget > 0 else None
+            budget -= cut is not None
+            if cut is not None and len(cut[0].nodes) > 0 and fails(*cut):
+                graph, feeds = cut
+                changed = True
+                break
+    return graph, feeds
