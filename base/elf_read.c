@@ -6,6 +6,19 @@
 
 /* ---- The header -------------------------------------------------------------------------------------------------- */
 
+/* The processors for which mdot generates code, by e_machine. */
+static const char *machine_name(uint16_t machine)
+{
+    switch (machine) {
+    case EM_X86_64:
+        return "x86-64";
+    case EM_AARCH64:
+        return "AArch64";
+    default:
+        return "an unknown processor";
+    }
+}
+
 static mdot_status check_identity(const Elf64_Ehdr *header, const char *kind, uint16_t machine, mdot_error *err)
 {
     /* NVRTC 12 writes its own version into e_version: 121 to 129 */
@@ -16,8 +29,8 @@ static mdot_status check_identity(const Elf64_Ehdr *header, const char *kind, ui
         header->e_ident[EI_VERSION] != EV_CURRENT || !(is_cubin || header->e_version == EV_CURRENT))
         return mdot_fail(err, MDOT_MALFORMED, "expected %s, but the file is not a 64-bit little-endian ELF file", kind);
     if (header->e_machine != machine && machine != BS_ELF_ANY_MACHINE)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the file is for another processor: ELF machine %d instead of %d",
-                         header->e_machine, machine);
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the file is for another processor: %s (ELF machine %d) instead of %s",
+                         machine_name(header->e_machine), header->e_machine, machine_name(machine));
     return MDOT_OK;
 }
 

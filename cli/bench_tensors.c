@@ -10,7 +10,7 @@ static size_t tensor_bytes(const mdot_tensor_info *info, int64_t length, int64_t
 {
     size_t count = 1;
     for (int i = 0; i < info->rank; i++) {
-        int64_t size = info->dim[i].scale * length + info->dim[i].offset;
+        int64_t size = mdot_tensor_extent(info, i, length);
         if (dims != NULL) dims[i] = size;
         count *= (size_t)size;
     }

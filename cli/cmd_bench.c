@@ -430,8 +430,8 @@ static const cli_option options[] = {
      .names = cli_device_names},
     {.name = "level",
      .value = "NAME",
-     .help = "run the code of this ISA level: x86-64-v3, x86-64-v4, x86-64-bf16 or x86-64-amx (default: the highest "
-             "that this CPU supports)",
+     .help = "run the code of this ISA level: x86-64-v3, x86-64-v4, x86-64-bf16, x86-64-amx, aarch64-neon or "
+             "aarch64-bf16 (default: the highest that this CPU supports)",
      .kind = CLI_TEXT,
      .at = offsetof(bench_request, level),
      .names = cli_isa_names},

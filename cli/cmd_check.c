@@ -120,7 +120,8 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     {.name = "level",
      .value = "NAME",
-     .help = "run the code of this ISA level: x86-64-v3 or x86-64-v4 (default: the highest that this CPU supports)",
+     .help = "run the code of this ISA level: x86-64-v3, x86-64-v4 or aarch64-neon (default: the highest that this "
+             "CPU supports)",
      .kind = CLI_TEXT,
      .at = offsetof(tally, options.level),
      .names = cli_isa_names},

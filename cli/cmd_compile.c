@@ -94,9 +94,24 @@ static bool add_targets(const char *command, char *text, void *request)
 
 static const char *const *target_names(void)
 {
-    static const char *const names[] = {
-        "cpu",   "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:x86-64-bf16", "cpu:x86-64-amx", "cuda",   "sm_75",
-        "sm_80", "sm_86",         "sm_89",         "sm_90a",          "sm_100",         "sm_120", NULL};
+    static const char *const names[] = {"cpu",
+                                        "x86-64",
+                                        "aarch64",
+                                        "cpu:x86-64-v3",
+                                        "cpu:x86-64-v4",
+                                        "cpu:x86-64-bf16",
+                                        "cpu:x86-64-amx",
+                                        "cpu:aarch64-neon",
+                                        "cpu:aarch64-bf16",
+                                        "cuda",
+                                        "sm_75",
+                                        "sm_80",
+                                        "sm_86",
+                                        "sm_89",
+                                        "sm_90a",
+                                        "sm_100",
+                                        "sm_120",
+                                        NULL};
     return names;
 }
 
@@ -127,10 +142,13 @@ static const cli_option options[] = {
     {.name = "target",
      .letter = 't',
      .value = "T,T,…",
-     .help = "CPU code: cpu (all ISA levels; default), cpu:x86-64-v3, cpu:x86-64-v4 and, in bf16, "
-             "cpu:x86-64-bf16 (AVX512_BF16) and cpu:x86-64-amx. NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
-             "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven. The "
-             "option may be repeated. Every artefact contains CPU code for machines that lack a GPU",
+     .help =
+         "CPU code: cpu (all ISA levels of the processor that mdot itself is built for; default), x86-64 or aarch64 "
+         "(all ISA levels of that processor), cpu:x86-64-v3, cpu:x86-64-v4, cpu:aarch64-neon and, in bf16, "
+         "cpu:x86-64-bf16 (AVX512_BF16), cpu:x86-64-amx and cpu:aarch64-bf16 (FEAT_BF16). An artefact holds code "
+         "for one processor. NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
+         "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven. The "
+         "option may be repeated. Every artefact contains CPU code for machines that lack a GPU",
      .kind = CLI_CALL,
      .call = add_targets,
      .repeats = true,

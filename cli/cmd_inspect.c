@@ -16,16 +16,32 @@ typedef struct view {
 
 typedef mdot_status (*get_tensor)(const mdot_predictor *, size_t, size_t, mdot_tensor_info *);
 
-/* Prints "2L+1", "L" or "40". */
-static void print_dim(mdot_dim dim)
+/* Prints "2L", "-L" or "40L" after a text that ends in a number. */
+static void print_length(int64_t scale)
 {
-    if (dim.scale == 0) {
-        printf("%" PRId64, dim.offset);
-        return;
-    }
-    if (dim.scale != 1) printf("%" PRId64, dim.scale);
+    if (scale == -1)
+        printf("-");
+    else if (scale != 1)
+        printf("%" PRId64, scale);
     printf("L");
-    if (dim.offset != 0) printf("%+" PRId64, dim.offset);
+}
+
+/* Prints "2L+1", "L", "40", or with a quotient that is rounded down "(L+1)/2-1". */
+static void print_dim(mdot_dim dim, mdot_dim_floor floor)
+{
+    if (floor.times != 0) {
+        if (floor.times != 1) printf("%" PRId32 "*(", floor.times);
+        printf(floor.start != 0 ? "(" : "");
+        print_length(floor.step);
+        if (floor.start != 0) printf("+%" PRId32 ")", floor.start);
+        printf("/%" PRId32 "%s", floor.divisor, floor.times != 1 ? ")" : "");
+        if (dim.scale > 0) printf("+");
+    }
+    if (dim.scale != 0) print_length(dim.scale);
+    if (floor.times == 0 && dim.scale == 0)
+        printf("%" PRId64, dim.offset);
+    else if (dim.offset != 0)
+        printf("%+" PRId64, dim.offset);
 }
 
 /* ---- Text -------------------------------------------------------------------------------------------------------- */
@@ -39,7 +55,7 @@ static void print_tensors(const view *v, size_t entry, size_t count, get_tensor 
         printf("  %-7s %-24s %-5s [", what, cli_printable(&name, info.name), mdot_dtype_name(info.dtype));
         for (int d = 0; d < info.rank; d++) {
             if (d > 0) printf(", ");
-            print_dim(info.dim[d]);
+            print_dim(info.dim[d], info.floor[d]);
         }
         printf("]\n");
     }
@@ -215,9 +231,15 @@ static void json_tensors(const view *v, size_t entry, size_t count, get_tensor g
         get(v->predictor, entry, i, &info);
         json_field(i > 0 ? ",\n        {" : "\n        {", "name", info.name);
         printf(", \"dtype\": \"%s\", \"dims\": [", mdot_dtype_name(info.dtype));
-        for (int d = 0; d < info.rank; d++)
-            printf("%s{\"scale\": %" PRId64 ", \"offset\": %" PRId64 "}", d > 0 ? ", " : "", info.dim[d].scale,
+        for (int d = 0; d < info.rank; d++) {
+            const mdot_dim_floor *floor = &info.floor[d];
+            printf("%s{\"scale\": %" PRId64 ", \"offset\": %" PRId64, d > 0 ? ", " : "", info.dim[d].scale,
                    info.dim[d].offset);
+            if (floor->times != 0)
+                printf(", \"times\": %" PRId32 ", \"step\": %" PRId32 ", \"start\": %" PRId32 ", \"divisor\": %" PRId32,
+                       floor->times, floor->step, floor->start, floor->divisor);
+            printf("}");
+        }
         printf("]}");
     }
     printf("]");

@@ -4,9 +4,22 @@
 
 #include <string.h>
 
-const cli_command *const cli_commands[] = {
-    &cli_predict, &cli_report_command, &cli_calibrate,    &cli_compile, &cli_extract, &cli_inspect, &cli_bench,
-    &cli_verify,  &cli_check,          &cli_gpus_command, &cli_store,   &cli_help,    NULL};
+const cli_command *const cli_commands[] = {&cli_predict,      &cli_report_command, &cli_calibrate,
+#ifdef MDOT_HAVE_COMPILER
+                                           &cli_compile,
+#endif
+                                           &cli_extract,      &cli_inspect,        &cli_bench,
+#ifdef MDOT_HAVE_COMPILER
+                                           &cli_verify,       &cli_check,
+#endif
+                                           &cli_gpus_command, &cli_store,          &cli_help,      NULL};
+
+#ifdef MDOT_HAVE_COMPILER
+#define ABOUT_COMPILING "It also compiles the trained Transformers that make these predictions."
+#else /* target mdot_cli_without_compiler */
+#define ABOUT_COMPILING "This command lacks the compiler of predictors: compile, verify and check."
+static const char *const compiler_commands[] = {"compile", "verify", "check", NULL};
+#endif
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
 static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};
@@ -16,8 +29,8 @@ static const cli_variable environment[] = {
                        "uses the default predictor of its installation"},
     {"MDOT_DEVICE", "the device that runs predictors unless an option selects one: cpu, cuda, cuda:1, … or auto, which "
                     "selects the faster one"},
-    {"MDOT_CPU_ISA", "the ISA level whose code runs unless an option selects one: x86-64-v3, x86-64-v4, x86-64-bf16 "
-                     "or x86-64-amx"},
+    {"MDOT_CPU_ISA", "the ISA level whose code runs unless an option selects one: x86-64-v3, x86-64-v4, x86-64-bf16, "
+                     "x86-64-amx, aarch64-neon or aarch64-bf16"},
     {"MDOT_NVRTC, CUDA_HOME",
      "the path of the NVRTC library that compiles for GPUs, and of a CUDA toolkit that contains one. "
      "If both are unset, the dynamic loader searches for the library"},
@@ -30,7 +43,7 @@ const cli_command cli_mdot = {
     .summary = "predict the training time of deep-learning jobs; compile predictors",
     .synopsis = synopsis,
     .description = "mdot predicts the time of a deep-learning training step on each GPU from the network's ONNX "
-                   "graph. It also compiles the trained Transformers that make these predictions.",
+                   "graph. " ABOUT_COMPILING,
     CLI_OPTIONS(options),
     .notes = "`mdot help COMMAND` or `mdot COMMAND --help` shows a command's own options.",
     .commands = cli_commands,
@@ -46,6 +59,17 @@ const cli_command *cli_find_command(const char *name)
         if (strcmp(name, (*command)->name) == 0) return *command;
         bs_suggest_add(&suggestion, (*command)->name);
     }
+#ifndef MDOT_HAVE_COMPILER
+    for (const char *const *missing = compiler_commands; *missing != NULL; missing++) {
+        if (strcmp(name, *missing) != 0) continue;
+        cli_message(NULL,
+                    "`mdot %s` needs the compiler, which this command lacks. In Python, mdot.%s does the same after "
+                    "`pip install 'mdot-predict[compiler]'`; the Debian package mdot and a build from source have the "
+                    "complete command",
+                    name, name);
+        return NULL;
+    }
+#endif
     cli_message(NULL, "there is no command \"%s\"%s; see `mdot --help`", name, bs_suggest_end(&suggestion).text);
     return NULL;
 }

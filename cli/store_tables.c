@@ -1,4 +1,5 @@
 /* store_tables.c — `mdot store add`, `import` and `export`: tables of measured steps, and Slurm's accounting. */
+#include "base/csv_cell.h"
 #include "base/file.h"
 #include "base/memstream.h"
 #include "cli/measurements_csv.h"
@@ -39,16 +40,6 @@ static mdot_status add_table(const store_request *r, mdot_store *store, const ch
 
 /* ---- add --------------------------------------------------------------------------------------------------------- */
 
-static void write_cell(FILE *stream, const char *text, size_t length)
-{
-    fputc('"', stream);
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '"') fputc('"', stream);
-        fputc(text[i], stream);
-    }
-    fputc('"', stream);
-}
-
 /* Writes a table of one row, whose date is now unless a cell has it; false after a usage error. */
 static bool write_row(FILE *stream, char **cells, int count)
 {
@@ -62,13 +53,13 @@ static bool write_row(FILE *stream, char **cells, int count)
         }
         has_date |= strncmp(cells[i], date, strlen(date)) == 0;
         if (i > 0) fputc(',', stream);
-        write_cell(stream, cells[i], (size_t)(equals - cells[i]));
+        bs_csv_write(stream, cells[i], (size_t)(equals - cells[i]));
     }
     fputs(has_date ? "\n" : ",measured_at\n", stream);
     for (int i = 0; i < count; i++) {
         const char *value = strchr(cells[i], '=') + 1;
         if (i > 0) fputc(',', stream);
-        write_cell(stream, value, strlen(value));
+        bs_csv_write_text(stream, value);
     }
     if (!has_date) fprintf(stream, ",%lld", (long long)time(NULL));
     fputc('\n', stream);

@@ -161,7 +161,8 @@ bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dim
 
 const char *const *cli_isa_names(void)
 {
-    static const char *const names[] = {"x86-64-v3", "x86-64-v4", "x86-64-bf16", "x86-64-amx", NULL};
+    static const char *const names[] = {"x86-64-v3",    "x86-64-v4",    "x86-64-bf16", "x86-64-amx",
+                                        "aarch64-neon", "aarch64-bf16", NULL};
     return names;
 }
 

@@ -292,7 +292,10 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->step_in_backward != 0) put(out, ", update in the backward pass");
     if (c->gradient_type != MDOT_NUMBER_DEFAULT) put(out, ", %s gradients", rt_gradient_type_names[c->gradient_type]);
     if (c->reduce_type != MDOT_NUMBER_DEFAULT) put(out, ", sums in %s", rt_reduce_type_names[c->reduce_type]);
-    if (c->offload != MDOT_OFFLOAD_NOTHING) put(out, ", %s in host memory", rt_offload_names[c->offload]);
+    if (c->offload == MDOT_OFFLOAD_PAGES)
+        put(out, ", optimizer's state in managed memory");
+    else if (c->offload != MDOT_OFFLOAD_NOTHING)
+        put(out, ", %s in host memory", rt_offload_names[c->offload]);
     if (c->offload_activations != 0) put(out, ", activations in host memory");
     if (c->loss != MDOT_LOSS_WHOLE) put(out, ", %s loss", rt_loss_names[c->loss]);
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)

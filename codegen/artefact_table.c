@@ -54,7 +54,10 @@ static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const 
         if (description.default_count > 0)
             tensor.defaults_at = cg_table_intern(t, description.defaults, description.default_count, sizeof(float));
         if (description.names != NULL) tensor.columns_at = cg_table_string(t, description.names);
-        for (int d = 0; d < type->rank; d++) tensor.dim[d] = (mdot_abi_dim){type->dim[d].scale, type->dim[d].offset};
+        for (int d = 0; d < type->rank; d++) {
+            ir_dim dim = type->dim[d];
+            tensor.dim[d] = (mdot_abi_dim){dim.scale, dim.offset, dim.times, dim.step, dim.start, dim.divisor};
+        }
         cg_table_put(t, at, i, &tensor, sizeof tensor);
         *hash = hash_tensor(tensor, values[i]->name, *hash);
     }

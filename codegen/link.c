@@ -29,10 +29,6 @@
 
 extern char **environ;
 
-/* GNU ld links these few sections in half of lld's time; either works. */
-static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
-enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
-
 enum { LINKER_OUTPUT_BYTES = 800 };
 
 /* The linker's time limit: a hundred times the need of a busy machine, plus the copied bytes at 10 MB/s. KILLED_MS
@@ -128,16 +124,16 @@ static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine,
     if (failed == 0) failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     if (failed == 0) {
         failed = ENOENT;
-        for (int i = 0; i < LINKER_COUNT && failed == ENOENT; i++) {
-            *out_name = linkers[i];
-            failed = start_in_path(linkers[i], &actions, arguments, out_process);
+        for (int i = 0; i < CG_LINKERS && failed == ENOENT; i++) {
+            *out_name = machine->linkers[i];
+            failed = start_in_path(machine->linkers[i], &actions, arguments, out_process);
         }
     }
     posix_spawn_file_actions_destroy(&actions);
     if (failed == 0) return MDOT_OK;
     return mdot_fail(err, failed == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
-                     "no linker could be started (%s, %s or %s): %s", linkers[0], linkers[1], linkers[2],
-                     strerror(failed));
+                     "no linker for %s could be started (%s, %s or %s): %s", machine->name, machine->linkers[0],
+                     machine->linkers[1], machine->linkers[2], strerror(failed));
 }
 
 static void read_linker_output(const cg_temp_dir *w, char text[LINKER_OUTPUT_BYTES])

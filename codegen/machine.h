@@ -5,13 +5,16 @@
 
 #include <stdint.h>
 
+enum { CG_LINKERS = 3 };
+
 typedef struct cg_machine {
-    const char *name;           /* for example "x86-64" */
-    uint16_t elf_machine;       /* e_machine of its object files: EM_X86_64 */
-    const char *emulation;      /* output format of GNU ld and lld: -m */
-    const char *triple;         /* target triple of LLVM's module */
-    const char *baseline_cpu;   /* LLVM's target-cpu for functions that name no other */
-    void (*prepare_llvm)(void); /* registers LLVM's code generator; idempotent and thread-safe */
+    const char *name;                /* for example "x86-64" */
+    uint16_t elf_machine;            /* e_machine of its object files: EM_X86_64 */
+    const char *emulation;           /* output format of GNU ld and lld: -m */
+    const char *linkers[CG_LINKERS]; /* programs that link for it, in order of preference */
+    const char *triple;              /* target triple of LLVM's module */
+    const char *baseline_cpu;        /* LLVM's target-cpu for functions that name no other */
+    void (*prepare_llvm)(void);      /* registers LLVM's code generator; idempotent and thread-safe */
 } cg_machine;
 
 #endif

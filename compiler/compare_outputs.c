@@ -7,7 +7,7 @@ mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int6
                              mdot_error *err)
 {
     co_tensor tensor = {.name = info->name, .dtype = info->dtype, .rank = info->rank};
-    for (int i = 0; i < info->rank; i++) tensor.dims[i] = info->dim[i].scale * length + info->dim[i].offset;
+    for (int i = 0; i < info->rank; i++) tensor.dims[i] = mdot_tensor_extent(info, i, length);
     tensor.count = ir_count_elements(tensor.rank, tensor.dims);
     size_t size = mdot_dtype_size_bytes(tensor.dtype);
     if (tensor.count >= 0) tensor.data = ir_arena_alloc(arena, (size_t)tensor.count + MDOT_ABI_ALIGNMENT, size);

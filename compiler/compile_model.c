@@ -190,7 +190,8 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
     }
     if (status != MDOT_OK) return status;
     co_hint_unfused(plans[0]->graph, hooks);
-    *out_entry = (cg_entry){.name = name, .graph = plans[0]->graph, .plan_count = (int)count, .plans = plans};
+    /* A rounded quotient of the length may be a number in the shorter buckets. The last one contains all lengths. */
+    *out_entry = (cg_entry){.name = name, .graph = plans[count - 1]->graph, .plan_count = (int)count, .plans = plans};
     return MDOT_OK;
 }
 

@@ -39,6 +39,7 @@ int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor)
     for (int i = 0; i < type->rank; i++) {
         ir_dim dim = type->dim[i];
         int64_t rest = tensor->dims[i] - dim.offset;
+        if (!ir_dim_is_affine(dim)) return -1;
         if (dim.scale == 0) {
             if (rest != 0) return -1;
             continue;

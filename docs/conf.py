@@ -19,7 +19,8 @@ author = "the authors of mdot"
 release = re.search(r'MDOT_VERSION_STRING "([^"]+)"', (ROOT / "include/mdot/mdot_base.h").read_text()).group(1)
 version = release
 
-extensions = ["myst_parser", "breathe", "sphinx.ext.autodoc", "c_reference", "table_pages", "mathml"]
+extensions = ["myst_parser", "breathe", "sphinx.ext.autodoc", "c_reference", "table_pages",
+              "python_commands", "mathml"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 exclude_patterns = ["extensions/README.md"]

@@ -183,9 +183,14 @@ int64_t ir_type_count_at(const ir_type *type, int64_t length)
     int64_t dims[MDOT_MAX_RANK];
     if (type->rank < 0) return -1;
     for (int i = 0; i < type->rank; i++) {
-        int64_t scaled;
-        if (__builtin_mul_overflow(type->dim[i].scale, length, &scaled)) return -1;
-        if (__builtin_add_overflow(scaled, type->dim[i].offset, &dims[i])) return -1;
+        ir_dim d = type->dim[i];
+        int64_t scaled, steps = 0;
+        if (__builtin_mul_overflow(d.scale, length, &scaled)) return -1;
+        if (__builtin_add_overflow(scaled, d.offset, &dims[i])) return -1;
+        if (d.times == 0) continue;
+        if (__builtin_mul_overflow(d.step, length, &steps) || __builtin_add_overflow(steps, d.start, &steps)) return -1;
+        if (__builtin_mul_overflow(steps / d.divisor, d.times, &steps)) return -1;
+        if (__builtin_add_overflow(dims[i], steps, &dims[i])) return -1;
     }
     return ir_count_elements(type->rank, dims);
 }

@@ -1,7 +1,13 @@
-/* dims.c — arithmetic on dimensions that are affine in the bucket symbol L (declared in ops/families.h).
+/* dims.c — arithmetic on dimensions that depend on the bucket symbol L (declared in ops/families.h).
  *
  * An affine function on the range [first, max_length] takes its extremes at the ends, so every question about all L
- * is answered by examining two values. They are computed in 128 bits, where scale * L + offset cannot overflow.
+ * is answered by examining two values. A dimension with a floor is affine on each residue class of L modulo the
+ * divisor, so its extremes are among the first and the last `divisor` lengths. Values are computed in 128 bits, where
+ * they cannot overflow.
+ *
+ * Dimensions with one floor are closed under sums with affine dimensions, products with numbers, and rounded quotients
+ * if they have no factor besides the floor, because floors nest: floor((floor(x / c) + n) / r) = floor((x + c * n) /
+ * (c * r)). A sum of two different floors, such as L/2 + L/3, has no form.
  */
 #include "ir/ops/families.h"
 
@@ -9,9 +15,20 @@
 
 __extension__ typedef __int128 wide_int;
 
+/* Greatest divisor: bounds the search over residue classes, and keeps step * L in range. */
+enum { MAX_DIVISOR = 1 << 16 };
+
+static wide_int floor_divide(wide_int a, wide_int divisor)
+{
+    wide_int quotient = a / divisor;
+    return a % divisor < 0 ? quotient - 1 : quotient;
+}
+
 static wide_int value_at(ir_dim d, int64_t length)
 {
-    return (wide_int)d.scale * length + d.offset;
+    wide_int affine = (wide_int)d.scale * length + d.offset;
+    if (d.times == 0) return affine;
+    return affine + d.times * floor_divide((wide_int)d.step * length + d.start, d.divisor);
 }
 
 static int64_t saturate(wide_int value)
@@ -21,23 +38,146 @@ static int64_t saturate(wide_int value)
     return (int64_t)value;
 }
 
+static wide_int greatest_common_divisor(wide_int a, wide_int b)
+{
+    while (b) {
+        wide_int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* ---- Normal forms ------------------------------------------------------------------------------------------------ */
+
+/* scale * L + offset + times * floor((step * L + start) / divisor), for any coefficients and divisor > 0 */
+typedef struct form {
+    wide_int scale, offset, times, step, start, divisor;
+} form;
+
+static form form_of(ir_dim d)
+{
+    return (form){d.scale, d.offset, d.times, d.step, d.start, d.times == 0 ? 1 : d.divisor};
+}
+
+/* Moves whole parts out of the floor and cancels the common factor of step and divisor. */
+static void reduce(form *f)
+{
+    wide_int whole = floor_divide(f->step, f->divisor), factor;
+    f->scale += f->times * whole;
+    f->step -= whole * f->divisor;
+    factor = greatest_common_divisor(f->step, f->divisor);
+    f->start = floor_divide(f->start, factor);
+    f->step /= factor;
+    f->divisor /= factor;
+    whole = floor_divide(f->start, f->divisor);
+    f->offset += f->times * whole;
+    f->start -= whole * f->divisor;
+    if (f->divisor == 1) f->times = 0;
+}
+
+/* A reduced form with the sign of `times` changed: floor(x) = -ceil(-x). */
+static form reflect(form f)
+{
+    f.scale += f.times;
+    f.times = -f.times;
+    f.step = f.divisor - f.step;
+    f.start = f.divisor - 1 - f.start;
+    return f;
+}
+
+/* False: a coefficient is out of range. */
+static bool normalize(form f, ir_dim *out)
+{
+    if (f.times != 0) reduce(&f);
+    if (f.times < 0) f = reflect(f);
+    if (f.scale != saturate(f.scale) || f.offset != saturate(f.offset)) return false;
+    *out = ir_dim_affine((int64_t)f.scale, (int64_t)f.offset);
+    if (f.times == 0) return true;
+    if (f.times > INT32_MAX || f.divisor > MAX_DIVISOR) return false;
+    out->times = (int32_t)f.times;
+    out->step = (int32_t)f.step;
+    out->start = (int32_t)f.start;
+    out->divisor = (int32_t)f.divisor;
+    return true;
+}
+
+/* ---- Extremes and comparisons ------------------------------------------------------------------------------------ */
+
+/* Visits lengths that include those of the extremes of a function with this period: the first and last lengths of each
+ * residue class. */
+typedef struct walk {
+    int64_t first, last, period, at;
+} walk;
+
+static walk begin_walk(int64_t first, int64_t last, int64_t period)
+{
+    return (walk){first, last, period, first};
+}
+
+/* A function without a floor has its extremes at the ends. */
+static bool next_length(walk *w)
+{
+    if (w->at == w->last || w->last < w->first) return false;
+    w->at++;
+    bool in_between = w->at - w->first >= w->period && w->at <= w->last - w->period;
+    if (in_between) w->at = w->last - w->period + 1;
+    return true;
+}
+
+/* Never falls as L grows, or never rises. Its slopes are `scale` and `scale + times`. */
+static bool is_monotone(ir_dim d)
+{
+    return d.scale >= 0 || d.scale + d.times <= 0;
+}
+
+static void find_bounds(ir_dim d, int64_t first, int64_t last, int64_t *out_min, int64_t *out_max)
+{
+    walk w = begin_walk(first, last, is_monotone(d) ? 1 : d.divisor);
+    wide_int least = value_at(d, w.first), most = least;
+    while (next_length(&w)) {
+        wide_int value = value_at(d, w.at);
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    *out_min = saturate(least);
+    *out_max = saturate(most);
+}
+
 void ir_dim_bounds(const ir_graph *graph, ir_dim d, int64_t *out_min, int64_t *out_max)
 {
-    wide_int first = value_at(d, ir_first_length(graph)), last = value_at(d, graph->max_length);
-    *out_min = saturate(first < last ? first : last);
-    *out_max = saturate(first < last ? last : first);
+    find_bounds(d, ir_first_length(graph), graph->max_length, out_min, out_max);
+}
+
+int64_t ir_dim_most(ir_dim d, int64_t first, int64_t last)
+{
+    int64_t least, most;
+    find_bounds(d, first, last, &least, &most);
+    return most;
+}
+
+/* Is a + margin <= b for every L? False if the floors' common period is too long to examine. */
+static bool always_below(const ir_graph *graph, ir_dim a, ir_dim b, int margin)
+{
+    wide_int period = 1;
+    if (a.times != 0) period = a.divisor;
+    if (b.times != 0) period = period / greatest_common_divisor(period, b.divisor) * b.divisor;
+    if (period > MAX_DIVISOR) return false;
+    walk w = begin_walk(ir_first_length(graph), graph->max_length, (int64_t)period);
+    do {
+        if (value_at(a, w.at) + margin > value_at(b, w.at)) return false;
+    } while (next_length(&w));
+    return true;
 }
 
 bool ir_dim_always_le(const ir_graph *graph, ir_dim a, ir_dim b)
 {
-    int64_t first = ir_first_length(graph), last = graph->max_length;
-    return value_at(a, first) <= value_at(b, first) && value_at(a, last) <= value_at(b, last);
+    return always_below(graph, a, b, 0);
 }
 
 bool ir_dim_always_lt(const ir_graph *graph, ir_dim a, ir_dim b)
 {
-    int64_t first = ir_first_length(graph), last = graph->max_length;
-    return value_at(a, first) < value_at(b, first) && value_at(a, last) < value_at(b, last);
+    return always_below(graph, a, b, 1);
 }
 
 bool ir_dim_decide_equal(const ir_graph *graph, ir_dim a, ir_dim b, bool *out)
@@ -61,34 +201,47 @@ bool ir_dim_decide_less(const ir_graph *graph, ir_dim a, ir_dim b, bool *out)
     return true;
 }
 
+/* ---- Sums, products, quotients ----------------------------------------------------------------------------------- */
+
+static bool same_floor(form a, form b)
+{
+    return a.step == b.step && a.start == b.start && a.divisor == b.divisor;
+}
+
+static bool add_forms(form a, form b, ir_dim *out)
+{
+    if (a.times != 0 && b.times != 0 && !same_floor(a, b)) b = reflect(b);
+    if (a.times != 0 && b.times != 0 && !same_floor(a, b)) return false;
+    form sum = a.times != 0 ? a : b;
+    sum.scale = a.scale + b.scale;
+    sum.offset = a.offset + b.offset;
+    sum.times = a.times + b.times;
+    return normalize(sum, out);
+}
+
+static form scaled(form f, wide_int factor)
+{
+    f.scale *= factor;
+    f.offset *= factor;
+    f.times *= factor;
+    return f;
+}
+
 bool ir_dim_add(ir_dim a, ir_dim b, ir_dim *out)
 {
-    ir_dim sum;
-    if (__builtin_add_overflow(a.scale, b.scale, &sum.scale)) return false;
-    if (__builtin_add_overflow(a.offset, b.offset, &sum.offset)) return false;
-    *out = sum;
-    return true;
+    return add_forms(form_of(a), form_of(b), out);
 }
 
 bool ir_dim_sub(ir_dim a, ir_dim b, ir_dim *out)
 {
-    ir_dim difference;
-    if (__builtin_sub_overflow(a.scale, b.scale, &difference.scale)) return false;
-    if (__builtin_sub_overflow(a.offset, b.offset, &difference.offset)) return false;
-    *out = difference;
-    return true;
+    return add_forms(form_of(a), scaled(form_of(b), -1), out);
 }
 
 bool ir_dim_mul(ir_dim a, ir_dim b, ir_dim *out)
 {
     if (!ir_dim_is_number(a) && !ir_dim_is_number(b)) return false;
     int64_t factor = ir_dim_is_number(a) ? a.offset : b.offset;
-    ir_dim other = ir_dim_is_number(a) ? b : a;
-    ir_dim product;
-    if (__builtin_mul_overflow(other.scale, factor, &product.scale)) return false;
-    if (__builtin_mul_overflow(other.offset, factor, &product.offset)) return false;
-    *out = product;
-    return true;
+    return normalize(scaled(form_of(ir_dim_is_number(a) ? b : a), factor), out);
 }
 
 /* Quotient of numbers. False: the division leaves a remainder. */
@@ -99,39 +252,82 @@ static bool divide_number(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
+/* A dimension is a multiple of a number at every L only if all its coefficients are, because its value changes by
+ * `scale` at some steps of L and by `scale + times` at others. */
+static bool divide_by_number(ir_dim a, int64_t b, ir_dim *out)
+{
+    int64_t scale, offset, times;
+    if (!divide_number(a.scale, b, &scale) || !divide_number(a.offset, b, &offset) ||
+        !divide_number(a.times, b, &times))
+        return false;
+    form quotient = form_of(a);
+    quotient.scale = scale;
+    quotient.offset = offset;
+    quotient.times = times;
+    return normalize(quotient, out);
+}
+
 bool ir_dim_div_exact(ir_dim a, ir_dim b, ir_dim *out)
 {
-    ir_dim quotient = {0, 0};
-    if (ir_dim_is_number(b)) {
-        if (!divide_number(a.scale, b.offset, &quotient.scale)) return false;
-        if (!divide_number(a.offset, b.offset, &quotient.offset)) return false;
-        *out = quotient;
-        return true;
-    }
-    ir_dim back; /* the result is affine only if a is a whole multiple of b */
-    if (!divide_number(a.scale, b.scale, &quotient.offset)) return false;
+    if (ir_dim_is_number(b)) return divide_by_number(a, b.offset, out);
+    ir_dim back, quotient = ir_dim_number(0); /* the result has a form only if a is a whole multiple of b */
+    bool by_floor = b.times != 0;
+    if (!divide_number(by_floor ? a.times : a.scale, by_floor ? b.times : b.scale, &quotient.offset)) return false;
     if (!ir_dim_mul(b, quotient, &back) || !ir_dim_equal(a, back)) return false;
     *out = quotient;
     return true;
 }
 
-static wide_int floor_divide(wide_int a, int64_t divisor)
+/* floor((times * F + scale * L + offset) / divisor) for the floor F of `f`. Cancels the common factor, and separates
+ * the multiple of F that the divisor divides. What is left has a form if it has at most one F more, or one less. */
+static bool floor_of_form(form f, wide_int divisor, ir_dim *out)
 {
-    wide_int quotient = a / divisor;
-    return a % divisor < 0 ? quotient - 1 : quotient;
+    wide_int factor = greatest_common_divisor(greatest_common_divisor(f.times, f.scale), divisor);
+    f.times /= factor;
+    f.scale /= factor;
+    f.offset = floor_divide(f.offset, factor);
+    divisor /= factor;
+    form whole = f;
+    whole.scale = whole.offset = 0;
+    whole.times = floor_divide(f.times, divisor);
+    f.times -= whole.times * divisor;
+    if (f.times > 1 && f.times == divisor - 1) { /* -F is a floor too */
+        whole.times += 1;
+        f.times = -1;
+        f = reflect(f);
+    }
+    form rest = {.times = 1, .step = f.scale, .start = f.offset, .divisor = divisor};
+    if (f.times == 1) {
+        rest.step = f.step + f.divisor * f.scale;
+        rest.start = f.start + f.divisor * f.offset;
+        rest.divisor = f.divisor * divisor;
+    } else if (f.times != 0) {
+        return false;
+    }
+    if (rest.divisor > (wide_int)MAX_DIVISOR * MAX_DIVISOR) return false;
+    reduce(&rest);
+    return add_forms(rest, whole, out);
 }
 
 bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out)
 {
-    if (a.scale % divisor == 0) {
-        *out = (ir_dim){a.scale / divisor, (int64_t)floor_divide(a.offset, divisor)};
+    if (a.scale % divisor == 0 && ir_dim_is_affine(a)) {
+        *out = ir_dim_affine(a.scale / divisor, (int64_t)floor_divide(a.offset, divisor));
         return true;
     }
-    wide_int first = floor_divide(value_at(a, ir_first_length(graph)), divisor);
-    wide_int last = floor_divide(value_at(a, graph->max_length), divisor);
-    if (first != last || first != saturate(first)) return false;
-    *out = ir_dim_number((int64_t)first);
-    return true;
+    int64_t least, most;
+    ir_dim_bounds(graph, a, &least, &most);
+    wide_int first = floor_divide(least, divisor), last = floor_divide(most, divisor);
+    if (first == last) {
+        *out = ir_dim_number((int64_t)first);
+        return true;
+    }
+    return ir_dim_quotient_form(a, divisor, out);
+}
+
+bool ir_dim_quotient_form(ir_dim a, int64_t divisor, ir_dim *out)
+{
+    return floor_of_form(form_of(a), divisor, out);
 }
 
 bool ir_dim_div_ceil(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out)
@@ -165,23 +361,14 @@ bool ir_dim_max(const ir_graph *graph, ir_dim a, ir_dim b, ir_dim *out)
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
-/* number * factor[0] * factor[1] …, each factor with a positive scale and coprime coefficients. Such factors are prime
- * among the polynomials with integer coefficients (Gauss's lemma), so equal products have equal factors. */
+/* number * factor[0] * factor[1] …, each factor with a positive leading coefficient and coprime coefficients. A floor
+ * counts as a further variable. Such factors are prime among the polynomials with integer coefficients (Gauss's lemma),
+ * so equal products have equal factors. */
 typedef struct product {
     int64_t number;
     int count;
     ir_dim factor[2 * MDOT_MAX_RANK];
 } product;
-
-static int64_t greatest_common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 static bool factorize(const ir_dim *dims, int count, product *out)
 {
@@ -191,10 +378,10 @@ static bool factorize(const ir_dim *dims, int count, product *out)
         if (d.scale == INT64_MIN || d.offset == INT64_MIN) return false;
         int64_t content = d.offset;
         if (!ir_dim_is_number(d)) {
-            content = greatest_common_divisor(d.scale, d.offset);
-            if ((content < 0) != (d.scale < 0)) content = -content;
+            content = (int64_t)greatest_common_divisor(greatest_common_divisor(d.scale, d.offset), d.times);
+            if (d.times == 0 && d.scale < 0) content = -content;
             if (out->count == 2 * MDOT_MAX_RANK) return false;
-            out->factor[out->count++] = (ir_dim){d.scale / content, d.offset / content};
+            if (!divide_by_number(d, content, &out->factor[out->count++])) return false;
         }
         if (__builtin_mul_overflow(out->number, content, &out->number)) return false;
     }
@@ -240,20 +427,44 @@ bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_
     return left.count == 0;
 }
 
+/* ---- Text -------------------------------------------------------------------------------------------------------- */
+
+/* "2L+1", "-L", "3" */
+static void print_affine(int64_t scale, int64_t offset, const char *symbol, char *out, size_t size)
+{
+    char scale_text[24] = "", offset_text[24] = "";
+    if (scale == 0) {
+        snprintf(out, size, "%lld", (long long)offset);
+        return;
+    }
+    if (scale == -1) {
+        snprintf(scale_text, sizeof scale_text, "-");
+    } else if (scale != 1) {
+        snprintf(scale_text, sizeof scale_text, "%lld", (long long)scale);
+    }
+    if (offset) snprintf(offset_text, sizeof offset_text, "%+lld", (long long)offset);
+    snprintf(out, size, "%s%s%s", scale_text, symbol, offset_text);
+}
+
 const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size)
 {
+    char inside[IR_DIM_TEXT_BYTES], rest[IR_DIM_TEXT_BYTES] = "", times[16] = "";
     if (symbol == NULL) symbol = "L";
-    if (ir_dim_is_number(d)) {
-        snprintf(out, size, "%lld", (long long)d.offset);
+    if (d.times == 0) {
+        print_affine(d.scale, d.offset, symbol, out, size);
         return out;
     }
-    char scale[24] = "", offset[24] = "";
-    if (d.scale == -1) {
-        snprintf(scale, sizeof scale, "-");
-    } else if (d.scale != 1) {
-        snprintf(scale, sizeof scale, "%lld", (long long)d.scale);
+    int64_t step = d.step;
+    if (d.scale % d.times == 0 && !__builtin_mul_overflow(d.scale / d.times, d.divisor, &step) &&
+        !__builtin_add_overflow(step, d.step, &step)) {
+        d.scale = 0; /* 3L/2 instead of L/2+L */
+    } else {
+        step = d.step;
     }
-    if (d.offset) snprintf(offset, sizeof offset, "%+lld", (long long)d.offset);
-    snprintf(out, size, "%s%s%s", scale, symbol, offset);
+    print_affine(step, d.start, symbol, inside, sizeof inside);
+    if (d.scale != 0 || d.offset != 0) print_affine(d.scale, d.offset, symbol, rest, sizeof rest);
+    if (d.times != 1) snprintf(times, sizeof times, "%lld*(", (long long)d.times);
+    snprintf(out, size, "%s%s%s%s/%d%s%s%s", times, d.start ? "(" : "", inside, d.start ? ")" : "", (int)d.divisor,
+             *times ? ")" : "", *rest && *rest != '-' ? "+" : "", rest);
     return out;
 }

@@ -18,31 +18,55 @@ typedef struct ir_value ir_value;
 typedef struct ir_use ir_use;
 struct ir_op; /* op.h: one row of the operator table */
 
-/* A dimension: scale * L + offset, where L is the bucket symbol, the run-time length. A number has scale 0. */
+/* A dimension: scale * L + offset + times * floor((step * L + start) / divisor), where L is the bucket symbol, the
+ * run-time length. Without a floor (times 0) it is affine in L, and a number has scale 0 as well.
+ *
+ * A strided convolution, for example, turns L into floor((L - 1) / 2) + 1. The form is normal, so that dimensions are
+ * equal at every length only if their fields are: times > 0, 0 < step < divisor, 0 <= start < divisor, and step and
+ * divisor have no common factor. Therefore step * L + start is never negative, and truncation is the floor. The
+ * functions of ir/dims.h give normal forms. */
 typedef struct ir_dim {
     int64_t scale, offset;
+    int32_t times, step, start, divisor; /* all 0: no floor */
 } ir_dim;
 
+static inline ir_dim ir_dim_affine(int64_t scale, int64_t offset)
+{
+    return (ir_dim){.scale = scale, .offset = offset};
+}
 static inline ir_dim ir_dim_number(int64_t n)
 {
-    return (ir_dim){0, n};
+    return ir_dim_affine(0, n);
+}
+static inline bool ir_dim_is_affine(ir_dim d)
+{
+    return d.times == 0;
 }
 static inline bool ir_dim_is_number(ir_dim d)
 {
-    return d.scale == 0;
+    return d.scale == 0 && d.times == 0;
+}
+static inline bool ir_dim_same_floor(ir_dim a, ir_dim b)
+{
+    return a.step == b.step && a.start == b.start && a.divisor == b.divisor;
 }
 static inline bool ir_dim_equal(ir_dim a, ir_dim b)
 {
-    return a.scale == b.scale && a.offset == b.offset;
+    return a.scale == b.scale && a.offset == b.offset && a.times == b.times && ir_dim_same_floor(a, b);
 }
 static inline bool ir_dim_is(ir_dim d, int64_t n)
 {
-    return d.scale == 0 && d.offset == n;
+    return ir_dim_is_number(d) && d.offset == n;
 }
+/* L is at least 0. */
 static inline int64_t ir_dim_at(ir_dim d, int64_t length)
 {
-    return d.scale * length + d.offset;
+    int64_t affine = d.scale * length + d.offset;
+    return d.times == 0 ? affine : affine + d.times * ((d.step * length + d.start) / d.divisor);
 }
+
+/* The greatest value for L from `first` to `last` (ir/dims.c). */
+int64_t ir_dim_most(ir_dim d, int64_t first, int64_t last);
 
 typedef struct ir_type {
     mdot_dtype dtype; /* NONE: not yet inferred */
@@ -51,7 +75,7 @@ typedef struct ir_type {
 } ir_type;
 
 /* Content of a small integer tensor (of any numeric type) that is known at compile time, element by element, for
- * example the result of shape arithmetic. Shape rules set it. Elements are affine in L. */
+ * example the result of shape arithmetic. Shape rules set it. Elements are dimensions, so they may depend on L. */
 enum { IR_MAX_KNOWN = 256 };
 typedef struct ir_known {
     int count;

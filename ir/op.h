@@ -48,7 +48,7 @@ typedef struct ir_cost {
 
 /* A shape rule types every present output of `node` from its typed inputs, and sets `known` if content follows. It
  * reports MALFORMED with the node's name for inputs that the operator's definition forbids, and UNSUPPORTED for valid
- * inputs that are not affine in L. */
+ * inputs that have no form as a dimension (ir_dim). */
 typedef mdot_status (*ir_shape_fn)(struct ir_graph *graph, struct ir_node *node, mdot_error *err);
 typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *out_cost);
 /* Evaluates on concrete tensors. Inputs that the node lacks are NULL. Allocates each present output in the arena. */

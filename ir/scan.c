@@ -1,6 +1,8 @@
 /* scan.c — words, numbers and types of the text form of graphs; see scan.h. */
 #include "ir/scan.h"
 
+#include "ir/ops/families.h"
+
 #include "base/number.h"
 #include "ir/text.h"
 
@@ -160,22 +162,64 @@ bool ir_scan_at_float(ir_scanner *s)
 
 /* ---- Types ----------------------------------------------------------------------------------------------------- */
 
-/* 3, L, 2L+1, -L+4 */
+/* 3, L, -4L, +L */
+static ir_dim parse_term(ir_scanner *s)
+{
+    const char *at = s->at + (*s->at == '-' || *s->at == '+');
+    int64_t number = *s->at == '-' ? -1 : 1;
+    if (*at == 'L')
+        s->at = at;
+    else
+        number = ir_scan_int(s);
+    if (!ir_scan_ok(s) || *s->at != 'L') return ir_dim_number(number);
+    s->at++;
+    return ir_dim_affine(number, 0);
+}
+
+static ir_dim add_dims(ir_scanner *s, ir_dim a, ir_dim b)
+{
+    ir_dim sum = {0};
+    if (ir_scan_ok(s) && !ir_dim_add(a, b, &sum)) ir_scan_fail(s, "the dimension has no normal form");
+    return sum;
+}
+
+/* term { ±term } */
+static ir_dim parse_terms(ir_scanner *s)
+{
+    ir_dim sum = parse_term(s);
+    while (ir_scan_ok(s) && (*s->at == '+' || *s->at == '-')) sum = add_dims(s, sum, parse_term(s));
+    return sum;
+}
+
+/* term [/n], or (terms)/n; n is at least 1 */
+static ir_dim parse_quotient(ir_scanner *s)
+{
+    bool inside = *s->at == '(';
+    s->at += inside;
+    ir_dim d = inside ? parse_terms(s) : parse_term(s);
+    if (inside) ir_scan_expect(s, ")");
+    if (!ir_scan_ok(s) || *s->at != '/') return d;
+    s->at++;
+    int64_t divisor = ir_scan_int(s);
+    if (ir_scan_ok(s) && (divisor < 1 || !ir_dim_quotient_form(d, divisor, &d)))
+        ir_scan_fail(s, "the dimension has no normal form");
+    return d;
+}
+
+/* 3, L, 2L+1, (L+1)/2, 3L/2-1, 2*((L+1)/4)-L+3; quotients are rounded down */
 static ir_dim parse_dim(ir_scanner *s)
 {
-    ir_dim d = {0, 0};
-    if (!ir_scan_ok(s)) return d;
+    if (!ir_scan_ok(s)) return ir_dim_number(0);
     skip_space(s);
-    if (*s->at == 'L' || (*s->at == '-' && s->at[1] == 'L')) {
-        d.scale = *s->at == '-' ? -1 : 1;
-        s->at += d.scale < 0;
-    } else {
-        d.offset = ir_scan_int(s);
-        if (*s->at != 'L') return d;
-        d = (ir_dim){d.offset, 0};
+    ir_dim d = parse_quotient(s);
+    if (ir_scan_ok(s) && *s->at == '*' && ir_dim_is_number(d)) {
+        s->at++;
+        if (!ir_scan_expect(s, "(")) return d;
+        ir_dim factor = parse_quotient(s);
+        ir_scan_expect(s, ")");
+        if (ir_scan_ok(s) && !ir_dim_mul(d, factor, &d)) ir_scan_fail(s, "the dimension has no normal form");
     }
-    s->at++;
-    if (*s->at == '+' || *s->at == '-') d.offset = ir_scan_int(s);
+    while (ir_scan_ok(s) && (*s->at == '+' || *s->at == '-')) d = add_dims(s, d, parse_term(s));
     return d;
 }
 

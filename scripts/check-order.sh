@@ -37,7 +37,10 @@ function called(name,    d) {
 AWK
 
 cat > "$work/breaches.awk" <<'AWK'
-$1 == "calls" { from[++count] = $2; to[count] = $3; if ($3 ~ /^(\*$|ir_graph_add_|LLVM(Build|Add|Append|Insert|Position))/) emits[$3] = 1 }
+$1 == "calls" {
+    from[++count] = $2; to[count] = $3
+    if ($3 ~ /^(\*$|ir_graph_add_|LLVM(Build|Add|Append|Insert|Position))/) emits[$3] = 1
+}
 $1 == "within" { site[++sites] = $2; argument[sites] = $3; name[sites] = $4 }
 END {
     do {
@@ -83,7 +86,8 @@ system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u |
 for source in codegen/cpu/*.c ir/passes/*.c; do
     # shellcheck disable=SC2086 # a list of words
     dump "$source" -std=c11 -D_GNU_SOURCE -I. -Iinclude $system >> "$work/calls"
-    grep -q '^calls' "$work/calls" && ! grep -q 'error:' "$work/errors" || { cat "$work/errors" >&2; echo "$source: clang fails" >&2; exit 2; }
+    grep -q '^calls' "$work/calls" && ! grep -q 'error:' "$work/errors" ||
+        { cat "$work/errors" >&2; echo "$source: clang fails" >&2; exit 2; }
 done
 awk -f "$work/breaches.awk" "$work/calls" | sort > "$work/found"
 cat "$work/found"

@@ -55,7 +55,8 @@ END {
         parts = split(folder, part, "/")
         for (k = 1; k <= parts; k++) mirrored = mirrored || has["tests/" folder "/test_" part[k] "_" file]
         if (mirrored && row[sources[i]]) print table ": " sources[i] " has a test program of its own name; remove the row"
-        if (!mirrored && !row[sources[i]]) print sources[i] ": tests/" folder "/test_" file " is missing, and so is a row in tests/sources.txt"
+        if (!mirrored && !row[sources[i]])
+            print sources[i] ": tests/" folder "/test_" file " is missing, and so is a row in tests/sources.txt"
     }
 }' "$work/programs" "$work/sources" "$table" >> "$work/breaches"
 

@@ -65,7 +65,8 @@ libmdotc   base ir frontend/onnx codegen compiler
 libmdotstore base store
 LIBRARIES
 
-find include base runtime ir frontend codegen compiler store cli examples benchmarks integrations simulator scripts -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
+find include base runtime ir frontend codegen compiler store cli examples benchmarks integrations simulator scripts \
+    -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
 # Prints "FILE HEADER" for every line #include "HEADER".
@@ -97,7 +98,8 @@ awk -v breaches="$work/breaches" '$1 ~ /\.h$/ {
     if (from == to) print $1 ": is in a circle of headers" >> breaches
     print from, to
 }' "$work/includes" > "$work/headers"
-tsort "$work/headers" 2>&1 > "$work/sorted" | sed -n 's/^tsort: \([^ ]*\.h\)$/\1: is in a circle of headers/p' >> "$work/breaches"
+tsort "$work/headers" 2>&1 > "$work/sorted" |
+    sed -n 's/^tsort: \([^ ]*\.h\)$/\1: is in a circle of headers/p' >> "$work/breaches"
 
 while read -r library folders; do
     for folder in $folders; do grep "^$folder/.*\.c$" "$work/files" || true; done |
@@ -109,8 +111,10 @@ done < "$work/libraries" >> "$work/breaches"
 
 # Intrinsics, their headers, inline assembly and system calls of x86. codegen/ makes code for x86 by its nature.
 grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \
-    '__builtin_ia32_|<(cpuid|[a-z]*mmintrin|immintrin|x86intrin)\.h>|\b_mm(256|512)?_[a-z0-9_]+\(|\b__asm__\b|\basm +volatile|SYS_arch_prctl' |
-    sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 is for one processor family; move it to a file named for it, such as cpu_x86.c/' >> "$work/breaches" || true
+    -e '__builtin_ia32_|<(cpuid|[a-z]*mmintrin|immintrin|x86intrin)\.h>|\b_mm(256|512)?_[a-z0-9_]+\(' \
+    -e '\b__asm__\b|\basm +volatile|SYS_arch_prctl' |
+    sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 is for one processor family; move it to a file named for it, such as cpu_x86.c/' \
+        >> "$work/breaches" || true
 
 # Shared symbols begin with the folder's prefix, and public ones with the library's. protoc-c names its own output.
 cat > "$work/prefixes" <<'PREFIXES'

@@ -15,7 +15,8 @@ cmake -S . -B $folder -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang
     -DCMAKE_C_FLAGS="-fprofile-instr-generate -fcoverage-mapping" > /dev/null
 cmake --build $folder -- --quiet
 rm -rf $folder/profiles
-LLVM_PROFILE_FILE="$PWD/$folder/profiles/%m.profraw" ctest --test-dir $folder --output-on-failure -LE exhaustive "$@" || failed=1
+LLVM_PROFILE_FILE="$PWD/$folder/profiles/%m.profraw" ctest --test-dir $folder --output-on-failure -LE exhaustive "$@" ||
+    failed=1
 llvm-profdata merge -sparse -o $folder/all.profdata $folder/profiles/*.profraw
 tree=$PWD
 cd $folder # source paths are relative to this folder

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fuzzes every entry point that reads untrusted bytes with libFuzzer, for the given number of seconds each, one per core at a time:
+# Fuzzes every entry point that reads untrusted bytes with libFuzzer, for the given number of seconds each, one per core at a
+# time:
 #
 #     scripts/fuzz.sh [--coverage] [SECONDS, by default 60 [TARGET …, by default all]]
 #
@@ -22,13 +23,18 @@ seconds=${1:-60}
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz
 if [ $# -eq 0 ]; then
     set -- reader job predict graph operators artefact cubin calibration command models cuda trace tables
-    if ninja -C build/fuzz -t query fuzz_store > /dev/null 2>&1; then set -- "$@" store; else echo "store: left out, because SQLite is missing"; fi
+    if ninja -C build/fuzz -t query fuzz_store > /dev/null 2>&1; then
+        set -- "$@" store
+    else
+        echo "store: left out, because SQLite is missing"
+    fi
 fi
 programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done
 # shellcheck disable=SC2086 # names of targets
 cmake --build --preset fuzz --target $programs
-corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" words="$PWD/build/fuzz/tests/fuzz" # absolute paths, because a target may change its folder
+# Absolute paths, because a target may change its folder.
+corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" words="$PWD/build/fuzz/tests/fuzz"
 build/fuzz/tests/fuzz/make_corpus "$corpus"
 mkdir -p "$found"
 # Hostile sizes should lead to failed allocations, which therefore do not count as findings.
@@ -53,16 +59,19 @@ fi
 [ $coverage = yes ] || exit $status
 
 # libFuzzer names each function with its file, from the debugger's information in the target.
+folders='base|cli|codegen|compiler|frontend|ir|runtime|simulator|store'
 for target; do
     build/fuzz/tests/fuzz/"fuzz_$target" -runs=0 -print_coverage=1 "$corpus/$target" 2>&1 | sed -nE \
-        's/^(UN)?COVERED_FUNC: hits: [0-9]+ edges: [0-9]+\/[0-9]+ ([^ ]+) (.*\/)?((base|cli|codegen|compiler|frontend|ir|runtime|simulator|store)\/[^ ]*\.[ch]):([0-9]+).*/\1 \2 \4 \6/p'
+        "s/^(UN)?COVERED_FUNC: hits: [0-9]+ edges: [0-9]+\/[0-9]+ ([^ ]+) (.*\/)?(($folders)\/[^ ]*\.[ch]):([0-9]+).*/\1 \2 \4 \6/p"
 done | awk '
     /onnx.pb-c/ { next } # generated
     $1 == "UN" { if (!(($2, $3) in at)) { at[$2, $3] = $4; reached[$2, $3] = 0 } next }
     { at[$1, $2] = $3; reached[$1, $2] = 1 }
-    END { for (key in at) { split(key, part, SUBSEP); print (reached[key] ? "reached" : "missed"), part[1], part[2] ":" at[key] } }' |
+    END {
+        for (key in at) { split(key, part, SUBSEP); print (reached[key] ? "reached" : "missed"), part[1], part[2] ":" at[key] }
+    }' |
     LC_ALL=C sort -k 3 > build/fuzz/coverage.txt
 awk '{ folder = $3; sub(/\/[^\/]*$/, "", folder); all[folder]++; if ($1 == "reached") reached[folder]++ }
-    END { for (folder in all) printf "%-20s %5d of %5d functions reached\n", folder, reached[folder], all[folder] }' build/fuzz/coverage.txt |
-    LC_ALL=C sort
+    END { for (folder in all) printf "%-20s %5d of %5d functions reached\n", folder, reached[folder], all[folder] }' \
+    build/fuzz/coverage.txt | LC_ALL=C sort
 exit $status

@@ -3,27 +3,32 @@
 #
 #     scripts/mutate.sh [OPTION…] [FILE or FOLDER…, by default runtime/job runtime/perf integrations/slurm]
 #
-#     --sample N     number of random mutants, by default 100; the same N and seed give the same mutants of the same code
+#     --sample N     number of random mutants of each folder, by default 100; the same N and seed give the same mutants of
+#                    the same code
 #     --all          every mutant, some 11,000
 #     --seed N       by default 1
 #     --own          run the programs of the file only
-#     --least PCT    exit status 1 if the score is below
+#     --least PCT    exit status 1 if the score of all folders together is below
 #     --build DIR    a build tree, by default build/release
-#     --log FILE     append a line for each mutant: result, program that noticed it, file, line, number and change
+#     --log FILE     append a line for each mutant: result, program that noticed it, file, line, number, change, and a
+#                    checksum of the file and of mutants.c. While these are the same, the command runs only mutants that FILE lacks, and
+#                    survivors: run it again after you have written a test, or after an interruption.
 #
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
 # variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
-# named after it, and those of its row in tests/sources.txt; and into those others that include its header and take at most a
-# second. The quickest ones run first. If they pass, its own programs run again with the address and undefined-behaviour
-# sanitizers. Programs of tests/growth are left out, because they take long.
+# named after it, and those of its row in tests/sources.txt. They run first, the quickest one before the others. If they
+# pass, those other programs run that include its header and take at most a second; they are built when a mutant first needs
+# them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers. Programs of
+# tests/growth are left out, because they take long.
 #
-# A mutant is *killed* if a program fails, crashes, leaks, or takes ten times as long as without the mutant. It is *equal* if
-# the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
-# killed and surviving ones.
+# A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal* if the
+# optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among killed and
+# surviving ones. It is printed by folder, with the 95 % interval of the score of all mutants (by Wilson's formula), because a
+# sample only estimates it.
 #
 # Survivors are printed as "FILE:LINE: OLD -> NEW (mutant NUMBER)"; `DIR/tests/mutation/mutants write FILE NUMBER` prints
-# the whole file. Files that the build omits, for example plugins without Slurm's headers, are named and left out. The
-# script runs at the lowest priority, and one process at a time.
+# the whole file. Files that the build omits, for example plugins without Slurm's headers, and files that no test program links
+# are named and left out. The script runs at the lowest priority, and one process at a time.
 set -eu
 cd "$(dirname "$0")/.."
 sample=100 seed=1 least=0 build=build/release only_own=no log=
@@ -91,6 +96,8 @@ for argument; do
     for file in $list; do
         if [ -z "$(compile_command "$file")" ]; then
             echo "$file: not built here; left out"
+        elif [ -z "$(own_tests "$file")$(other_tests "$file")" ]; then
+            echo "$file: no test program; left out"
         else
             files="$files $file"
         fi
@@ -98,7 +105,7 @@ for argument; do
 done
 [ -n "$files" ] || { echo "mutate.sh: no files" >&2; exit 2; }
 
-# Builds everything that a mutant is linked to. A program that the build omits, for example without Slurm's headers, is no test.
+# Finds the targets of programs. One that the build omits, for example without Slurm's headers, is no test.
 ninja -C "$build" --quiet build.ninja > /dev/null
 targets=$(ninja -C "$build" -t targets all | sed 's/: .*//' | grep -E '(^|/)(test_[a-z0-9_]+|mutants)$')
 for file in $files; do own_tests "$file"; other_tests "$file"; done | sort -u > "$work/programs"
@@ -106,9 +113,20 @@ for program in $(cat "$work/programs") mutants; do
     target=$(echo "$targets" | grep -E "^tests/(.*/)?$program$" | grep -v '^tests/growth/' | head -n 1) || true
     [ -z "$target" ] || echo "$program $target"
 done > "$work/targets"
-# shellcheck disable=SC2046 # names of targets
-ninja -C "$build" --quiet $(awk '{ print $2 }' "$work/targets") > "$work/build.log" || { tail -n 40 "$work/build.log"; exit 2; }
-mutants=$build/$(awk '$1 == "mutants" { print $2 }' "$work/targets")
+
+target_of() {
+    awk -v name="$1" '$1 == name { print $2 }' "$work/targets"
+}
+
+# Builds the programs $@.
+build_programs() {
+    [ $# -gt 0 ] || return 0
+    for program; do target_of "$program"; done > "$work/wanted"
+    # shellcheck disable=SC2046 # names of targets
+    ninja -C "$build" -j 2 --quiet $(cat "$work/wanted") > "$work/build.log" || { tail -n 40 "$work/build.log"; exit 2; } >&2
+}
+build_programs mutants
+mutants=$build/$(target_of mutants)
 
 # ---- Programs ---------------------------------------------------------------------------------------------------------------
 
@@ -127,7 +145,7 @@ flags_of() {
 # Links test program $2 of kind $1 with $work/KIND.o in place of the file's object.
 link_program() {
     if [ ! -f "$work/links/$1-$2" ]; then
-        target=$(awk -v name="$2" '$1 == name { print $2 }' "$work/targets")
+        target=$(target_of "$2")
         # The object stands in front of the libraries, so that they are not searched for its functions.
         ninja -C "$build" -t commands "$target" | tail -n 1 |
             sed "s|-o $target |-o $work/$1/$2 $linker $(flags_of "$1") -Wl,--as-needed,-S $work/$1.o |" > "$work/links/$1-$2"
@@ -135,22 +153,38 @@ link_program() {
     (cd "$build" && sh "$work/links/$1-$2") > "$work/link.log" 2>&1
 }
 
-# Runs program $2 of kind $1 for $3 seconds with mutant $4 (-1: none).
+# Runs program $2 of kind $1 with $3 seconds of CPU time and mutant $4 (-1: none). A program that sleeps for ever is ended by
+# the limit of elapsed time, which is generous because the machine may have other work. The first test that fails ends it, because sed does
+# not read on.
 run() {
-    status=0
-    (cd "$build/tests" && TMPDIR="$work/tmp" MDOT_MUTANT=$4 exec timeout -k 1 "$3" "$work/$1/$2") > "$work/test.log" 2>&1 || status=$?
+    {
+        status=0
+        (cd "$build/tests" && TMPDIR=$work/tmp MDOT_MUTANT=$4 && export TMPDIR MDOT_MUTANT && ulimit -t "$3" &&
+            exec timeout -k 1 $((60 + 10 * $3)) "$work/$1/$2") || status=$?
+        echo $status > "$work/status"
+    } 2>&1 | sed '/^\[  FAILED  \]/q' > "$work/test.log"
+    read -r status < "$work/status"
     [ $status -ne 77 ] || status=0 # skipped
     rm -rf "$work/tmp/"*
     return $status
 }
 
-# Runs the built program $1 once in all, and adds its time in milliseconds to `durations`.
+# Runs the built program $1 once in all, and adds its CPU time in milliseconds to `durations`.
 measure() {
-    target=$(awk -v name="$1" '$1 == name { print $2 }' "$work/targets")
-    before=$(date +%s%N) status=0
-    (cd "$build/tests" && TMPDIR="$work/tmp" exec timeout -k 1 600 "$build/$target") > "$work/test.log" 2>&1 || status=$?
-    [ $status = 0 ] || [ $status = 77 ] || { echo "mutate.sh: $1 fails:"; tail -n 20 "$work/test.log"; exit 2; } >&2
-    echo "$((($(date +%s%N) - before) / 1000000)) $1" >> "$work/durations"
+    ! grep -q " $1\$" "$work/durations" || return 0
+    target=$(target_of "$1")
+    (
+        status=0
+        cd "$build/tests"
+        TMPDIR="$work/tmp" timeout -k 1 600 "$build/$target" > "$work/test.log" 2>&1 || status=$?
+        echo $status
+        times
+    ) > "$work/measured"
+    read -r status < "$work/measured"
+    [ "$status" = 0 ] || [ "$status" = 77 ] || { echo "mutate.sh: $1 fails:"; tail -n 20 "$work/test.log"; exit 2; } >&2
+    # the last line is the time of child processes, for example 0m1.230s 0m0.040s
+    tail -n 1 "$work/measured" | tr ms '  ' |
+        awk -v name="$1" '{ print int(1000 * (60 * ($1 + $3) + $2 + $4)), name }' >> "$work/durations"
 }
 
 # Links program $2 of kind $1 at its first use for $file, and runs it without a mutant.
@@ -164,7 +198,7 @@ prepare() {
 find_killer() {
     for program in $2; do
         prepare "$1" "$program"
-        limit=$(awk -v name="$program" '$2 == name { print int($1 / 100) + 10 }' "$work/durations")
+        limit=$(awk -v name="$program" '$2 == name { print int($1 / 100) + 5 }' "$work/durations")
         run "$1" "$program" "$limit" "$3" || { echo "$program"; return; }
     done
 }
@@ -178,10 +212,22 @@ is_equal() {
 
 # report RESULT PROGRAM NUMBER
 report() {
-    awk -F '\t' -v result="$1" -v program="$2" -v number="$3" -v log_file="$log" '$2 != number { next }
+    awk -F '\t' -v result="$1" -v program="$2" -v number="$3" -v log_file="$log" -v sum="$sum" '$2 != number { next }
         { if (result == "survived") printf "%s:%s: %s (mutant %s)\n", $1, $3, $5, number
-          if (log_file != "") printf "%s\t%s\t%s\t%s\t%s\t%s\n", result, program, $1, $3, number, $5 >> log_file }' "$work/of_file"
+          if (log_file != "") printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", result, program, $1, $3, number, $5, sum >> log_file
+        }' "$work/of_file"
     printf '%s\t%s\n' "$1" "$file" >> "$work/results"
+}
+
+# Takes the results that the log has of this file's text, and removes their mutants from `of_file`.
+recall() {
+    [ -z "$log" ] || [ ! -s "$log" ] || {
+        awk -F '\t' -v file="$file" -v sum="$sum" -v results="$work/results" -v left="$work/left_of_file" '
+            NR == FNR { if ($3 == file && $7 == sum) result[$5] = $1; next }
+            ($2 in result) && result[$2] != "survived" { printf "%s\t%s\n", result[$2], file >> results; next }
+            { print > left }' "$log" "$work/of_file"
+        if [ -s "$work/left_of_file" ]; then mv "$work/left_of_file" "$work/of_file"; else : > "$work/of_file"; fi
+    }
 }
 
 # settle NUMBER KILLER
@@ -209,6 +255,21 @@ make_plain() {
     compile "$work/mutant/combined.c" "$work/plain.o" -O0
 }
 
+# Prints those of the programs $2 that take less than $1 ms, the quickest first.
+by_duration() {
+    for program in $2; do awk -v name="$program" -v most="$1" '$2 == name && $1 < most { print }' "$work/durations"; done |
+        sort -n | cut -d ' ' -f 2
+}
+
+# Runs the programs $1 with each of the mutants $2, and sets $left to those that they do not notice.
+judge() {
+    left=
+    for number in $2; do
+        killer=$(find_killer plain "$1" "$number") || exit 2
+        if [ -n "$killer" ]; then report killed "$killer" "$number"; else left="$left $number"; fi
+    done
+}
+
 # Mutants outside of functions: each in an object of its own.
 judge_constants() {
     for number in $(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file"); do
@@ -226,29 +287,38 @@ judge_constants() {
     done
 }
 
-# shellcheck disable=SC2086 # names of files
-"$mutants" list "$seed" "$sample" $files > "$work/list"
+for folder in $(for file in $files; do dirname "$file"; done | uniq); do
+    of_folder=$(for file in $files; do [ "$(dirname "$file")" != "$folder" ] || echo "$file"; done)
+    # shellcheck disable=SC2086 # names of files
+    "$mutants" list "$seed" "$sample" $of_folder
+done > "$work/list"
 : > "$work/durations"
-for program in $(for file in $(cut -f 1 "$work/list" | uniq); do own_tests "$file"; other_tests "$file"; done | built); do measure "$program"; done
 echo "$(wc -l < "$work/list") mutants, seed $seed"
 for file in $(cut -f 1 "$work/list" | uniq); do
     awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"
-    command=$(compile_command "$file") base=$(basename "$file")
+    command=$(compile_command "$file") base=$(basename "$file") sum=$(cat "$file" tests/mutation/mutants.c | cksum | cut -d ' ' -f 1)
+    recall
+    [ -s "$work/of_file" ] || continue
     own=$(own_tests "$file" | built)
-    # Other programs take at most a second.
-    tests=$({ own_tests "$file"; other_tests "$file"; } | built | awk -v own="$own" '
-        BEGIN { count = split(own, name, "\n"); for (i = 1; i <= count; i++) is_own[name[i]] }
-        NR == FNR { took[$2] = $1; next } $1 in is_own || took[$1] < 1000 { print took[$1], $1 }' "$work/durations" - |
-        sort -n | cut -d ' ' -f 2)
-    [ -n "$tests" ] || { echo "mutate.sh: $file has no test program" >&2; exit 2; }
+    others=$(other_tests "$file" | built | grep -vxF "${own:-(none)}") || true
+    # shellcheck disable=SC2086 # names of programs
+    build_programs $own
+    for program in $own; do measure "$program"; done
+    own=$(by_duration 600000 "$own")
+    tests=$own
     rm -rf "$work/plain" "$work/sanitized" "$work/original.o" && mkdir "$work/plain" "$work/sanitized"
     cp "$file" "$work/original/$base"
     make_plain
-    left=
-    for number in $numbers; do
-        killer=$(find_killer plain "$tests" "$number") || exit 2
-        if [ -n "$killer" ]; then report killed "$killer" "$number"; else left="$left $number"; fi
-    done
+    judge "$own" "$numbers"
+    if [ -n "$left" ] && [ -n "$others" ]; then
+        # shellcheck disable=SC2086 # names of programs
+        build_programs $others
+        for program in $others; do measure "$program"; done
+        others=$(by_duration 1000 "$others")
+        tests="$own $others"
+        judge "$others" "$left"
+    fi
+    [ -n "$tests" ] || { echo "mutate.sh: $file: the build has none of its test programs" >&2; exit 2; }
     if [ -n "$left" ]; then
         compile "$work/mutant/combined.c" "$work/sanitized.o" -O0 "$(flags_of sanitized)"
         for number in $left; do
@@ -264,16 +334,22 @@ done
 awk -F '\t' -v least="$least" '
 { folder = $2; sub(/\/[^\/]*$/, "", folder); if (!(folder in seen)) { seen[folder]; order[++folders] = folder }
   count[folder, $1]++; count["all", $1]++ }
-function score(name,    judged) {
-    judged = count[name, "killed"] + count[name, "survived"]
-    return judged > 0 ? 100 * count[name, "killed"] / judged : 100
-}
-function print_line(name) {
-    printf "%-20s %6d killed %6d survived %6d equal %6d not compiled   score %.1f %%\n", name, count[name, "killed"],
-           count[name, "survived"], count[name, "equal"], count[name, "broken"], score(name)
+function print_line(name,    killed, judged, share, middle, half, line) {
+    killed = count[name, "killed"]
+    judged = killed + count[name, "survived"]
+    share = judged > 0 ? killed / judged : 1
+    line = sprintf("%-20s %6d killed %6d survived %6d equal %6d not compiled   score %.1f %%", name, killed,
+                   count[name, "survived"], count[name, "equal"], count[name, "broken"], 100 * share)
+    if (judged > 0) {
+        middle = (share + 1.92 / judged) / (1 + 3.84 / judged)
+        half = 1.96 * sqrt(share * (1 - share) / judged + 0.96 / judged ^ 2) / (1 + 3.84 / judged)
+        line = line sprintf(" (%.1f to %.1f)", 100 * (middle - half), 100 * (middle + half))
+    }
+    print line
+    return 100 * share
 }
 END {
-    for (i = 1; i <= folders; i++) print_line(order[i])
-    print_line("all")
-    if (score("all") < least) { printf "the score is below %s %%\n", least; exit 1 }
+    for (i = 1; i <= folders; i++) total = print_line(order[i])
+    if (folders > 1) total = print_line("all")
+    if (total < least) { printf "the score is below %s %%\n", least; exit 1 }
 }' "$work/results"

@@ -2,8 +2,8 @@
 # Makes a release of this tree in dist/release-VERSION: source tarball, Debian packages, binary tarball, wheels, a bill of
 # materials (SPDX), checksums and signatures.
 #
-#     scripts/release.sh --prepare VERSION        writes version and date into headers, CHANGELOG.md and CITATION.cff; commit that
-#     scripts/release.sh [OPTION …]               makes the release of the committed tree
+#     scripts/release.sh --prepare VERSION     writes version and date into headers, CHANGELOG.md and CITATION.cff; commit that
+#     scripts/release.sh [OPTION …]            makes the release of the committed tree
 #
 # --sign gpg:KEY          signs SHA256SUMS by gpg with KEY, a name or fingerprint
 # --sign minisign:FILE    signs it by minisign with the secret key in FILE

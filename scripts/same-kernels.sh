@@ -47,7 +47,8 @@ fi
     objcopy -O binary -j .rodata "$out.mdot" "$out.rodata" 2> /dev/null &&
         od -An -v -t x4 -w4 "$out.rodata" | sort -u | tr -d '\n'
     echo
-    MDOT_NVRTC=/nonexistent "$command" compile "$model" -o "$out.cuda.mdot" --quiet --target sm_80 --dump cuda 2> /dev/null || true
+    MDOT_NVRTC=/nonexistent "$command" compile "$model" -o "$out.cuda.mdot" --quiet --target sm_80 --dump cuda \
+        2> /dev/null || true
 } > "$out.listing"
 rm -f "$out.mdot" "$out.cuda.mdot" "$out.rodata" "$out.refused"
 LISTING
@@ -80,7 +81,8 @@ while read -r model; do
         same=$((same + 1))
     else
         different=$((different + 1))
-        echo "$model: $(diff "$then" "$now" | awk -F '\t' '/^[<>]/ { print substr($1, 1, 60) }' | sort -u | head -4 | tr '\n' ' ')"
+        kernels=$(diff "$then" "$now" | awk -F '\t' '/^[<>]/ { print substr($1, 1, 60) }' | sort -u | head -4 | tr '\n' ' ')
+        echo "$model: $kernels"
     fi
 done < "$models"
 echo "$same models with the same kernels, $different with different kernels, $refused refused by both"

@@ -13,4 +13,5 @@ build=${BUILD:-build/release}
 cmake --build "$build" --target soak predictor -- --quiet
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-"$build/benchmarks/soak" "$build/share/mdot/predictor.mdot" "$work" examples/jobs/bert_base.onnx examples/jobs/resnet50.onnx "$@"
+"$build/benchmarks/soak" "$build/share/mdot/predictor.mdot" "$work" \
+    examples/jobs/bert_base.onnx examples/jobs/resnet50.onnx "$@"

@@ -17,6 +17,8 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # A generator of random numbers that every awk computes alike (Lehmer's, modulus 2^31 - 1).
 random='function unit() { state = (state * 16807) % 2147483647; return state / 2147483647 }
 BEGIN { state = 20261126; for (i = 0; i < 10; i++) unit() }'
+# Names of columns, for tables of measurements: at["gpus"] is the number of that column. `next` skips comments and the header.
+columns='{ sub(/\r$/, "") } /^#/ { next } !has_header { has_header = 1; for (i = 1; i <= NF; i++) at[$i] = i; next }'
 nodes() { # COUNT TYPE GPUS
     awk -v count="$1" -v type="$2" -v gpus="$3" 'BEGIN { for (i = 0; i < count; i++) print type "-" i "," type "," gpus }'
 }
@@ -79,9 +81,10 @@ header
 }
 
 # ---- Gavel's pairs: jobs of one GPU; a third of them are services in the second trace.
-awk -F, -v OFS=, 'BEGIN { print "job_type", "gpus", "type", "steps_per_s" }
-    $1 == "simulation" && $2 == "v100" && $5 == 1 && !seen[$3]++ { print $3, 1, "v100", $6 }' \
-    "$measured/gavel_pairs.csv" > "$work/v100.csv"
+awk -F, -v OFS=, 'BEGIN { print "job_type", "gpus", "type", "steps_per_s" }'"$columns"'
+    $at["table"] == "simulation" && $at["gpu"] == "v100" && $at["gpus"] == 1 && !seen[$at["job_a"]]++ {
+        print $at["job_a"], 1, "v100", $at["alone_a_steps_s"]
+    }' "$measured/gavel_pairs.csv" > "$work/v100.csv"
 draw_jobs() { # GPUS; reads lines "kind,steps per second"
     awk -F, -v jobs="$jobs" -v gpus="$1" "$random"'{ name[++count] = $1; speed[count] = $2 }
     END {
@@ -109,8 +112,9 @@ header
 }
 
 # ---- MISO's slices: jobs of its networks, of which each fits a slice of 4 sevenths.
-awk -F, '/^#/ || $1 == "model" { next } $3 == 4 { fits[$1 " (batch size " $2 ")"] = 1 }
-    $3 == 7 && fits[$1 " (batch size " $2 ")"] { print $1 " (batch size " $2 ")," 1000 / $6 }' \
+awk -F, "$columns"'{ kind = $at["model"] " (batch size " $at["batch"] ")" }
+    $at["slices_of_7"] == 4 { fits[kind] = 1 }
+    $at["slices_of_7"] == 7 && fits[kind] { print kind "," 1000 / $at["step_ms_median"] }' \
     "$measured/miso_mig.csv" | draw_jobs 7 | cut -d, -f1-5 > "$work/mig_jobs.csv"
 { echo node,type,gpus; nodes 16 mig 7; } > "$work/mig.csv"
 echo

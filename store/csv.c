@@ -77,20 +77,3 @@ bool st_csv_next(st_csv *csv)
     }
     return csv->fault != NULL;
 }
-
-void st_csv_write(FILE *stream, const char *text, size_t length)
-{
-    bool is_plain = length == 0 || (text[0] != ' ' && text[0] != '#' && text[length - 1] != ' ');
-    for (size_t i = 0; i < length && is_plain; i++)
-        is_plain = text[i] != ',' && text[i] != '"' && text[i] != '\r' && text[i] != '\n';
-    if (is_plain) {
-        fwrite(text, 1, length, stream);
-        return;
-    }
-    fputc('"', stream);
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '"') fputc('"', stream);
-        fputc(text[i], stream);
-    }
-    fputc('"', stream);
-}

@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 enum { ST_MAX_CELLS = 96 };
 
@@ -23,8 +22,5 @@ st_csv st_csv_begin(const char *text, size_t size_bytes);
 /* Reads the next line with cells; false at the end. A line that cannot be split sets `fault`. */
 bool st_csv_next(st_csv *csv);
 void st_csv_end(st_csv *csv);
-
-/* Writes a cell, in quotes if it needs them. */
-void st_csv_write(FILE *stream, const char *text, size_t length);
 
 #endif

@@ -1,4 +1,5 @@
 /* export_csv.c — rows, or robust means of groups, become a table. */
+#include "base/csv_cell.h"
 #include "base/memstream.h"
 #include "base/number.h"
 #include "base/struct_version.h"
@@ -76,7 +77,7 @@ static void write_header(const table *t)
     fputs("job,gpu,batch", t->stream);
     for (size_t i = 0; i < t->setting_count; i++) {
         fputc(',', t->stream);
-        st_csv_write(t->stream, t->settings[i], strlen(t->settings[i]));
+        bs_csv_write_text(t->stream, t->settings[i]);
     }
     fputs(",ms", t->stream);
     if (t->has_memory) fputs(",gib", t->stream);
@@ -95,7 +96,7 @@ static void write_text(FILE *stream, bool is_there, const char *text)
 {
     if (!is_there) return;
     fputc(',', stream);
-    st_csv_write(stream, text, strlen(text));
+    bs_csv_write_text(stream, text);
 }
 
 /* The shortest text that reads as the same number. */
@@ -114,7 +115,7 @@ static void write_settings(const table *t, const char *settings)
         st_setting s;
         fputc(',', t->stream);
         for (const char *at = settings; st_next_setting(&at, &s);)
-            if (has_name(t->settings[i], &s)) st_csv_write(t->stream, s.value, s.value_length);
+            if (has_name(t->settings[i], &s)) bs_csv_write(t->stream, s.value, s.value_length);
     }
 }
 
@@ -124,9 +125,9 @@ static void write_line(const table *t, const line *l)
     if (t->options->job_folder != NULL) {
         char path[4200];
         int length = snprintf(path, sizeof path, "%s/%s.job", t->options->job_folder, l->digest);
-        st_csv_write(out, path, (size_t)length < sizeof path ? (size_t)length : sizeof path - 1);
+        bs_csv_write(out, path, (size_t)length < sizeof path ? (size_t)length : sizeof path - 1);
     } else {
-        st_csv_write(out, l->job, strlen(l->job));
+        bs_csv_write_text(out, l->job);
     }
     write_text(out, true, l->gpu);
     fprintf(out, ",%lld", (long long)l->batch);

@@ -6,6 +6,7 @@
 
 # Tests that take longer than about three seconds of one core.
 set(mdot_full_tests
+    aarch64_artefact
     aarch64_build
     abi_install
     abi_packages
@@ -23,6 +24,7 @@ set(mdot_full_tests
     onnx_shared_predictor
     order
     python_artefact
+    python_commands
     python_compiler
     python_explanation
     python_job

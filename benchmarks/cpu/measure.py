@@ -33,7 +33,8 @@ DTYPES = {"i64": np.int64, "i32": np.int32, "f16": np.float16, "f32": np.float32
 
 
 def concrete(dims, length):
-    return [d["scale"] * length + d["offset"] for d in dims]
+    return [d["scale"] * length + d["offset"] + d.get("times", 0) * ((d.get("step", 0) * length + d.get("start", 0))
+                                                                     // d.get("divisor", 1)) for d in dims]
 
 
 def random_array(rng, tensor, length):

@@ -2,7 +2,8 @@
  *
  * vdpbf16ps (Intel SDM volume 2) rounds after each of its two products, the odd elements' first. It treats denormal
  * operands as zero and flushes denormal results to zero. In plain vectors it becomes two fused multiply-adds in that
- * order, which differ from it only in denormals.
+ * order, which differ from it only in denormals. bfdot (Arm ARM, FEAT_BF16) rounds the sum of the two products to odd
+ * and adds it to the accumulator, rounding to odd again; denormals are flushed, too.
  */
 #include "codegen/cpu/bf16.h"
 
@@ -82,6 +83,9 @@ LLVMValueRef cg_bf16_dot(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValu
         LLVMTypeRef halves = cg_vector(e, e->bf16, 2 * e->target->lanes);
         LLVMValueRef args[] = {acc, LLVMBuildBitCast(e->builder, a, halves, ""),
                                LLVMBuildBitCast(e->builder, b, halves, "")};
+        if (e->target->machine == &cg_machine_aarch64)
+            return cg_intrinsic_overloaded(e, "llvm.aarch64.neon.bfdot", (LLVMTypeRef[]){LLVMTypeOf(acc), halves}, 2,
+                                           args, 3);
         return cg_intrinsic(e, "llvm.x86.avx512bf16.dpbf16ps.512", NULL, args, 3);
     }
     LLVMValueRef high_a = cg_high_of_bf16(e, a), high_b = cg_high_of_bf16(e, b);

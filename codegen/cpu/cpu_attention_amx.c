@@ -41,7 +41,7 @@ int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
     return 2 * most_keys(plan, k) * (k->value_dim + round_up(k->dim));
 }
 
-/* Packs rows of whole steps of channels, with zeros after the head's own channels. */
+/* Packs rows of whole steps of channels, with zeros after the head's own channels and keys. */
 static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef to, int64_t row_bytes)
 {
     const pl_attention *k = head->k;
@@ -56,6 +56,11 @@ static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef
             value = cg_f32_to_bf16(e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, from, at), CHUNK));
         cg_store(e, value, cg_at(e, e->i16, row, at), 2 * CHUNK);
     }
+    cg_loop_end(e, &key, NULL);
+    cg_loop_begin(e, &key, head->keys, keys_in_steps(e, head), 1, 0, NULL, true);
+    for (int64_t c = 0; c < round_up(k->dim); c += CHUNK)
+        cg_store(e, cg_const_int(halves, 0), cg_at(e, e->i8, to, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
+                 2 * CHUNK);
     cg_loop_end(e, &key, NULL);
 }
 

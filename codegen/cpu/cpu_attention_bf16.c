@@ -105,3 +105,23 @@ LLVMValueRef cg_interleave_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef
     high = LLVMBuildAnd(e->builder, high, cg_const_int(words, 0xffff0000), "");
     return LLVMBuildOr(e->builder, low, high, "");
 }
+
+LLVMValueRef cg_truncate_weight(cg_emitter *e, LLVMValueRef weight)
+{
+    LLVMTypeRef type = LLVMTypeOf(weight), words = cg_with_element(type, e->i32);
+    LLVMValueRef bits = LLVMBuildBitCast(e->builder, weight, words, "");
+    return LLVMBuildBitCast(e->builder, LLVMBuildAnd(e->builder, bits, cg_const_int(words, 0xffff0000), ""), type, "");
+}
+
+/* LLVM would turn the shift and the merge into vpermt2w, whose three operations compete with the tiles' port. */
+LLVMValueRef cg_pair_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high)
+{
+    enum { SELECT_BY_THIRD = 0xd8 };
+    LLVMTypeRef words = cg_with_element(LLVMTypeOf(low), e->i32);
+    LLVMValueRef upper = cg_const_int(words, 0xffff0000);
+    low = LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, low, words, ""), cg_const_int(words, 16), "");
+    high = LLVMBuildBitCast(e->builder, high, words, "");
+    if (e->target->use_generic_vectors || cg_lanes(low) != 16) return LLVMBuildOr(e->builder, low, high, "");
+    LLVMValueRef merge[] = {low, high, upper, cg_const_int(e->i32, SELECT_BY_THIRD)};
+    return cg_intrinsic(e, "llvm.x86.avx512.pternlog.d.512", NULL, merge, 4);
+}

@@ -15,7 +15,7 @@
  * With bf16 dot products, a row of the panels is two channels, or two keys: half as many steps of the same loops.
  * The scale is then applied after the product, so that queries are rounded once. With matrix tiles, vectors do only
  * the work other than multiplication. Blocks of keys are then longer, because each block loads and stores the
- * contexts so far.
+ * contexts so far. Most kernels with tiles run cpu_attention_pipeline.c, and here only the queries that it leaves.
  *
  * Surplus lanes of the last block of queries repeat the last query: they read the same data and write the same
  * results. A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
@@ -26,6 +26,7 @@
 #include "codegen/cpu/cpu_attention_amx.h"
 #include "codegen/cpu/cpu_attention_bf16.h"
 #include "codegen/cpu/cpu_attention_lanes.h"
+#include "codegen/cpu/cpu_attention_pipeline.h"
 #include "codegen/cpu/cpu_attention_scores.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/emit.h"
@@ -85,6 +86,7 @@ static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef 
 static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
 {
     if (s->head->k->mask < 0) return NULL;
+    if (s->key_mask != NULL) return s->key_mask;
     if (cg_mask_varies_by_query(s))
         return cg_load(e, cg_lanes_type(e), block_pointer(e, s, s->mask, key, j), cg_lanes_bytes(e));
     LLVMValueRef at = cg_iadd(e, s->first_key, key);
@@ -195,12 +197,22 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
+/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 instead
+ * of 2^-100, except where cg_context_factor infers from the sum that there are keys. */
+static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRef x)
+{
+    if (!s->head->tiles) return cg_exp2_negative(e, x);
+    if (s->head->k->mask < 0 && !s->head->k->causal) x = cg_fmax(e, cg_const(e, LLVMTypeOf(x), -100), x);
+    return cg_exp2_before_truncation(e, x);
+}
+
 /* Computes vector j of one key's softmax weights from its scores, and adds it to `sum`. */
 static LLVMValueRef softmax_weight(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef *sum)
 {
     LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
     LLVMValueRef score = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
-    LLVMValueRef weight = cg_exp2_negative(e, cg_fsub(e, score, s->maximum[j]));
+    LLVMValueRef weight = softmax_power(e, s, cg_fsub(e, score, s->maximum[j]));
+    if (s->head->tiles) weight = cg_truncate_weight(e, weight);
     sum[j] = cg_fadd(e, sum[j], weight);
     return weight;
 }
@@ -212,7 +224,8 @@ static void softmax_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, L
         if (s->head->use_bf16_dot) {
             LLVMValueRef key = cg_imul(e, step, cg_int(e, 2));
             LLVMValueRef low = softmax_weight(e, s, key, j, sum);
-            weight[j] = cg_interleave_weights(e, low, softmax_weight(e, s, cg_iadd(e, key, cg_int(e, 1)), j, sum));
+            LLVMValueRef high = softmax_weight(e, s, cg_iadd(e, key, cg_int(e, 1)), j, sum);
+            weight[j] = s->head->tiles ? cg_pair_weights(e, low, high) : cg_interleave_weights(e, low, high);
         } else {
             weight[j] = softmax_weight(e, s, step, j, sum);
         }
@@ -319,6 +332,7 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS];
     cg_loop key;
     cg_loop_begin(e, &key, cg_int(e, 0), s->key_count, 1, s->vectors, s->maximum, false);
+    if (!cg_mask_varies_by_query(s)) s->key_mask = mask_of(e, s, key.index, 0); /* once, because the stores follow */
     for (int j = 0; j < s->vectors; j++) {
         LLVMValueRef address = block_pointer(e, s, s->weights, key.index, j);
         LLVMValueRef product = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
@@ -326,6 +340,7 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
         maximum[j] = cg_fmax(e, score, key.carried[j]);
         cg_store(e, score, address, cg_lanes_bytes(e));
     }
+    s->key_mask = NULL;
     cg_loop_end(e, &key, maximum);
     for (int j = 0; j < s->vectors; j++) s->maximum[j] = key.out[j];
 }
@@ -463,19 +478,51 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_store_context(e, s, s->weights);
 }
 
+/* Parts of scratch with tiles. The pipeline has ended before the stream begins, so that they share the first part. */
+typedef struct tile_scratch {
+    int64_t unsafe_at, packed_at, bytes;
+} tile_scratch;
+
+static tile_scratch tile_scratch_of(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
+{
+    int64_t stream = 4 * stream_words(k, true, target);
+    tile_scratch parts = {.unsafe_at = stream, .packed_at = stream};
+    if (cg_attention_is_pipelined(k)) {
+        int64_t pipeline = (cg_pipeline_bytes(plan, k) + 63) / 64 * 64;
+        parts.unsafe_at = pipeline > stream ? pipeline : stream;
+        parts.packed_at = parts.unsafe_at + cg_pipeline_result_bytes(plan, k);
+    }
+    parts.bytes = parts.packed_at + cg_amx_head_bytes(plan, k);
+    return parts;
+}
+
+/* Has the pipeline left the group of queries, which is one vector wide, to the stream? */
+static LLVMValueRef is_unsafe(cg_emitter *e, const cg_stream *s, LLVMValueRef unsafe, LLVMValueRef first_query)
+{
+    LLVMValueRef group = cg_isub(e, first_query, s->head->slice.from);
+    group = LLVMBuildLShr(e->builder, group, cg_int(e, 4), "");
+    LLVMValueRef word = cg_load(e, e->i32, cg_at(e, e->i32, unsafe, group), 0);
+    return LLVMBuildICmp(e->builder, LLVMIntNE, word, cg_const_int(e->i32, 0), "");
+}
+
 void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValueRef scratch)
 {
     int lanes = e->target->lanes;
     const pl_attention *k = head->k;
     cg_stream s = {.head = head, .last_query = cg_isub(e, head->queries, cg_int(e, 1)), .q_transposed = scratch};
     s.block = head->tiles ? KEYS_BY_AMX : KEYS;
+    bool is_pipelined = head->tiles && cg_attention_is_pipelined(k);
+    LLVMValueRef unsafe = NULL;
     if (head->tiles) {
-        int64_t before = stream_words(k, true, e->target);
-        s.packed = cg_amx_pack_head(e, head, cg_at(e, e->f32, scratch, cg_int(e, before)));
+        tile_scratch parts = tile_scratch_of(head->plan, k, e->target);
+        s.packed = cg_amx_pack_head(e, head, cg_at(e, e->i8, scratch, cg_int(e, parts.packed_at)));
+        unsafe = cg_at(e, e->i8, scratch, cg_int(e, parts.unsafe_at));
+        if (is_pipelined) cg_attention_pipeline(e, head, &s.packed, scratch, unsafe);
     }
     LLVMValueRef done = head->slice.from;
-    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. */
-    for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
+    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. The
+     * pipeline leaves single groups, for which one block of code suffices. */
+    for (int vectors = is_pipelined ? 1 : e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
         s.width = (int64_t)vectors * lanes;
         s.weights = s.mask = cg_at(e, e->f32, scratch, cg_int(e, query_rows_of(k, head->tiles) * s.width));
@@ -488,7 +535,10 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
         LLVMValueRef end = cg_isub(e, head->slice.to, cg_int(e, s.width - lanes));
         cg_loop block;
         cg_loop_begin(e, &block, done, end, s.width, 1, &done, true);
+        cg_if is_left;
+        if (is_pipelined) cg_if_begin(e, &is_left, is_unsafe(e, &s, unsafe, block.index));
         emit_query_block(e, &s, block.index);
+        if (is_pipelined) cg_if_end(e, &is_left);
         LLVMValueRef next = cg_iadd(e, block.index, cg_int(e, s.width));
         cg_loop_end(e, &block, &next);
         done = block.out[0];
@@ -503,7 +553,7 @@ int64_t cg_attention_stream_grain(const cg_cpu_target *target)
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
     bool half = cg_attention_uses_bf16(plan, k, target), tiles = half && target->matmul == CG_MATMUL_AMX;
-    int64_t bytes = 4 * stream_words(k, tiles, target);
-    if (tiles) return bytes + cg_amx_head_bytes(plan, k);
+    if (tiles) return tile_scratch_of(plan, k, target).bytes;
+    int64_t bytes = 4 * stream_words(k, false, target);
     return half ? bytes + 4 * (KEYS / 2) * (k->value_dim + k->dim) : bytes;
 }

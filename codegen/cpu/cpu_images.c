@@ -29,27 +29,44 @@ enum { ISA_COUNT = sizeof isas / sizeof isas[0] };
 
 static void list_targets(bs_join *names)
 {
-    bs_join_add(names, "cpu");
+    bs_join_add(names, "cpu, x86-64, aarch64");
     for (int i = 0; i < ISA_COUNT; i++) bs_join_add(names, "cpu:%s", isas[i].name);
 }
 
-/* "cpu" means every ISA level, in the requested precision if the level supports it, otherwise in f32.
- * "cpu:x86-64-v4" means that level. */
+/* The machine whose levels `name` means: "cpu" is the machine for which the compiler is built. NULL for others. */
+static const cg_machine *machine_named(const char *name)
+{
+    static const cg_machine *const machines[] = {&cg_machine_x86_64, &cg_machine_aarch64};
+#if defined(__aarch64__)
+    const cg_machine *own = &cg_machine_aarch64;
+#else
+    const cg_machine *own = &cg_machine_x86_64;
+#endif
+    if (strcmp(name, "cpu") == 0) return own;
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++)
+        if (strcmp(name, machines[i]->name) == 0) return machines[i];
+    return NULL;
+}
+
+/* "cpu", "x86-64" and "aarch64" mean every ISA level of a machine, in the requested precision if the level supports
+ * it, otherwise in f32. "cpu:x86-64-v4" means that level. */
 static mdot_status parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
                          int *out_count, mdot_error *err)
 {
     static const char prefix[] = "cpu:";
-    bool is_every = strcmp(name, "cpu") == 0, is_known = is_every;
+    const cg_machine *machine = machine_named(name);
+    bool is_known = machine != NULL;
     const char *isa = strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : "";
     int count = 0;
     for (int i = 0; i < ISA_COUNT; i++) {
-        if (!is_every && strcmp(isa, isas[i].name) != 0) continue;
+        if (machine == NULL && strcmp(isa, isas[i].name) != 0) continue;
         is_known = true;
         const cg_cpu_target *row = cg_cpu_target_find(isas[i].isa, kernel_precision);
         if (row == NULL) row = cg_cpu_target_find(isas[i].isa, CG_FP32);
+        if (row != NULL && machine != NULL && row->machine != machine) continue;
         if (row != NULL)
             out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->isa, 0, row->kernel_precision};
-        else if (!is_every)
+        else if (machine == NULL)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target %s does not support precision %s", name,
                              cg_compute_name(kernel_precision));
     }

@@ -346,14 +346,14 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
 }
 
 /* True if each strip overlaps with the epilogue of the previous one. The tile must leave registers for the epilogue,
- * which requires 32 registers, and must have an iteration for each of its vectors. */
+ * which requires 32 registers and broadcasts from memory, and must have an iteration for each of its vectors. */
 static bool overlaps_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
     bool use_bf16_dot = matmul_kind_of(plan, k, target) == CG_MATMUL_BF16;
     return k->epilogue != NULL && is_expensive(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
-           k->columns >= 2 * strip_columns(target) &&
-           cg_tile_iterations(use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
+           !target->by_element && k->columns >= 2 * strip_columns(target) &&
+           cg_tile_iterations(target, use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
 }
 
 /* Parts of scratch, in this order; each is a multiple of a vector. */
@@ -402,7 +402,7 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
     LLVMValueRef out = matrix_pointer(e, l, &k->out);
     l->out = cg_at(e, l->out_type, out, cg_imul(e, first_row, l->out_stride));
     if (l->matmul == CG_MATMUL_AMX) {
-        cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
+        cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target), k->epilogue != NULL && is_expensive(k->epilogue));
         return;
     }
     if (l->copy != NULL) {

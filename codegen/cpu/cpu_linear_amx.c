@@ -5,6 +5,9 @@
  *       for each half of the strip        two tiles of sums by two, over all of k
  *       epilogue                          of the group's sums, which are in scratch
  *
+ * If the epilogue is expensive, the vectors of one block of two by two tiles are finished between the products of the
+ * next block. The blocks of all strips and whole groups form one sequence in the same order.
+ *
  * Sums start from the bias: one row of it, repeated. A block of two by two tiles needs one tile load per product,
  * from the L1 cache or, for weights, equally well from the L2 cache, and four tiles for the factors. Rows of A are
  * read in place if they are whole tiles. The rest of the last group is copied, so that tile loads stay inside the
@@ -34,7 +37,7 @@ static LLVMValueRef staged(cg_emitter *e, const group *g, int i, int64_t column)
     return cg_at(e, e->f32, g->l->stage, cg_int(e, i * CG_AMX_ROWS * g->l->width + column));
 }
 
-static void start_sums(cg_emitter *e, const group *g, int64_t column, int columns)
+static void start_sums(cg_emitter *e, const group *g, LLVMValueRef column, int columns)
 {
     const cg_linear_block *l = g->l;
     for (int t = 0; t < SIDE * SIDE; t++) {
@@ -43,18 +46,45 @@ static void start_sums(cg_emitter *e, const group *g, int64_t column, int column
             cg_amx_zero(e, t);
             continue;
         }
-        LLVMValueRef at = cg_iadd(e, l->column, cg_int(e, column + t % SIDE * TILE_COLUMNS));
+        LLVMValueRef at = cg_iadd(e, cg_iadd(e, l->column, column), cg_int(e, t % SIDE * TILE_COLUMNS));
         cg_amx_load(e, t, cg_at(e, e->f32, l->buffers[l->k->bias], at), cg_int(e, 0));
     }
 }
 
-/* Adds the products of `columns` tiles of columns; the first is `column` into the strip. */
-static void add_matmul(cg_emitter *e, const group *g, int64_t column, int columns)
+/* The epilogue of an earlier block of 32 rows by 32 columns, which is done in pieces: one vector each. */
+enum { BLOCK_COLUMNS = SIDE * TILE_COLUMNS, PIECES = SIDE * CG_AMX_GROUP };
+enum { FEWEST_STEPS = 4 }; /* with fewer, products would hide little of an epilogue of 64 vectors */
+typedef struct overlap {
+    const cg_linear_block *l; /* the block's first row; `stage` has rows of BLOCK_COLUMNS */
+    LLVMValueRef column;
+    int per_step; /* pieces per step of k */
+} overlap;
+
+static void finish_piece(cg_emitter *e, const overlap *o, LLVMValueRef piece)
 {
-    const cg_linear_block *l = g->l;
-    LLVMValueRef panel = cg_at(e, e->f32, g->panel, cg_int(e, column)), panel_bytes = cg_int(e, 4 * CG_PANEL_COLUMNS);
+    LLVMValueRef row = LLVMBuildLShr(e->builder, piece, cg_int(e, 1), "");
+    LLVMValueRef right = cg_imul(e, LLVMBuildAnd(e->builder, piece, cg_int(e, 1), ""), cg_int(e, TILE_COLUMNS));
+    LLVMValueRef from = cg_at(e, e->f32, o->l->stage, cg_imul(e, piece, cg_int(e, TILE_COLUMNS)));
+    cg_finish_vector(e, o->l, from, row, cg_iadd(e, o->column, right), TILE_COLUMNS);
+}
+
+/* Pieces of step `step`, of which part `part` of `parts` are emitted. */
+static void finish_pieces(cg_emitter *e, const overlap *o, LLVMValueRef step, int part, int parts)
+{
+    if (o == NULL) return;
+    LLVMValueRef first = cg_imul(e, step, cg_int(e, o->per_step));
+    for (int i = o->per_step * part / parts; i < o->per_step * (part + 1) / parts; i++)
+        finish_piece(e, o, cg_iadd(e, first, cg_int(e, i)));
+}
+
+/* Adds the products of `columns` tiles of columns for steps of k; the first is `column` into the strip. */
+static void add_steps(cg_emitter *e, const group *g, LLVMValueRef column, int columns, int64_t from, int64_t to,
+                      const overlap *o)
+{
+    LLVMValueRef panel = cg_at(e, e->f32, g->panel, column), panel_bytes = cg_int(e, 4 * CG_PANEL_COLUMNS);
+    if (from == to) return;
     cg_loop k;
-    cg_loop_begin(e, &k, cg_int(e, 0), cg_int(e, l->steps), 1, 0, NULL, false);
+    cg_loop_begin(e, &k, cg_int(e, from), cg_int(e, to), 1, 0, NULL, false);
     LLVMValueRef a = cg_at(e, e->i8, g->a, cg_imul(e, k.index, cg_int(e, CG_AMX_ROW_BYTES)));
     LLVMValueRef b = cg_at(e, e->f32, panel, cg_imul(e, k.index, cg_int(e, CG_AMX_BF16 * CG_PANEL_COLUMNS)));
     for (int i = 0; i < SIDE; i++) {
@@ -64,8 +94,16 @@ static void add_matmul(cg_emitter *e, const group *g, int64_t column, int column
     for (int j = 0; j < columns; j++)
         cg_amx_load(e, RIGHT + j, cg_at(e, e->f32, b, cg_int(e, j * TILE_COLUMNS)), panel_bytes);
     for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < columns; j++) cg_amx_dot(e, i * SIDE + j, LEFT + i, RIGHT + j);
+        for (int j = 0; j < columns; j++) {
+            cg_amx_dot(e, i * SIDE + j, LEFT + i, RIGHT + j);
+            finish_pieces(e, o, k.index, i * columns + j, SIDE * columns);
+        }
     cg_loop_end(e, &k, NULL);
+}
+
+static void add_matmul(cg_emitter *e, const group *g, int64_t column, int columns)
+{
+    add_steps(e, g, cg_int(e, column), columns, 0, g->l->steps, NULL);
 }
 
 static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValueRef rows)
@@ -74,7 +112,7 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
     LLVMValueRef stage_bytes = cg_int(e, 4 * g->l->width);
     for (int64_t column = 0; column < columns; column += width) {
         int tiles = columns - column > TILE_COLUMNS ? SIDE : 1;
-        start_sums(e, g, column, tiles);
+        start_sums(e, g, cg_int(e, column), tiles);
         add_matmul(e, g, column, tiles);
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < tiles; j++)
@@ -83,13 +121,15 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
     cg_finish_rows(e, g->l, columns, cg_int(e, 0), rows);
 }
 
-static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool copies)
+/* The strip's groups from row `first` on. */
+static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, LLVMValueRef first,
+                       bool copies)
 {
     LLVMValueRef panel_column = cg_imul(e, column, cg_int(e, l->steps * CG_AMX_BF16));
     LLVMValueRef stride = cg_imul(e, l->a_stride, cg_int(e, 2)), size = cg_int(e, CG_AMX_GROUP);
     LLVMValueRef copy_stride = cg_int(e, 2 * cg_copy_stride(l));
     cg_loop rows;
-    cg_loop_begin(e, &rows, cg_int(e, 0), l->row_count, CG_AMX_GROUP, 0, NULL, false);
+    cg_loop_begin(e, &rows, first, l->row_count, CG_AMX_GROUP, 0, NULL, true);
     cg_linear_block shifted = *l;
     shifted.column = column;
     shifted.first_row = cg_iadd(e, l->first_row, rows.index);
@@ -119,18 +159,117 @@ static void copy_last_group(cg_emitter *e, const cg_linear_block *l)
     cg_if_end(e, &is_partial);
 }
 
-void cg_linear_amx(cg_emitter *e, cg_linear_block *l, bool copies)
+/* ---- Overlapping blocks ------------------------------------------------------------------------------------------ */
+
+/* A block of two by two tiles in the sequence of blocks: its first row and column. */
+typedef struct position {
+    LLVMValueRef row, column;
+} position;
+
+/* The other half of the strip, then the next group of rows, then the next strip. */
+static position next_position(cg_emitter *e, position p, LLVMValueRef whole_rows)
+{
+    LLVMValueRef half = cg_int(e, BLOCK_COLUMNS), zero = cg_int(e, 0);
+    LLVMValueRef below = cg_iadd(e, p.row, cg_int(e, CG_AMX_GROUP));
+    LLVMValueRef is_left = LLVMBuildICmp(e->builder, LLVMIntEQ, LLVMBuildAnd(e->builder, p.column, half, ""), zero, "");
+    LLVMValueRef has_below = LLVMBuildICmp(e->builder, LLVMIntSLT, below, whole_rows, "");
+    LLVMValueRef right = cg_iadd(e, p.column, half), left = cg_isub(e, p.column, half);
+    return (position){cg_select(e, is_left, p.row, cg_select(e, has_below, below, zero)),
+                      cg_select(e, is_left, right, cg_select(e, has_below, left, right))};
+}
+
+static LLVMValueRef half_stage(cg_emitter *e, const cg_linear_block *l, LLVMValueRef number)
+{
+    LLVMValueRef half = LLVMBuildAnd(e->builder, number, cg_int(e, 1), "");
+    return cg_at(e, e->f32, l->stage, cg_imul(e, half, cg_int(e, CG_AMX_GROUP * BLOCK_COLUMNS)));
+}
+
+/* The block's rows as a linear block of their own, whose sums are in `stage`. */
+static cg_linear_block rows_of(cg_emitter *e, const cg_linear_block *l, position p, LLVMValueRef stage)
+{
+    cg_linear_block rows = *l;
+    rows.column = cg_int(e, 0);
+    rows.first_row = cg_iadd(e, l->first_row, p.row);
+    rows.out = cg_at(e, l->out_type, l->out, cg_imul(e, p.row, l->out_stride));
+    rows.stage = stage;
+    return rows;
+}
+
+/* Computes the sums of a whole block, and finishes the block `o` between the products. */
+static void emit_block(cg_emitter *e, const cg_linear_block *l, position p, LLVMValueRef stage, bool copies,
+                       const overlap *o)
+{
+    cg_linear_block rows = rows_of(e, l, p, stage);
+    LLVMValueRef strip = cg_round_down(e, p.column, CG_PANEL_COLUMNS), inside = cg_isub(e, p.column, strip);
+    group g = {.l = &rows, .a = copies ? l->copy : l->a};
+    g.a_bytes = cg_imul(e, copies ? cg_int(e, cg_copy_stride(l)) : l->a_stride, cg_int(e, 2));
+    g.a = cg_at(e, e->i8, g.a, cg_imul(e, p.row, g.a_bytes));
+    g.panel = cg_at(e, e->f32, l->buffers[l->k->weight], cg_imul(e, strip, cg_int(e, l->steps * CG_AMX_BF16)));
+    start_sums(e, &g, p.column, SIDE);
+    int64_t busy = o != NULL ? PIECES / o->per_step : 0;
+    add_steps(e, &g, inside, SIDE, 0, busy, o);
+    add_steps(e, &g, inside, SIDE, busy, l->steps, NULL);
+    LLVMValueRef bytes = cg_int(e, 4 * BLOCK_COLUMNS);
+    for (int t = 0; t < SIDE * SIDE; t++) {
+        int64_t at = (int64_t)(t / SIDE) * CG_AMX_ROWS * BLOCK_COLUMNS + t % SIDE * TILE_COLUMNS;
+        cg_amx_store(e, t, cg_at(e, e->f32, stage, cg_int(e, at)), bytes);
+    }
+}
+
+/* The smallest power of two of pieces that finishes a block within the steps of k. */
+static int pieces_per_step(int64_t steps)
+{
+    int pieces = 1;
+    while (pieces < PIECES && pieces * steps < PIECES) pieces *= 2;
+    return pieces;
+}
+
+/* Whole strips of whole groups. The first block has no earlier one, and the last block is finished alone. */
+static void emit_overlapping_blocks(cg_emitter *e, const cg_linear_block *l, LLVMValueRef whole_rows, bool copies)
+{
+    position first = {cg_int(e, 0), cg_int(e, 0)};
+    LLVMValueRef state[] = {first.row, first.column}, one = cg_int(e, 1);
+    LLVMValueRef groups = LLVMBuildLShr(e->builder, whole_rows, cg_int(e, 5), "");
+    LLVMValueRef count = cg_imul(e, groups, cg_int(e, l->k->columns / l->width * (l->width / BLOCK_COLUMNS)));
+    emit_block(e, l, first, half_stage(e, l, cg_int(e, 0)), copies, NULL);
+    cg_loop block;
+    cg_loop_begin(e, &block, one, count, 1, 2, state, false);
+    position before = {block.carried[0], block.carried[1]}, now = next_position(e, before, whole_rows);
+    cg_linear_block finished = rows_of(e, l, before, half_stage(e, l, cg_isub(e, block.index, one)));
+    overlap o = {.l = &finished, .column = before.column, .per_step = pieces_per_step(l->steps)};
+    emit_block(e, l, now, half_stage(e, l, block.index), copies, &o);
+    cg_loop_end(e, &block, (LLVMValueRef[]){now.row, now.column});
+    position last = {block.out[0], block.out[1]};
+    cg_linear_block rows = rows_of(e, l, last, half_stage(e, l, cg_isub(e, count, one)));
+    overlap rest = {.l = &rows, .column = last.column, .per_step = 1};
+    cg_loop piece;
+    cg_loop_begin(e, &piece, cg_int(e, 0), cg_int(e, PIECES), 1, 0, NULL, false);
+    finish_piece(e, &rest, piece.index);
+    cg_loop_end(e, &piece, NULL);
+}
+
+void cg_linear_amx(cg_emitter *e, cg_linear_block *l, bool copies, bool overlaps)
 {
     int64_t whole = l->k->columns / l->width * l->width;
+    LLVMValueRef first = cg_int(e, 0);
     if (copies)
         cg_copy_rows(e, l, l->a, l->a_stride, l->row_count);
     else
         copy_last_group(e, l);
+    overlaps = overlaps && l->steps >= FEWEST_STEPS;
+    if (whole > 0 && overlaps) {
+        cg_if any;
+        LLVMValueRef rows = cg_round_down(e, l->row_count, CG_AMX_GROUP);
+        cg_if_begin(e, &any, LLVMBuildICmp(e->builder, LLVMIntSGT, rows, cg_int(e, 0), ""));
+        emit_overlapping_blocks(e, l, rows, copies);
+        cg_if_end(e, &any);
+        first = rows;
+    }
     if (whole > 0) {
         cg_loop strip;
         cg_loop_begin(e, &strip, cg_int(e, 0), cg_int(e, whole), l->width, 0, NULL, false);
-        emit_strip(e, l, strip.index, l->width, copies);
+        emit_strip(e, l, strip.index, l->width, first, copies);
         cg_loop_end(e, &strip, NULL);
     }
-    if (l->k->columns > whole) emit_strip(e, l, cg_int(e, whole), l->k->columns - whole, copies);
+    if (l->k->columns > whole) emit_strip(e, l, cg_int(e, whole), l->k->columns - whole, cg_int(e, 0), copies);
 }

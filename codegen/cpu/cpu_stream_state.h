@@ -23,6 +23,7 @@ typedef struct cg_stream {
     cg_amx_head packed;                   /* scratch: packed keys and values of the head */
 
     LLVMValueRef first_key, key_count; /* of the block of keys */
+    LLVMValueRef key_mask;             /* the mask of the current key, if it is in a register; otherwise NULL */
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS], rescale[CG_MAX_TILE_VECTORS];
 } cg_stream;
 

@@ -3,7 +3,9 @@
  *
  * One module holds the code of every level: each function states its level in its attributes, over a baseline target
  * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has
- * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
+ * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1. AArch64 has 32 and multiplies by one element of a
+ * register: 6×4 accumulators + 6 registers with four steps of k of each row + 2 for the right-hand matrix. That is 96
+ * products for 6 + 16 loads. A broadcast (ld1r) instead of an element would take a multiplying unit of Neoverse.
  */
 
 #include "codegen/cpu/cpu_target.h"
@@ -28,18 +30,60 @@ static void prepare_x86(void)
     pthread_once(&once, register_x86);
 }
 
+/* GNU ld links these few sections in half of lld's time; either works. GNU ld links for one machine, and Debian's names
+ * for other machines begin with the machine. lld links for all. */
+#define LINKERS(gnu)                                                                                                   \
+    {                                                                                                                  \
+        gnu, "ld.lld", "ld.lld-19"                                                                                     \
+    }
+#if defined(__aarch64__)
+#define GNU_LD_X86_64 "x86_64-linux-gnu-ld"
+#define GNU_LD_AARCH64 "ld"
+#else
+#define GNU_LD_X86_64 "ld"
+#define GNU_LD_AARCH64 "aarch64-linux-gnu-ld"
+#endif
+
 const cg_machine cg_machine_x86_64 = {
     .name = "x86-64",
     .elf_machine = EM_X86_64,
     .emulation = "elf_x86_64",
+    .linkers = LINKERS(GNU_LD_X86_64),
     .triple = "x86_64-unknown-linux-gnu",
     .baseline_cpu = "x86-64",
     .prepare_llvm = prepare_x86,
 };
 
+static void register_aarch64(void)
+{
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+}
+
+static void prepare_aarch64(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_aarch64);
+}
+
+const cg_machine cg_machine_aarch64 = {
+    .name = "aarch64",
+    .elf_machine = EM_AARCH64,
+    .emulation = "aarch64linux",
+    .linkers = LINKERS(GNU_LD_AARCH64),
+    .triple = "aarch64-unknown-linux-gnu",
+    .baseline_cpu = "generic",
+    .prepare_llvm = prepare_aarch64,
+};
+
 /* Machine, vectors and register tile of levels with equally wide vectors. */
 #define X86_YMM .machine = &cg_machine_x86_64, .lanes = 8, .tile_rows = 6, .tile_vectors = 2, .permute16 = false
 #define X86_ZMM .machine = &cg_machine_x86_64, .lanes = 16, .tile_rows = 6, .tile_vectors = 4, .permute16 = true
+/* The schedule of neoverse-n1 would spill an accumulator of the register tile. */
+#define AARCH64                                                                                                        \
+    .machine = &cg_machine_aarch64, .cpu = "generic", .lanes = 4, .tile_rows = 6, .tile_vectors = 4, .by_element = true
 
 static const cg_cpu_target targets[] = {
     {
@@ -113,6 +157,39 @@ static const cg_cpu_target targets[] = {
         .features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit",
         .tune = "sapphirerapids",
         X86_ZMM,
+    },
+    {
+        .isa = MDOT_CPU_AARCH64_NEON,
+        .kernel_precision = CG_FP32,
+        .name = "aarch64-neon",
+        .suffix = "neon",
+        .matmul = CG_MATMUL_F32,
+        .layout = &cg_layout_f32,
+        .features = "",
+        .tune = "neoverse-v1",
+        AARCH64,
+    },
+    {
+        .isa = MDOT_CPU_AARCH64_NEON,
+        .kernel_precision = CG_BF16,
+        .name = "aarch64-neon",
+        .suffix = "neonbf16",
+        .matmul = CG_MATMUL_BF16_WEIGHTS,
+        .layout = &cg_layout_bf16,
+        .features = "",
+        .tune = "neoverse-v1",
+        AARCH64,
+    },
+    {
+        .isa = MDOT_CPU_AARCH64_BF16,
+        .kernel_precision = CG_BF16,
+        .name = "aarch64-bf16",
+        .suffix = "armbf16",
+        .matmul = CG_MATMUL_BF16,
+        .layout = &cg_layout_bf16,
+        .features = "+bf16",
+        .tune = "neoverse-v1",
+        AARCH64,
     },
 };
 

@@ -10,7 +10,7 @@
 typedef enum cg_matmul_kind {
     CG_MATMUL_F32,          /* f32 by f32 */
     CG_MATMUL_BF16_WEIGHTS, /* f32 by f32; weights are bf16 in memory and converted to f32 before the multiplication */
-    CG_MATMUL_BF16,         /* bf16 by bf16, two products per lane: vdpbf16ps */
+    CG_MATMUL_BF16,         /* bf16 by bf16, two products per lane: vdpbf16ps, bfdot */
     CG_MATMUL_AMX,          /* bf16 by bf16, tiles of 16 rows: AMX */
 } cg_matmul_kind;
 
@@ -27,7 +27,8 @@ typedef struct cg_cpu_target {
     const char *cpu, *features, *tune; /* attributes of each function */
     int lanes;                         /* f32 elements per vector */
     int tile_rows, tile_vectors;
-    bool permute16; /* a sixteen-entry table look-up is one instruction */
+    bool permute16;  /* a sixteen-entry table look-up is one instruction */
+    bool by_element; /* instructions multiply a vector by one element of another: fmla by element */
 } cg_cpu_target;
 
 /* Returns NULL if the target is unknown. */
@@ -37,6 +38,6 @@ const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa isa, cg_compute kernel_prec
 enum { CG_SECTION_NAME_BYTES = 32 };
 void cg_code_section(const cg_cpu_target *target, char out_name[CG_SECTION_NAME_BYTES]);
 
-extern const cg_machine cg_machine_x86_64;
+extern const cg_machine cg_machine_x86_64, cg_machine_aarch64;
 
 #endif

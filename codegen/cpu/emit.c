@@ -230,7 +230,11 @@ LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim)
 {
     LLVMValueRef offset = cg_int(e, dim.offset);
     if (ir_dim_is_number(dim)) return offset;
-    return cg_iadd(e, cg_imul(e, e->length, cg_int(e, dim.scale)), offset);
+    LLVMValueRef sum = dim.scale == 0 ? offset : cg_iadd(e, cg_imul(e, e->length, cg_int(e, dim.scale)), offset);
+    if (ir_dim_is_affine(dim)) return sum;
+    LLVMValueRef dividend = cg_iadd(e, cg_imul(e, e->length, cg_int(e, dim.step)), cg_int(e, dim.start));
+    LLVMValueRef floor = LLVMBuildUDiv(e->builder, dividend, cg_int(e, dim.divisor), ""); /* it is never negative */
+    return cg_iadd(e, cg_imul(e, floor, cg_int(e, dim.times)), sum);
 }
 
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two)

@@ -47,12 +47,15 @@ static void fit_intervals(double c[TERMS][INTERVALS])
     }
 }
 
-/* table[index], lane by lane. LLVM turns the sixteen pairs into one vpermps. */
+/* table[index], lane by lane. LLVM turns the sixteen pairs into one vpermps. Beside matrix tiles the code has so many
+ * copies that the pairs would take LLVM seconds, so that the instruction is named there. */
 static LLVMValueRef look_up(cg_emitter *e, const double table[INTERVALS], LLVMValueRef index)
 {
     LLVMValueRef entry[INTERVALS];
     for (int i = 0; i < INTERVALS; i++) entry[i] = cg_const(e, e->f32, table[i]);
     LLVMValueRef entries = LLVMConstVector(entry, INTERVALS), result = LLVMGetPoison(LLVMTypeOf(entries));
+    if (e->target->matmul == CG_MATMUL_AMX && !e->target->use_generic_vectors)
+        return cg_intrinsic(e, "llvm.x86.avx512.permvar.sf.512", NULL, (LLVMValueRef[]){entries, index}, 2);
     for (int i = 0; i < INTERVALS; i++) {
         LLVMValueRef lane = cg_const_int(e->i32, i);
         LLVMValueRef which = LLVMBuildExtractElement(e->builder, index, lane, "");

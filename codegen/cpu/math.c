@@ -16,7 +16,7 @@
 
 /* ---- Differences between f32 and f64 ---------------------------------------------------------------------------- */
 
-enum { MAX_TERMS = 13 };
+enum { MAX_TERMS = 13, ZMM_LANES = 16 };
 
 typedef struct polynomial { /* sum of c[i] x^i */
     int terms;
@@ -189,6 +189,52 @@ LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
     LLVMValueRef integer = LLVMBuildFreeze(e->builder, LLVMBuildFPToSI(e->builder, n, bits, ""), "");
     LLVMValueRef exponent = LLVMBuildShl(e->builder, integer, cg_const_int(bits, 23), "");
     return LLVMBuildBitCast(e->builder, LLVMBuildAdd(e->builder, as_bits(e, p), exponent, ""), type, "");
+}
+
+/* For arguments that vreduceps and vscalefps accept: x - floor(x), and p 2^floor(x). */
+static bool has_scaling(const cg_emitter *e, LLVMValueRef x)
+{
+    return e->target->matmul == CG_MATMUL_AMX && !e->target->use_generic_vectors && cg_lanes(x) == ZMM_LANES;
+}
+
+static LLVMValueRef scaling_instruction(cg_emitter *e, const char *name, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef any = cg_const(e, LLVMTypeOf(a), 0), all = cg_const_int(e->i16, -1), rounding = cg_const_int(e->i32, 4);
+    return cg_intrinsic(e, name, NULL, (LLVMValueRef[]){a, b, any, all, rounding}, 5);
+}
+
+/* x - floor(x), rounded down as vreduceps does. It is inexact only between -1 and 0, where f + floor(x) is exact. */
+static LLVMValueRef fraction_plainly(cg_emitter *e, LLVMValueRef x, LLVMValueRef floor)
+{
+    LLVMValueRef f = cg_fsub(e, x, floor), bits = as_bits(e, f);
+    LLVMValueRef is_above = LLVMBuildFCmp(e->builder, LLVMRealOGT, cg_fadd(e, f, floor), x, "");
+    LLVMValueRef below = LLVMBuildSub(e->builder, bits, cg_const_int(LLVMTypeOf(bits), 1), "");
+    return LLVMBuildBitCast(e->builder, cg_select(e, is_above, below, bits), LLVMTypeOf(x), "");
+}
+
+static LLVMValueRef scale_plainly(cg_emitter *e, LLVMValueRef p, LLVMValueRef floor)
+{
+    LLVMTypeRef type = LLVMTypeOf(p), bits = bits_type(e, p);
+    LLVMValueRef n = LLVMBuildFreeze(e->builder, LLVMBuildFPToSI(e->builder, floor, bits, ""), "");
+    LLVMValueRef half = LLVMBuildAShr(e->builder, n, cg_const_int(bits, 1), "");
+    LLVMValueRef rest = LLVMBuildSub(e->builder, n, half, "");
+    p = cg_fmul(e, p, power_of_two(e, &f32_format, half, type));
+    return cg_fmul(e, p, power_of_two(e, &f32_format, rest, type));
+}
+
+/* Four instructions: vreduceps, a quadratic of relative error 1.73e-3, and vscalefps. The quadratic includes half a
+ * unit of bf16 in the binade of the result, so that truncation to the upper half rounds half up. */
+LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x)
+{
+    static const polynomial power = {3, {1.0017248 + 0x1p-8, 0.65763628, 0.33718943}};
+    if (has_scaling(e, x)) {
+        LLVMValueRef towards_floor = cg_const_int(e->i32, 9);
+        LLVMValueRef fraction = scaling_instruction(e, "llvm.x86.avx512.mask.reduce.ps.512", x, towards_floor);
+        return scaling_instruction(e, "llvm.x86.avx512.mask.scalef.ps.512", evaluate(e, &power, fraction), x);
+    }
+    x = cg_fmax(e, constant(e, x, -252), cg_fmin(e, constant(e, x, 252), x)); /* beyond: zero or infinity for any p */
+    LLVMValueRef floor = round_down(e, x);
+    return scale_plainly(e, evaluate(e, &power, fraction_plainly(e, x, floor)), floor);
 }
 
 /* (e^2|x| - 1) / (e^2|x| + 1); the excess keeps small arguments exact to the last bits. */

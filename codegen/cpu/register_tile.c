@@ -2,6 +2,7 @@
 #include "codegen/cpu/register_tile.h"
 
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/bf16_blocks.h"
 #include "codegen/cpu/emit.h"
 
 #include <assert.h>
@@ -11,9 +12,9 @@
  * of overlapped work. */
 enum { UNROLL = 4, UNROLL_BF16 = 2 };
 
-static int64_t steps_per_iteration(bool use_bf16_dot)
+static int64_t steps_per_iteration(const cg_cpu_target *target, bool use_bf16_dot)
 {
-    return use_bf16_dot ? UNROLL_BF16 : UNROLL;
+    return use_bf16_dot && !target->by_element ? UNROLL_BF16 : UNROLL;
 }
 
 /* Tiles at the end of the iteration. Four rows still keep two FMA units busy on sixteen accumulators. */
@@ -40,6 +41,34 @@ static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operan
     }
 }
 
+/* The same for `lanes` consecutive steps at `k`, whose scalars are consecutive, too: one load per row takes a scalar of
+ * each step, and the products are by element. One vector of the panel is live at a time, because the accumulators and
+ * rows leave registers for two. */
+static void add_by_element(cg_emitter *e, cg_tile *tile, const cg_tile_operands *at_k, LLVMValueRef panel)
+{
+    int lanes = e->target->lanes;
+    LLVMTypeRef element = tile->use_bf16_dot ? e->i32 : e->f32, vector = cg_vector(e, element, lanes);
+    LLVMValueRef left[CG_MAX_TILE_ROWS];
+    for (int i = 0; i < tile->rows; i++) left[i] = cg_load(e, vector, at_k->row[i], tile->use_bf16_dot ? 2 : 0);
+    for (int s = 0; s < lanes; s++) {
+        LLVMValueRef row = cg_at(e, element, panel, cg_int(e, s * at_k->panel_step));
+        for (int j = 0; j < tile->vectors; j++) {
+            LLVMValueRef address = cg_at(e, element, row, cg_int(e, (int64_t)j * lanes));
+            LLVMValueRef right = cg_load(e, vector, address, 4 * (unsigned)lanes);
+            for (int i = 0; i < tile->rows; i++) {
+                LLVMValueRef scalar = LLVMBuildExtractElement(e->builder, left[i], cg_const_int(e->i32, s), "");
+                LLVMValueRef splat = cg_splat(e, scalar, lanes), *acc = &tile->acc[i * tile->vectors + j];
+                *acc = tile->use_bf16_dot ? cg_bf16_dot(e, splat, right, *acc) : cg_fma(e, splat, right, *acc);
+            }
+        }
+    }
+}
+
+static bool is_one(LLVMValueRef value)
+{
+    return LLVMIsAConstantInt(value) != NULL && LLVMConstIntGetSExtValue(value) == 1;
+}
+
 /* The outer products of steps k … k + steps - 1. */
 static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef k, int steps)
 {
@@ -47,6 +76,14 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
     LLVMValueRef row_offset = cg_imul(e, k, operands->row_step);
     for (int i = 0; i < tile->rows; i++) at_k.row[i] = cg_at(e, e->f32, operands->row[i], row_offset);
     LLVMValueRef panel = cg_at(e, e->f32, operands->panel, cg_imul(e, k, cg_int(e, operands->panel_step)));
+    if (tile->in_blocks) {
+        cg_add_to_blocks(e, &(cg_blocks){tile->rows, tile->vectors, tile->acc}, at_k.row, panel, at_k.panel_step);
+        return;
+    }
+    if (e->target->by_element && steps == e->target->lanes && is_one(operands->row_step)) {
+        add_by_element(e, tile, &at_k, panel);
+        return;
+    }
     for (int s = 0; s < steps; s++) {
         LLVMValueRef ahead = cg_imul(e, cg_int(e, s), operands->row_step);
         add_outer_product(e, tile, &at_k, ahead, cg_at(e, e->f32, panel, cg_int(e, s * operands->panel_step)));
@@ -69,15 +106,15 @@ static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *opera
     for (int i = 0; i < count; i++) tile->acc[i] = loop.out[i];
 }
 
-int64_t cg_tile_iterations(bool use_bf16_dot, int64_t count)
+int64_t cg_tile_iterations(const cg_cpu_target *target, bool use_bf16_dot, int64_t count)
 {
-    return count / steps_per_iteration(use_bf16_dot);
+    return count / steps_per_iteration(target, use_bf16_dot);
 }
 
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_overlap *overlap)
 {
-    int64_t unroll = steps_per_iteration(tile->use_bf16_dot);
+    int64_t unroll = steps_per_iteration(e->target, tile->use_bf16_dot);
     if (LLVMIsAConstantInt(count) == NULL) {
         assert(overlap == NULL);
         LLVMValueRef whole = cg_round_down(e, count, unroll);
@@ -93,7 +130,14 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
         add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), (int)unroll, false, overlap);
         done = end;
     }
-    if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);
+    if (steps == done) return;
+    const cg_blocks blocks = {tile->rows, tile->vectors, tile->acc};
+    tile->in_blocks = tile->use_bf16_dot && is_one(operands->row_step) && cg_has_blocks(e, tile->rows);
+    if (tile->in_blocks) cg_exchange_blocks(e, &blocks);
+    if (tile->in_blocks) unroll = CG_BLOCK_STEPS; /* of more, LLVM's scheduler would make spills */
+    add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);
+    if (tile->in_blocks) cg_exchange_blocks(e, &blocks);
+    tile->in_blocks = false;
 }
 
 /* ---- The iteration over rows ------------------------------------------------------------------------------------- */

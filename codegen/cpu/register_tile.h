@@ -15,6 +15,7 @@ enum { CG_MAX_TILE_ROWS = 8, CG_MAX_TILE_VECTORS = 4 };
 typedef struct cg_tile {
     int rows, vectors;
     bool use_bf16_dot;                                        /* use bf16 dot products */
+    bool in_blocks;                                           /* inside of cg_tile_accumulate: see bf16_blocks.h */
     LLVMValueRef acc[CG_MAX_TILE_ROWS * CG_MAX_TILE_VECTORS]; /* row-major: i * vectors + j */
 } cg_tile;
 
@@ -37,7 +38,7 @@ typedef struct cg_overlap {
  * remainder loop. A shadow requires a constant count; otherwise it must be NULL. */
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_overlap *overlap);
-int64_t cg_tile_iterations(bool use_bf16_dot, int64_t count);
+int64_t cg_tile_iterations(const cg_cpu_target *target, bool use_bf16_dot, int64_t count);
 
 /* The rows of one tile. In a clamped tile, surplus rows repeat the very last row. They read the same data, compute
  * the same values and store them to the same address. Therefore a tile works without bounds checks and masks.

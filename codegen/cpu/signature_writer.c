@@ -35,6 +35,10 @@ void cg_signature_add_real(cg_signature_writer *w, double value)
 
 void cg_signature_add_dim(cg_signature_writer *w, ir_dim dim)
 {
+    if (!ir_dim_is_affine(dim)) { /* begins with a mark, because an affine dimension has two numbers */
+        const int64_t floor[] = {INT64_MIN, dim.times, dim.step, dim.start, dim.divisor};
+        put_bytes(w, floor, sizeof floor);
+    }
     cg_signature_add(w, dim.scale);
     cg_signature_add(w, dim.offset);
 }

@@ -168,6 +168,10 @@ void cu_sync_first(cu_function *f, const char *condition)
 const char *cu_dim_text(cu_function *f, ir_dim d)
 {
     if (ir_dim_is_number(d)) return ir_arena_printf(f->arena, "%" PRId64, d.offset);
+    if (!ir_dim_is_affine(d)) /* the dividend is never negative, so truncation rounds down */
+        return ir_arena_printf(f->arena, "(%s + %d * ((t.length * %d + %d) / %d))",
+                               cu_dim_text(f, ir_dim_affine(d.scale, d.offset)), (int)d.times, (int)d.step,
+                               (int)d.start, (int)d.divisor);
     if (d.scale == 1 && d.offset == 0) return "t.length";
     if (d.offset == 0) return ir_arena_printf(f->arena, "(t.length * %" PRId64 ")", d.scale);
     return ir_arena_printf(f->arena, "(t.length * %" PRId64 " + %" PRId64 ")", d.scale, d.offset);

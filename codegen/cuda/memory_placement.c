@@ -121,8 +121,8 @@ static int64_t max_elements(const planner *p, int buffer)
     const ir_type *type = &p->stages->buffers[buffer].type;
     int64_t count = 1;
     for (int d = 0; d < type->rank; d++) {
-        int64_t first = ir_dim_at(type->dim[d], 1), last = ir_dim_at(type->dim[d], p->stages->plan->max_length);
-        count *= ir_dim_is_number(type->dim[d]) || first > last ? first : last;
+        bool is_number = ir_dim_is_number(type->dim[d]);
+        count *= is_number ? type->dim[d].offset : ir_dim_most(type->dim[d], 1, p->stages->plan->max_length);
     }
     return count;
 }

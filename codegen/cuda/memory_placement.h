@@ -42,7 +42,7 @@ typedef struct cu_layout {
 /* True if a dimension or a stride is a multiple of `divisor` at every length. */
 static inline bool cu_divides(int64_t divisor, ir_dim d)
 {
-    return d.scale % divisor == 0 && d.offset % divisor == 0;
+    return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
 }
 
 /* For cu_step_kind.visit_strides: the row stride of a matrix, and the heads of attention, whose `dim` channels must

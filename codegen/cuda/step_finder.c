@@ -12,7 +12,7 @@ int64_t cu_elements_per_unit(const ir_type *type)
     for (int d = 0; d < type->rank; d++) {
         ir_dim dim = type->dim[d];
         bool is_length = !ir_dim_is_number(dim);
-        if (is_length && (has_length || dim.offset != 0 || dim.scale < 0)) return 0;
+        if (is_length && (has_length || !cu_is_units(dim))) return 0;
         if (__builtin_mul_overflow(count, is_length ? dim.scale : dim.offset, &count)) return 0;
         has_length = has_length || is_length;
     }
@@ -70,8 +70,7 @@ void cu_note_matrix(cu_step_finder *f, const pl_matrix *m, bool is_written, cu_r
 
 cu_range cu_extent_range(ir_dim extent, int64_t max_length)
 {
-    int64_t most = extent.scale > 0 ? ir_dim_at(extent, max_length) : ir_dim_at(extent, 1);
-    return cu_columns_range(most);
+    return cu_columns_range(ir_dim_is_number(extent) ? extent.offset : ir_dim_most(extent, 1, max_length));
 }
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */

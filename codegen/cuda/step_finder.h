@@ -23,7 +23,7 @@ cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part);
 /* True if an extent is a multiple of the length. */
 static inline bool cu_is_units(ir_dim d)
 {
-    return d.scale > 0 && d.offset == 0;
+    return ir_dim_is_affine(d) && d.scale > 0 && d.offset == 0;
 }
 /* Marks that loop `loop`, of extent scale * L, runs over the units. */
 void cu_tile_loop(cu_step_finder *f, int loop, ir_dim extent);

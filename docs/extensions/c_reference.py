@@ -28,7 +28,7 @@ HEADERS = ROOT / "include" / "mdot"
 logger = logging.getLogger(__name__)
 EXAMPLE = re.compile(r"^( *)/\* \[example: ([\w, \n*]+)\] \*/\n(.*?)^ *//?\*? ?\[end of example\] \*/\n", re.M | re.S)
 SIZES = {"char": 1, "bool": 1, "uint32_t": 4, "int": 4, "unsigned": 4, "int64_t": 8, "uint64_t": 8, "double": 8, "size_t": 8,
-         "mdot_abi_dim": 16, "mdot_abi_items": 24}
+         "int32_t": 4, "mdot_abi_dim": 32, "mdot_abi_items": 24}
 
 
 @functools.lru_cache
@@ -145,7 +145,8 @@ def table_of_constants(member):
     rows = []
     for value in member.findall("enumvalue"):
         initializer = text_of(value.find("initializer")).lstrip("= ")
-        rows.append(f"| `{text_of(value.find('name'))}` | {initializer.replace('|', chr(92) + '|')} | {text_of(value.find('detaileddescription'))} |")
+        name, meaning = text_of(value.find("name")), text_of(value.find("detaileddescription"))
+        rows.append(f"| `{name}` | {initializer.replace('|', chr(92) + '|')} | {meaning} |")
     intro = text_of(member.find("detaileddescription"))
     return (intro + "\n\n" if intro else "") + "| constant | value | meaning |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
 

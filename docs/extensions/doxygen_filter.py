@@ -4,7 +4,9 @@
 
 The headers use plain comments, for people who read them in an editor. A comment that begins a line describes the
 declaration below it and becomes /** … */. A comment behind code describes this code and becomes /**< … */, except
-behind the brace that opens a struct, which it describes. Titles of sections (/* ---- Title ---- */) stay as they are, and so does the comment at the top, which describes the header.
+behind the brace that opens a struct, which it describes. If it stands behind several fields, every field gets it, or its
+own part, if it has one part for each field, divided by semicolons. Titles of sections (/* ---- Title ---- */) stay as they
+are, and so does the comment at the top, which describes the header.
 
 Facts that follow from types are stated once, with the type, and added to every function here:
 
@@ -23,6 +25,8 @@ COMMENT = r"/\*(?:(?!\*/).)*?\*/"
 PROTOTYPE = re.compile(rf"^(?P<comment>{COMMENT})\n(?P<attribute>#if[^\n]*\n__attribute__[^\n]*\n#endif\n)?"
                        r"(?P<type>[a-z][\w ]*?[ \n]\*?(?:const \*)?)(?P<name>mdot\w*)\((?P<arguments>[^;{}]*)\);$",
                        re.M | re.S)
+FIELDS = re.compile(rf"^(?P<indent> +)(?P<type>(?:const )?\w+ )(?P<names>\*?\w+(?:\[\w+\])?(?:, \*?\w+(?:\[\w+\])?)+);"
+                    rf" *(?P<comment>{COMMENT})$", re.M | re.S)
 HANDLE = re.compile(rf"^(?P<comment>{COMMENT})\ntypedef struct (\w+) \2;$", re.M | re.S)
 
 
@@ -102,6 +106,15 @@ def with_facts(text, rules):
     return PROTOTYPE.sub(complete, text)
 
 
+def with_single_fields(text):
+    def divide(match):
+        names, words = match.group("names").split(", "), " ".join(re.sub(r"\n *\*", " ", match.group("comment")[2:-2]).split())
+        parts = words.split("; ")
+        parts = parts if len(parts) == len(names) else [words] * len(names)
+        return "\n".join(f"{match.group('indent')}{match.group('type')}{name}; /* {part} */" for name, part in zip(names, parts))
+    return FIELDS.sub(divide, text)
+
+
 def with_markers(text):
     lines, is_inside = [], False
     for number, line in enumerate(text.split("\n")):
@@ -120,7 +133,7 @@ def with_markers(text):
 
 def filtered(path):
     text = pathlib.Path(path).read_text(encoding="utf-8")
-    return with_markers(with_facts(text, handles(str(pathlib.Path(path).parent))))
+    return with_markers(with_facts(with_single_fields(text), handles(str(pathlib.Path(path).parent))))
 
 
 if __name__ == "__main__":

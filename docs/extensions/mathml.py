@@ -1,4 +1,5 @@
-"""Sphinx renders formulas ($…$ and ```{math}) as MathML, which browsers draw themselves: the manual needs no script from the network.
+"""Sphinx renders formulas ($…$ and ```{math}) as MathML, which browsers draw themselves, so that the manual needs no script
+from the network.
 
 docutils translates LaTeX to MathML; a formula that it does not understand is an error of the build.
 """

@@ -15,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPUS, MEASURED = "runtime/job/gpus.def", "weights/measured_gpus.def"
 OPERATORS, JOB_OPERATORS, JOB_ONLY = "ir/ops.def", "ir/ops_job.def", "frontend/job/job_only_ops.def"
+KERNEL_KINDS, CUDA_KINDS = "ir/plan/kernel_kinds.def", "codegen/cuda/tile_schedule.c"
 
 
 def read(path):
@@ -83,25 +84,35 @@ HOW = {
 }
 
 
+def kinds_without_cuda():
+    """Kernel kinds that the table of CUDA code leaves out. A lowering of the same name needs that kind."""
+    found = set(re.findall(r"\[PL_(\w+)\] = &cu_", read(CUDA_KINDS)))
+    if not found:
+        raise ValueError(f"{CUDA_KINDS} lists no kernel kinds")
+    return set(re.findall(r"^PL_KERNEL_KIND\((\w+),", read(KERNEL_KINDS), re.M)) - found
+
+
 def operators():
-    """[(domain, name, inputs, lowering, is compiled, job's type, type id, autocast)]"""
+    """[(domain, name, inputs, effect of the lowering, CPU code, CUDA code, job's type, type id, autocast)]"""
+    without_cuda = kinds_without_cuda()
     jobs = {row[0]: row for row in (cells_of(r) for r in re.findall(r"^JOB\((.*)\)$", read(JOB_OPERATORS), re.M))}
     rows = []
     for arguments in re.findall(r"^OP\((.*)\)$", read(OPERATORS), re.M):
         cells = cells_of(arguments)
         identifier, name, domain, least, most, lowering = *cells[:5], cells[-1]
         job = jobs[identifier]
-        rows.append((domain or "ai.onnx", name, least if least == most else f"{least} to {most.replace('MANY', 'any')}",
-                     HOW.get(lowering, ""), lowering != "NONE", job[1], job[2], job[5]))
+        inputs = least if least == most else f"{least} to {most.replace('MANY', 'any')}"
+        rows.append((domain or "ai.onnx", name, inputs, HOW.get(lowering, ""), lowering != "NONE",
+                     lowering not in {"NONE", *without_cuda}, job[1], job[2], job[5]))
     return rows
 
 
 def operator_page():
-    titles = ["operator", "domain", "inputs", "becomes", "compiled", "type in jobs", "type id", "autocast"]
+    titles = ["operator", "domain", "inputs", "becomes", "CPU", "CUDA", "type in jobs", "type id", "autocast"]
     autocast = {"HALF": "fp16", "FULL": "fp32", "WIDEST": "widest operand", "DATA": "widest datum"}
-    return table(titles, [[f"`{name}`", domain, inputs, how, "yes" if compiled else "no",
+    return table(titles, [[f"`{name}`", domain, inputs, how, "yes" if cpu else "no", "yes" if cuda else "no",
                            "left out" if kind == "0" or number == "0" else f"`{kind}`", number, autocast.get(cast, cast)]
-                          for domain, name, inputs, how, compiled, kind, number, cast in operators()])
+                          for domain, name, inputs, how, cpu, cuda, kind, number, cast in operators()])
 
 
 def job_only_page():
@@ -150,7 +161,7 @@ class MapTable(SphinxDirective):
 
 def setup(app):
     app.add_directive("gpu-table", directive(gpu_page, GPUS, MEASURED))
-    app.add_directive("operator-table", directive(operator_page, OPERATORS, JOB_OPERATORS))
+    app.add_directive("operator-table", directive(operator_page, OPERATORS, JOB_OPERATORS, KERNEL_KINDS, CUDA_KINDS))
     app.add_directive("job-only-table", directive(job_only_page, JOB_ONLY))
     app.add_directive("map-table", MapTable)
     return {"parallel_read_safe": True}

@@ -63,7 +63,7 @@ static void describe_window(const ir_window *w, int64_t *setting)
         kernel[at] = w->kernel[i];
         stride[at] = w->stride[i];
         dilation[at] = w->dilation[i];
-        padding[at] = w->before[i] + w->after[i];
+        padding[at] = w->before[i].offset + w->after[i].offset;
     }
     setting[MDOT_SETTING_KERNEL_D] = kernel[D];
     setting[MDOT_SETTING_KERNEL_H] = kernel[H];

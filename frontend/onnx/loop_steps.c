@@ -172,13 +172,14 @@ static ir_value *add_unsupported(const counting *c)
     return node->outputs[0];
 }
 
-/* scale * length + offset, as nodes: the length is a dimension of a graph input. */
+/* scale * length + offset, as nodes: the length is a dimension of a graph input. Rounded quotients of the length are
+ * not supported as numbers of steps. */
 static ir_value *add_dim(const counting *c, ir_dim steps)
 {
     ir_graph *graph = c->u->graph;
     const ir_node named = {.name = c->name};
     if (ir_dim_is_number(steps)) return fe_add_scalar(c->u, &named, "steps", MDOT_DTYPE_I64, (double)steps.offset);
-    for (int i = 0; i < graph->input_count; i++) {
+    for (int i = 0; i < graph->input_count && ir_dim_is_affine(steps); i++) {
         const ir_type *type = &graph->inputs[i]->type;
         for (int d = 0; d < type->rank; d++) {
             if (ir_dim_is_number(type->dim[d]) || steps.scale % type->dim[d].scale != 0) continue;

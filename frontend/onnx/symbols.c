@@ -341,7 +341,7 @@ static mdot_status settle_type(const binder *b, int input)
         if (s == NO_SYMBOL) {
             type->dim[axis] = ir_dim_number(b->dims[input].number[axis]);
         } else {
-            type->dim[axis] = b->symbols[s].bound ? ir_dim_number(b->symbols[s].value) : (ir_dim){1, 0};
+            type->dim[axis] = b->symbols[s].bound ? ir_dim_number(b->symbols[s].value) : ir_dim_affine(1, 0);
         }
     }
     if (ir_type_count_at(type, 1) < 0) return fail_input(b, input, MDOT_MALFORMED, "its dimensions are too large");

@@ -31,7 +31,7 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 8, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
+enum { MDOT_ABI_VERSION = 9, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
 enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
@@ -47,12 +47,15 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 /* CPU ISA levels that an image can target, ascending within a machine. Artefacts store the values: append only.
  * Columns: name, value, text. The first two are levels of the x86-64 psABI. The third adds AVX512_BF16, dot products
- * of bfloat16 pairs (vdpbf16ps), and the last adds AMX_BF16, matmuls of tiles. */
+ * of bfloat16 pairs (vdpbf16ps), and the fourth adds AMX_BF16, matmuls of tiles. Every AArch64 CPU with Advanced SIMD
+ * runs aarch64-neon. aarch64-bf16 adds FEAT_BF16 (Armv8.6-A): bfdot and bfmmla. */
 #define MDOT_CPU_ISA_MAP(X)                                                                                            \
     X(X86_64_V3, 1, "x86-64-v3")                                                                                       \
     X(X86_64_V4, 2, "x86-64-v4")                                                                                       \
     X(X86_64_BF16, 3, "x86-64-bf16")                                                                                   \
-    X(X86_64_AMX, 4, "x86-64-amx")
+    X(X86_64_AMX, 4, "x86-64-amx")                                                                                     \
+    X(AARCH64_NEON, 5, "aarch64-neon")                                                                                 \
+    X(AARCH64_BF16, 6, "aarch64-bf16")
 
 typedef enum mdot_cpu_isa {
     MDOT_CPU_NONE = 0,
@@ -61,9 +64,12 @@ typedef enum mdot_cpu_isa {
 #undef MDOT_CPU_ISA_ENUM
 } mdot_cpu_isa;
 
-/* scale * length + offset, where length is the run-time extent of the bucket's dimension */
+/* scale * length + offset + times * floor((step * length + start) / divisor), where length is the run-time extent of
+ * the bucket's dimension. Without a floor, the last four are 0. Otherwise times > 0, 0 < step < divisor, 0 <= start <
+ * divisor and divisor <= 65536. Dimensions of inputs have no floor, because they determine the length. */
 typedef struct mdot_abi_dim {
     int64_t scale, offset;
+    int32_t times, step, start, divisor;
 } mdot_abi_dim;
 
 typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
@@ -286,7 +292,9 @@ typedef struct mdot_abi_cuda_call {
  *      bucket's kernels are in a separate list (kernel_flops_at)
  *   7  an input may name its columns (columns_at)
  *   8  row-wise kernels compute several items together
+ *   9  dimensions may contain a floor
  */
+static_assert(sizeof(mdot_abi_dim) == 32, "layout of mdot_abi_dim");
 static_assert(sizeof(mdot_abi_kernel) == 24, "layout of mdot_abi_kernel");
 static_assert(sizeof(mdot_abi_bucket) == 48, "layout of mdot_abi_bucket");
 static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");

@@ -63,8 +63,14 @@ typedef enum mdot_optimizer_kernels {
 /* Type of gradients. HALF is fp16 or bf16. */
 typedef enum mdot_number { MDOT_NUMBER_DEFAULT, MDOT_NUMBER_FP32, MDOT_NUMBER_HALF } mdot_number;
 
-/* Parts of the training's state that are in host memory. The update then runs on the host (DeepSpeed's CPUAdam). */
-typedef enum mdot_offload { MDOT_OFFLOAD_NOTHING, MDOT_OFFLOAD_OPTIMIZER, MDOT_OFFLOAD_PARAMETERS } mdot_offload;
+/* Parts of the training's state that are in host memory. The update then runs on the host (DeepSpeed's CPUAdam), except
+ * for PAGES: managed memory, whose pages the GPU reads and the driver evicts when the GPU is full (bitsandbytes). */
+typedef enum mdot_offload {
+    MDOT_OFFLOAD_NOTHING,
+    MDOT_OFFLOAD_OPTIMIZER,
+    MDOT_OFFLOAD_PARAMETERS,
+    MDOT_OFFLOAD_PAGES
+} mdot_offload;
 
 /* Type of frozen weights of matmuls. */
 typedef enum mdot_frozen {
@@ -98,15 +104,15 @@ typedef enum mdot_link {
  * allowed below. INVALID_ARGUMENT names the invalid field. */
 typedef struct mdot_gpu {
     size_t struct_size;
-    const char *name;          /* printable UTF-8, or NULL */
-    double compute_capability; /* for example 8.6 */
-    double sm_count, boost_mhz;
-    double memory_gib, memory_gbps, l2_mib;
-    double fp32_tflops, tf32_tflops, fp16_tflops;
-    double nvlink_gbps; /* 0: the GPU lacks NVLink */
-    double pcie_gbps;   /* 0: unknown; assumed to be PCIe 4 with 16 lanes */
-    double watts;       /* power limit, which may lower the clock; 0: unlimited */
-    double fp8_tflops;  /* 0: the GPU lacks FP8 */
+    const char *name;                       /* printable UTF-8, or NULL */
+    double compute_capability;              /* for example 8.6 */
+    double sm_count, boost_mhz;             /* streaming multiprocessors or compute units; MHz of fp32 operations */
+    double memory_gib, memory_gbps, l2_mib; /* GiB as sold; 10^9 bytes per second; MiB of level-2 cache */
+    double fp32_tflops, tf32_tflops, fp16_tflops; /* 10^12/s in CUDA cores; in tensor cores; in tensor cores */
+    double nvlink_gbps;                           /* 0: the GPU lacks NVLink */
+    double pcie_gbps;                             /* 0: unknown; assumed to be PCIe 4 with 16 lanes */
+    double watts;                                 /* power limit, which may lower the clock; 0: unlimited */
+    double fp8_tflops;                            /* 0: the GPU lacks FP8 */
 } mdot_gpu;
 
 /* Returns the names of the GPU table.
@@ -195,7 +201,8 @@ typedef struct mdot_configuration {
     mdot_number reduce_type; /* type in which gradients are summed over GPUs; half beside fp32 gradients is DeepSpeed's
                                  * BF16_Optimizer, which keeps both */
     mdot_offload offload;    /* parts that are kept in host memory and updated there: the optimizer's state, or also
-                                * weights and gradients, which needs ZeRO stage 3 */
+                                * weights and gradients, which needs ZeRO stage 3; or pages of the optimizer's state
+                                * that do not fit the GPU */
     mdot_frozen frozen_weights; /* type of the frozen weights of matmuls, which are dequantised before each use */
     uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */
     uint32_t keep_gathered;     /* weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass,

@@ -79,6 +79,12 @@ typedef struct mdot_dim { /* extent: scale * length + offset elements */
     int64_t scale, offset;
 } mdot_dim;
 
+/* Added to an extent that is rounded, such as that behind a strided convolution: times * floor((step * length + start)
+ * / divisor) elements. All fields are 0 if the extent is scale * length + offset. */
+typedef struct mdot_dim_floor {
+    int32_t times, step, start, divisor;
+} mdot_dim_floor;
+
 typedef struct mdot_tensor_info { /* one input or output of an entry point; tensors are dense and row-major */
     size_t struct_size;
     const char *name;
@@ -86,7 +92,17 @@ typedef struct mdot_tensor_info { /* one input or output of an entry point; tens
     int rank;
     mdot_dim dim[MDOT_MAX_RANK];
     const char *columns; /* names of its columns, separated by commas; empty if the artefact omits them */
+    mdot_dim_floor floor[MDOT_MAX_RANK]; /* of an output; those of inputs are 0 */
 } mdot_tensor_info;
+
+/* The extent of dimension `axis` (0 … rank - 1) at a length of at least 1. */
+static inline int64_t mdot_tensor_extent(const mdot_tensor_info *tensor, int axis, int64_t length)
+{
+    const mdot_dim *dim = &tensor->dim[axis];
+    const mdot_dim_floor *floor = &tensor->floor[axis];
+    int64_t extent = dim->scale * length + dim->offset;
+    return floor->times == 0 ? extent : extent + floor->times * ((floor->step * length + floor->start) / floor->divisor);
+}
 
 typedef struct mdot_kernel_info {
     size_t struct_size;

@@ -224,6 +224,7 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
     }
 }
 
+/* GPUs, or groups of them, with a batch each. */
 static int worker_count(const mdot_configuration *c)
 {
     int64_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;
@@ -240,9 +241,6 @@ static mdot_configuration configure(const sl_request *request, const sl_gpus *gp
     if (!request->has_optimizer) c.optimizer = job->optimizer;
     c.gpu_count = (int)gpus->gpus;
     c.node_count = (uint32_t)gpus->nodes;
-    int64_t tensor = c.tensor_parallel > 0 ? c.tensor_parallel : 1;
-    int64_t others = tensor * (c.pipeline_parallel > 0 ? c.pipeline_parallel : 1);
-    if (c.data_parallel == 0 && others > 1) c.data_parallel = (uint32_t)(c.gpu_count / others);
     return c;
 }
 

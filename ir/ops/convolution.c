@@ -112,7 +112,7 @@ static int64_t tapped(const ir_window *w, const int64_t *position, const int64_t
 {
     int64_t at = 0;
     for (int i = 0; i < w->rank; i++) {
-        int64_t k = position[i] * w->stride[i] - w->before[i] + tap[i] * w->dilation[i];
+        int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
         if (k < 0 || k >= dims[i]) return -1;
         at = at * dims[i] + k;
     }

@@ -156,7 +156,7 @@ static mdot_status einsum_result(const ir_operands *from, ir_type *out_type)
     einsum e;
     mdot_status status = read_einsum(from, &e);
     if (status != MDOT_OK) return status;
-    *out_type = (ir_type){e.dtype, e.output.rank, {{0, 0}}};
+    *out_type = (ir_type){e.dtype, e.output.rank, {{0}}};
     for (int i = 0; i < e.output.rank; i++) out_type->dim[i] = e.extent[e.output.label[i]];
     return MDOT_OK;
 }

@@ -3,8 +3,8 @@
  * Cast).
  *
  * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) is evaluated here. An
- * element is affine in L. If a result is not affine, or could wrap in its type for some L, the output's content is
- * unknown.
+ * element is a dimension (ir_dim). If a result has no such form, or could wrap in its type for some L, the output's
+ * content is unknown.
  */
 #include "ir/ops/elementwise.h"
 
@@ -225,7 +225,7 @@ static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
 static bool compute(const ir_graph *graph, const known_rule *rule, const operand *operands, int count, int rank,
                     const int64_t *index, ir_dim *out)
 {
-    ir_dim a[MAX_OPERANDS] = {{0, 0}};
+    ir_dim a[MAX_OPERANDS] = {{0}};
     for (int k = 0; k < rule->operands && k < count; k++) {
         a[k] = operands[k].element[ir_dot_index(rank, index, operands[k].strides)];
     }

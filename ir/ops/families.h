@@ -33,10 +33,10 @@ mdot_status ir_check_arity(const ir_node *node, mdot_error *err);
  * (ir/types.c). */
 mdot_status ir_check_types(const ir_node *node, mdot_error *err);
 
-/* ---- Dimensions affine in L (ir/dims.c) --------------------------------------------------------------------------
+/* ---- Dimensions (ir/dims.c) --------------------------------------------------------------------------------------
  *
- * L ranges over [1, graph->max_length]. If the result is not affine, depends on L within the range, or overflows,
- * functions return false and leave *out unchanged. All are exact for every L in the range.
+ * L ranges over [1, graph->max_length]. If the result has no form with one floor (ir_dim), depends on L within the
+ * range, or overflows, functions return false and leave *out unchanged. All are exact for every L in the range.
  */
 
 /* Minimum and maximum over the range, saturated at the ends of int64. */
@@ -52,6 +52,8 @@ bool ir_dim_sub(ir_dim a, ir_dim b, ir_dim *out);
 bool ir_dim_mul(ir_dim a, ir_dim b, ir_dim *out);                                     /* one factor must be a number */
 bool ir_dim_div_exact(ir_dim a, ir_dim b, ir_dim *out);                               /* divides evenly for every L */
 bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out); /* divisor > 0 */
+/* The same without regard to the range of L, over which the quotient might be constant. */
+bool ir_dim_quotient_form(ir_dim a, int64_t divisor, ir_dim *out);
 bool ir_dim_div_ceil(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out);  /* divisor > 0 */
 bool ir_dim_mod_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out); /* divisor > 0; 0 <= result */
 bool ir_dim_min(const ir_graph *graph, ir_dim a, ir_dim b, ir_dim *out);
@@ -63,8 +65,9 @@ bool ir_dim_quotient(const ir_dim *over, int over_count, const ir_dim *under, in
 /* Are two products the same polynomial? Then the element counts are equal. */
 bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_count);
 
-/* "3", "L", "2L+1"; `symbol` names L (NULL: "L"). Writes at most `size` bytes and returns `out`. */
-enum { IR_DIM_TEXT_BYTES = 64 };
+/* "3", "L", "2L+1", "(L+1)/2", "2*(L/2)-1"; quotients are rounded down. `symbol` names L (NULL: "L"). Writes at most
+ * `size` bytes and returns `out`. */
+enum { IR_DIM_TEXT_BYTES = 128 };
 const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size);
 
 /* ---- Types (ir/ops/helpers.c) ---------------------------------------------------------------------------------- */
@@ -93,7 +96,7 @@ mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, in
  * matters. */
 mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_MAX_KNOWN], int *out_count,
                           mdot_error *err);
-/* Does the same for elements affine in L. */
+/* Does the same for elements that are dimensions. */
 mdot_status ir_input_dims(const ir_node *node, int index, ir_dim out[static IR_MAX_KNOWN], int *out_count,
                           mdot_error *err);
 

@@ -39,7 +39,7 @@ static mdot_status gather_result(const ir_operands *from, ir_type *out_type)
     if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
     if (status == MDOT_OK) status = ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
     if (status != MDOT_OK) return status;
-    ir_type out = {data.dtype, 0, {{0, 0}}};
+    ir_type out = {data.dtype, 0, {{0}}};
     bool fits = append_dims(&out, data.dim, axis) && append_dims(&out, indices.dim, indices.rank) &&
                 append_dims(&out, data.dim + axis + 1, data.rank - axis - 1);
     if (!fits) return too_many_dims(from);
@@ -159,7 +159,7 @@ static mdot_status gather_nd_result(const ir_operands *from, ir_type *out_type)
     for (int d = 0; d < length && status == MDOT_OK; d++)
         status = ir_operand_need_indices(from, 1, d, length, data.dim[batch + d]);
     if (status != MDOT_OK) return status;
-    ir_type out = {data.dtype, 0, {{0, 0}}};
+    ir_type out = {data.dtype, 0, {{0}}};
     int fixed = batch + length;
     if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed)) {
         return too_many_dims(from);
@@ -231,7 +231,7 @@ static mdot_status one_hot_result(const ir_operands *from, ir_type *out_type)
     if (!ir_dim_is(values.dim[0], 2)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the values must be a pair: off and on");
     }
-    ir_type out = {values.dtype, 0, {{0, 0}}};
+    ir_type out = {values.dtype, 0, {{0}}};
     bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&
                 append_dims(&out, indices.dim + axis, indices.rank - axis);
     if (!fits) return too_many_dims(from);

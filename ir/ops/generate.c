@@ -1,7 +1,7 @@
 /* generate.c — operators whose output comes from shapes, attributes and a few numbers: Shape, Size, Constant,
  * ConstantOfShape, EyeLike, Range.
  *
- * Shape arithmetic begins here: their output is known element by element, affine in L.
+ * Shape arithmetic begins here: their output is known element by element.
  */
 #include "ir/ops/operands.h"
 
@@ -112,7 +112,7 @@ mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
     mdot_status status = read_constant(node, &content, err);
     if (status != MDOT_OK) return status;
-    ir_dim dims[MDOT_MAX_RANK] = {{0, 0}}, element[IR_MAX_KNOWN];
+    ir_dim dims[MDOT_MAX_RANK] = {{0}}, element[IR_MAX_KNOWN];
     for (int i = 0; i < content.rank; i++) {
         dims[i] = ir_dim_number(content.tensor != NULL ? content.tensor->dims[i] : content.count);
     }
@@ -185,7 +185,7 @@ static mdot_status constant_of_shape_result(const ir_operands *from, ir_type *ou
     if (rank > MDOT_MAX_RANK) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
     }
-    *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0, 0}}};
+    *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0}}};
     for (int i = 0; i < rank; i++) {
         int64_t least, most;
         ir_dim_bounds(from->graph, dims[i], &least, &most);
@@ -300,7 +300,7 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
     return MDOT_OK;
 }
 
-/* Start, limit and delta if all of them are integers, affine in L. */
+/* Start, limit and delta if all of them are known integers. */
 static bool known_bounds(const ir_operands *from, ir_dim *out_bounds)
 {
     ir_dim element[IR_MAX_KNOWN];
@@ -325,7 +325,7 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
              ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
     if (!affine) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the count of its elements is not affine in the length");
+                       "the count of its elements is not affine in the length, nor a rounded quotient of it, at every length");
     }
     out->integers = true;
     out->start = bound[0];
@@ -357,7 +357,8 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_dim element[IR_MAX_KNOWN];
     for (int i = 0; i < r.count.offset; i++) {
         /* at most the limit, so it cannot overflow */
-        element[i] = (ir_dim){r.start.scale, r.start.offset + i * r.step};
+        element[i] = r.start;
+        element[i].offset += i * r.step;
     }
     return ir_set_known(graph, node, 0, element, (int)r.count.offset, err);
 }

@@ -24,7 +24,7 @@ static int64_t example_length(const ir_type *in, int count, const ir_dim *target
             return 0;
         }
     }
-    if (ir_dim_is_number(open) || others <= 0 || wanted <= 0 || wanted % others != 0) return 0;
+    if (ir_dim_is_number(open) || !ir_dim_is_affine(open) || others <= 0 || wanted <= 0 || wanted % others != 0) return 0;
     int64_t left = wanted / others - open.offset;
     return left % open.scale == 0 && left / open.scale > 0 ? left / open.scale : 0;
 }
@@ -104,7 +104,7 @@ static mdot_status reshape_result(const ir_operands *from, ir_type *out_type)
         possible = ir_dim_products_equal(in.dim, in.rank, target, count);
     }
     if (!possible) return no_such_reshape(from, &in, count, target);
-    *out_type = (ir_type){in.dtype, count, {{0, 0}}};
+    *out_type = (ir_type){in.dtype, count, {{0}}};
     memcpy(out_type->dim, target, (size_t)count * sizeof *target);
     return MDOT_OK;
 }
@@ -121,7 +121,7 @@ static mdot_status flatten_result(const ir_operands *from, ir_type *out_type)
                        in.rank);
     }
     if (axis < 0) axis += in.rank;
-    ir_type out = {in.dtype, 2, {{0, 1}, {0, 1}}};
+    ir_type out = {in.dtype, 2, {{.offset = 1}, {.offset = 1}}};
     for (int i = 0; i < in.rank; i++) {
         ir_dim *product = &out.dim[i >= axis];
         if (!ir_dim_mul(*product, in.dim[i], product)) {
@@ -154,7 +154,7 @@ static mdot_status squeeze_result(const ir_operands *from, ir_type *out_type)
     } else {
         for (int i = 0; i < in.rank; i++) dropped |= (unsigned)ir_dim_is(in.dim[i], 1) << i;
     }
-    ir_type out = {in.dtype, 0, {{0, 0}}};
+    ir_type out = {in.dtype, 0, {{0}}};
     for (int i = 0; i < in.rank; i++) {
         if (!(dropped >> i & 1)) {
             out.dim[out.rank++] = in.dim[i];
@@ -183,7 +183,7 @@ static mdot_status unsqueeze_result(const ir_operands *from, ir_type *out_type)
     }
     status = ir_axes_mask(from->node, axes, count, in.rank + count, &added, from->err);
     if (status != MDOT_OK) return status;
-    ir_type out = {in.dtype, in.rank + count, {{0, 0}}};
+    ir_type out = {in.dtype, in.rank + count, {{0}}};
     for (int i = 0, k = 0; i < out.rank; i++) out.dim[i] = added >> i & 1 ? ir_dim_number(1) : in.dim[k++];
     *out_type = out;
     return MDOT_OK;
@@ -254,7 +254,7 @@ static mdot_status transpose_result(const ir_operands *from, ir_type *out_type)
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
     if (status == MDOT_OK) status = read_permutation(from, in.rank, perm);
     if (status != MDOT_OK) return status;
-    *out_type = (ir_type){in.dtype, in.rank, {{0, 0}}};
+    *out_type = (ir_type){in.dtype, in.rank, {{0}}};
     for (int i = 0; i < in.rank; i++) out_type->dim[i] = in.dim[perm[i]];
     return MDOT_OK;
 }
@@ -378,7 +378,7 @@ static mdot_status expand_result(const ir_operands *from, ir_type *out_type)
     if (count > MDOT_MAX_RANK) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
-    ir_type out = {in.dtype, 0, {{0, 0}}};
+    ir_type out = {in.dtype, 0, {{0}}};
     status = ir_broadcast_dims(from->node, in.dim, in.rank, target, count, out.dim, &out.rank, from->err);
     if (status == MDOT_OK) *out_type = out;
     return status;

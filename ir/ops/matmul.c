@@ -57,7 +57,7 @@ static mdot_status read_matmul(const ir_operands *from, bool transpose_a, bool t
 
 static ir_type matmul_type(const matmul *p)
 {
-    ir_type type = {p->dtype, p->batch_rank, {{0, 0}}};
+    ir_type type = {p->dtype, p->batch_rank, {{0}}};
     for (int i = 0; i < p->batch_rank; i++) type.dim[i] = p->batch[i];
     if (!p->a_vector) type.dim[type.rank++] = p->rows;
     if (!p->b_vector) type.dim[type.rank++] = p->columns;

@@ -25,7 +25,7 @@ ir_type ir_operand_type(const ir_operands *from, int i)
 {
     if (from->tensors == NULL) return from->node->inputs[i]->type;
     const ir_wide *wide = from->tensors[i];
-    ir_type type = {wide->dtype, wide->rank, {{0, 0}}};
+    ir_type type = {wide->dtype, wide->rank, {{0}}};
     for (int k = 0; k < wide->rank; k++) type.dim[k] = ir_dim_number(wide->dims[k]);
     return type;
 }
@@ -250,7 +250,7 @@ static mdot_status record(ir_graph *graph, ir_node *node, int output, const ir_w
 
 static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir_arena *scratch, mdot_error *err)
 {
-    element_pool pool = {1, {{0, 0}}};
+    element_pool pool = {1, {{0}}};
     const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
     if (in == NULL || out == NULL) return ir_fail_memory(node, err);

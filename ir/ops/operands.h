@@ -1,8 +1,8 @@
 /* operands.h — the operands of a node, as an operator's rules read them through one interface.
  *
- * A shape rule knows types and some integer content, both affine in L; an evaluation knows everything. Most operators
- * have one geometry (the axis, the number of rows, the cuts) that both need. It is derived once, from an ir_operands,
- * which can be built from either. In an evaluation all dimensions are numbers and all content is known.
+ * A shape rule knows types and some integer content, both dimensions (ir_dim); an evaluation knows everything. Most
+ * operators have one geometry (the axis, the number of rows, the cuts) that both need. It is derived once, from an
+ * ir_operands, which can be built from either. In an evaluation all dimensions are numbers and all content is known.
  *
  * All errors name the node.
  */
@@ -82,7 +82,7 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
                        ir_wide **out, mdot_error *err);
 
 /* Records the known content of the outputs of a node that only moves elements. Bit i of `moved` means that input i's
- * elements are moved; the others steer. Content that is affine in L moves like any other, by evaluating the node on
+ * elements are moved; the others steer. Content that depends on L moves like any other, by evaluating the node on
  * the elements' numbers. Does nothing if some content is unknown. Passes on an error of the evaluation. */
 mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_error *err);
 /* Shape rule of an operator with one output that only moves elements: both ir_shape_by and ir_move_known. */

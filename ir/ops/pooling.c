@@ -63,7 +63,7 @@ static pooled pool_window(const ir_window *w, const int64_t *position, const ir_
         int64_t at = 0;
         bool inside = true;
         for (int i = 0; i < w->rank && inside; i++) {
-            int64_t k = position[i] * w->stride[i] - w->before[i] + tap[i] * w->dilation[i];
+            int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
             inside = k >= 0 && k < x->dims[2 + i];
             at = at * x->dims[2 + i] + k;
         }
@@ -132,7 +132,8 @@ static int64_t averaged(const ir_window *w, const int64_t *position, const int64
     for (int i = 0; i < w->rank; i++) {
         int64_t taps = 0;
         for (int64_t t = 0; t < w->kernel[i]; t++) {
-            taps += position[i] * w->stride[i] + t * w->dilation[i] < w->before[i] + dims[i] + w->after[i];
+            int64_t at = position[i] * w->stride[i] + t * w->dilation[i];
+            taps += at < w->before[i].offset + dims[i] + w->after[i].offset;
         }
         count *= taps;
     }
@@ -147,7 +148,7 @@ static double sum_window(const ir_window *w, const int64_t *position, const ir_w
         int64_t at = 0;
         bool inside = true;
         for (int i = 0; i < w->rank && inside; i++) {
-            int64_t k = position[i] * w->stride[i] - w->before[i] + tap[i] * w->dilation[i];
+            int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
             inside = k >= 0 && k < x->dims[2 + i];
             at = at * x->dims[2 + i] + k;
         }

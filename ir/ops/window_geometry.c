@@ -60,8 +60,10 @@ mdot_status ir_window_read(const ir_operands *from, int rank, const int64_t *ker
     if (status == MDOT_OK) status = read_list(from, "dilations", rank, 1, 1, w.dilation);
     if (status == MDOT_OK) status = read_list(from, "pads", 2 * rank, -MAX_ATTRIBUTE, 0, pads);
     if (status != MDOT_OK) return status;
-    memcpy(w.before, pads, (size_t)rank * sizeof *pads);
-    memcpy(w.after, pads + rank, (size_t)rank * sizeof *pads);
+    for (int i = 0; i < rank; i++) {
+        w.before[i] = ir_dim_number(pads[i]);
+        w.after[i] = ir_dim_number(pads[rank + i]);
+    }
     *out_window = w;
     return MDOT_OK;
 }
@@ -73,42 +75,84 @@ static int64_t reach(const ir_window *w, int i)
     return w->dilation[i] * (w->kernel[i] - 1) + 1;
 }
 
-static mdot_status not_affine(const ir_operands *from, int axis)
+static mdot_status no_extent(const ir_operands *from, int axis, ir_dim in)
 {
+    char text[IR_DIM_TEXT_BYTES];
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                   "the extent of spatial dimension %d is not affine in the length", axis);
+                   "the extent of spatial dimension %d, formed from %s elements, is not a sum of a multiple of the length "
+                   "and one rounded quotient of it; bind the length with --dim",
+                   axis, ir_dim_text(in, from->graph->symbol, text, sizeof text));
 }
 
-/* SAME pads so that a window starts at every stride. The odd element goes behind (UPPER) or before. */
+/* Splits padding over both sides. The odd element goes behind (UPPER) or before. */
+static bool split_padding(const ir_operands *from, ir_window *w, int i, ir_dim total, bool upper)
+{
+    ir_dim half, rest;
+    if (!ir_dim_div_floor(from->graph, total, 2, &half) || !ir_dim_sub(total, half, &rest)) return false;
+    w->before[i] = upper ? half : rest;
+    w->after[i] = upper ? rest : half;
+    return true;
+}
+
+/* SAME pads so that a window starts at every stride: the last one begins (out - 1) * stride elements behind the
+ * first. */
 static mdot_status slide_same(const ir_operands *from, ir_window *w, int i, ir_dim in, bool upper, ir_dim *out)
 {
-    if (!ir_dim_div_ceil(from->graph, in, w->stride[i], out)) return not_affine(from, i);
-    if (!ir_dim_is_number(in) && w->stride[i] != 1) return MDOT_OK;
-    int64_t total = reach(w, i) - 1;
-    if (w->stride[i] != 1) total = (out->offset - 1) * w->stride[i] + reach(w, i) - in.offset;
-    if (total < 0) total = 0;
-    w->before[i] = upper ? total / 2 : total - total / 2;
-    w->after[i] = total - w->before[i];
-    return MDOT_OK;
+    ir_dim total;
+    if (!ir_dim_div_ceil(from->graph, in, w->stride[i], out)) return no_extent(from, i, in);
+    if (!ir_dim_mul(*out, ir_dim_number(w->stride[i]), &total) ||
+        !ir_dim_add(total, ir_dim_number(reach(w, i) - w->stride[i]), &total) || !ir_dim_sub(total, in, &total))
+        return no_extent(from, i, in);
+    if (ir_dim_max(from->graph, total, ir_dim_number(0), &total) && split_padding(from, w, i, total, upper))
+        return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "auto_pad %s with the stride %lld along the length pads by another amount at every remainder of the "
+                   "length; pad explicitly before the node, or bind the length with --dim",
+                   ir_node_string(from->node, "auto_pad", ""), (long long)w->stride[i]);
+}
+
+/* A window that would start in the padding behind is excluded. */
+static bool exclude_beyond(const ir_operands *from, const ir_window *w, int i, ir_dim in, ir_dim *out)
+{
+    ir_dim last;
+    if (ir_dim_is_number(in)) {
+        bool beyond = (out->offset - 1) * w->stride[i] >= in.offset + w->before[i].offset;
+        if (beyond && out->offset > 1) out->offset--;
+        return true;
+    }
+    return ir_dim_add(in, ir_dim_number(w->before[i].offset - 1), &last) &&
+           ir_dim_div_floor(from->graph, last, w->stride[i], &last) && ir_dim_add(last, ir_dim_number(1), &last) &&
+           ir_dim_min(from->graph, *out, last, out);
+}
+
+static ir_dim plus(ir_dim d, int64_t n)
+{
+    d.offset += n;
+    return d;
 }
 
 static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int i, ir_dim in, bool up, ir_dim *out)
 {
     ir_dim slack, steps, one = ir_dim_number(1);
     int64_t least, most;
-    if (!ir_dim_add(in, ir_dim_number(w->before[i] + w->after[i] - reach(w, i)), &slack)) return not_affine(from, i);
+    int64_t pads = w->before[i].offset + w->after[i].offset;
+    if (!ir_dim_add(in, ir_dim_number(pads - reach(w, i)), &slack)) return no_extent(from, i, in);
     ir_dim_bounds(from->graph, slack, &least, &most);
     if (most < 0) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel of extent %lld exceeds the input of %lld",
                        (long long)reach(w, i), (long long)(slack.offset + reach(w, i)));
     }
+    if (least < 0 && w->stride[i] > 1) {
+        char text[IR_DIM_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "a kernel of extent %lld exceeds the padded input of %s elements for some lengths",
+                       (long long)reach(w, i),
+                       ir_dim_text(plus(in, pads), from->graph->symbol, text, sizeof text));
+    }
     bool fits = up ? ir_dim_div_ceil(from->graph, slack, w->stride[i], &steps)
                    : ir_dim_div_floor(from->graph, slack, w->stride[i], &steps);
-    if (!fits || !ir_dim_add(steps, one, out)) return not_affine(from, i);
-    /* A window that would start in the padding behind is excluded. */
-    bool beyond = up && ir_dim_is_number(in) && (out->offset - 1) * w->stride[i] >= in.offset + w->before[i];
-    if (beyond && out->offset > 1) out->offset--;
-    return MDOT_OK;
+    if (!fits || !ir_dim_add(steps, one, out)) return no_extent(from, i, in);
+    return up && !exclude_beyond(from, w, i, in, out) ? no_extent(from, i, in) : MDOT_OK;
 }
 
 mdot_status ir_window_slide(const ir_operands *from, ir_window *window, const ir_dim *in, ir_dim *out_extents)
@@ -118,7 +162,7 @@ mdot_status ir_window_slide(const ir_operands *from, ir_window *window, const ir
     bool same = upper || strcmp(mode, "SAME_LOWER") == 0;
     mdot_status status = MDOT_OK;
     for (int i = 0; i < window->rank && status == MDOT_OK; i++) {
-        if (strcmp(mode, "VALID") == 0) window->before[i] = window->after[i] = 0;
+        if (strcmp(mode, "VALID") == 0) window->before[i] = window->after[i] = ir_dim_number(0);
         status = same ? slide_same(from, window, i, in[i], upper, &out_extents[i])
                       : slide_padded(from, window, i, in[i], up, &out_extents[i]);
     }
@@ -135,19 +179,20 @@ mdot_status ir_window_unslide(const ir_operands *from, ir_window *w, const ir_di
     if (status == MDOT_OK) status = read_list(from, "output_shape", w->rank, 1, 0, wanted);
     for (int i = 0; i < w->rank && status == MDOT_OK; i++) {
         ir_dim full;
-        if (strcmp(mode, "VALID") == 0) w->before[i] = w->after[i] = 0;
-        if (!ir_dim_mul(in[i], ir_dim_number(w->stride[i]), &full)) return not_affine(from, i);
+        if (strcmp(mode, "VALID") == 0) w->before[i] = w->after[i] = ir_dim_number(0);
+        if (!ir_dim_mul(in[i], ir_dim_number(w->stride[i]), &full)) return no_extent(from, i, in[i]);
         ir_dim target = wanted[i] ? ir_dim_number(wanted[i]) : full;
-        if (!ir_dim_add(full, ir_dim_number(extra[i] + reach(w, i) - w->stride[i]), &full)) return not_affine(from, i);
+        if (!ir_dim_add(full, ir_dim_number(extra[i] + reach(w, i) - w->stride[i]), &full))
+            return no_extent(from, i, in[i]);
         if (wanted[i] || same) {
             ir_dim total;
-            if (!ir_dim_sub(full, target, &total) || !ir_dim_is_number(total)) return not_affine(from, i);
-            int64_t pads = total.offset < 0 ? 0 : total.offset;
-            w->before[i] = upper ? pads / 2 : pads - pads / 2;
-            w->after[i] = pads - w->before[i];
+            if (!ir_dim_sub(full, target, &total) || !ir_dim_is_number(total)) return no_extent(from, i, in[i]);
+            if (total.offset < 0) total = ir_dim_number(0);
+            if (!split_padding(from, w, i, total, upper)) return no_extent(from, i, in[i]);
             out_extents[i] = target;
-        } else if (!ir_dim_add(full, ir_dim_number(-w->before[i] - w->after[i]), &out_extents[i])) {
-            return not_affine(from, i);
+        } else if (!ir_dim_sub(full, w->before[i], &out_extents[i]) ||
+                   !ir_dim_sub(out_extents[i], w->after[i], &out_extents[i])) {
+            return no_extent(from, i, in[i]);
         }
         int64_t least, most;
         ir_dim_bounds(from->graph, out_extents[i], &least, &most);

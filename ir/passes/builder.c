@@ -296,17 +296,29 @@ static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
     return NULL;
 }
 
+static ir_value *affine_of(ir_builder *b, ir_value *value, int64_t scale, int64_t offset)
+{
+    if (scale != 1) value = ir_build_mul(b, value, ir_build_integers(b, &scale, 1));
+    if (offset) value = ir_build_add(b, value, ir_build_integers(b, &offset, 1));
+    return value;
+}
+
 static ir_value *dim_as_vector(ir_builder *b, ir_dim dim)
 {
     if (ir_dim_is_number(dim)) return ir_build_integers(b, &dim.offset, 1);
-    ir_dim have = {0, 0};
+    ir_dim have = ir_dim_number(0);
     ir_value *value = symbolic_dim(b, &have);
     if (value == NULL || ir_dim_equal(have, dim)) return value;
     if (have.offset) value = ir_build_sub(b, value, ir_build_integers(b, &have.offset, 1));
     if (have.scale != 1) value = ir_build_div(b, value, ir_build_integers(b, &have.scale, 1));
-    if (dim.scale != 1) value = ir_build_mul(b, value, ir_build_integers(b, &dim.scale, 1));
-    if (dim.offset) value = ir_build_add(b, value, ir_build_integers(b, &dim.offset, 1));
-    return value;
+    ir_value *floor = NULL;
+    if (dim.times != 0) {
+        floor = affine_of(b, value, dim.step, dim.start);
+        floor = affine_of(b, ir_build_div(b, floor, ir_build_integers(b, &(int64_t){dim.divisor}, 1)), dim.times, 0);
+        if (dim.scale == 0) return affine_of(b, floor, 1, dim.offset);
+    }
+    value = affine_of(b, value, dim.scale, dim.offset);
+    return floor != NULL ? ir_build_add(b, value, floor) : value;
 }
 
 ir_value *ir_build_dim(ir_builder *b, ir_dim dim)
@@ -323,8 +335,8 @@ ir_value *ir_build_range(ir_builder *b, ir_dim count)
 
 ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count)
 {
-    int64_t numbers[MDOT_MAX_RANK];
-    ir_value *parts[MDOT_MAX_RANK];
+    int64_t numbers[2 * MDOT_MAX_RANK];
+    ir_value *parts[2 * MDOT_MAX_RANK];
     int symbols = 0;
     for (int i = 0; i < count; i++) {
         numbers[i] = dims[i].offset;

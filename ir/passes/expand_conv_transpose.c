@@ -136,7 +136,7 @@ static ir_value *interleaved(ir_builder *b, const transposed *t, ir_value *x)
 static ir_value *cut(ir_builder *b, const transposed *t, ir_value *x)
 {
     for (int i = 0; i < t->spatial && x != NULL; i++) {
-        int64_t before = t->window.before[i], widths[2 * MDOT_MAX_RANK] = {0};
+        int64_t before = t->window.before[i].offset, widths[2 * MDOT_MAX_RANK] = {0};
         ir_dim behind;
         if (!ir_dim_sub(x->type.dim[2 + i], t->out[i], &behind) || !ir_dim_is_number(behind)) return NULL;
         int64_t after = behind.offset - before;

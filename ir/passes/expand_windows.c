@@ -35,22 +35,34 @@ static bool read_sliding(ir_builder *b, const ir_node *node, const int64_t *kern
 /* Pads the spatial dimensions of x, which begin at `first`, with `value`. */
 static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first, double value)
 {
-    int64_t pads[2 * MDOT_MAX_RANK] = {0};
+    ir_dim pads[2 * MDOT_MAX_RANK] = {{0}};
     bool any = false;
     if (x == NULL) return NULL;
     for (int i = 0; i < s->spatial; i++) {
         pads[first + i] = s->window.before[i];
         pads[x->type.rank + first + i] = s->window.after[i];
-        any = any || s->window.before[i] != 0 || s->window.after[i] != 0;
+        any = any || !ir_dim_is(s->window.before[i], 0) || !ir_dim_is(s->window.after[i], 0);
     }
     if (!any) return x;
-    ir_value *widths = ir_build_integers(b, pads, 2 * x->type.rank);
+    ir_value *widths = ir_build_dims(b, pads, 2 * x->type.rank);
     return ir_build_op3(b, IR_OP_Pad, x, widths, ir_build_scalar(b, value));
 }
 
-/* The windows along spatial dimension `i`, which is `axis` of x. */
-static ir_value *along(ir_builder *b, const ir_window *w, int i, ir_value *x, int axis)
+/* The first `count` elements along an axis. */
+static ir_value *leading(ir_builder *b, ir_value *x, int axis, ir_dim count)
 {
+    if (x == NULL || ir_dim_equal(x->type.dim[axis], count)) return x;
+    ir_value *inputs[] = {x, ir_build_integers(b, &(int64_t){0}, 1), ir_build_dims(b, &count, 1),
+                          ir_build_integers(b, &(int64_t){axis}, 1)};
+    for (int i = 1; i < 4; i++)
+        if (inputs[i] == NULL) return NULL;
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Slice, inputs, 4, 1));
+}
+
+/* The windows along spatial dimension `i`, which is `axis` of x. */
+static ir_value *along(ir_builder *b, const sliding *s, int i, ir_value *x, int axis)
+{
+    const ir_window *w = &s->window;
     ir_dim dims[MDOT_MAX_RANK];
     if (x == NULL) return NULL;
     if (w->kernel[i] == 1 && w->stride[i] == 1) {
@@ -63,7 +75,7 @@ static ir_value *along(ir_builder *b, const ir_window *w, int i, ir_value *x, in
     ir_build_set_int(b, node, "size", w->kernel[i]);
     ir_build_set_int(b, node, "stride", w->stride[i]);
     ir_build_set_int(b, node, "dilation", w->dilation[i]);
-    return ir_build_infer(b, node);
+    return leading(b, ir_build_infer(b, node), axis, s->out[i]);
 }
 
 /* Forms windows over the spatial dimensions and orders the axes: leading dimensions, windows, taps, trailing
@@ -72,7 +84,7 @@ static ir_value *windows(ir_builder *b, const sliding *s, ir_value *x, int first
 {
     int64_t perm[MDOT_MAX_RANK];
     int rank = 0;
-    for (int i = s->spatial - 1; i >= 0; i--) x = along(b, &s->window, i, x, first + i);
+    for (int i = s->spatial - 1; i >= 0; i--) x = along(b, s, i, x, first + i);
     if (x == NULL) return NULL;
     for (int d = 0; d < first; d++) perm[rank++] = d;
     for (int i = 0; i < s->spatial; i++) perm[rank++] = first + 2 * i;
@@ -192,17 +204,21 @@ void ir_expand_convolution(ir_builder *b, ir_node *node)
 
 /* ---- Pooling ----------------------------------------------------------------------------------------------------- */
 
-/* Extends the padding, because the last window may reach beyond it (ceil_mode). */
+/* Extends the padding, because the last window may reach beyond it (ceil_mode), by less than a stride. Windows that
+ * begin in the extension are cut off. */
 static void pad_behind(sliding *s)
 {
     const ir_type *x = &s->node->inputs[0]->type;
     ir_window *w = &s->window;
-    for (int i = 0; i < s->spatial; i++) {
+    for (int i = 0; i < s->spatial && ir_node_int(s->node, "ceil_mode", 0) != 0; i++) {
         ir_dim in = x->dim[2 + i];
-        if (!ir_dim_is_number(in)) continue;
-        int64_t reach = (s->out[i].offset - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1;
-        int64_t missing = reach - in.offset - w->before[i];
-        if (missing > w->after[i]) w->after[i] = missing;
+        int64_t extra = w->stride[i] - 1;
+        if (ir_dim_is_number(in)) {
+            int64_t reach = (s->out[i].offset - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1;
+            int64_t missing = reach - in.offset - w->before[i].offset - w->after[i].offset;
+            extra = missing > 0 ? missing : 0;
+        }
+        w->after[i].offset += extra;
     }
 }
 
@@ -219,13 +235,24 @@ static ir_value *pooled(ir_builder *b, const sliding *s, ir_value *x, ir_opcode 
     return ir_build_reshape(b, result, dims, x->type.rank);
 }
 
-/* The number of elements other than padding in each window: the divisor of the mean if padding does not count. */
-static ir_value *counts(ir_builder *b, const sliding *s)
+/* The number of elements in each window that the mean counts: those of the input, and those of the padding `counted`
+ * (NULL: padding does not count). */
+static ir_value *counts(ir_builder *b, const sliding *s, const ir_window *counted)
 {
     const ir_type *x = &s->node->inputs[0]->type;
     ir_dim dims[MDOT_MAX_RANK] = {ir_dim_number(1), ir_dim_number(1)};
-    for (int i = 0; i < s->spatial; i++) dims[2 + i] = x->dim[2 + i];
-    return pooled(b, s, ir_build_expand(b, ir_build_scalar(b, 1), dims, x->rank), IR_OP_ReduceSum, 0);
+    sliding own = *s;
+    bool fits = true;
+    for (int i = 0; i < s->spatial; i++) {
+        dims[2 + i] = x->dim[2 + i];
+        if (counted == NULL) continue;
+        fits = fits && ir_dim_add(dims[2 + i], counted->before[i], &dims[2 + i]) &&
+               ir_dim_add(dims[2 + i], counted->after[i], &dims[2 + i]) &&
+               ir_dim_sub(own.window.after[i], counted->after[i], &own.window.after[i]);
+        own.window.before[i] = ir_dim_number(0);
+    }
+    if (!fits) return NULL;
+    return pooled(b, &own, ir_build_expand(b, ir_build_scalar(b, 1), dims, x->rank), IR_OP_ReduceSum, 0);
 }
 
 void ir_expand_max_pool(ir_builder *b, ir_node *node)
@@ -245,17 +272,16 @@ void ir_expand_average_pool(ir_builder *b, ir_node *node)
     double taps = 1;
     if (!read_sliding(b, node, NULL, &s)) return;
     ir_window before = s.window;
-    bool counts_padding = ir_node_int(node, "count_include_pad", 0) != 0, pads = false;
+    bool counts_padding = ir_node_int(node, "count_include_pad", 0) != 0, pads = false, extended = false;
     pad_behind(&s);
     for (int i = 0; i < s.spatial; i++) {
         taps *= (double)s.window.kernel[i];
-        pads = pads || s.window.before[i] != 0 || s.window.after[i] != 0;
-        /* elements beyond the padding would be counted differently */
-        if (counts_padding && s.window.after[i] != before.after[i]) return;
+        pads = pads || !ir_dim_is(s.window.before[i], 0) || !ir_dim_is(s.window.after[i], 0);
+        extended = extended || !ir_dim_equal(s.window.after[i], before.after[i]);
     }
     ir_value *sum = pooled(b, &s, x, IR_OP_ReduceSum, 0);
-    if (pads && !counts_padding)
-        sum = ir_build_div(b, sum, counts(b, &s));
+    if (counts_padding ? extended : pads)
+        sum = ir_build_div(b, sum, counts(b, &s, counts_padding ? &before : NULL));
     else
         sum = ir_build_mul(b, sum, ir_build_scalar(b, 1 / taps));
     ir_replace(b, node->outputs[0], sum);

@@ -7,16 +7,17 @@
 
 enum { MOST_ITEMS = 64 };
 
-/* Extents are products of scale * (L + r). Suppose that the items' lengths, plus the greatest r for each item except
- * the first, add up to at most max_length. Then the items' tensors need at most the memory of a single call at
- * max_length, because sums of products of non-negative numbers are at most products of sums. */
+/* Extents are products of scale * (L + r), without floors, because a floor of a sum is not the sum of the floors.
+ * Suppose that the items' lengths, plus the greatest r for each item except the first, add up to at most
+ * max_length. Then the items' tensors need at most the memory of a single call at max_length, because sums of
+ * products of non-negative numbers are at most products of sums. */
 static bool note_offsets(pl_plan *plan, const ir_type *type)
 {
     int lengths = 0;
     for (int d = 0; d < type->rank; d++) {
         ir_dim dim = type->dim[d];
         if (ir_dim_is_number(dim)) continue;
-        if (dim.scale < 0 || ++lengths > PL_MOST_LENGTHS) return false;
+        if (!ir_dim_is_affine(dim) || dim.scale < 0 || ++lengths > PL_MOST_LENGTHS) return false;
         int64_t offset = dim.offset > 0 ? (dim.offset + dim.scale - 1) / dim.scale : 0;
         if (offset > plan->unit_offset) plan->unit_offset = offset;
     }

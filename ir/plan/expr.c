@@ -56,13 +56,21 @@ const pl_expr *pl_step(ir_arena *arena)
     return create(arena, PL_STEP, MDOT_DTYPE_I64);
 }
 
+static const pl_expr *affine(ir_arena *arena, const pl_expr *e, int64_t scale, int64_t offset)
+{
+    const pl_expr *product = pl_binary(arena, PL_MUL, e, pl_const_i(arena, MDOT_DTYPE_I64, scale));
+    return pl_binary(arena, PL_ADD, product, pl_const_i(arena, MDOT_DTYPE_I64, offset));
+}
+
 const pl_expr *pl_dim(ir_arena *arena, ir_dim dim)
 {
-    const pl_expr *offset = pl_const_i(arena, MDOT_DTYPE_I64, dim.offset);
-    if (ir_dim_is_number(dim)) return offset;
-    const pl_expr *scale = pl_const_i(arena, MDOT_DTYPE_I64, dim.scale);
     const pl_expr *length = create(arena, PL_LENGTH, MDOT_DTYPE_I64);
-    return pl_binary(arena, PL_ADD, pl_binary(arena, PL_MUL, length, scale), offset);
+    if (ir_dim_is_number(dim)) return pl_const_i(arena, MDOT_DTYPE_I64, dim.offset);
+    const pl_expr *sum = affine(arena, length, dim.scale, dim.offset);
+    if (ir_dim_is_affine(dim)) return sum;
+    const pl_expr *divisor = pl_const_i(arena, MDOT_DTYPE_I64, dim.divisor);
+    const pl_expr *floor = pl_binary(arena, PL_FLOORDIV, affine(arena, length, dim.step, dim.start), divisor);
+    return pl_binary(arena, PL_ADD, affine(arena, floor, dim.times, 0), sum);
 }
 
 const pl_expr *pl_load(ir_arena *arena, int buffer, mdot_dtype dtype, const pl_expr *offset)

@@ -159,7 +159,7 @@ enum {
 
 static bool divides(int64_t divisor, ir_dim d)
 {
-    return d.scale % divisor == 0 && d.offset % divisor == 0;
+    return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
 }
 
 static bool is_made(const pl_plan *plan, int buffer)
@@ -195,7 +195,7 @@ static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
 {
     const pl_attention *k = &kernel->attention;
     int64_t value_lane = k->value_dim / 8; /* channels of v per lane, for eight lanes: must be a power of two */
-    bool is_sequence = ir_dim_is(k->batch, 1) && k->queries.scale == 1 && k->queries.offset == 0;
+    bool is_sequence = ir_dim_is(k->batch, 1) && ir_dim_equal(k->queries, ir_dim_affine(1, 0));
     bool is_even = k->dim % CHANNELS == 0 && k->value_dim % CHANNELS == 0 && (value_lane & (value_lane - 1)) == 0;
     if (!is_sequence || !is_even || k->dim > MOST_CHANNELS || k->value_dim > MOST_CHANNELS) return false;
     if (!is_made(plan, k->q.buffer) || !is_made(plan, k->k.buffer) || !is_made(plan, k->v.buffer)) return false;

@@ -3,9 +3,9 @@
  * The planner (ir/plan/build.c) builds the plan from a graph after all passes. Fusion is decided here, once, for
  * every backend. A plan is independent of instruction sets and thread layouts.
  *
- * Length: every extent is affine in L, the run-time length (1 … max_length). Tensors are dense and row-major *at the
- * run-time length*. Therefore a reshape never copies, inputs and outputs look like internal buffers, and the work is
- * proportional to L. Kernels access only elements within a buffer's run-time size.
+ * Length: every extent is a dimension in L (ir_dim), the run-time length (1 … max_length). Tensors are dense and
+ * row-major *at the run-time length*. Therefore a reshape never copies, inputs and outputs look like internal buffers,
+ * and the work is proportional to L. Kernels access only elements within a buffer's run-time size.
  */
 #ifndef IR_PLAN_PLAN_H
 #define IR_PLAN_PLAN_H

@@ -7,7 +7,7 @@
 /* Matches scale * (L + offset). False: another form, or a number. */
 static bool find_units(ir_dim d, int64_t *out_offset)
 {
-    if (d.scale <= 0 || d.offset % d.scale != 0) return false;
+    if (!ir_dim_is_affine(d) || d.scale <= 0 || d.offset % d.scale != 0) return false;
     *out_offset = d.offset / d.scale;
     return true;
 }

@@ -2,13 +2,14 @@
  *
  * ISA levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level is available only if
  * the CPU has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers:
- * Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h.
+ * Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h. On AArch64, Linux reports a feature
+ * only if it saves the feature's registers (Documentation/arch/arm64/elf_hwcaps.rst, which has the bit numbers).
  *
  * A CPU may be slower at an ISA level than at the next lower one. Then the lower one is chosen, unless the caller
  * requests the higher one by name.
  *
- * cpu_x86.c reads the CPU's features. cpu_generic.c replaces it on other processors. It reports an empty set, so that
- * every CPU image is refused.
+ * cpu_x86.c and cpu_aarch64.c read the CPU's features. cpu_generic.c replaces them on other processors. It reports an
+ * empty set, so that every CPU image is refused.
  */
 #include "runtime/core/cpu.h"
 #include "base/join.h"
@@ -25,10 +26,11 @@ typedef struct feature {
 } feature;
 
 #define BIT(n) (UINT32_C(1) << (n))
-#define FEATURE(level, word, mask, name)                                                                               \
+#define FEATURE_OF(level, word, mask, name)                                                                            \
     {                                                                                                                  \
-        MDOT_CPU_X86_64_##level, offsetof(rt_cpu, word), mask, name                                                    \
+        MDOT_CPU_##level, offsetof(rt_cpu, word), mask, name                                                           \
     }
+#define FEATURE(level, word, mask, name) FEATURE_OF(X86_64_##level, word, mask, name)
 
 /* V3 includes the features of v2. The runtime itself is compiled for the baseline (SSE2 and older). */
 static const feature features[] = {
@@ -60,6 +62,8 @@ static const feature features[] = {
     FEATURE(AMX, leaf7_edx, BIT(22), "AMX-BF16"),
     FEATURE(AMX, xcr0, BIT(17) | BIT(18), "the operating system's support for AMX tiles"),
     FEATURE(AMX, permissions, RT_CPU_MAY_USE_TILES, "the operating system's permission for AMX tiles"),
+    FEATURE_OF(AARCH64_NEON, hwcap, BIT(1), "Advanced SIMD"),
+    FEATURE_OF(AARCH64_BF16, hwcap2, BIT(14), "FEAT_BF16"),
 };
 enum { FEATURE_COUNT = sizeof features / sizeof features[0] };
 
@@ -75,10 +79,16 @@ static const level_name levels[] = {
 };
 enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
 
+/* Levels of AArch64 follow those of x86-64. */
+static bool is_aarch64(uint32_t level)
+{
+    return level >= MDOT_CPU_AARCH64_NEON;
+}
+
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
 {
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
-        if (features[i].level > level) continue;
+        if (features[i].level > level || is_aarch64(features[i].level) != is_aarch64(level)) continue;
         uint32_t word;
         memcpy(&word, (const char *)cpu + features[i].word, sizeof word);
         if ((word & features[i].mask) != features[i].mask) return features[i].name;

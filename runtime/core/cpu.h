@@ -7,16 +7,18 @@
 
 enum { RT_CPU_MAY_USE_TILES = 1 };
 
-/* The CPUID words and operating-system state that the ISA levels depend on. */
+/* The CPUID words and operating-system state that the ISA levels depend on. The words of other processors than the
+ * program's own are 0. */
 typedef struct rt_cpu {
     uint32_t leaf1_ecx;
     uint32_t leaf7_ebx;
     uint32_t leaf7_edx;
     uint32_t leaf7_1_eax; /* sub-leaf 1 */
     uint32_t extended1_ecx;
-    uint32_t permissions; /* RT_CPU_MAY_…: features that must be requested from the operating system */
-    uint32_t xcr0;        /* register state that the operating system saves; 0 if XGETBV is disabled */
-    char vendor[12];      /* for example "AuthenticAMD", not NUL-terminated */
+    uint32_t permissions;   /* RT_CPU_MAY_…: features that must be requested from the operating system */
+    uint32_t xcr0;          /* register state that the operating system saves; 0 if XGETBV is disabled */
+    uint32_t hwcap, hwcap2; /* AArch64: the features that Linux reports to programs, getauxval(3) */
+    char vendor[12];        /* for example "AuthenticAMD", not NUL-terminated */
 } rt_cpu;
 
 void rt_cpu_read(rt_cpu *out_cpu);

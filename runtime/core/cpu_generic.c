@@ -1,8 +1,8 @@
-/* cpu_generic.c — processors other than x86-64. They have none of the features that CPU images need, because artefacts
- * hold x86-64 images only. A program there can still read jobs, and run artefacts with CUDA images. */
+/* cpu_generic.c — processors other than x86-64, and than AArch64 under Linux. They have none of the features that CPU
+ * images need. A program there can still read jobs, and run artefacts with CUDA images. */
 #include "runtime/core/cpu.h"
 
-#if !defined(__x86_64__)
+#if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__linux__))
 
 void rt_cpu_read(rt_cpu *out_cpu)
 {

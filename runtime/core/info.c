@@ -85,7 +85,11 @@ static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor
         .rank = (int)tensor->rank,
         .columns = rt_string(table, tensor->columns_at),
     };
-    for (uint32_t i = 0; i < tensor->rank; i++) info.dim[i] = (mdot_dim){tensor->dim[i].scale, tensor->dim[i].offset};
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const mdot_abi_dim *dim = &tensor->dim[i];
+        info.dim[i] = (mdot_dim){dim->scale, dim->offset};
+        info.floor[i] = (mdot_dim_floor){dim->times, dim->step, dim->start, dim->divisor};
+    }
     return bs_fill_struct(&tensor_info_type, &info, out_info, NULL);
 }
 

@@ -29,19 +29,49 @@ static bool string_fits(const mdot_abi_table *table, uint32_t at)
            (at < table->table_bytes && memchr((const char *)table + at, '\0', table->table_bytes - at) != NULL);
 }
 
-/* Computes scale * length + offset. Returns false if it overflows or is negative. */
+/* Computes a dimension. Returns false if it overflows or is negative. */
 static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
 {
-    int64_t value;
-    if (__builtin_mul_overflow(dim->scale, length, &value) || __builtin_add_overflow(value, dim->offset, &value) ||
-        value < 0)
+    int64_t value, steps = 0;
+    if (__builtin_mul_overflow(dim->scale, length, &value) || __builtin_add_overflow(value, dim->offset, &value))
         return false;
+    if (dim->times != 0) {
+        if (__builtin_mul_overflow(dim->step, length, &steps) || __builtin_add_overflow(steps, dim->start, &steps) ||
+            __builtin_mul_overflow(steps / dim->divisor, dim->times, &steps) ||
+            __builtin_add_overflow(value, steps, &value))
+            return false;
+    }
+    if (value < 0) return false;
     *out = value;
     return true;
 }
 
-/* A dimension is linear in the length, so its extremes are at the ends of the range. If the product of the largest
- * dimensions fits, so does that of every length. */
+enum { MAX_DIVISOR = 1 << 16 };
+
+static bool is_floor(const mdot_abi_dim *dim)
+{
+    if (dim->times == 0) return dim->step == 0 && dim->start == 0 && dim->divisor == 0;
+    return dim->times > 0 && dim->step > 0 && dim->step < dim->divisor && dim->start >= 0 &&
+           dim->start < dim->divisor && dim->divisor <= MAX_DIVISOR;
+}
+
+/* The greatest value of a dimension. It is linear in the length, apart from the floor, so its extremes are among the
+ * first and the last `divisor` lengths. False: it overflows or is negative at some length. */
+static bool greatest_dim(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length, int64_t *out)
+{
+    int64_t period = dim->times != 0 && dim->scale < 0 ? dim->divisor : 1, most = 0;
+    for (int64_t n = least_length; n <= max_length; n++) {
+        int64_t value;
+        if (n - least_length >= period && n < max_length - period + 1) n = max_length - period + 1;
+        if (!dim_at(dim, n, &value)) return false;
+        most = value > most ? value : most;
+        if (n == max_length) break;
+    }
+    *out = most;
+    return true;
+}
+
+/* If the product of the largest dimensions fits, so does that of every length. */
 static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, int64_t least_length,
                                int64_t max_length, mdot_error *err)
 {
@@ -49,12 +79,12 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
     if (bytes == 0) return MALFORMED(err, "%s has an unknown element type (%u)", name, tensor->dtype);
     if (tensor->rank > MDOT_MAX_RANK) return MALFORMED(err, "%s has rank %u", name, tensor->rank);
     for (uint32_t i = 0; i < tensor->rank; i++) {
-        int64_t shortest, longest;
+        int64_t most;
         if (max_length == 0 && rt_has_length(&tensor->dim[i]))
             return MALFORMED(err, "%s depends on a length that its entry lacks", name);
-        if (!dim_at(&tensor->dim[i], least_length, &shortest) || !dim_at(&tensor->dim[i], max_length, &longest))
+        if (!is_floor(&tensor->dim[i])) return MALFORMED(err, "dimension %u of %s is rounded wrongly", i, name);
+        if (!greatest_dim(&tensor->dim[i], least_length, max_length, &most))
             return MALFORMED(err, "dimension %u of %s is negative", i, name);
-        int64_t most = longest > shortest ? longest : shortest;
         if (__builtin_mul_overflow(bytes, most > 0 ? most : 1, &bytes)) return MALFORMED(err, "%s is too large", name);
     }
     return MDOT_OK;
@@ -94,6 +124,17 @@ static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint3
             if (strcmp(name, rt_string(table, tensors[k].name_at)) == 0)
                 return MALFORMED(err, "two inputs or outputs are named %s", name);
     }
+    return MDOT_OK;
+}
+
+/* The length is computed from the extents of inputs, so none of them may be rounded. */
+static mdot_status check_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry, mdot_error *err)
+{
+    const mdot_abi_tensor *inputs = rt_inputs(table, entry);
+    for (uint32_t i = 0; i < entry->input_count; i++)
+        for (uint32_t d = 0; d < inputs[i].rank; d++)
+            if (inputs[i].dim[d].times != 0)
+                return MALFORMED(err, "dimension %u of the input %s is rounded", d, rt_string(table, inputs[i].name_at));
     return MDOT_OK;
 }
 
@@ -145,7 +186,7 @@ static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bu
         for (uint32_t d = 0; d < tensors[i].rank; d++) {
             const mdot_abi_dim *dim = &tensors[i].dim[d];
             if (!rt_has_length(dim)) continue;
-            if (dim->scale < 0 || (dim->offset > 0 && (dim->offset - 1) / dim->scale >= bucket->unit_offset))
+            if (dim->times != 0 || dim->scale < 0 || (dim->offset > 0 && (dim->offset - 1) / dim->scale >= bucket->unit_offset))
                 return MALFORMED(err, "a bucket of %lld computes items together, but the shape of %s excludes that",
                                  (long long)bucket->max_length, name);
         }
@@ -187,6 +228,7 @@ static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry
     if (status != MDOT_OK) return status;
     int64_t max_length = rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
     status = check_tensors(table, entry->inputs_at, entry->input_count, entry->least_length, max_length, err);
+    if (status == MDOT_OK) status = check_inputs(table, entry, err);
     if (status != MDOT_OK) return status;
     status = check_tensors(table, entry->outputs_at, entry->output_count, entry->least_length, max_length, err);
     if (status != MDOT_OK) return status;

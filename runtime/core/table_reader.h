@@ -64,7 +64,13 @@ static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_ta
 
 static inline bool rt_has_length(const mdot_abi_dim *dim)
 {
-    return dim->scale != 0;
+    return dim->scale != 0 || dim->times != 0;
+}
+/* The checks at open exclude overflow for lengths up to the largest bucket's. */
+static inline int64_t rt_dim_at(const mdot_abi_dim *dim, int64_t length)
+{
+    int64_t extent = dim->scale * length + dim->offset;
+    return dim->times == 0 ? extent : extent + dim->times * ((dim->step * length + dim->start) / dim->divisor);
 }
 /* The first fixed dimension, because rows precede columns and a block of evaluated configurations follows them. 0 if
  * every dimension depends on the length. */
@@ -80,7 +86,7 @@ static inline uint64_t rt_element_count(const mdot_abi_tensor *tensor, int64_t l
 {
     uint64_t count = 1;
     for (uint32_t i = 0; i < tensor->rank; i++)
-        count *= (uint64_t)(tensor->dim[i].scale * length + tensor->dim[i].offset);
+        count *= (uint64_t)rt_dim_at(&tensor->dim[i], length);
     return count;
 }
 

@@ -173,9 +173,18 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "offload is parameters, which needs zero_stage 3, because only that stage gathers weights "
                          "before their use");
-    if (c->offload != MDOT_OFFLOAD_NOTHING && c->step_in_backward != 0)
+    bool has_pages = c->optimizer == MDOT_OPTIMIZER_ADAM || c->optimizer == MDOT_OPTIMIZER_ADAMW ||
+                     c->optimizer == MDOT_OPTIMIZER_ADAM8BIT || c->optimizer == MDOT_OPTIMIZER_ADAMW8BIT ||
+                     c->optimizer == MDOT_OPTIMIZER_LION;
+    if (c->offload == MDOT_OFFLOAD_PAGES && !has_pages)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "step_in_backward updates on the GPU, and offload in host memory: set one of them");
+                         "offload is pages, which exist for the optimizers adam, adamw, adam8bit, adamw8bit and lion: "
+                         "set optimizer to one of them");
+    if (c->offload != MDOT_OFFLOAD_NOTHING && c->offload != MDOT_OFFLOAD_PAGES && c->step_in_backward != 0)
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "step_in_backward updates on the GPU, and offload in host memory: set one of them, or offload to "
+            "pages");
     if (c->keep_gathered != 0 && c->zero_stage != 3)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "keep_gathered needs zero_stage 3, because other stages keep all weights on each GPU");

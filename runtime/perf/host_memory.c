@@ -5,6 +5,9 @@
  *                does not hide.
  *   parameters   The same gradients and update. Each pass reads the GPU's shard of the weights from the host instead,
  *                while it computes.
+ *   pages        The GPU updates the optimizer's state in managed memory. The part that does not fit beside the reserved
+ *                memory moves to the GPU for its update and back, and the step waits for both (bitsandbytes fetches the
+ *                pages of a tensor before its update, and the driver evicts others)
  *   activations  Saved tensors move to the host during the forward pass, and back during the backward pass. The step
  *                waits for the part that takes longer than the pass.
  *
@@ -16,6 +19,9 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/peak_moments.h"
+#include "runtime/perf/reserved_memory.h"
+
+#include <math.h>
 
 #define HOST_GBPS 112.0
 #define PCIE_EFFICIENCY 0.8
@@ -30,11 +36,21 @@ static double pcie_rate(const rt_resolved_configuration *resolved)
     return PCIE_EFFICIENCY * resolved->configuration.gpu.pcie_gbps * RT_BYTES_PER_MS;
 }
 
+static double pages_ms(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    rt_memory memory = rt_measure_memory(job, resolved);
+    rt_reserved reserved = rt_reserve_memory(job, resolved, &memory);
+    double pages = rt_optimizer_memory_of(job, resolved).moments, taken = (double)rt_sum_reserved(&memory, &reserved);
+    double evicted = at_least_zero(taken + pages - (double)rt_usable_memory(&resolved->configuration.gpu));
+    return 2 * fmin(evicted, pages) / pcie_rate(resolved);
+}
+
 static double state_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
                        double backward_ms)
 {
     const mdot_configuration *c = &resolved->configuration.c;
     if (c->offload == MDOT_OFFLOAD_NOTHING) return 0;
+    if (c->offload == MDOT_OFFLOAD_PAGES) return pages_ms(job, resolved);
     rt_elements weights = rt_weights_part(&job->analysis->sharding, &resolved->shard);
     rt_widths w = resolved->widths;
     double updated = rt_updated_parameters(c, job, &resolved->shard);

@@ -18,7 +18,7 @@
  *
  * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
  * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,
- * SGD with momentum 8. A fused kernel moves 7, 7 and 5. Muon's matmuls run in bf16.
+ * SGD with momentum 8. A fused kernel moves 7, 7 and 5. The kernels of paged optimizers (bitsandbytes) are fused. Muon's matmuls run in bf16.
  */
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/analysis.h"
@@ -80,8 +80,14 @@ double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, c
     return updated_of(c, rt_trained_part(&job->analysis->sharding, shard));
 }
 
+bool rt_updates_on_host(const mdot_configuration *c)
+{
+    return c->offload == MDOT_OFFLOAD_OPTIMIZER || c->offload == MDOT_OFFLOAD_PARAMETERS;
+}
+
 static mdot_optimizer_kernels kernels_of(const mdot_configuration *c)
 {
+    if (rules[c->optimizer].has_kernels && c->offload == MDOT_OFFLOAD_PAGES) return MDOT_OPTIMIZER_KERNELS_FUSED;
     if (!rules[c->optimizer].has_kernels || c->step_in_backward != 0) return MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
     if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT) return c->optimizer_kernels;
     bool is_fused = rt_is_mixed(c->precision) && c->zero_stage < 3;
@@ -105,7 +111,7 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
         listed = parameters - matrices;
         loop = larger(3 * HALF_BYTES * parts->largest_matrix / tensor, w.state * listed);
     }
-    rt_optimizer_memory out = {.state = width * elements + w.master * parameters};
+    rt_optimizer_memory out = {.state = width * elements + w.master * parameters, .moments = width * elements};
     mdot_optimizer_kernels kernels = kernels_of(c);
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOREACH) out.update = w.state * rule->list_update * listed;
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOR_LOOP) out.update = loop;
@@ -126,7 +132,7 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
     const rt_update_parts *parts = &job->analysis->update_parts;
     const mdot_gpu *gpu = &resolved->configuration.gpu;
     rt_widths w = resolved->widths;
-    if (c->offload != MDOT_OFFLOAD_NOTHING) return 0; /* host_memory.c has the time of the host */
+    if (rt_updates_on_host(c)) return 0; /* host_memory.c has the time of the host */
     if (c->mode == MDOT_MODE_INFERENCE) return 0;
     double parameters = rt_updated_parameters(c, job, shard);
     double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
@@ -144,7 +150,7 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    if (c->mode == MDOT_MODE_INFERENCE || c->offload != MDOT_OFFLOAD_NOTHING) return 0;
+    if (c->mode == MDOT_MODE_INFERENCE || rt_updates_on_host(c)) return 0;
     if (kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return 0;
     double tensors = job->analysis->update_parts.tensors * resolved->shard.of[RT_PIPELINE_BLOCKS];
     return larger(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);

@@ -11,7 +11,8 @@
  *                    (gradient_as_bucket_view=False). An update in the backward pass frees each gradient at once, so
  *                    that only the largest one counts. A table with sparse gradients has those of the rows that a step
  *                    looks up
- *   optimizer state  optimizer_update.c, and sparse_state for tables with sparse gradients
+ *   optimizer state  optimizer_update.c, and sparse_state for tables with sparse gradients. Pages of managed memory are
+ *                    outside of PyTorch's allocator, and leave the GPU when its tensors need the space
  *   activations      of the moment. Compiled code saves the tensors that selective recomputation saves, because fused
  *                    kernels recompute everything except matmuls (torch.compile's min-cut partitioner). Half-precision
  *                    copies of the weights that autocast makes for matmuls live through the step. Quantised weights
@@ -75,7 +76,8 @@ typedef struct parts {
     double parameters, weights, quantised;
     /* ZeRO stage 3: elements that exist as a whole, in blocks and outside of them. Without it, 0. */
     double gathered_blocks, block, root;
-    double gradients; /* bytes of all gradients */
+    double gradients;     /* bytes of the gradients that can exist at once */
+    double all_gradients; /* bytes of all gradients */
     bool keeps_gradients;
 } parts;
 
@@ -103,10 +105,16 @@ static double gradient_bytes(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
     if (c->mode == MDOT_MODE_INFERENCE) return 0;
-    if (c->step_in_backward != 0)
-        return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor;
     if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
     return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, p->trained_by_kind) : p->parameters);
+}
+
+/* Bytes of the largest gradient, of which a GPU keeps its part from ZeRO stage 2 on. */
+static double largest_gradient(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    double workers = c->zero_stage >= 2 ? rt_copies(c) : 1;
+    return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor / workers;
 }
 
 /* Elements of the rows that a step looks up in tables with sparse gradients. */
@@ -149,7 +157,10 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     p.quantised = rt_sum_elements(p.quantised_by_kind);
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p);
-    if (c->mode == MDOT_MODE_TRAIN) p.gradients += p.width.gradients * picked_elements(job, resolved);
+    double picked = c->mode == MDOT_MODE_TRAIN ? p.width.gradients * picked_elements(job, resolved) : 0;
+    p.all_gradients = p.gradients + picked;
+    if (c->step_in_backward != 0) p.gradients = min(p.gradients, largest_gradient(&p));
+    p.gradients += picked;
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
     p.keeps_gradients = resolved->steps > 1 || is_main;
     return p;
@@ -245,6 +256,15 @@ static void consider(rt_memory m, rt_memory *largest)
     if (sum_of(&m) > sum_of(largest)) *largest = m;
 }
 
+/* Bytes of gradients at a moment with this fraction of them. An update in the backward pass leaves at most the largest
+ * one. */
+static double gradients_at(const parts *p, double fraction)
+{
+    if (p->keeps_gradients) return p->gradients;
+    if (p->resolved->configuration.c.step_in_backward == 0) return fraction * p->gradients;
+    return min(fraction * p->all_gradients, p->gradients);
+}
+
 /* Considers every moment of a pass. `always` exists throughout the step. */
 static void consider_passes(const parts *p, const rt_memory *always, rt_memory *largest)
 {
@@ -254,10 +274,9 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
     double samples = (double)resolved->configuration.micro_batch * resolved->in_flight;
     for (size_t i = 0; i < count; i++) {
         double fraction = moments[i].gradients;
-        bool one_by_one = resolved->configuration.c.step_in_backward != 0;
         rt_memory at = *always;
         at.weights += gathered_weights(p, fraction);
-        at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
+        at.gradients += gradients_at(p, fraction);
         if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
         at.gradients += pass_gradients(p);
         at.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
@@ -273,8 +292,9 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
     const mdot_configuration *c = &resolved->configuration.c;
     parts p = parts_of(job, resolved);
     rt_optimizer_memory optimizer = rt_optimizer_memory_of(job, resolved);
-    bool on_host = c->offload != MDOT_OFFLOAD_NOTHING;
+    bool on_host = rt_updates_on_host(c), is_managed = c->offload == MDOT_OFFLOAD_PAGES;
     rt_memory m = {.weights = kept_weights(&p), .optimizer = on_host ? 0 : optimizer.state + sparse_state(&p)};
+    if (is_managed) m.optimizer -= optimizer.moments;
     bool in_buckets = c->zero_stage == 0 && !rt_is_mixed(c->precision);
     if (in_buckets) m.gradients = p.width.gradients * exchanged_part(c, p.trained_by_kind);
     rt_memory updating = m, largest = {0};

@@ -66,7 +66,7 @@ static void describe(const mdot_abi_table *table, size_t entry, const rt_job_ten
         const mdot_abi_tensor *tensor = &rt_inputs(table, e)[at];
         job_input *made = &out_inputs[at];
         for (uint32_t d = 0; d < tensor->rank; d++)
-            made->dims[d] = tensor->dim[d].scale * (int64_t)tensors->row_count + tensor->dim[d].offset;
+            made->dims[d] = rt_dim_at(&tensor->dim[d], (int64_t)tensors->row_count);
         made->input = (mdot_input){.name = rt_string(table, tensor->name_at),
                                    .dtype = (mdot_dtype)tensor->dtype,
                                    .rank = (int)tensor->rank,

@@ -4,6 +4,7 @@
  * handwritten table has that table's columns, in its order.
  */
 #include "base/append_file.h"
+#include "base/csv_cell.h"
 #include "base/memstream.h"
 #include "base/number.h"
 #include "base/printable.h"
@@ -198,19 +199,6 @@ static mdot_status order_cells(const char *path, char *header, const cells *all,
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-/* Writes a cell as in RFC 4180, on one line. */
-static void write_cell(FILE *file, const char *value)
-{
-    bool is_quoted = value[strcspn(value, ",\"\r\n")] != '\0' || value[0] == ' ' || value[0] == '#' ||
-                     (value[0] != '\0' && value[strlen(value) - 1] == ' ');
-    if (is_quoted) putc('"', file);
-    for (; *value != '\0'; value++) {
-        if (*value == '"') putc('"', file);
-        putc((unsigned char)*value < ' ' ? ' ' : *value, file);
-    }
-    if (is_quoted) putc('"', file);
-}
-
 static void write_header(FILE *file, const cells *all)
 {
     for (size_t i = 0; i < all->count; i++) fprintf(file, "%s%s", i > 0 ? "," : "", all->item[i].column);
@@ -221,7 +209,7 @@ static void write_row(FILE *file, const cell *const *order, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (i > 0) putc(',', file);
-        if (order[i] != NULL) write_cell(file, order[i]->value);
+        if (order[i] != NULL) bs_csv_write_text(file, order[i]->value);
     }
     putc('\n', file);
 }

@@ -49,18 +49,18 @@ typedef struct reading {
 
 static bool is_row_dim(const mdot_abi_dim *dim)
 {
-    return dim->scale == 1 && dim->offset == 0;
+    return dim->scale == 1 && dim->offset == 0 && dim->times == 0;
 }
 
 static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size)
 {
-    return dim->scale == 0 && dim->offset == size;
+    return !rt_has_length(dim) && dim->offset == size;
 }
 
 /* The fixed extent of the dimension; 0 if it is absent or symbolic. */
 static int64_t extent_of(const mdot_abi_tensor *tensor, uint32_t dim)
 {
-    return dim < tensor->rank && tensor->dim[dim].scale == 0 ? tensor->dim[dim].offset : 0;
+    return dim < tensor->rank && !rt_has_length(&tensor->dim[dim]) ? tensor->dim[dim].offset : 0;
 }
 
 /* Dimensions are rows, then columns, then configurations. 0 means that a dimension is absent. */
@@ -200,7 +200,7 @@ static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
 {
     bool equal = a->dtype == b->dtype && a->rank == b->rank;
     for (uint32_t i = 0; equal && i < a->rank; i++)
-        equal = a->dim[i].scale == b->dim[i].scale && a->dim[i].offset == b->dim[i].offset;
+        equal = memcmp(&a->dim[i], &b->dim[i], sizeof a->dim[i]) == 0;
     return equal;
 }
 

@@ -3,13 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_GPUS = 1 << 24 };
 
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name)
 {
     unsigned type = 0;
-    while (type < cluster->type_count && strcmp(cluster->types[type].name, name) != 0) type++;
+    while (type < cluster->type_count && strcasecmp(cluster->types[type].name, name) != 0) type++;
     return type;
 }
 

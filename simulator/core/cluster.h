@@ -43,7 +43,7 @@ mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rac
 /* Returns whether racks or domains of several nodes are known. */
 bool sc_cluster_has_topology(const sc_cluster *cluster);
 
-/* Returns the type's index, or type_count if it is unknown. */
+/* Returns the type's index, or type_count if it is unknown. Case does not matter: V100 and v100 are one type. */
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 
 /* Returns the number of GPUs in the type's largest node. */

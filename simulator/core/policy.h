@@ -86,6 +86,8 @@ typedef struct sc_grant {
  * policies cannot know. */
 double sc_view_planned_work(const sc_view *view, uint32_t job);
 
+bool sc_view_is_running(const sc_view *view, uint32_t job);
+
 typedef struct sc_plan {
     sc_grant *grants; /* capacity: twice the number of GPUs in the cluster */
     size_t grant_count;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void sc_job_free(sc_job *job)
 {
@@ -24,6 +25,15 @@ void sc_workload_free(sc_workload *workload)
     free(workload->kinds);
     free(workload->pair_speeds);
     *workload = (sc_workload){0};
+}
+
+sc_kind *sc_workload_find_kind(const sc_workload *workload, const char *name, size_t length)
+{
+    length = strnlen(name, length);
+    for (size_t i = 0; i < workload->kind_count; i++)
+        if (strncmp(workload->kinds[i].name, name, length) == 0 && workload->kinds[i].name[length] == '\0')
+            return &workload->kinds[i];
+    return NULL;
 }
 
 unsigned sc_width_of(int gpus)

@@ -62,6 +62,10 @@ void sc_workload_free(sc_workload *workload);
 /* Frees the texts of a job. */
 void sc_job_free(sc_job *job);
 
+/* Returns the kind whose name is the first `length` bytes of `name`, or all of it if it is shorter; NULL if there is
+ * none. */
+sc_kind *sc_workload_find_kind(const sc_workload *workload, const char *name, size_t length);
+
 /* Returns log2 of a power of two below 2^SC_WIDTHS, else SC_WIDTHS. */
 unsigned sc_width_of(int gpus);
 

@@ -11,13 +11,6 @@ typedef struct sweep_columns {
     int type, link, network; /* link and network may be absent */
 } sweep_columns;
 
-static sc_kind *find_kind(const sc_workload *workload, const char *name)
-{
-    for (size_t i = 0; i < workload->kind_count; i++)
-        if (strcmp(workload->kinds[i].name, name) == 0) return &workload->kinds[i];
-    return NULL;
-}
-
 static bool is_measured(const sc_kind *kind)
 {
     for (unsigned type = 0; type < SC_MAX_TYPES; type++)
@@ -127,7 +120,7 @@ static mdot_status sweep_table(mdot_context *context, const char *path, const sc
     for (bool is_row = true; status == MDOT_OK;) {
         status = sc_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        sc_kind *kind = find_kind(workload, csv.field[at.type]);
+        sc_kind *kind = sc_workload_find_kind(workload, csv.field[at.type], SIZE_MAX);
         if (kind != NULL) status = sweep_row(context, &csv, &at, cluster, kind, err);
     }
     sc_csv_close(&csv);

@@ -29,11 +29,10 @@ mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
 
 mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32_t *out_kind, mdot_error *err)
 {
-    for (size_t i = 0; i < workload->kind_count; i++) {
-        if (strcmp(workload->kinds[i].name, name) == 0) {
-            *out_kind = (uint32_t)i;
-            return MDOT_OK;
-        }
+    const sc_kind *known = sc_workload_find_kind(workload, name, SIZE_MAX);
+    if (known != NULL) {
+        *out_kind = (uint32_t)(known - workload->kinds);
+        return MDOT_OK;
     }
     char *copy = strdup(name);
     sc_kind *kinds = grow(workload->kinds, workload->kind_count, sizeof *kinds);

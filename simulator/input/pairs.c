@@ -8,7 +8,6 @@
 #include "simulator/input/input.h"
 
 #include <string.h>
-#include <strings.h>
 
 typedef struct columns {
     int type, a, b, gpus, speed_a, speed_b, table;
@@ -26,19 +25,11 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
     return status;
 }
 
-static uint32_t find_kind(const sc_workload *workload, const char *name)
-{
-    for (size_t i = 0; i < workload->kind_count; i++)
-        if (strcmp(workload->kinds[i].name, name) == 0) return (uint32_t)i;
-    return SC_NONE;
-}
-
 static mdot_status read_row(const sc_csv *csv, const columns *at, const sc_cluster *cluster, sc_workload *workload,
                             mdot_error *err)
 {
     int gpus;
     double speed_a, speed_b;
-    unsigned type = 0;
     if (at->table != SC_CSV_ABSENT && strcmp(csv->field[at->table], "simulation") != 0) return MDOT_OK;
     mdot_status status = sc_csv_integer(csv, at->gpus, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
     if (status == MDOT_OK) status = sc_csv_number(csv, at->speed_a, 0, 1e9, &speed_a, err);
@@ -46,9 +37,11 @@ static mdot_status read_row(const sc_csv *csv, const columns *at, const sc_clust
     if (status != MDOT_OK) return status;
     unsigned width = sc_width_of(gpus);
     if (width == SC_WIDTHS) return sc_csv_fail(csv, err, "gpus is %d, but must be a power of two", gpus);
-    while (type < cluster->type_count && strcasecmp(cluster->types[type].name, csv->field[at->type]) != 0) type++;
-    uint32_t a = find_kind(workload, csv->field[at->a]), b = find_kind(workload, csv->field[at->b]);
-    if (type == cluster->type_count || a == SC_NONE || b == SC_NONE) return MDOT_OK;
+    unsigned type = sc_cluster_find_type(cluster, csv->field[at->type]);
+    const sc_kind *kind_a = sc_workload_find_kind(workload, csv->field[at->a], SIZE_MAX);
+    const sc_kind *kind_b = sc_workload_find_kind(workload, csv->field[at->b], SIZE_MAX);
+    if (type == cluster->type_count || kind_a == NULL || kind_b == NULL) return MDOT_OK;
+    uint32_t a = (uint32_t)(kind_a - workload->kinds), b = (uint32_t)(kind_b - workload->kinds);
     status = sc_workload_set_pair_speed(workload, a, b, type, width, speed_a, err);
     return status == MDOT_OK ? sc_workload_set_pair_speed(workload, b, a, type, width, speed_b, err) : status;
 }

@@ -20,20 +20,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MOST_NODES = 1 << 16, MOST_GPUS = 1 << 20 };
 
 typedef struct columns {
     int application, placement, nodes, gpus, samples, step, sync, type;
 } columns;
-
-static sc_kind *find_kind(const sc_workload *workload, const char *name)
-{
-    for (size_t i = 0; i < workload->kind_count; i++)
-        if (strcmp(workload->kinds[i].name, name) == 0) return &workload->kinds[i];
-    return NULL;
-}
 
 /* Returns `items` with space for one more; the capacity doubles at powers of two. NULL if memory ran out. */
 static void *grow(void *items, size_t count, size_t size)
@@ -92,12 +84,9 @@ static mdot_status read_step(const sc_csv *csv, const columns *at, const sc_clus
     if (status != MDOT_OK) return status;
     row.step_s *= 1e-3;
     row.sync_s *= 1e-3;
-    sc_kind *kind = find_kind(workload, csv->field[at->application]);
+    sc_kind *kind = sc_workload_find_kind(workload, csv->field[at->application], SIZE_MAX);
     if (kind == NULL) return MDOT_OK;
-    unsigned type = 0;
-    while (at->type != SC_CSV_ABSENT && type < cluster->type_count &&
-           strcasecmp(cluster->types[type].name, csv->field[at->type]) != 0)
-        type++;
+    unsigned type = at->type == SC_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[at->type]);
     if (type == cluster->type_count) return MDOT_OK;
     status = make_scaling(kind, err);
     return status == MDOT_OK ? add_step(&kind->scaling->tables[type], row, err) : status;
@@ -161,7 +150,7 @@ static mdot_status read_noise(const char *path, sc_workload *workload, mdot_erro
         if (status == MDOT_OK) status = sc_csv_number(&csv, variance_at, -1e300, 1e300, &variance, err);
         if (status != MDOT_OK) break;
         row.noise = fmin(fmax(0, variance) / fmax(squared, 1e-300), 1e12); /* far above any batch size */
-        sc_kind *kind = find_kind(workload, csv.field[kind_at]);
+        sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
         if (kind != NULL && kind->scaling != NULL) status = add_noise(kind->scaling, row, err);
     }
     sc_csv_close(&csv);

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #ifdef SC_HAVE_JSON
 #include <json.h>
@@ -25,21 +24,6 @@
 
 #define MAX_SPEED 1e9
 #define MAX_SPREAD 1e3
-
-static unsigned find_type(const sc_cluster *cluster, const char *name)
-{
-    unsigned type = 0;
-    while (type < cluster->type_count && strcasecmp(cluster->types[type].name, name) != 0) type++;
-    return type;
-}
-
-static sc_kind *find_kind(const sc_workload *workload, const char *name, size_t length)
-{
-    for (size_t i = 0; i < workload->kind_count; i++)
-        if (strncmp(workload->kinds[i].name, name, length) == 0 && workload->kinds[i].name[length] == '\0')
-            return &workload->kinds[i];
-    return NULL;
-}
 
 static mdot_status read_slice(const sc_csv *csv, int model_at, int batch_at, int ms_at, const sc_cluster *cluster,
                               sc_workload *workload, mdot_error *err)
@@ -53,10 +37,10 @@ static mdot_status read_slice(const sc_csv *csv, int model_at, int batch_at, int
     if (status != MDOT_OK) return status;
     snprintf(name, sizeof name, "%.80s (batch size %d)", csv->field[model_at], batch);
     snprintf(type_name, sizeof type_name, "mig-%dg", slices);
-    sc_kind *kind = find_kind(workload, name, strlen(name));
-    unsigned type = find_type(cluster, type_name);
+    sc_kind *kind = sc_workload_find_kind(workload, name, SIZE_MAX);
+    unsigned type = sc_cluster_find_type(cluster, type_name);
     if (kind != NULL && type < cluster->type_count) kind->speed[type][0] = 1000 / step_ms;
-    type = find_type(cluster, "mig");
+    type = sc_cluster_find_type(cluster, "mig");
     unsigned index = sc_speed_index(slices);
     if (index == SC_SPEEDS) return sc_csv_fail(csv, err, "slices_of_7 is %d, but a slice has 1, 2, 3, 4 or 7", slices);
     if (kind != NULL && type < cluster->type_count) kind->speed[type][index] = 1000 / step_ms;
@@ -103,8 +87,8 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
         if (status == MDOT_OK && spread_at != SC_CSV_ABSENT && csv.field[spread_at][0] != '\0')
             status = sc_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
         if (status != MDOT_OK) break;
-        unsigned width = sc_width_of(gpus), type = find_type(cluster, csv.field[type_at]);
-        sc_kind *kind = find_kind(workload, csv.field[kind_at], strlen(csv.field[kind_at]));
+        unsigned width = sc_width_of(gpus), type = sc_cluster_find_type(cluster, csv.field[type_at]);
+        sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
         if (width == SC_WIDTHS) {
             status = sc_csv_fail(&csv, err, "gpus is %d, but must be a power of two", gpus);
         } else if (kind != NULL && type < cluster->type_count) {
@@ -123,7 +107,7 @@ static sc_kind *split_key(const sc_workload *workload, const char *key, int *out
 {
     const char *end = strrchr(key, '\'');
     if (strncmp(key, "('", 2) != 0 || end == NULL || end < key + 2 || sscanf(end, "', %d)", out_gpus) != 1) return NULL;
-    return find_kind(workload, key + 2, (size_t)(end - key - 2));
+    return sc_workload_find_kind(workload, key + 2, (size_t)(end - key - 2));
 }
 
 static mdot_status read_type(const char *path, const sc_workload *workload, struct json_object *table, unsigned type,
@@ -155,7 +139,7 @@ static mdot_status read_json(const char *path, const sc_cluster *cluster, sc_wor
     } else {
         json_object_object_foreach(all, name, table)
         {
-            unsigned type = find_type(cluster, name);
+            unsigned type = sc_cluster_find_type(cluster, name);
             if (status == MDOT_OK && type < cluster->type_count && json_object_is_type(table, json_type_object))
                 status = read_type(path, workload, table, type, err);
         }

@@ -27,3 +27,25 @@ size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count)
     for (size_t i = 0; i < view->arrived_count; i++) jobs[kept++] = view->arrived[i];
     return kept;
 }
+
+void sc_active_destroy(void *memory)
+{
+    sc_active *self = memory;
+    if (self == NULL) return;
+    free(self->jobs);
+    free(self->items);
+    free(self);
+}
+
+mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_self, mdot_error *err)
+{
+    size_t jobs = view->workload->job_count + 1;
+    sc_active *self = calloc(1, sizeof *self);
+    if (self != NULL) *self = (sc_active){.jobs = calloc(jobs, sizeof *self->jobs), .items = calloc(jobs, item_bytes)};
+    if (self == NULL || self->jobs == NULL || self->items == NULL) {
+        sc_active_destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}

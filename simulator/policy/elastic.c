@@ -14,37 +14,15 @@
 #include "simulator/policy/packing.h"
 #include "simulator/policy/policies.h"
 
-#include <stdlib.h>
-
-typedef struct elastic {
-    uint32_t *active;
+/* Jobs that run after this decision. */
+typedef struct shares {
+    sc_share *items;
     size_t count;
-    sc_share *jobs; /* active jobs that run after this decision */
-    size_t job_count;
-} elastic;
-
-static void destroy(void *memory)
-{
-    elastic *self = memory;
-    if (self == NULL) return;
-    free(self->active);
-    free(self->jobs);
-    free(self);
-}
+} shares;
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    elastic *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        self->active = calloc(view->workload->job_count + 1, sizeof *self->active);
-        self->jobs = calloc(view->workload->job_count + 1, sizeof *self->jobs);
-    }
-    if (self == NULL || self->active == NULL || self->jobs == NULL) {
-        destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
-    }
-    *out_self = self;
-    return MDOT_OK;
+    return sc_active_create(view, sizeof(sc_share), out_self, err);
 }
 
 static int now_of(const sc_view *view, uint32_t job)
@@ -54,30 +32,30 @@ static int now_of(const sc_view *view, uint32_t job)
 
 /* Gives every running job its least width, and then waiting jobs until one does not fit. Returns the GPUs that are
  * left. Running jobs come first in the order, because jobs start in it. */
-static int give_least(elastic *self, const sc_view *view)
+static int give_least(const sc_active *self, const sc_view *view, shares *out)
 {
     int left = view->cluster->gpus;
-    self->job_count = 0;
+    *out = (shares){.items = self->items};
     for (size_t i = 0; i < self->count; i++) {
-        int least = sc_goodput_next_width(view, self->active[i], 0, 0, view->cluster->gpus);
+        int least = sc_goodput_next_width(view, self->jobs[i], 0, 0, view->cluster->gpus);
         if (least == 0 || least > left) break;
-        self->jobs[self->job_count++] = (sc_share){.job = self->active[i], .gpus = least};
+        out->items[out->count++] = (sc_share){.job = self->jobs[i], .gpus = least};
         left -= least;
     }
     return left;
 }
 
 /* Lets running jobs keep their widths, if all of them can. Returns the GPUs that are left. */
-static int keep_widths(elastic *self, const sc_view *view, int left)
+static int keep_widths(const shares *s, const sc_view *view, int left)
 {
     int wanted = 0;
-    for (size_t i = 0; i < self->job_count; i++) {
-        int now = now_of(view, self->jobs[i].job);
-        if (now > 0) wanted += now - self->jobs[i].gpus;
+    for (size_t i = 0; i < s->count; i++) {
+        int now = now_of(view, s->items[i].job);
+        if (now > 0) wanted += now - s->items[i].gpus;
     }
     if (wanted > left) return left;
-    for (size_t i = 0; i < self->job_count; i++)
-        if (now_of(view, self->jobs[i].job) > 0) self->jobs[i].gpus = now_of(view, self->jobs[i].job);
+    for (size_t i = 0; i < s->count; i++)
+        if (now_of(view, s->items[i].job) > 0) s->items[i].gpus = now_of(view, s->items[i].job);
     return left - wanted;
 }
 
@@ -94,31 +72,32 @@ static double gain(const sc_view *view, const sc_share *share, int left, int *ou
     return saved_s / (*out_width - share->gpus);
 }
 
-static void widen(elastic *self, const sc_view *view, int left)
+static void widen(const shares *s, const sc_view *view, int left)
 {
     while (left > 0) {
-        size_t best = self->job_count;
+        size_t best = s->count;
         double most = 0;
         int width, best_width = 0;
-        for (size_t i = 0; i < self->job_count; i++) {
-            double gained = gain(view, &self->jobs[i], left, &width);
+        for (size_t i = 0; i < s->count; i++) {
+            double gained = gain(view, &s->items[i], left, &width);
             if (gained <= most) continue;
             most = gained;
             best = i;
             best_width = width;
         }
-        if (best == self->job_count) return;
-        left -= best_width - self->jobs[best].gpus;
-        self->jobs[best].gpus = best_width;
+        if (best == s->count) return;
+        left -= best_width - s->items[best].gpus;
+        s->items[best].gpus = best_width;
     }
 }
 
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
-    elastic *self = memory;
-    self->count = sc_active_update(view, self->active, self->count);
-    widen(self, view, keep_widths(self, view, give_least(self, view)));
-    return sc_pack(view, plan, self->jobs, self->job_count, err);
+    sc_active *self = memory;
+    shares running;
+    self->count = sc_active_update(view, self->jobs, self->count);
+    widen(&running, view, keep_widths(&running, view, give_least(self, view, &running)));
+    return sc_pack(view, plan, running.items, running.count, err);
 }
 
 const sc_policy sc_policy_elastic = {
@@ -126,5 +105,5 @@ const sc_policy sc_policy_elastic = {
     .summary = "first come, first served; widths between the jobs' bounds by marginal gain (Optimus)",
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = sc_active_destroy,
 };

@@ -75,11 +75,6 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-static bool is_running(const sc_view *view, uint32_t job)
-{
-    return view->states[job].phase == SC_RUNNING;
-}
-
 static int width(const sc_view *view, uint32_t job)
 {
     return view->workload->jobs[job].gpus;
@@ -92,7 +87,7 @@ static int serve(muxflow *self, const sc_view *view)
     for (int begins = 0; begins < 2; begins++) {
         for (size_t i = 0; i < self->count; i++) {
             uint32_t job = self->active[i];
-            if (!view->workload->jobs[job].is_online || is_running(view, job) == (begins == 1)) continue;
+            if (!view->workload->jobs[job].is_online || sc_view_is_running(view, job) == (begins == 1)) continue;
             if (width(view, job) > left) return left;
             self->runs[job] = true;
             left -= width(view, job);
@@ -109,8 +104,8 @@ static int keep_offline(muxflow *self, const sc_view *view, int left)
     for (size_t i = 0; i < self->count; i++) {
         uint32_t job = self->active[i], host = view->states[job].partner;
         if (view->workload->jobs[job].is_online) continue;
-        bool was = is_running(view, job);
-        if (was && host != SC_NONE && is_running(view, host)) {
+        bool was = sc_view_is_running(view, job);
+        if (was && host != SC_NONE && sc_view_is_running(view, host)) {
             self->partner[host] = job;
             self->partner[job] = host;
         } else if (was && width(view, job) <= left) {

@@ -24,37 +24,12 @@ typedef struct job_width {
     double service; /* GPU-seconds at the least width */
 } job_width;
 
-typedef struct powerflow {
-    uint32_t *active; /* arrived and incomplete */
-    job_width *jobs;  /* of active jobs, in this decision */
-    size_t count;
-} powerflow;
-
-static void destroy(void *memory)
-{
-    powerflow *self = memory;
-    if (self == NULL) return;
-    free(self->active);
-    free(self->jobs);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     if (view->cluster->types[0].watts == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "policy powerflow requires the power of GPUs: --cluster with watts");
-    powerflow *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        self->active = calloc(view->workload->job_count + 1, sizeof *self->active);
-        self->jobs = calloc(view->workload->job_count + 1, sizeof *self->jobs);
-    }
-    if (self == NULL || self->active == NULL || self->jobs == NULL) {
-        destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
-    }
-    *out_self = self;
-    return MDOT_OK;
+    return sc_active_create(view, sizeof(job_width), out_self, err);
 }
 
 /* Returns the predicted seconds that the job still needs on so many GPUs. */
@@ -84,38 +59,32 @@ static int by_service(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-static void list_active(powerflow *self, const sc_view *view)
-{
-    self->count = sc_active_update(view, self->active, self->count);
-    for (size_t i = 0; i < self->count; i++) self->jobs[i] = (job_width){.job = self->active[i]};
-}
-
 /* Gives jobs their least widths while GPUs are free; returns the number of remaining GPUs. */
-static int give_least(powerflow *self, const sc_view *view, int gpus)
+static int give_least(const sc_active *self, const sc_view *view, int gpus)
 {
+    job_width *jobs = self->items;
     for (size_t i = 0; i < self->count; i++) {
-        job_width *s = &self->jobs[i];
-        int least = sc_reservation_next_width(view, s->job, 0);
-        s->width = 0;
-        s->service = least == 0 ? INFINITY : least * left_s(view, s->job, least);
+        int least = sc_reservation_next_width(view, self->jobs[i], 0);
+        double service = least == 0 ? INFINITY : least * left_s(view, self->jobs[i], least);
+        jobs[i] = (job_width){.job = self->jobs[i], .service = service};
     }
-    qsort(self->jobs, self->count, sizeof *self->jobs, by_service);
+    qsort(jobs, self->count, sizeof *jobs, by_service);
     for (size_t i = 0; i < self->count; i++) {
-        int least = sc_reservation_next_width(view, self->jobs[i].job, 0);
+        int least = sc_reservation_next_width(view, jobs[i].job, 0);
         if (least == 0 || least > gpus) continue;
-        self->jobs[i].width = least;
+        jobs[i].width = least;
         gpus -= least;
     }
     return gpus;
 }
 
-static void widen(powerflow *self, const sc_view *view, int gpus)
+static void widen(job_width *jobs, size_t count, const sc_view *view, int gpus)
 {
     while (gpus > 0) {
         job_width *best = NULL;
         double most = 0;
-        for (size_t i = 0; i < self->count; i++) {
-            job_width *s = &self->jobs[i];
+        for (size_t i = 0; i < count; i++) {
+            job_width *s = &jobs[i];
             int wider = s->width == 0 ? 0 : sc_reservation_next_width(view, s->job, s->width);
             if (wider == 0 || wider - s->width > gpus) continue;
             double gained = gain(view, s, wider);
@@ -133,14 +102,15 @@ static void widen(powerflow *self, const sc_view *view, int gpus)
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)err;
-    powerflow *self = memory;
+    sc_active *self = memory;
+    const job_width *jobs = self->items;
     const sc_cluster *c = view->cluster;
     int gpus = c->gpus;
     if (c->power_w > 0) gpus = (int)fmin(gpus, floor(c->power_w / c->types[0].watts));
-    list_active(self, view);
-    widen(self, view, give_least(self, view, gpus));
+    self->count = sc_active_update(view, self->jobs, self->count);
+    widen(self->items, self->count, view, give_least(self, view, gpus));
     for (size_t i = 0; i < self->count; i++)
-        if (self->jobs[i].width > 0) sc_plan_run(plan, self->jobs[i].job, 0, self->jobs[i].width);
+        if (jobs[i].width > 0) sc_plan_run(plan, jobs[i].job, 0, jobs[i].width);
     return MDOT_OK;
 }
 
@@ -149,5 +119,5 @@ const sc_policy sc_policy_powerflow = {
     .summary = "GPUs to the jobs with the largest time saving per energy, within a power limit (PowerFlow, reduced)",
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = sc_active_destroy,
 };

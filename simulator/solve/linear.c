@@ -159,9 +159,24 @@ static mdot_status no_solution(mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_RANGE, "a linear program has no solution");
 }
 
+/* Work of about a second: iterations of the simplex algorithm on a program of a few hundred rows, and nodes of the
+ * search for whole numbers. */
+enum { ITERATIONS_PER_S = 20000, NODES_PER_S = 500 };
+
+static int work_of(double limit_s, int per_s)
+{
+    return (int)fmin(fmax(limit_s, 0) * per_s, INT_MAX);
+}
+
+/* Elapsed time is a guard against hangs only, so that a slow machine has the same answers. */
+static double guard_s(double limit_s)
+{
+    return 60 + 20 * limit_s;
+}
+
 static mdot_status not_in_time(double limit_s, mdot_error *err)
 {
-    return mdot_fail(err, MDOT_DEVICE, "a linear program is not solved within %g s", limit_s);
+    return mdot_fail(err, MDOT_DEVICE, "a linear program is not solved by the work of %g s", limit_s);
 }
 
 static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_s, double *out_values, double *out_cost,
@@ -172,7 +187,8 @@ static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_
     Clp_setLogLevel(model, 0);
     Clp_loadProblem(model, (int)linear->column_count, (int)linear->row_count, a->start, a->row, a->value,
                     a->column_lower, a->column_upper, a->cost, a->row_lower, a->row_upper);
-    Clp_setMaximumSeconds(model, limit_s);
+    Clp_setMaximumIterations(model, work_of(limit_s, ITERATIONS_PER_S));
+    Clp_setMaximumSeconds(model, guard_s(limit_s));
     Clp_dual(model, 0);
     switch (Clp_status(model)) {
     case 0:
@@ -207,7 +223,8 @@ static mdot_status solve_integers(const sc_linear *linear, const arrays *a, doub
                     a->column_lower, a->column_upper, a->cost, a->row_lower, a->row_upper);
     for (size_t i = 0; i < linear->column_count; i++)
         if (linear->columns[i].is_integer) Cbc_setInteger(model, (int)i);
-    Cbc_setMaximumSeconds(model, limit_s);
+    Cbc_setMaximumNodes(model, work_of(limit_s, NODES_PER_S));
+    Cbc_setMaximumSeconds(model, guard_s(limit_s));
     Cbc_solve(model);
     if (Cbc_isProvenOptimal(model)) {
         memcpy(out_values, Cbc_getColSolution(model), linear->column_count * sizeof *out_values);

@@ -25,8 +25,10 @@ size_t sc_linear_add_integer_column(sc_linear *linear, double cost, double lower
 size_t sc_linear_add_row(sc_linear *linear, double lower, double upper);
 void sc_linear_add_term(sc_linear *linear, size_t row, size_t column, double value);
 
-/* Computes one value per column at the least cost. OUT_OF_RANGE: the program is infeasible or unbounded. DEVICE: no
- * answer in time. UNSUPPORTED: this build lacks a solver. */
+/* Computes one value per column at the least cost. `limit_s` is the work that takes so many seconds on a machine of
+ * 2026. It is counted, in iterations and nodes of the search, so that a simulation has the same result everywhere.
+ * OUT_OF_RANGE: the program is infeasible or unbounded. DEVICE: no answer within the limit. UNSUPPORTED: this build
+ * lacks a solver. */
 mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_values, double *out_cost, mdot_error *err);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct sc_time_fractions {
     const double *gpus;          /* one per type */
     const sc_pair *pairs;        /* space sharing; NULL: none */
     size_t pair_count;
-    double limit_s; /* time limit for a solution */
+    double limit_s; /* of a solution, see sc_linear_solve */
 } sc_time_fractions;
 
 /* Gives every job an equal part of every type: n_j / (jobs · scale), reduced if a job's fractions would exceed 1. */

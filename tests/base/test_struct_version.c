@@ -126,7 +126,7 @@ static void elements_have_the_callers_stride(void **state)
 ENDS_WITH(mdot_open_options, kernel_precision);
 ENDS_WITH(mdot_predictor_info, cpu_reason);
 ENDS_WITH(mdot_entry_info, items_together);
-ENDS_WITH(mdot_tensor_info, columns);
+ENDS_WITH(mdot_tensor_info, floor);
 ENDS_WITH(mdot_bucket_info, kernel_count);
 ENDS_WITH(mdot_kernel_info, step);
 ENDS_WITH(mdot_image_info, weights_bytes);

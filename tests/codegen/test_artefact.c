@@ -37,7 +37,7 @@ typedef struct model {
     cg_entry entry;
 } model;
 
-static const ir_type vector_of_l = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{1, 0}}};
+static const ir_type vector_of_l = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{.scale = 1}}};
 static const ir_type scalar_f32 = {.dtype = MDOT_DTYPE_F32, .rank = 0};
 
 static void make_plan(model *m, int bucket)
@@ -60,7 +60,7 @@ static void make_plan(model *m, int bucket)
                                      .origin = "Mul",
                                      .flops = (double)max_length[bucket],
                                      .nest = {.loop_count = 1,
-                                              .extent = {{1, 0}},
+                                              .extent = {{.scale = 1}},
                                               .store_count = 1,
                                               .store = {{1, i, pl_binary(arena, PL_MUL, x, factor)}}}};
     m->plans[bucket] = (pl_plan){.arena = arena,
@@ -257,7 +257,7 @@ static void buckets_of_the_same_kernels_share_one_list(void **state)
     m.kernels[1].name = m.kernels[0].name;
     assert_true(buckets_share_kernels(&m));
     m.kernels[1].nest.loop_count = 2; /* enough points per row for a split */
-    m.kernels[1].nest.extent[1] = (ir_dim){0, 64};
+    m.kernels[1].nest.extent[1] = ir_dim_affine(0, 64);
     assert_true(pl_is_split(&m.plans[1], &m.kernels[1]) && !pl_is_split(&m.plans[0], &m.kernels[0]));
     assert_false(buckets_share_kernels(&m));
     ir_arena_destroy(m.arena);

@@ -74,6 +74,10 @@ static const struct {
      "k = mdot.Linear(j, w)\nax = constant i64[] [0]\ns = CumSum(k, ax)\nw2 = weights f32[33,33]\n"
      "y = mdot.Linear(s, w2)\nm = Max(y, k)\nreturn m, i\n",
      true},
+    {"strided", /* the rows of several items together differ from the sum of their rows */
+     "x = input f32[1,16,L]\nk = weights f32[32,16,3]\nc = Conv(x, k) {pads=[1,1], strides=[2]}\n"
+     "t = Transpose(c) {perm=[0,2,1]}\nw = weights f32[32,64]\nh = mdot.Linear(t, w)\nreturn h\n",
+     false},
     {"padding", /* adds more positions than a bucket has, so that two items never fit */
      "x = input f32[1,16,L]\nk = weights f32[32,16,3]\nc = Conv(x, k) {pads=[44,44], dilations=[22]}\n"
      "t = Transpose(c) {perm=[0,2,1]}\nw = weights f32[32,64]\nh = mdot.Linear(t, w)\nreturn h\n",

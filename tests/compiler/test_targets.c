@@ -44,6 +44,22 @@ static void the_default_targets_are_all_cpu_levels(void **state)
     assert_targets(&targets, "cpu 1 fp32, cpu 2 fp32");
 }
 
+/* Every level of the named machine, and one level. */
+static void machines_have_levels_of_their_own(void **state)
+{
+    (void)state;
+    co_targets targets = PARSE("x86-64");
+    assert_targets(&targets, "cpu 1 fp32, cpu 2 fp32");
+    targets = PARSE("aarch64");
+    assert_targets(&targets, "cpu 5 fp32");
+    targets = PARSE_IN("bf16", "aarch64");
+    assert_targets(&targets, "cpu 5 bf16, cpu 6 bf16");
+    targets = PARSE_IN("cpu=fp32,cpu=bf16", "aarch64");
+    assert_targets(&targets, "cpu 5 fp32, cpu 5 bf16, cpu 6 bf16");
+    targets = PARSE_IN("bf16", "cpu:aarch64-bf16", "sm_90");
+    assert_targets(&targets, "cpu 6 bf16, cuda 90 bf16");
+}
+
 static void levels_are_sorted(void **state)
 {
     (void)state;
@@ -87,7 +103,7 @@ static void unknown_names_list_the_known_ones(void **state)
         co_targets targets = {.count = 7};
         mdot_error err;
         if (co_parse_targets(&wrong[i], 1, NULL, &targets, &err) != MDOT_INVALID_ARGUMENT) fail_msg("\"%s\"", wrong[i]);
-        assert_non_null(strstr(err.message, "cpu:x86-64-v4, cpu:x86-64-bf16, cpu:x86-64-amx, cuda, sm_75"));
+        assert_non_null(strstr(err.message, "cpu:x86-64-amx, cpu:aarch64-neon, cpu:aarch64-bf16, cuda, sm_75"));
         assert_non_null(strstr(err.message, "sm_90a"));
         assert_int_equal(targets.count, 7);
     }
@@ -194,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_targets_are_all_cpu_levels),
+        cmocka_unit_test(machines_have_levels_of_their_own),
         cmocka_unit_test(levels_are_sorted),
         cmocka_unit_test(architectures_are_sorted_and_unique),
         cmocka_unit_test(gpu_targets_include_the_cpu),

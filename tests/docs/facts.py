@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 SOURCE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(SOURCE / "docs" / "extensions"))
@@ -22,6 +23,12 @@ HEADER = """/* mdot_sample.h — a sample.
  * @threads one at a time
  */
 typedef struct mdot_sample mdot_sample;
+/* Numbers. */
+typedef struct mdot_sample_size {
+    double width, height; /* in metres,
+                           * at most 8 */
+    double weight, value; /* kg; euros */
+} mdot_sample_size;
 /* Makes a sample.
  *
  * @param size number of bytes, at most 16
@@ -46,6 +53,13 @@ WANTED = {
     "mdot_sample_measure": {"parameter unit", "example"},
     "mdot_sample_destroy": {"example"},
 }
+FIELDS = {"width": "in metres, at most 8", "height": "in metres, at most 8", "weight": "kg", "value": "euros"}
+
+
+def fields_of(folder):
+    root = xml.etree.ElementTree.parse(folder / "xml" / "structmdot__sample__size.xml").getroot()
+    return {member.findtext("name"): " ".join("".join(member.find("detaileddescription").itertext()).split())
+            for member in root.iter("memberdef")}
 
 
 def main():
@@ -55,11 +69,15 @@ def main():
         settings = (SOURCE / "docs" / "Doxyfile").read_text() + (
             f'INPUT = "{folder}"\nOUTPUT_DIRECTORY = "{folder}"\nWARNINGS = NO\nWARN_IF_DOC_ERROR = NO\n')
         subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=SOURCE, check=True, capture_output=True)
+        fields = fields_of(folder)
         found = {name: set(missing) for name, missing in c_reference.functions_without_facts(folder / "xml", "mdot_sample.h")}
     if found != WANTED:
         print(f"found {found}, expected {WANTED}")
         return 1
-    print("functions that lack facts are found")
+    if fields != FIELDS:
+        print(f"fields have the texts {fields}, expected {FIELDS}")
+        return 1
+    print("functions that lack facts are found, and every field of a line has its text")
     return 0
 
 

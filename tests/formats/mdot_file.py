@@ -56,7 +56,7 @@ class Table:
          self.entries_at, self.entry_count, self.images_at, self.image_count, self.bucket_count, self.code_count,
          ) = self.unpack("<8sIIQQQIIIIIIII", 0)
         require(magic == b"MDOTART\0", "the magic is wrong")
-        require(self.abi_version == 8, f"version {self.abi_version}")
+        require(self.abi_version == 9, f"version {self.abi_version}")
         require(self.file_bytes == len(data), "the size is wrong")
         head = bytearray(self.bytes[:32])
         head[24:32] = bytes(8)
@@ -72,9 +72,13 @@ class Table:
 
     def tensor(self, at):
         name_at, dtype, rank = self.unpack("<III", at)
-        pairs = self.unpack("<16q", at + 16)
-        dims = [{"scale": pairs[2 * i], "offset": pairs[2 * i + 1]} for i in range(rank)]
-        columns_at, = self.unpack("<I", at + 152)
+        dims = []
+        for i in range(rank):
+            scale, offset, *floor = self.unpack("<qqiiii", at + 16 + 32 * i)
+            dims.append({"scale": scale, "offset": offset})
+            if floor[0]:
+                dims[-1].update(zip(("times", "step", "start", "divisor"), floor))
+        columns_at, = self.unpack("<I", at + 280)
         return {"name": self.text(name_at), "dtype": TYPES[dtype], "dims": dims}, self.text(columns_at)
 
     def schema_hash(self, *lists):
@@ -82,8 +86,8 @@ class Table:
         for tensors_at in lists:
             total = checksum(struct.pack("<I", len(tensors_at)), total)
             for at in tensors_at:
-                kept = bytearray(self.bytes[at:at + 160])
-                for field in (0, 12, 144, 148, 152):
+                kept = bytearray(self.bytes[at:at + 288])
+                for field in (0, 12, 272, 276, 280):
                     kept[field:field + 4] = bytes(4)
                 total = checksum(self.tensor(at)[0]["name"].encode() + b"\0", checksum(kept, total))
         return total
@@ -101,8 +105,8 @@ class Table:
         for i in range(self.entry_count):
             (name_at, inputs_at, input_count, outputs_at, output_count, buckets_at, bucket_count, least_length,
              schema_hash) = self.unpack("<IIIIIIIIQ", self.entries_at + 40 * i)
-            inputs = [inputs_at + 160 * k for k in range(input_count)]
-            outputs = [outputs_at + 160 * k for k in range(output_count)]
+            inputs = [inputs_at + 288 * k for k in range(input_count)]
+            outputs = [outputs_at + 288 * k for k in range(output_count)]
             yield {"name": self.text(name_at), "min_length": least_length, "schema_hash": schema_hash,
                    "computed_hash": self.schema_hash(inputs, outputs),
                    "inputs": [self.tensor(at)[0] for at in inputs], "columns": [self.tensor(at)[1] for at in inputs],

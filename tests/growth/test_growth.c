@@ -288,10 +288,10 @@ static double work_of_types(size_t count)
     }
     blocks = 0;
     assert_int_equal(cli_sum_by_type(rows, count), count);
-    double work = (double)blocks;
+    double sum_work = (double)blocks;
     free(names);
     free(rows);
-    return work;
+    return sum_work;
 }
 
 static void report_of_many_types_takes_nearly_linear_time(void **state)

@@ -22,7 +22,7 @@ static int set_up(void **state)
     static fixture f;
     f.arena = ir_arena_create(0);
     f.graph = ir_graph_create(f.arena, "test");
-    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{1, 0}}};
+    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{.scale = 1}}};
     f.x = ir_graph_add_input(f.graph, "x", &type);
     f.y = ir_graph_add_input(f.graph, "y", &type);
     f.graph->symbol = "N";
@@ -244,7 +244,7 @@ static void unknown_content_is_not_returned(void **state)
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_U64, 1, &beyond), out, &count));
     /* its data was not read from the file */
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, 1, NULL), out, &count));
-    f->x->known = &(const ir_known){1, (const ir_dim[]){{1, 0}}};
+    f->x->known = &(const ir_known){1, (const ir_dim[]){{.scale = 1}}};
     assert_true(ir_value_known(f->x, dims, &count));
     assert_false(ir_value_ints(f->x, out, &count)); /* a length is symbolic */
 }
@@ -274,11 +274,11 @@ static void scalars_of_all_types_are_read(void **state)
 static void counting_at_a_length_checks_overflow(void **state)
 {
     (void)state;
-    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{2, 1}, {0, 3}}};
+    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{.scale = 2, .offset = 1}, {.offset = 3}}};
     assert_int_equal(ir_type_count_at(&type, 10), 63);
-    type.dim[0] = (ir_dim){INT64_MAX, 0};
+    type.dim[0] = ir_dim_affine(INT64_MAX, 0);
     assert_int_equal(ir_type_count_at(&type, 2), -1);
-    type.dim[0] = (ir_dim){1, -5};
+    type.dim[0] = ir_dim_affine(1, -5);
     assert_int_equal(ir_type_count_at(&type, 2), -1);
     type.rank = -1;
     assert_int_equal(ir_type_count_at(&type, 2), -1);

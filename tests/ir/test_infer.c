@@ -41,7 +41,7 @@ static void shape_computations_are_propagated_to_their_use(void **state)
     ir_graph *graph = parse(chain, arena);
     mdot_error err;
     if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
-    ir_type want = {.dtype = MDOT_DTYPE_F32, .rank = 3, .dim = {{0, 1}, {1, 0}, {0, 128}}};
+    ir_type want = {.dtype = MDOT_DTYPE_F32, .rank = 3, .dim = {{.offset = 1}, {.scale = 1}, {.offset = 128}}};
     assert_true(ir_type_equal(&graph->outputs[0]->type, &want));
     assert_int_equal(ir_graph_verify(graph, &err), MDOT_OK);
     ir_arena_destroy(arena);
@@ -121,7 +121,7 @@ static void dimensions_are_negative_at_no_length(void **state)
               arena);
     assert_int_equal(ir_infer(graph, &err), MDOT_UNSUPPORTED);
     assert_non_null(strstr(err.message, "N-3, which is negative for some lengths"));
-    graph->inputs[1]->known = &(const ir_known){1, (const ir_dim[]){{0, -3}}};
+    graph->inputs[1]->known = &(const ir_known){1, (const ir_dim[]){{.offset = -3}}};
     assert_int_equal(ir_infer(graph, &err), MDOT_MALFORMED);
     assert_non_null(strstr(err.message, "-3, which is negative"));
     ir_arena_destroy(arena);
@@ -262,7 +262,7 @@ static void operator_table_rows_are_consistent(void **state)
 
 /* ---- Dimensions ------------------------------------------------------------------------------------------------ */
 
-static const ir_dim L = {1, 0};
+static const ir_dim L = {.scale = 1};
 
 static ir_dim number(int64_t n)
 {
@@ -296,7 +296,7 @@ static void dims_are_compared_over_the_range(void **state)
     assert_false(truth);
     /* 2L and L + 1 are equal at length 1. 2L < L + 1 is therefore always false, although the opposite comparison is
      * undecided. */
-    assert_true(ir_dim_decide_less(&graph, (ir_dim){2, 0}, (ir_dim){1, 1}, &truth));
+    assert_true(ir_dim_decide_less(&graph, ir_dim_affine(2, 0), ir_dim_affine(1, 1), &truth));
     assert_false(truth);
 }
 
@@ -305,7 +305,7 @@ static void bounds_saturate(void **state)
     (void)state;
     const ir_graph unbound = {.max_length = INT64_MAX};
     int64_t least, most;
-    ir_dim_bounds(&unbound, (ir_dim){-4, 3}, &least, &most);
+    ir_dim_bounds(&unbound, ir_dim_affine(-4, 3), &least, &most);
     assert_int_equal(least, INT64_MIN);
     assert_int_equal(most, -1);
 }
@@ -314,33 +314,32 @@ static void dims_add_multiply_and_divide(void **state)
 {
     (void)state;
     const ir_graph graph = {.max_length = 64};
-    ir_dim d = {7, 7};
+    ir_dim d = {.scale = 7, .offset = 7};
     expect_dim(ir_dim_add(L, number(3), &d), d, 1, 3);
-    expect_dim(ir_dim_sub((ir_dim){3, 1}, L, &d), d, 2, 1);
-    expect_dim(ir_dim_mul(number(4), (ir_dim){1, 2}, &d), d, 4, 8);
-    expect_dim(ir_dim_div_exact((ir_dim){4, 8}, number(4), &d), d, 1, 2);
-    expect_dim(ir_dim_div_exact((ir_dim){4, 8}, (ir_dim){1, 2}, &d), d, 0, 4);
-    expect_dim(ir_dim_div_floor(&graph, (ir_dim){4, 7}, 4, &d), d, 1, 1);
-    expect_dim(ir_dim_div_floor(&graph, (ir_dim){4, -1}, 4, &d), d, 1, -1);
+    expect_dim(ir_dim_sub(ir_dim_affine(3, 1), L, &d), d, 2, 1);
+    expect_dim(ir_dim_mul(number(4), ir_dim_affine(1, 2), &d), d, 4, 8);
+    expect_dim(ir_dim_div_exact(ir_dim_affine(4, 8), number(4), &d), d, 1, 2);
+    expect_dim(ir_dim_div_exact(ir_dim_affine(4, 8), ir_dim_affine(1, 2), &d), d, 0, 4);
+    expect_dim(ir_dim_div_floor(&graph, ir_dim_affine(4, 7), 4, &d), d, 1, 1);
+    expect_dim(ir_dim_div_floor(&graph, ir_dim_affine(4, -1), 4, &d), d, 1, -1);
     expect_dim(ir_dim_div_floor(&graph, L, 65, &d), d, 0, 0);
-    expect_dim(ir_dim_div_ceil(&graph, (ir_dim){2, 1}, 2, &d), d, 1, 1);
+    expect_dim(ir_dim_div_ceil(&graph, ir_dim_affine(2, 1), 2, &d), d, 1, 1);
     expect_dim(ir_dim_div_ceil(&graph, L, 64, &d), d, 0, 1);
-    expect_dim(ir_dim_mod_floor(&graph, (ir_dim){4, 7}, 4, &d), d, 0, 3);
+    expect_dim(ir_dim_mod_floor(&graph, ir_dim_affine(4, 7), 4, &d), d, 0, 3);
     expect_dim(ir_dim_mod_floor(&graph, L, 65, &d), d, 1, 0);
     expect_dim(ir_dim_min(&graph, L, number(64), &d), d, 1, 0);
     expect_dim(ir_dim_max(&graph, L, number(64), &d), d, 0, 64);
 }
 
-static void non_affine_dims_are_refused(void **state)
+static void dims_without_a_form_are_refused(void **state)
 {
     (void)state;
     const ir_graph graph = {.max_length = 64};
-    ir_dim d = {7, 7};
+    ir_dim d = {.scale = 7, .offset = 7};
     assert_false(ir_dim_mul(L, L, &d));
     assert_false(ir_dim_div_exact(L, number(2), &d));
     assert_false(ir_dim_div_exact(L, number(0), &d));
-    assert_false(ir_dim_div_exact((ir_dim){2, 1}, L, &d));
-    assert_false(ir_dim_div_floor(&graph, L, 2, &d));
+    assert_false(ir_dim_div_exact(ir_dim_affine(2, 1), L, &d));
     assert_false(ir_dim_min(&graph, L, number(63), &d));
     assert_false(ir_dim_add(number(INT64_MAX), number(1), &d));
     assert_false(ir_dim_mul(number(INT64_MAX), number(2), &d));
@@ -356,15 +355,15 @@ static void products_cancel_equal_factors(void **state)
     const ir_dim flat[] = {number(1), L};
     expect_dim(ir_dim_quotient(heads, 4, flat, 2, &d), d, 0, 128);
     expect_dim(ir_dim_quotient(heads, 4, (const ir_dim[]){number(128)}, 1, &d), d, 1, 0);
-    expect_dim(ir_dim_quotient((const ir_dim[]){{2, 4}, number(3)}, 2, (const ir_dim[]){{1, 2}}, 1, &d), d, 0, 6);
+    expect_dim(ir_dim_quotient((const ir_dim[]){{.scale = 2, .offset = 4}, number(3)}, 2, (const ir_dim[]){{.scale = 1, .offset = 2}}, 1, &d), d, 0, 6);
     expect_dim(ir_dim_quotient((const ir_dim[]){L, L}, 2, flat, 2, &d), d, 1, 0);
     expect_dim(ir_dim_quotient(NULL, 0, NULL, 0, &d), d, 0, 1);
     expect_dim(ir_dim_quotient((const ir_dim[]){number(0), L}, 2, flat, 2, &d), d, 0, 0);
     assert_false(ir_dim_quotient((const ir_dim[]){L, L}, 2, NULL, 0, &d));
     assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){number(2)}, 1, &d));
-    assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){{1, 1}}, 1, &d));
+    assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){{.scale = 1, .offset = 1}}, 1, &d));
     assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){number(0)}, 1, &d));
-    assert_true(ir_dim_products_equal((const ir_dim[]){{2, 2}, number(3)}, 2, (const ir_dim[]){number(6), {1, 1}}, 2));
+    assert_true(ir_dim_products_equal((const ir_dim[]){{.scale = 2, .offset = 2}, number(3)}, 2, (const ir_dim[]){number(6), {.scale = 1, .offset = 1}}, 2));
     assert_false(ir_dim_products_equal((const ir_dim[]){L, L}, 2, flat, 2));
 }
 
@@ -374,8 +373,8 @@ static void dims_are_printed(void **state)
     char text[IR_DIM_TEXT_BYTES];
     assert_string_equal(ir_dim_text(number(-3), NULL, text, sizeof text), "-3");
     assert_string_equal(ir_dim_text(L, NULL, text, sizeof text), "L");
-    assert_string_equal(ir_dim_text((ir_dim){-1, 4}, NULL, text, sizeof text), "-L+4");
-    assert_string_equal(ir_dim_text((ir_dim){2, -1}, "seq", text, sizeof text), "2seq-1");
+    assert_string_equal(ir_dim_text(ir_dim_affine(-1, 4), NULL, text, sizeof text), "-L+4");
+    assert_string_equal(ir_dim_text(ir_dim_affine(2, -1), "seq", text, sizeof text), "2seq-1");
 }
 
 int main(void)
@@ -398,7 +397,7 @@ int main(void)
         cmocka_unit_test(dims_are_compared_over_the_range),
         cmocka_unit_test(bounds_saturate),
         cmocka_unit_test(dims_add_multiply_and_divide),
-        cmocka_unit_test(non_affine_dims_are_refused),
+        cmocka_unit_test(dims_without_a_form_are_refused),
         cmocka_unit_test(products_cancel_equal_factors),
         cmocka_unit_test(dims_are_printed),
     };

@@ -102,7 +102,7 @@ static void the_parsed_graph_matches_the_text(void **state)
     assert_int_equal(mul->outputs[0]->id, 8);
     assert_string_equal(shape->name, "/Shape_1");
     assert_int_equal(shape->outputs[0]->known->count, 3);
-    assert_true(ir_dim_equal(shape->outputs[0]->known->element[2], (ir_dim){2, 1}));
+    assert_true(ir_dim_equal(shape->outputs[0]->known->element[2], ir_dim_affine(2, 1)));
     assert_null(odd->op);
     assert_null(odd->outputs[1]);
     assert_null(odd->inputs[1]);

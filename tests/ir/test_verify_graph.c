@@ -153,7 +153,7 @@ static void ranks_and_dims_are_in_bounds(void **state)
     f->x->type.rank = 2;
     f->x->type.dim[1] = ir_dim_number(-4);
     expect_broken(f, "negative for some length");
-    f->x->type.dim[1] = (ir_dim){-1, 31}; /* -1 at length 32 */
+    f->x->type.dim[1] = ir_dim_affine(-1, 31); /* -1 at length 32 */
     expect_broken(f, "negative for some length");
 }
 
@@ -177,7 +177,7 @@ static void constants_match_their_content(void **state)
 static void known_content_covers_all_elements(void **state)
 {
     const fixture *f = *state;
-    f->shape->known = &(const ir_known){1, (const ir_dim[]){{1, 0}}};
+    f->shape->known = &(const ir_known){1, (const ir_dim[]){{.scale = 1}}};
     expect_broken(f, "the size of known content differs");
 }
 

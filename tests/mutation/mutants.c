@@ -16,7 +16,12 @@
  *   statements   a call or an assignment disappears
  *
  * The program reads tokens and not the syntax, so some mutants do not compile. It counts on clang-format's blanks
- * around binary operators. It leaves out preprocessor lines, sizes of arrays, and {0}.
+ * around binary operators. It leaves out preprocessor lines, sizes of arrays, {0}, and two kinds of changes that no
+ * test can notice:
+ *
+ *   hash = …               and constants and operators there: another hash of equal items is equal, too
+ *   calloc(count + 1, …)   the 1, with which an allocation of nothing is not NULL: glibc's never is. A program that
+ *                          uses the further element fails under the address sanitizer
  */
 #include "mdot/mdot_base.h"
 
@@ -237,6 +242,24 @@ static bool has_blanks(const source *s, size_t index)
     return t->from > 0 && isspace((unsigned char)s->text[t->from - 1]) && isspace((unsigned char)s->text[t->to]);
 }
 
+/* Whether the token is behind the sign of a statement "hash = …" or "uint64_t hash = …". */
+static bool is_of_hash(const source *s, size_t i)
+{
+    static const char *const ends[] = {"{", "}", ";", NULL};
+    for (; i > 1 && !is_any(s, i, ends); i--)
+        if (is(s, i, "=") && is(s, i - 1, "hash")) return true;
+    return false;
+}
+
+/* Whether the token is the 1 of calloc(… + 1, …). */
+static bool is_spare(const source *s, size_t i)
+{
+    if (!is(s, i, "1") || !is(s, i - 1, "+") || !is(s, i + 1, ",")) return false;
+    for (i--; i > 1 && !is(s, i, ";") && !is(s, i, "("); i--)
+        if (s->tokens[i].partner != 0) i = s->tokens[i].partner;
+    return is(s, i, "(") && is(s, i - 1, "calloc");
+}
+
 static void mutate_operator(mutants *m, const source *s, size_t i)
 {
     if (is(s, i, "++")) add(m, s, i, i, "--");
@@ -246,7 +269,7 @@ static void mutate_operator(mutants *m, const source *s, size_t i)
         add(m, s, i, i, "|| 1 ?");
         add(m, s, i, i, "&& 0 ?");
     }
-    for (size_t k = 0; has_blanks(s, i) && k < sizeof operators / sizeof *operators; k++)
+    for (size_t k = 0; has_blanks(s, i) && !is_of_hash(s, i) && k < sizeof operators / sizeof *operators; k++)
         for (int to = 1; is(s, i, operators[k][0]) && to < 3 && operators[k][to] != NULL; to++)
             add(m, s, i, i, operators[k][to]);
 }
@@ -264,7 +287,7 @@ static void mutate_constant(mutants *m, const source *s, size_t i)
 {
     if (is(s, i, "true")) add(m, s, i, i, "false");
     if (is(s, i, "false")) add(m, s, i, i, "true");
-    if (s->tokens[i].kind != TOKEN_NUMBER || is_declared(s, i)) return;
+    if (s->tokens[i].kind != TOKEN_NUMBER || is_declared(s, i) || is_spare(s, i) || is_of_hash(s, i)) return;
     add(m, s, i, i, is(s, i, "0") ? "1" : is(s, i, "1") ? "0" : "(%.*s + 1)");
 }
 
@@ -317,6 +340,7 @@ static void mutate_statement(mutants *m, const source *s, size_t i)
     static const char *const after[] = {
         ".", "->", "[", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "<<=", ">>=", NULL};
     if (s->tokens[i].kind != TOKEN_NAME || !is_any(s, i - 1, before) || is_any(s, i, keywords)) return;
+    if (is(s, i, "hash")) return; /* as with its arithmetic */
     bool is_call = is(s, i + 1, "(") && s->tokens[i + 1].partner != 0 && is(s, s->tokens[i + 1].partner + 1, ";");
     if (!is_call && !is_any(s, i + 1, after)) return;
     size_t end = end_of_statement(s, i);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/csv_cell.h"
 #include "store/csv.h"
 #include "tests/support/process.h"
 #include "tests/support/store_fixture.h"
@@ -203,7 +204,7 @@ static void cells_are_quoted_where_csv_needs_it(void **state)
     FILE *stream = fmemopen(text, sizeof text, "w");
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         if (i > 0) fputc(',', stream);
-        st_csv_write(stream, cells[i], strlen(cells[i]));
+        bs_csv_write_text(stream, cells[i]);
     }
     fclose(stream);
     st_csv csv = st_csv_begin(text, strlen(text));

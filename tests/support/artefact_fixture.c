@@ -40,7 +40,7 @@ static mdot_abi_tensor tensor(text_builder *b, const char *name, mdot_dtype dtyp
 
 static void fill_predict(text_builder *b)
 {
-    const mdot_abi_dim length = {1, 0}, two = {0, 2}, four = {0, 4}, none = {0, 0};
+    const mdot_abi_dim length = {.scale = 1}, two = {.offset = 2}, four = {.offset = 4}, none = {0};
     fixture_table *t = b->table;
     t->predict_input[0] = tensor(b, "x", MDOT_DTYPE_F32, 2, length, two);
     t->predict_input[0].defaults_at = AT(predict_default);
@@ -75,7 +75,7 @@ static void fill_predict(text_builder *b)
 
 static void fill_double(text_builder *b)
 {
-    const mdot_abi_dim three = {0, 3}, none = {0, 0};
+    const mdot_abi_dim three = {.offset = 3}, none = {0};
     fixture_table *t = b->table;
     t->double_input[0] = tensor(b, "a", MDOT_DTYPE_I32, 1, three, none);
     t->double_output[0] = tensor(b, "b", MDOT_DTYPE_I32, 1, three, none);

@@ -23,7 +23,7 @@ enum { Q, K, V, OUT, MASK, BUFFERS, SCRATCH = BUFFERS, POINTERS };
 
 typedef void (*kernel)(void *q, void *k, void *v, void *out, void *mask, void *scratch, int64_t length);
 
-static const ir_dim the_length = {1, 0};
+static const ir_dim the_length = {.scale = 1};
 
 /* The shape's numbers at one length. An operand has strides for batch, head and row. */
 typedef struct sizes {
@@ -36,7 +36,7 @@ typedef struct sizes {
 
 static ir_dim times(ir_dim d, int64_t n)
 {
-    return (ir_dim){d.scale * n, d.offset * n};
+    return ir_dim_affine(d.scale * n, d.offset * n);
 }
 
 /* [batch, position, head, channel] if fused, otherwise [batch, head, position, channel]. A fused row contains all
@@ -256,9 +256,9 @@ static double tolerance_of(const cg_cpu_target *target, const pl_plan *plan, con
     return 1e-5 + (half ? 4e-3 : 0) + (half_out ? 1.0 / 256 : 0);
 }
 
-static void run_kernel(kernel run, const cg_cpu_target *target, const attention_shape *s, int64_t at,
-                       int64_t scratch_bytes, guard_side side)
+static void run_kernel(const harness *h, const attention_shape *s, int64_t at, int64_t scratch_bytes, guard_side side)
 {
+    const cg_cpu_target *target = h->e.target;
     pl_attention k = describe(s);
     sizes z = sizes_at(&k, at);
     pl_buffer buffers[BUFFERS];
@@ -289,7 +289,9 @@ static void run_kernel(kernel run, const cg_cpu_target *target, const attention_
         }
     }
     buffer[SCRATCH] = guard_create((size_t)scratch_bytes, side);
-    run(buffer[Q].data, buffer[K].data, buffer[V].data, buffer[OUT].data, buffer[MASK].data, buffer[SCRATCH].data, at);
+    const guarded *const in_order[] = {&buffer[Q],   &buffer[K],    &buffer[V],
+                                       &buffer[OUT], &buffer[MASK], &buffer[SCRATCH]};
+    harness_call(h, "attention", in_order, POINTERS, at);
     bool is_narrow = cg_stored_dtype(target, &buffers[OUT]) == MDOT_DTYPE_BF16;
     for (int64_t i = 0; i < z.count[OUT]; i++)
         data[OUT][i] = is_narrow ? ir_bf16_to_f32(((uint16_t *)buffer[OUT].data)[i]) : ((float *)buffer[OUT].data)[i];
@@ -332,10 +334,9 @@ static void check_on(const cg_cpu_target *target, const attention_shape *s, cons
     harness_begin_for(&h, target);
     emit_kernel(&h, s, "attention", &scratch_bytes);
     harness_load(&h);
-    kernel run = (kernel)(uintptr_t)harness_get(&h, "attention");
     for (int i = 0; i < count; i++) {
-        run_kernel(run, target, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BELOW : GUARD_BEYOND);
-        if (!s->aligned) run_kernel(run, target, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BEYOND : GUARD_BELOW);
+        run_kernel(&h, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BELOW : GUARD_BEYOND);
+        if (!s->aligned) run_kernel(&h, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BEYOND : GUARD_BELOW);
     }
     harness_end(&h);
 }

@@ -6,6 +6,7 @@
 #include "codegen/cpu/object.h"
 #include "ir/plan/kernel_kind.h"
 #include "tests/support/amx_emulator.h"
+#include "tests/support/remote_code.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +23,8 @@
 
 bool harness_runs(mdot_cpu_isa level)
 {
+    bool is_aarch64 = level == MDOT_CPU_AARCH64_NEON || level == MDOT_CPU_AARCH64_BF16;
+    if (remote_is_used() || is_aarch64) return remote_is_used() && is_aarch64;
     switch (level) {
     case MDOT_CPU_X86_64_V3:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -34,6 +37,11 @@ bool harness_runs(mdot_cpu_isa level)
     default:
         return false;
     }
+}
+
+bool harness_runs_fp32(mdot_cpu_isa level)
+{
+    return cg_cpu_target_find(level, CG_FP32) != NULL && harness_runs(level);
 }
 
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
@@ -88,6 +96,11 @@ const cg_cpu_target *const *harness_targets(int *out_count)
         if (emulates) amx_emulator_install();
     }
     if (v3) rows[made++] = use_generic_vectors("AMX in plain vectors", CG_MATMUL_AMX);
+    if (harness_runs(MDOT_CPU_AARCH64_NEON)) {
+        list[count++] = cg_cpu_target_find(MDOT_CPU_AARCH64_NEON, CG_FP32);
+        list[count++] = cg_cpu_target_find(MDOT_CPU_AARCH64_NEON, CG_BF16);
+        list[count++] = cg_cpu_target_find(MDOT_CPU_AARCH64_BF16, CG_BF16);
+    }
     printf("code for:");
     for (int i = 0; i < made; i++) list[count++] = &rows[i];
     for (int i = 0; i < count; i++) printf("%s %s", i > 0 ? ";" : "", list[i]->name);
@@ -104,23 +117,44 @@ static void write_file(const char *path, const void *bytes, size_t count)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Links an object into a shared object that is free of imports, and loads it. */
-static void *load_object(const void *object, size_t bytes)
+/* Links an object into a shared object that is free of imports, and loads it. For the emulator, the file stays until
+ * close_library. */
+static harness_library load_object(const void *object, size_t bytes, const cg_machine *machine)
 {
+    harness_library library = {0};
     char folder[] = "/tmp/mdot_harness_XXXXXX", input[64], output[64], command[256];
     assert_non_null(mkdtemp(folder));
     snprintf(input, sizeof input, "%s/code.o", folder);
     snprintf(output, sizeof output, "%s/code.so", folder);
     write_file(input, object, bytes);
-    snprintf(command, sizeof command, "ld -shared -nostdlib -z defs -z noexecstack -z text -o %s %s", output, input);
+    snprintf(command, sizeof command, "%s -m %s -shared -nostdlib -z defs -z noexecstack -z text -o %s %s",
+             machine->linkers[0], machine->emulation, output, input);
     int linked = system(command);
-    void *library = linked == 0 ? dlopen(output, RTLD_NOW | RTLD_LOCAL) : NULL;
+    bool is_remote = remote_is_used();
+    if (linked == 0 && !is_remote) library.handle = dlopen(output, RTLD_NOW | RTLD_LOCAL);
     unlink(input);
+    if (is_remote && linked == 0) {
+        library.path = strdup(output);
+        assert_non_null(library.path);
+        return library;
+    }
     unlink(output);
     rmdir(folder);
     assert_int_equal(linked, 0);
-    if (!library) fail_msg("dlopen: %s", dlerror());
+    if (!library.handle) fail_msg("dlopen: %s", dlerror());
     return library;
+}
+
+static void close_library(harness_library *library)
+{
+    if (library->handle) dlclose(library->handle);
+    if (library->path) {
+        unlink(library->path);
+        *strrchr(library->path, '/') = '\0';
+        rmdir(library->path);
+        free(library->path);
+    }
+    *library = (harness_library){0};
 }
 
 void harness_begin(harness *h, mdot_cpu_isa level)
@@ -132,7 +166,7 @@ void harness_begin_for(harness *h, const cg_cpu_target *target)
 {
     h->context = LLVMContextCreate();
     h->module = LLVMModuleCreateWithNameInContext("harness", h->context);
-    h->library = NULL;
+    h->library = (harness_library){0};
     cg_emitter_init(&h->e, h->module, target);
 }
 
@@ -145,20 +179,72 @@ void harness_load(harness *h)
     size_t bytes = 0;
     if (cg_assemble(h->module, h->e.target->machine, NULL, NULL, NULL, &object, &bytes, &err) != MDOT_OK)
         fail_msg("%s", err.message);
-    h->library = load_object(object, bytes);
+    h->library = load_object(object, bytes, h->e.target->machine);
     free(object);
 }
 
 void *harness_get(const harness *h, const char *name)
 {
-    void *symbol = dlsym(h->library, name);
+    void *symbol = h->library.handle ? dlsym(h->library.handle, name) : NULL;
     if (!symbol) fail_msg("no function %s", name);
     return symbol;
 }
 
+/* The pages of a guarded buffer, so that guard_intact checks them after the call. */
+static remote_memory pages_of(const guarded *g)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *first = g->mapping + page;
+    return (remote_memory){{.bytes = (int64_t)(g->mapping_bytes - 2 * page),
+                            .data_at = (unsigned char *)g->data - first,
+                            .is_returned = true,
+                            .fill = -1},
+                           first};
+}
+
+static remote_call call_of(const harness_library *library, const char *function)
+{
+    remote_call call = {0};
+    snprintf(call.library, sizeof call.library, "%s", library->path);
+    snprintf(call.function, sizeof call.function, "%s", function);
+    return call;
+}
+
+void harness_call(const harness *h, const char *name, const guarded *const *buffers, int count, int64_t length)
+{
+    enum { MOST = 7 };
+    assert_true(count <= MOST);
+    if (h->library.path) {
+        remote_memory memory[MOST];
+        for (int i = 0; i < count; i++) memory[i] = pages_of(buffers[i]);
+        remote_call call = call_of(&h->library, name);
+        call.buffer_count = count;
+        call.length = length;
+        remote_run(&call, memory, NULL);
+        return;
+    }
+    uintptr_t symbol = (uintptr_t)harness_get(h, name);
+    void *p[MOST] = {NULL};
+    for (int i = 0; i < count; i++) p[i] = buffers[i]->data;
+    switch (count) {
+    case 2:
+        ((void (*)(void *, void *, int64_t))symbol)(p[0], p[1], length);
+        break;
+    case 3:
+        ((void (*)(void *, void *, void *, int64_t))symbol)(p[0], p[1], p[2], length);
+        break;
+    case 6:
+        ((void (*)(void *, void *, void *, void *, void *, void *, int64_t))symbol)(p[0], p[1], p[2], p[3], p[4], p[5],
+                                                                                    length);
+        break;
+    default:
+        fail_msg("%s has %d buffers", name, count);
+    }
+}
+
 void harness_end(harness *h)
 {
-    if (h->library) dlclose(h->library);
+    close_library(&h->library);
     cg_emitter_done(&h->e);
     LLVMDisposeModule(h->module);
     LLVMContextDispose(h->context);
@@ -190,10 +276,12 @@ void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *
     h->weights = aligned_alloc(MDOT_ABI_ALIGNMENT, images.weights.size_bytes);
     assert_non_null(h->weights);
     memcpy(h->weights, images.weights.bytes, images.weights.size_bytes);
-    h->library = load_object(images.code, images.code_bytes);
-    const int64_t *code = dlsym(h->library, MDOT_ABI_SYMBOL_CODE);
-    assert_non_null(code);
-    h->function = (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]);
+    h->weight_bytes = images.weights.size_bytes;
+    h->plan = plan;
+    h->library = load_object(images.code, images.code_bytes, target->machine);
+    const int64_t *code = h->library.handle ? dlsym(h->library.handle, MDOT_ABI_SYMBOL_CODE) : NULL;
+    assert_true(code != NULL || h->library.path != NULL);
+    h->function = code ? (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]) : NULL;
     h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, images.image[0].target));
     h->worker_bytes = (size_t)cg_cpu_worker_bytes(plan, images.image[0].target);
     h->kernel_count = plan->kernel_count;
@@ -208,64 +296,112 @@ void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *
     ir_arena_destroy(arena);
 }
 
-enum { RED_ZONE = 256 };
+enum { RED_ZONE = 256, POISON = 0xA5 }; /* detects a kernel that relies on zeros */
 
-static unsigned char *create_scratch(const harness_plan *h, int workers, size_t *out_bytes)
+static unsigned char *create_scratch(size_t bytes)
 {
-    size_t bytes = h->scratch_bytes + (size_t)(workers - 1) * h->worker_bytes;
     unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, bytes + RED_ZONE);
     assert_non_null(scratch);
-    memset(scratch, 0xA5, bytes + RED_ZONE); /* detects a kernel that relies on zeros */
-    *out_bytes = bytes;
+    memset(scratch, POISON, bytes + RED_ZONE);
     return scratch;
 }
 
 static void check_and_free(unsigned char *scratch, size_t bytes)
 {
-    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[bytes + i], 0xA5);
+    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[bytes + i], POISON);
     free(scratch);
+}
+
+/* ---- Calls of plans under the emulator --------------------------------------------------------------------------- */
+
+static size_t bytes_of(const pl_buffer *buffer, int64_t length)
+{
+    int64_t count = 1;
+    for (int d = 0; d < buffer->type.rank; d++) count *= ir_dim_at(buffer->type.dim[d], length);
+    return (size_t)count * mdot_dtype_size_bytes(buffer->type.dtype);
+}
+
+static void call_remotely(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
+                          size_t scratch_bytes, const remote_step *steps, int64_t step_count)
+{
+    remote_memory memory[REMOTE_MOST_BUFFERS] = {0};
+    remote_call call = call_of(&h->library, "");
+    call.length = length;
+    call.step_count = step_count;
+    for (int b = 0; b < h->plan->buffer_count; b++) {
+        const pl_buffer *buffer = &h->plan->buffers[b];
+        if (buffer->kind == PL_INPUT && buffer->index >= call.input_count) call.input_count = buffer->index + 1;
+        if (buffer->kind == PL_OUTPUT && buffer->index >= call.output_count) call.output_count = buffer->index + 1;
+    }
+    call.buffer_count = call.input_count + call.output_count + 2;
+    assert_true(call.buffer_count <= REMOTE_MOST_BUFFERS);
+    for (int b = 0; b < h->plan->buffer_count; b++) {
+        const pl_buffer *buffer = &h->plan->buffers[b];
+        bool is_input = buffer->kind == PL_INPUT;
+        if (!is_input && buffer->kind != PL_OUTPUT) continue;
+        remote_memory *m = &memory[is_input ? buffer->index : call.input_count + buffer->index];
+        m->about = (remote_buffer){.bytes = (int64_t)bytes_of(buffer, length), .is_returned = !is_input, .fill = -1};
+        m->bytes = is_input ? (void *)(uintptr_t)inputs[buffer->index] : outputs[buffer->index];
+    }
+    remote_memory *last = &memory[call.buffer_count - 2];
+    last[0] = (remote_memory){{.bytes = (int64_t)h->weight_bytes, .fill = -1}, h->weights};
+    last[1] = (remote_memory){{.bytes = (int64_t)scratch_bytes, .fill = POISON}, NULL};
+    remote_run(&call, memory, steps);
+}
+
+/* Runs the steps in order, of which each may belong to another worker. */
+static void run_steps(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
+                      int workers, const remote_step *steps, int64_t step_count)
+{
+    size_t bytes = h->scratch_bytes + (size_t)(workers - 1) * h->worker_bytes;
+    if (h->library.path) {
+        call_remotely(h, inputs, outputs, length, bytes, steps, step_count);
+        return;
+    }
+    unsigned char *scratch = create_scratch(bytes);
+    for (const remote_step *step = steps; step < steps + step_count; step++) {
+        mdot_abi_call call = {.inputs = inputs,
+                              .outputs = outputs,
+                              .weights = h->weights,
+                              .scratch = scratch,
+                              .length = length,
+                              .kernel_begin = step->kernel_begin,
+                              .kernel_end = step->kernel_end,
+                              .share_begin = step->share_begin,
+                              .share_end = step->share_end,
+                              .worker = step->worker};
+        h->function(&call);
+    }
+    check_and_free(scratch, bytes);
 }
 
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length)
 {
-    size_t bytes;
-    unsigned char *scratch = create_scratch(h, 1, &bytes);
-    mdot_abi_call call = {.inputs = inputs,
-                          .outputs = outputs,
-                          .weights = h->weights,
-                          .scratch = scratch,
-                          .length = length,
-                          .kernel_end = h->kernel_count,
-                          .share_end = MDOT_ABI_WHOLE_SLICE};
-    h->function(&call);
-    check_and_free(scratch, bytes);
+    const remote_step all = {.kernel_end = h->kernel_count, .share_end = MDOT_ABI_WHOLE_SLICE};
+    run_steps(h, inputs, outputs, length, 1, &all, 1);
 }
 
 void harness_call_slices(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
                          const int64_t *cuts, int cut_count)
 {
-    size_t bytes;
-    unsigned char *scratch = create_scratch(h, cut_count + 1, &bytes);
+    int workers = cut_count + 1;
+    int64_t count = 0;
+    remote_step *steps = malloc((size_t)(h->kernel_count * workers + 1) * sizeof *steps);
+    assert_non_null(steps);
     for (int k = 0; k < h->kernel_count; k = h->step_end[k])
-        for (int w = cut_count; w >= 0; w--) {
-            mdot_abi_call call = {.inputs = inputs,
-                                  .outputs = outputs,
-                                  .weights = h->weights,
-                                  .scratch = scratch,
-                                  .length = length,
-                                  .kernel_begin = k,
-                                  .kernel_end = h->step_end[k],
-                                  .share_begin = w > 0 ? cuts[w - 1] : 0,
-                                  .share_end = w < cut_count ? cuts[w] : MDOT_ABI_WHOLE_SLICE,
-                                  .worker = w};
-            h->function(&call);
-        }
-    check_and_free(scratch, bytes);
+        for (int w = cut_count; w >= 0; w--)
+            steps[count++] = (remote_step){.kernel_begin = k,
+                                           .kernel_end = h->step_end[k],
+                                           .share_begin = w > 0 ? cuts[w - 1] : 0,
+                                           .share_end = w < cut_count ? cuts[w] : MDOT_ABI_WHOLE_SLICE,
+                                           .worker = w};
+    run_steps(h, inputs, outputs, length, workers, steps, count);
+    free(steps);
 }
 
 void harness_unload_plan(harness_plan *h)
 {
-    dlclose(h->library);
+    close_library(&h->library);
     free(h->weights);
     free(h->step_end);
 }

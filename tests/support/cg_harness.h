@@ -5,9 +5,12 @@
 #define CG_HARNESS_H
 
 #include "codegen/cpu/emit.h"
+#include "tests/support/guard.h"
 
-/* Whether this machine runs the code of a level. */
+/* Whether this machine runs the code of a level. With an emulator (remote_code.h), exactly the levels of AArch64. */
 bool harness_runs(mdot_cpu_isa level);
+/* The same, and the level has code in fp32. */
+bool harness_runs_fp32(mdot_cpu_isa level);
 
 /* The targets that tests run: fp32 and bf16 on every level that this machine supports. For instructions that it may
  * lack, the same code is run with substitutes. The function prints the list of targets once. */
@@ -15,24 +18,34 @@ const cg_cpu_target *const *harness_targets(int *out_count);
 
 /* ---- Hand-written functions: begin, emit functions with `e`, load, get, end ------------------------------------- */
 
+typedef struct harness_library { /* a linked shared object: loaded here, or a file for the emulator */
+    void *handle;
+    char *path;
+} harness_library;
+
 typedef struct harness {
     LLVMContextRef context;
     LLVMModuleRef module;
     cg_emitter e;
-    void *library;
+    harness_library library;
 } harness;
 
 void harness_begin(harness *h, mdot_cpu_isa level);
 void harness_begin_for(harness *h, const cg_cpu_target *target);
-void harness_load(harness *h); /* assembles, links and loads the emitted code */
-void *harness_get(const harness *h, const char *name);
+void harness_load(harness *h);                         /* assembles, links and loads the emitted code */
+void *harness_get(const harness *h, const char *name); /* only without an emulator */
+/* Calls a function of two, three or six buffers and a length. */
+void harness_call(const harness *h, const char *name, const guarded *const *buffers, int count, int64_t length);
 void harness_end(harness *h);
 
 /* ---- Whole plans, through cg_cpu_make_images --------------------------------------------------------------------- */
 
 typedef struct harness_plan {
-    void *library, *weights;
-    mdot_abi_function function;
+    harness_library library;
+    const pl_plan *plan;
+    void *weights;
+    size_t weight_bytes;
+    mdot_abi_function function; /* only without an emulator */
     size_t scratch_bytes, worker_bytes;
     int kernel_count;
     int *step_end; /* per kernel: the end of the step that the kernel begins (mdot_abi_call) */

@@ -73,6 +73,7 @@ static void check(const char *notation, const int64_t *lengths, bool everywhere)
     ir_arena *arena = ir_arena_create(0);
     while (lengths[count] > 0) count++;
     ir_graph *graph = graph_from_notation(notation, lengths[count - 1], arena);
+    graph->min_length = lengths[0];
     mdot_error err = {0};
     assert_true(graph->input_count <= MAX_TENSORS && graph->output_count <= MAX_TENSORS);
     if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* Compares three results with those of the original graph at each of the lengths (end with 0): the graph after all
- * passes, its interpreted plan, and its fp32 code on every level that this machine runs. The tolerance is 2e-5
- * relative to max(1, |wanted|). */
+/* Compares three results with those of the original graph at each of the lengths, which ascend (end with 0). The first
+ * is the least length of the graph. The results are those of the graph after all passes, its interpreted plan, and its
+ * fp32 code on every level that this machine runs. The tolerance is 2e-5 relative to max(1, |wanted|). */
 void assert_code_agrees(const char *notation, const int64_t *lengths);
 /* The same on every target of harness_targets, in bf16 within 4e-2. */
 void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths);

@@ -26,7 +26,7 @@ static char *text_of_shape(const ir_type *type, const char *symbol)
         if (ir_dim_is_number(type->dim[i])) {
             fprintf(out, "%lld", (long long)type->dim[i].offset);
         } else {
-            assert_true(ir_dim_equal(type->dim[i], (ir_dim){1, 0}));
+            assert_true(ir_dim_equal(type->dim[i], ir_dim_affine(1, 0)));
             fputs(symbol, out);
         }
     }

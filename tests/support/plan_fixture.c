@@ -205,7 +205,7 @@ static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena
 
 void plan_check(plan_fixture *f, const int64_t *lengths)
 {
-    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4, MDOT_CPU_AARCH64_NEON};
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         if (!harness_runs(levels[l])) continue;
         harness_plan code;

@@ -14,8 +14,8 @@ void signature_fixture_begin(signature_fixture *f)
     *f = (signature_fixture){.arena = ir_arena_create(0)};
     for (int b = 0; b < SIGNATURE_FIXTURE_BUFFERS; b++) {
         f->buffers[b] = (pl_buffer){.kind = PL_SCRATCH, .name = "b", .type = {.dtype = MDOT_DTYPE_F32, .rank = 2}};
-        f->buffers[b].type.dim[0] = (ir_dim){1, 0};
-        f->buffers[b].type.dim[1] = (ir_dim){0, 32};
+        f->buffers[b].type.dim[0] = ir_dim_affine(1, 0);
+        f->buffers[b].type.dim[1] = ir_dim_affine(0, 32);
     }
     f->plan = (pl_plan){
         .arena = f->arena, .max_length = 16, .buffers = f->buffers, .buffer_count = SIGNATURE_FIXTURE_BUFFERS};

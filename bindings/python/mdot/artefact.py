@@ -33,25 +33,49 @@ class Tensor:
     dtype: str
     """For example "f32" or "i64"."""
     dims: tuple[tuple[int, int], ...]
-    """(scale, offset) of each dimension: scale * length + offset elements."""
+    """(scale, offset) of each dimension: scale * length + offset elements, if its floor is None."""
     columns: tuple[str, ...]
     """Names of the columns, if the artefact holds them."""
+    floors: tuple[tuple[int, int, int, int] | None, ...]
+    """(times, step, start, divisor) of each dimension of an output that is rounded, as behind a strided convolution. It
+    has times * ((step * length + start) // divisor) elements more. None: the dimension is not rounded."""
     _number: int
     _size: int
 
     def shape(self, length: int) -> tuple[int, ...]:
         """The extents of the tensor at this run-time length."""
-        return tuple(scale * length + offset for scale, offset in self.dims)
+        return tuple(_extent(*dim, floor, length) for dim, floor in zip(self.dims, self.floors, strict=True))
 
     def __str__(self) -> str:
-        return f"{self.name} {self.dtype} [{', '.join(_dim(*dim) for dim in self.dims)}]"
+        texts = [_dim(*dim, floor) for dim, floor in zip(self.dims, self.floors, strict=True)]
+        return f"{self.name} {self.dtype} [{', '.join(texts)}]"
 
 
-def _dim(scale: int, offset: int) -> str:
+_Floor = tuple[int, int, int, int]
+
+
+def _extent(scale: int, offset: int, floor: _Floor | None, length: int) -> int:
+    extent = scale * length + offset
+    if floor is not None:
+        times, step, start, divisor = floor
+        extent += times * ((step * length + start) // divisor)
+    return extent
+
+
+def _affine(scale: int, offset: int) -> str:
     if scale == 0:
         return str(offset)
     times = "L" if scale == 1 else f"{scale} * L"
     return times if offset == 0 else f"{times} {'+' if offset > 0 else '-'} {abs(offset)}"
+
+
+def _dim(scale: int, offset: int, floor: _Floor | None) -> str:
+    if floor is None:
+        return _affine(scale, offset)
+    times, step, start, divisor = floor
+    quotient = f"({_affine(step, start)}) // {divisor}"
+    text = quotient if times == 1 else f"{times} * ({quotient})"
+    return text if scale == 0 and offset == 0 else f"{text} + {_affine(scale, offset)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,11 +163,16 @@ def _plain(info: c.Sized, kind: Any, **others: Any) -> Any:
     return kind(**{name: read_text(v) if isinstance(v, bytes) else v for name, v in values.items()}, **others)
 
 
+def _floor(floor: c.mdot_dim_floor) -> _Floor | None:
+    return (floor.times, floor.step, floor.start, floor.divisor) if floor.times != 0 else None
+
+
 def _tensor(info: c.mdot_tensor_info) -> Tensor:
     return Tensor(
         name=read_text(info.name),
         dtype=read_text(runtime().mdot_dtype_name(info.dtype)),
         dims=tuple((info.dim[i].scale, info.dim[i].offset) for i in range(info.rank)),
+        floors=tuple(_floor(info.floor[i]) for i in range(info.rank)),
         columns=tuple(name for name in read_text(info.columns).split(",") if name),
         _number=info.dtype,
         _size=runtime().mdot_dtype_size_bytes(info.dtype),

@@ -73,7 +73,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "optimizer_kernels": ("default", "foreach", "fused", "for-loop"),
     "gradient_type": ("default", "fp32", "half"),
     "reduce_type": ("default", "fp32", "half"),
-    "offload": ("nothing", "optimizer", "parameters"),
+    "offload": ("nothing", "optimizer", "parameters", "pages"),
     "loss": ("whole", "chunked", "fused"),
     "frozen_weights": ("unchanged", "int8", "nf4"),
     "mode": ("train", "inference"),
@@ -171,7 +171,7 @@ ROWS: tuple[Row, ...] = (
     Row("step_in_backward", "step_in_backward", "flag", 0, 1),
     Row("gradient_type", "gradient_type", "choice", 0, 2),
     Row("reduce_type", "reduce_type", "choice", 0, 2),
-    Row("offload", "offload", "choice", 0, 2),
+    Row("offload", "offload", "choice", 0, 3),
     Row("offload_activations", "offload_activations", "flag", 0, 1),
     Row("loss", "loss", "choice", 0, 2),
     Row("frozen_weights", "frozen_weights", "choice", 0, 2),
@@ -240,8 +240,8 @@ class ConfigurationOptions:
     """Type in which gradients are summed over GPUs; half beside fp32 gradients is DeepSpeed's BF16_Optimizer, which keeps both.
     Values: default, fp32, half."""
     offload: Union[str, None] = None
-    """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3.
-    Values: nothing, optimizer, parameters.
+    """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3; or pages of the optimizer's state that do not fit the GPU.
+    Values: nothing, optimizer, parameters, pages.
     None selects the default: nothing."""
     offload_activations: bool = False
     """Saved tensors of each block move to host memory, and back for its backward pass."""

@@ -1,4 +1,4 @@
-"""Numbers with units as text, as the command line takes them: counts, rates of links, prices."""
+"""Numbers with units as text, as the command line takes them: counts, rates of links."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import re
 from mdot.library.errors import InvalidArgumentError
 
 _NUMBER = r"[+-]?(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_CURRENCY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|JPY|CNY|INR|CHF|CAD|AUD|SEK)?"
 _COUNT = re.compile(rf"({_NUMBER})([kMGT]?)", re.IGNORECASE)
 _RATE = re.compile(rf"\s*({_NUMBER})\s*(?:([kKmMgGtT])(i(?=[bB]))?((?i:bits?|bytes?)|[bB])(?i:/s|ps|/sec))?")
-_PRICE = re.compile(rf"\s*{_CURRENCY}\s*({_NUMBER})\s*{_CURRENCY}\s*(?:/h|/hr|/hour|per hour|an hour)?\s*", re.IGNORECASE)
 
 
 def read_count(text: str) -> int:
@@ -37,11 +35,3 @@ def read_rate(text: str) -> float:
     scale = (1024 if binary else 1000) ** (" kmgt".index(prefix.lower()))
     gbps: float = float(number) * scale / 1e9 / (1 if is_byte else 8)
     return gbps
-
-
-def read_price(text: str) -> float:
-    """The price of an hour: "2.5", "2.5/h", "$2.5/h", "2.5 USD/h", "€2". Currencies are not converted."""
-    found = _PRICE.fullmatch(text)
-    if found is None or float(found[1]) <= 0:
-        raise InvalidArgumentError(f"expected a price per hour, for example 2.5, 2.5/h or $2.5/h, not {text!r}")
-    return float(found[1])

@@ -1,12 +1,12 @@
-"""__main__.py: the subcommands of `python -m mdot` agree with the command `mdot`."""
+"""__main__.py and command.py: `python -m mdot` prints the same as the command `mdot` of the build, for every subcommand that
+needs no compiler, and has subcommands of its own."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,114 +14,170 @@ from pathlib import Path
 import support
 
 import mdot
-from mdot.__main__ import main
-from mdot.quantities import read_count, read_price, read_rate
+from mdot import command
+from mdot.__main__ import COMMANDS
+from mdot.quantities import read_count, read_rate
+
+COMPILER = {"compile", "verify", "check"}
+NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
+
+
+def run(*words: str, folder: Path | None = None, **variables: str) -> tuple[int, str, str]:
+    environment = {**os.environ, **variables}
+    if words[0] != sys.executable:
+        environment.pop("LD_PRELOAD", None)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=folder)
+    return done.returncode, done.stdout, done.stderr
 
 
 def ask(*arguments: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-    return status, out.getvalue(), err.getvalue()
+    return run(sys.executable, "-m", "mdot", *arguments)
 
 
-class Commands(support.TestCase):
-    def expect(self, *arguments: str) -> str:
-        status, out, err = ask(*arguments)
-        self.assertEqual(status, 0, err)
-        return out
+class TheSame(unittest.TestCase):
+    """Each subcommand prints the same, whichever of the two commands runs it."""
 
-    def test_gpus_lists_every_gpu(self) -> None:
-        listed = self.expect("gpus").splitlines()
-        self.assertEqual(len(listed), len(mdot.gpus()) + 1)
-        read = json.loads(self.expect("gpus", "--json"))
-        self.assertEqual([gpu["name"] for gpu in read["gpus"]], [gpu.name for gpu in mdot.gpus()])
+    def setUp(self) -> None:
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folders = [Path(holder.name, name) for name in ("executable", "python")]
+        steps = [f"{support.RESNET},T4,{batch},{3.1 * batch}" for batch in (16, 32, 64, 128)]
+        for folder in self.folders:
+            folder.mkdir()
+            (folder / "steps.csv").write_text("\n".join(["job,gpu,batch,ms", *steps]) + "\n")
 
-    def test_fit_finds_the_batch_of_the_command(self) -> None:
-        reported = support.ask_command(str(support.RESNET), "--gpu", "T4", "--fit")["predictions"][0]["batch"]
-        self.assertRegex(self.expect("fit", support.RESNET, "--gpu", "T4"), rf"T4 +{reported} ")
-        self.assertRegex(self.expect("predict", support.RESNET, "--gpu", "T4", "--fit"), rf"T4 +{reported} ")
-        self.assertIn("excludes --batch", ask("fit", support.RESNET, "--gpu", "T4", "--batch", "3")[2])
+    def expect_same(self, *arguments: object, status: int = 0, output: str | None = None) -> str:
+        """Runs both commands, each in a folder of its own. Returns stdout. `output` is a file that both write."""
+        words, programs = [str(argument) for argument in arguments], ([os.environ["MDOT_CLI"]], [sys.executable, "-m", "mdot"])
+        answers = [run(*program, *words, folder=folder) for program, folder in zip(programs, self.folders)]
+        self.assertEqual(answers[0], answers[1])
+        self.assertEqual(answers[0][0], status, answers[0][2])
+        if output is not None:
+            self.assertEqual(*((folder / output).read_bytes() for folder in self.folders))
+        return answers[0][1]
 
-    def test_price_matches_the_command(self) -> None:
-        arguments = ("--gpu", "A100", "--batch", "64", "--gpus", "8")
-        reported = support.ask_command(str(support.RESNET), *arguments, "--price", "2.5", "--steps", "100000")
-        cost = reported["predictions"][0]["cost"]
-        out = self.expect("price", support.RESNET, *arguments, "--price", "$2.5/h", "--steps", "1e5")
-        self.assertAlmostEqual(float(out.split()[-1]), cost, delta=0.01 * cost)
-        self.assertIn("million samples", self.expect("price", support.RESNET, *arguments, "--price", "2.5"))
-        self.assertIn("price per hour", ask("price", support.RESNET, *arguments, "--price", "2.5/day")[2])
+    def test_every_command_without_compiler_is_there(self) -> None:
+        listed = re.findall(r"^  ([a-z-]+) ", run(os.environ["MDOT_CLI"], "--help")[1].partition("Options:")[0], re.M)
+        self.assertLess(COMPILER, set(listed))
+        for name in sorted(set(listed) - COMPILER):
+            with self.subTest(name):
+                self.assertIn("Usage: mdot", self.expect_same("help", name))
 
-    def test_explain_shows_phases(self) -> None:
-        for command in (("explain",), ("predict", "--explain")):
-            out = self.expect(*command, support.RESNET, "--gpu", "A100", "--batch", "64", "--precision", "amp")
-            self.assertIn("forward", out)
-            self.assertIn("Conv", out)
-        self.assertIn("one GPU", ask("explain", support.RESNET, "--gpu", "A100,T4")[2])
+    def test_predictions_are_the_same(self) -> None:
+        options = ("--gpu", "A100", "--batch", "64", "--gpus", "8", "--parallel", "dp=4,tp=2", "--checkpoint", "--compile",
+                   "--torch", "2.4", "--link", "600GB/s", "--network", "100Gb/s")  # fmt: skip
+        self.assertIn("A100", self.expect_same("predict", support.BERT, *options, "--dim", "sequence=128"))
+        self.assertIn("step_ms", self.expect_same("predict", support.RESNET, "--gpu", "T4,A100", "--batch", "32,64", "--json"))
+        self.assertIn("forward", self.expect_same("predict", support.RESNET, "--gpu", "A100", "--explain"))
+        self.expect_same("predict", support.RESNET, "--gpu", "T4", "--fit", "--price", "$2.5/h", "--steps", "1e5")
+        self.expect_same("predict", support.RESNET, "--gpu", "A1000", status=2)
+        self.expect_same("predict", support.RESNET, "--colour", "red", status=2)
 
-    def test_options_have_the_names_of_the_command(self) -> None:
-        arguments = ("--gpu", "A100", "--batch", "64", "--gpus", "8", "--parallel", "dp=4,tp=2", "--checkpoint", "--compile",
-                     "--torch", "2.4", "--link", "600GB/s", "--network", "100Gb/s", "--dim", "sequence=128")  # fmt: skip
-        out = self.expect("predict", support.BERT, *arguments)
-        command = [*arguments]
-        reported = support.ask_command(str(support.BERT), *command)["predictions"][0]["step_ms"]
-        self.assertAlmostEqual(float(out.splitlines()[1].split()[2]), reported, delta=0.01 * reported)
-        self.assertIn("dp, tp", ask("predict", support.BERT, "--gpu", "A100", "--parallel", "xp=2")[2])
+    def test_gpus_are_the_same(self) -> None:
+        self.assertEqual(len(self.expect_same("gpus").splitlines()), len(run(os.environ["MDOT_CLI"], "gpus")[1].splitlines()))
+        self.assertIn('"name": "A100', self.expect_same("gpus", "--json"))
 
-    def test_report_is_one_self_contained_page(self) -> None:
+    def test_reports_are_the_same(self) -> None:
+        self.expect_same("report", support.RESNET, "--gpu", "T4,A100", "--batch", "32", "-o", "page.html", output="page.html")
+
+    def test_calibrations_are_the_same(self) -> None:
+        self.expect_same("calibrate", "steps.csv", "-o", "site.cal", output="site.cal")
+        self.assertIn("T4", self.expect_same("predict", support.RESNET, "--gpu", "T4", "-b", "32", "-c", "site.cal"))
+
+    def test_operator_sequences_are_the_same(self) -> None:
+        self.assertIn("Conv", self.expect_same("extract", support.RESNET, "--batch", "8"))
+        self.assertIn('"operators"', self.expect_same("extract", support.BERT, "-d", "sequence=128", "--json", "--keep-names"))
+        self.expect_same("extract", support.RESNET, "-o", "resnet.job", output="resnet.job")
+        self.expect_same("extract", "nothing.onnx", status=1)
+
+    def test_contents_of_artefacts_are_the_same(self) -> None:
+        path = mdot.Predictor().path
+        self.assertIn("encode", self.expect_same("inspect", path))
+        self.assertIn('"images"', self.expect_same("inspect", path, "--json", "--kernels"))
+        self.expect_same("inspect", support.RESNET, status=1)
+
+    def test_benchmarks_differ_in_numbers_alone(self) -> None:
+        arguments = ("bench", str(mdot.Predictor().path), "--entry", "encode", "--bucket", "64", "--seconds", "0.01")
+        for extra in ((), ("--json",)):
+            texts = []
+            for answer in (run(os.environ["MDOT_CLI"], *arguments, *extra), ask(*arguments, *extra)):
+                self.assertEqual(answer[0], 0, answer[2])
+                texts.append([NUMBER.sub("N", line).split() for line in answer[1].splitlines()])
+            self.assertEqual(*texts)
+        self.expect_same("bench", "nothing.mdot", status=1)
+
+    def test_stores_are_the_same(self) -> None:
+        if "libsqlite3" in run(os.environ["MDOT_CLI"], "store", "import", "site.store", "steps.csv", folder=self.folders[0])[2]:
+            self.skipTest("skipped: mdot was built without the store")
+        (self.folders[0] / "site.store").unlink()
+        self.expect_same("store", "import", "site.store", "steps.csv")
+        self.assertIn("T4", self.expect_same("store", "list", "site.store"))
+        self.expect_same("store", "export", "site.store", "--plain", "-o", "out.csv", output="out.csv")
+        self.expect_same("store", "calibrate", "site.store", "-o", "site.cal", output="site.cal")
+        self.expect_same("store", "check", "site.store")
+        self.expect_same("store", "purge", "site.store", status=2)
+
+    def test_completion_and_version_are_the_same(self) -> None:
+        self.assertIn(mdot.__version__, self.expect_same("--version"))
+        self.expect_same("predcit", status=2)
+
+
+class Other(unittest.TestCase):
+    def test_help_adds_the_commands_in_python(self) -> None:
+        listed = run(str(command.find()), "--help")[1]
+        for words in (("--help",), ("-h",), ("help",)):
+            status, out, err = ask(*words)
+            self.assertEqual((status, err), (0, ""))
+            self.assertTrue(out.startswith(listed))
+            for name, (summary, _) in COMMANDS.items():
+                self.assertIn(f"  {name} ", out)
+                self.assertIn(summary, out)
+        status, out, err = run(sys.executable, "-m", "mdot")
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("record-trace", err)
+
+    def test_commands_in_python_have_help(self) -> None:
+        for name in COMMANDS:
+            self.assertIn(f"usage: python -m mdot {name}", ask(name, "--help")[1])
+            self.assertEqual(ask("help", name), ask(name, "--help"))
+
+    def test_commands_of_the_compiler_name_the_remedy(self) -> None:
+        for name in sorted(COMPILER):
+            status, out, err = run(str(command.find()), name, "model.onnx", MDOT_PREDICTOR="")
+            if status == 2 and "needs the compiler" in err:
+                self.assertIn("mdot-predict[compiler]", err)
+                self.assertIn(f"mdot.{name}", err)
+            else:
+                self.fail(f"{command.find()} has the compiler: {err}")
+
+    def test_executables_are_found_in_order(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "page.html"
-            self.expect("report", support.RESNET, "--gpu", "T4,A100", "--batch", "32", "-o", path)
-            page = path.read_text(encoding="utf-8")
-        self.assertEqual(page.count("<table>"), 3)
-        self.assertNotIn("http", page)
-        self.assertIsNone(re.search(r"[0-9]e[+-][0-9]", page))
-
-    def test_calibrate_writes_what_predict_reads(self) -> None:
-        plain = mdot.predict(support.RESNET, "T4", 32)
-        with tempfile.TemporaryDirectory() as folder:
-            table, calibration = Path(folder) / "steps.csv", Path(folder) / "site.cal"
-            job = os.path.relpath(support.RESNET, folder)
-            rows = [f"{job},T4,{batch},{1.5 * mdot.predict(support.RESNET, 'T4', batch).step_ms}" for batch in (16, 32, 64, 128)]
-            table.write_text("\n".join(["# measured", "job,gpu,batch,ms", *rows]) + "\n")
-            self.expect("calibrate", table, "-o", calibration)
-            out = self.expect("predict", support.RESNET, "--gpu", "T4", "--batch", "32", "--calibration", calibration)
-            table.write_text("job,gpu,batch,ms\n" + f"{job},T4,many,3\n")
-            self.assertRegex(ask("calibrate", table, "-o", calibration)[2], "line 2: ")
-            table.write_text("job,gpu,batch\n")
-            self.assertIn("lacks the column ms", ask("calibrate", table, "-o", calibration)[2])
-            for cells in (",", "0,1", ",nan", "inf,"):
-                table.write_text(f"job,gpu,batch,ms,gib\n{job},T4,32,{cells}\n")
-                self.assertRegex(ask("calibrate", table, "-o", calibration)[2], "line 2: ")
-            table.write_text("job,gpu,batch,ms,colour\n")
-            self.assertIn("'colour'", ask("calibrate", table, "-o", calibration)[2])
-        self.assertGreater(float(out.splitlines()[1].split()[2]), 1.2 * plain.step_ms)
-
-    def test_calibrate_reads_memory_as_the_command_does(self) -> None:
-        measured = 1.25 * mdot.predict(support.RESNET, "T4", 32).memory_gib
-        with tempfile.TemporaryDirectory() as folder:
-            table, found, expected = (Path(folder) / name for name in ("steps.csv", "python.cal", "command.cal"))
-            job = os.path.relpath(support.RESNET, folder)
-            for text in (f"job,gpu,batch,gib\n{job},T4,32,{measured}\n",
-                         f"job,gpu,batch,ms,gib\n{job},T4,32,,{measured}\n{job},T4,64,300,\n"):  # fmt: skip
-                table.write_text(text)
-                self.expect("calibrate", table, "-o", found)
-                support.run(os.environ["MDOT_CLI"], "calibrate", str(table), "-o", str(expected), "--quiet")
-                self.assertEqual(found.read_text(), expected.read_text())
-                self.assertEqual(mdot.Calibration.load(found).memory_row_count, 1)
+            script, other = Path(folder, "scripts"), Path(folder, "other")
+            for path in (script, other):
+                path.mkdir()
+            (script / "mdot").write_text("#!/bin/sh\n")
+            (script / "mdot").chmod(0o755)
+            (other / "mdot").symlink_to(command.find())
+            probe = "from mdot import command; print(command.find())"
+            libraries = os.environ.get("MDOT_LIBRARIES", "")
+            first = run(sys.executable, "-c", probe, MDOT_LIBRARIES=f"{script}:{other}:{libraries}")
+            self.assertEqual(first[1].strip(), str(other / "mdot"), first[2])
+            rest = ":".join(name for name in libraries.split(":") if not Path(name, "mdot").exists())
+            last = run(sys.executable, "-c", probe, MDOT_LIBRARIES=rest, PATH=f"{script}:{other}")
+            packaged = command.PACKAGE / "bin" / "mdot"
+            self.assertEqual(last[1].strip(), str(packaged if packaged.exists() else other / "mdot"), last[2])
+            if not packaged.exists():
+                status, _, err = run(sys.executable, "-m", "mdot", "gpus", MDOT_LIBRARIES=rest, PATH=str(script))
+                self.assertEqual(status, 1)
+                self.assertIn("install the wheel mdot-predict", err)
 
     def test_quantities_take_units(self) -> None:
         for text, value in (("1e5", 100000), ("1_000_000", 1000000), ("1M", 1000000), ("1.5k", 1500), ("7", 7)):
             self.assertEqual(read_count(text), value)
         for text, rate in (("12.5", 12.5), ("12.5GB/s", 12.5), ("100Gb/s", 12.5), ("400Gbps", 50.0), ("1.8TB/s", 1800.0)):
             self.assertAlmostEqual(read_rate(text), rate)
-        for text, price in (("2.5", 2.5), ("$2.5/h", 2.5), ("2.5 USD/h", 2.5), ("€2", 2.0), ("3 per hour", 3.0)):
-            self.assertEqual(read_price(text), price)
         for read, wrong in ((read_count, "1.5"), (read_count, "0"), (read_count, "1x"), (read_rate, "100Gb"), (read_rate, "0"),
-                            (read_rate, "100GB/h"), (read_price, "2.5/day"), (read_price, "0")):  # fmt: skip
+                            (read_rate, "100GB/h")):  # fmt: skip
             self.assertRaises(mdot.InvalidArgumentError, read, wrong)
 
 

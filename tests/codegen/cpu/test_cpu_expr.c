@@ -152,8 +152,8 @@ static void run_on(plan_fixture *f, const void *pattern, size_t size, int count,
 }
 
 #define FOR_EACH_LEVEL(level)                                                                                          \
-    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_X86_64_V4; level++)                                \
-        if (harness_runs(level))
+    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_AARCH64_NEON; level++)                             \
+        if (harness_runs_fp32(level))
 
 static void casts_from_floats_out_of_range_are_defined(void **state)
 {

@@ -203,7 +203,7 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     describe(f, s, descriptions);
     pl_linear k = {
         .a = {A, ir_dim_number(s->a_offset), ir_dim_number(s->a_stride)},
-        .rows = s->rows > 0 ? ir_dim_number(s->rows) : (ir_dim){1, 0},
+        .rows = s->rows > 0 ? ir_dim_number(s->rows) : ir_dim_affine(1, 0),
         .k = s->k,
         .columns = s->columns,
         .weight = WEIGHT,
@@ -293,7 +293,8 @@ static float *random_values(int64_t count)
     return values;
 }
 
-static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, int64_t scratch_bytes, guard_side side)
+static void run_kernel(const harness *h, const char *name, const form *f, const shape *s, int64_t rows,
+                       int64_t scratch_bytes, guard_side side)
 {
     pl_buffer descriptions[BUFFERS];
     describe(f, s, descriptions);
@@ -316,7 +317,8 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
     if (half_weight) round_all(dense, s->k * s->columns);
     if (half_operands) round_all(a_values, a_count);
 
-    run(a.data, weight.data, bias.data, out.data, others.data, scratch.data, rows);
+    const guarded *const buffers[] = {&a, &weight, &bias, &out, &others, &scratch};
+    harness_call(h, name, buffers, BUFFERS + 1, rows);
     read_stored(f, &descriptions[OUT], &out, after, out_count);
     float *turned = random_values(s->k * s->columns);
     for (int64_t k = 0; k < s->k; k++)
@@ -360,15 +362,14 @@ static void check_form(const form *base, const shape *shapes, int count)
     harness_load(&h);
     for (int i = 0; i < count; i++) {
         snprintf(name, sizeof name, "linear%d", i);
-        kernel run = (kernel)(uintptr_t)harness_get(&h, name);
         f = &forms[(i + i / 2) % 2];
         if (shapes[i].rows > 0) {
-            run_kernel(run, f, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BELOW);
-            run_kernel(run, f, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BEYOND);
+            run_kernel(&h, name, f, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BELOW);
+            run_kernel(&h, name, f, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BEYOND);
             continue;
         }
         for (size_t r = 0; r < row_count; r++)
-            run_kernel(run, f, &shapes[i], row_counts[r], scratch_bytes[i], r % 2 ? GUARD_BELOW : GUARD_BEYOND);
+            run_kernel(&h, name, f, &shapes[i], row_counts[r], scratch_bytes[i], r % 2 ? GUARD_BELOW : GUARD_BEYOND);
     }
     harness_end(&h);
     free(scratch_bytes);

@@ -19,9 +19,7 @@
 
 enum { X, GAMMA, BETA, OUT, SUM, BUFFERS, SCRATCH = BUFFERS, POINTERS };
 
-typedef void (*kernel)(void *x, void *gamma, void *beta, void *out, void *sum, void *scratch, int64_t length);
-
-static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4, MDOT_CPU_AARCH64_NEON};
 
 typedef struct shape {
     pl_norm_mode mode;
@@ -187,6 +185,13 @@ static void check_problem(problem *p)
     }
 }
 
+static void call_kernel(const harness *h, const char *name, const guarded *buffers, int64_t length)
+{
+    const guarded *in_order[POINTERS];
+    for (int b = 0; b < POINTERS; b++) in_order[b] = &buffers[b];
+    harness_call(h, name, in_order, POINTERS, length);
+}
+
 static void check_shapes(const shape *shapes, int count, const int64_t *lengths, int length_count)
 {
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
@@ -205,10 +210,8 @@ static void check_shapes(const shape *shapes, int count, const int64_t *lengths,
             for (int j = 0; j < length_count; j++) {
                 problem p;
                 snprintf(name, sizeof name, "norm%d", i);
-                kernel run = (kernel)(uintptr_t)harness_get(&h, name);
                 create_problem(&p, &shapes[i], lengths[j], scratch_bytes[i], (i + j) % 2 ? GUARD_BELOW : GUARD_BEYOND);
-                run(p.data[X], p.data[GAMMA], p.data[BETA], p.data[OUT], p.data[SUM], p.buffer[SCRATCH].data,
-                    lengths[j]);
+                call_kernel(&h, name, p.buffer, lengths[j]);
                 check_problem(&p);
             }
         harness_end(&h);
@@ -271,12 +274,19 @@ static void check_single_row(pl_norm_mode mode, int64_t columns, float *x, const
         ir_arena *arena = ir_arena_create(0);
         shape s = {.mode = mode, .rows = ir_dim_number(1), .columns = ir_dim_number(columns)};
         harness h;
-        float out[16] = {0};
+        guarded buffers[POINTERS];
+        for (int b = 0; b < POINTERS; b++) {
+            int64_t elements = b == X ? columns : b == OUT ? columns + 1 : 0;
+            buffers[b] = guard_create((size_t)elements * sizeof(float), GUARD_BEYOND);
+        }
+        const float *out = buffers[OUT].data;
+        memcpy(buffers[X].data, x, (size_t)columns * sizeof(float));
         harness_begin(&h, levels[l]);
         assert_int_equal(emit_kernel(&h, arena, &s, "norm"), 0);
         harness_load(&h);
-        ((kernel)(uintptr_t)harness_get(&h, "norm"))(x, NULL, NULL, out, NULL, NULL, 0);
+        call_kernel(&h, "norm", buffers, 0);
         for (int64_t i = 0; i < columns; i++) assert_float_equal(out[1 + i], want[i], tolerance);
+        for (int b = 0; b < POINTERS; b++) guard_destroy(&buffers[b]);
         harness_end(&h);
         ir_arena_destroy(arena);
     }

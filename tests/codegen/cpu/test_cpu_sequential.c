@@ -78,8 +78,8 @@ static void nan_ranks_above_every_number(void **state)
     (void)state;
     static const float in[] = {1, NAN, 3, NAN, -INFINITY, 2, INFINITY};
     static const int64_t want[2][3] = {{4, 0, 5}, {1, 3, 6}};
-    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_X86_64_V4; level++) {
-        if (!harness_runs(level)) continue;
+    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_AARCH64_NEON; level++) {
+        if (!harness_runs_fp32(level)) continue;
         for (int largest = 0; largest <= 1; largest++) {
             plan_fixture f;
             plan_begin(&f, 0);
@@ -189,8 +189,8 @@ static void out_of_range_indices_are_clamped(void **state)
     (void)state;
     static const float data[4] = {0, 0, 0, 0}, updates[3] = {1, 2, 3};
     static const int64_t indices[3] = {INT64_MAX, INT64_MIN, 1};
-    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_X86_64_V4; level++) {
-        if (!harness_runs(level)) continue;
+    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_AARCH64_NEON; level++) {
+        if (!harness_runs_fp32(level)) continue;
         plan_fixture f;
         plan_begin(&f, 0);
         pl_sequential k = nothing;

@@ -65,7 +65,7 @@ static void build_scalars(cg_emitter *e)
 {
     cg_begin_function(e, "scalars", 1);
     LLVMValueRef out = cg_pointer(e, 0);
-    cg_store(e, cg_dim(e, (ir_dim){3, -5}), cg_at(e, e->i64, out, cg_int(e, 0)), 0);
+    cg_store(e, cg_dim(e, ir_dim_affine(3, -5)), cg_at(e, e->i64, out, cg_int(e, 0)), 0);
     cg_store(e, cg_round_down(e, e->length, 8), cg_at(e, e->i64, out, cg_int(e, 1)), 0);
     cg_if block;
     cg_if_begin(e, &block, LLVMBuildICmp(e->builder, LLVMIntSGT, e->length, cg_int(e, 10), ""));

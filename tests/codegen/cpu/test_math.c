@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +123,8 @@ static void emit_all(harness *h)
     }
 }
 
-static mdot_cpu_isa test_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
-enum { LEVEL_COUNT = 2 };
+static mdot_cpu_isa test_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4, MDOT_CPU_AARCH64_NEON};
+enum { LEVEL_COUNT = 3 };
 static harness loaded[LEVEL_COUNT];
 
 static int load_levels(void **state)
@@ -161,24 +162,44 @@ static void hold(const char *name, double x, double got, double want, double rel
                  fabs(got - want) / fabs(want), fabs(got - want));
 }
 
-typedef void (*map_f32)(const float *in, float *out, int64_t count);
-typedef void (*map_f64)(const double *in, double *out, int64_t count);
+/* Calls a function of one or two arrays and a result, of `count` elements. */
+static void call_map(const harness *h, const char *symbol, const void *const *in, int in_count, void *out,
+                     size_t element_bytes, int count)
+{
+    enum { MOST = 3 };
+    guarded memory[MOST];
+    const guarded *buffers[MOST];
+    size_t bytes = element_bytes * (size_t)count;
+    for (int i = 0; i <= in_count; i++) {
+        memory[i] = guard_create(bytes, GUARD_BEYOND);
+        if (i < in_count && bytes > 0) memcpy(memory[i].data, in[i], bytes);
+        buffers[i] = &memory[i];
+    }
+    harness_call(h, symbol, buffers, in_count + 1, count);
+    if (bytes > 0) memcpy(out, memory[in_count].data, bytes);
+    for (int i = 0; i <= in_count; i++) guard_destroy(&memory[i]);
+}
 
-static void compare_f32(const char *symbol, map_f32 map, const function_case *c, const double *x, int count)
+static void map_f32(const harness *h, const char *symbol, const float *in, float *out, int count)
+{
+    call_map(h, symbol, (const void *[]){in}, 1, out, sizeof *out, count);
+}
+
+static void compare_f32(const char *symbol, const harness *h, const function_case *c, const double *x, int count)
 {
     static float in[COUNT], out[COUNT];
     for (int i = 0; i < count; i++) in[i] = (float)x[i];
-    map(in, out, count);
+    map_f32(h, symbol, in, out, count);
     for (int i = 0; i < count; i++) {
         float want = (float)c->reference(in[i]);
         hold(symbol, in[i], out[i], want, c->relative_f32, c->absolute_f32, 0x1p-149);
     }
 }
 
-static void compare_f64(const char *symbol, map_f64 map, const function_case *c, const double *x, int count)
+static void compare_f64(const char *symbol, const harness *h, const function_case *c, const double *x, int count)
 {
     static double out[COUNT];
-    map(x, out, count);
+    call_map(h, symbol, (const void *[]){x}, 1, out, sizeof *out, count);
     for (int i = 0; i < count; i++)
         hold(symbol, x[i], out[i], c->reference(x[i]), c->relative_f64, c->absolute_f64, 0x1p-1074);
 }
@@ -195,10 +216,10 @@ static void compare_all(int (*arguments)(const function_case *c, double *x))
             int count = arguments(&cases[c], x);
             for (int lanes = 1; lanes <= widest; lanes += widest - 1) {
                 symbol_name(symbol, sizeof symbol, cases[c].name, false, lanes);
-                compare_f32(symbol, (map_f32)(uintptr_t)harness_get(&loaded[l], symbol), &cases[c], x, count);
+                compare_f32(symbol, &loaded[l], &cases[c], x, count);
                 if (cases[c].f32_only) continue;
                 symbol_name(symbol, sizeof symbol, cases[c].name, true, lanes);
-                compare_f64(symbol, (map_f64)(uintptr_t)harness_get(&loaded[l], symbol), &cases[c], x, count);
+                compare_f64(symbol, &loaded[l], &cases[c], x, count);
             }
         }
     }
@@ -256,7 +277,7 @@ static void gelu_keeps_nan_and_ends_at_zero_and_infinity(void **state)
     for (int l = 0; l < LEVEL_COUNT; l++) {
         if (!harness_runs(test_levels[l])) continue;
         symbol_name(symbol, sizeof symbol, "gelu", false, loaded[l].e.target->lanes);
-        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        map_f32(&loaded[l], symbol, in, out, WIDEST);
         assert_true(isnan(out[0]));
         assert_true(isinf(out[1]) && out[1] > 0);
         assert_true(fabsf(out[2]) < 1e-6f);
@@ -276,12 +297,12 @@ static void gelu_keeps_zero_and_the_sign_of_tiny_arguments(void **state)
         if (!harness_runs(test_levels[l])) continue;
         int lanes = loaded[l].e.target->lanes;
         symbol_name(symbol, sizeof symbol, "gelu", false, lanes);
-        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        map_f32(&loaded[l], symbol, in, out, WIDEST);
         assert_true(out[0] == 0 && !signbit(out[0]));
         assert_true(out[1] == 0 && signbit(out[1]));
         for (int i = 2; i < 6; i++) assert_true(fabsf(out[i] - in[i] / 2) <= 1e-5f * fabsf(in[i]));
         symbol_name(symbol, sizeof symbol, "gelu", false, 1);
-        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, narrow, WIDEST);
+        map_f32(&loaded[l], symbol, in, narrow, WIDEST);
         assert_memory_equal(narrow, out, sizeof out);
     }
 }
@@ -294,7 +315,7 @@ static void sine_of_negative_zero_is_negative_zero(void **state)
     for (int l = 0; l < LEVEL_COUNT; l++) {
         if (!harness_runs(test_levels[l])) continue;
         symbol_name(symbol, sizeof symbol, "sin", false, loaded[l].e.target->lanes);
-        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        map_f32(&loaded[l], symbol, in, out, WIDEST);
         assert_true(out[0] == 0 && signbit(out[0]) && out[1] == 0 && !signbit(out[1]));
     }
 }
@@ -307,8 +328,96 @@ static void exp2_of_minus_infinity_is_nearly_zero(void **state)
     for (int l = 0; l < LEVEL_COUNT; l++) {
         if (!harness_runs(test_levels[l])) continue;
         symbol_name(symbol, sizeof symbol, "exp2_negative", false, loaded[l].e.target->lanes);
-        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        map_f32(&loaded[l], symbol, in, out, WIDEST);
         for (int i = 0; i < 3; i++) assert_true(out[i] == 0x1p-100f);
+    }
+}
+
+/* ---- Powers of two for bf16 -------------------------------------------------------------------------------------- */
+
+/* The targets that compute softmax weights in bf16: with vreduceps and vscalefps, and in plain vectors. */
+static int weight_targets(cg_cpu_target targets[2])
+{
+    int count = 0;
+    targets[count] = *cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
+    targets[count].matmul = CG_MATMUL_AMX;
+    if (harness_runs(MDOT_CPU_X86_64_V4)) count++;
+    targets[count] = *cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
+    targets[count].matmul = CG_MATMUL_AMX;
+    targets[count].lanes = WIDEST;
+    targets[count].use_generic_vectors = true;
+    if (harness_runs(MDOT_CPU_X86_64_V3)) count++;
+    return count;
+}
+
+static float truncated(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Every float of [1, 2) and of [-2, -1), so that every fraction of 23 bits occurs; then random ones of the whole range.
+ * The largest error was measured over all floats from -126 to 127.99: 5.502e-3. */
+static void powers_of_two_are_exact_to_bf16(void **state)
+{
+    (void)state;
+    static float in[COUNT], out[2][COUNT];
+    cg_cpu_target targets[2];
+    harness h[2];
+    int count = weight_targets(targets);
+    for (int t = 0; t < count; t++) {
+        harness_begin_for(&h[t], &targets[t]);
+        emit_map(&h[t].e, "power", cg_exp2_before_truncation, h[t].e.f32, WIDEST);
+        harness_load(&h[t]);
+    }
+    enum { MANTISSAS = 1 << 23, RANDOM = 64 };
+    double largest = 0;
+    for (int chunk = 0; chunk < 2 * MANTISSAS / COUNT + RANDOM; chunk++) {
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t mantissa = (uint32_t)(chunk * COUNT + i) % MANTISSAS;
+            bool all = chunk < 2 * MANTISSAS / COUNT, negative = chunk >= MANTISSAS / COUNT;
+            in[i] = all ? float_of((negative ? 0xbf800000 : 0x3f800000) + mantissa) : (float)random_between(-126, 127);
+        }
+        for (int t = 0; t < count; t++) {
+            map_f32(&h[t], "power", in, out[t], COUNT);
+            assert_memory_equal(out[t], out[0], sizeof out[t]);
+        }
+        for (int i = 0; i < COUNT && count > 0; i++) {
+            double want = exp2((double)in[i]), error = fabs(truncated(out[0][i]) - want) / want;
+            if (error > largest) largest = error;
+        }
+    }
+    assert_true(largest < 5.6e-3 && (largest > 5e-3 || count == 0));
+    for (int t = 0; t < count; t++) harness_end(&h[t]);
+}
+
+static void powers_of_two_for_bf16_keep_nan_and_infinity(void **state)
+{
+    (void)state;
+    cg_cpu_target targets[2];
+    int count = weight_targets(targets);
+    for (int t = 0; t < count; t++) {
+        harness h;
+        float in[WIDEST] = {NAN, INFINITY, -INFINITY, -1e9f, -FLT_MAX, FLT_MAX, 300, -300, 0, -0.0f, -126, 127, 128, -160};
+        float out[WIDEST];
+        harness_begin_for(&h, &targets[t]);
+        emit_map(&h.e, "power", cg_exp2_before_truncation, h.e.f32, WIDEST);
+        harness_load(&h);
+        map_f32(&h, "power", in, out, WIDEST);
+        assert_true(isnan(out[0]) && isnan(truncated(out[0])));
+        static const float want[] = {INFINITY, 0, 0, 0, INFINITY, INFINITY, 0, 1, 1, 0x1p-126f, 0x1p127f, INFINITY, 0};
+        for (int i = 0; i < 13; i++) assert_true(truncated(out[1 + i]) == want[i]);
+        harness_end(&h);
     }
 }
 
@@ -316,8 +425,6 @@ static void exp2_of_minus_infinity_is_nearly_zero(void **state)
 
 static void compare_powers(const double *x, const double *y, int count)
 {
-    typedef void (*pow_f32)(const float *, const float *, float *, int64_t);
-    typedef void (*pow_f64)(const double *, const double *, double *, int64_t);
     static float x32[COUNT], y32[COUNT], out32[COUNT];
     static double out64[COUNT];
     char symbol[64];
@@ -327,11 +434,11 @@ static void compare_powers(const double *x, const double *y, int count)
         int widest = loaded[l].e.target->lanes;
         for (int lanes = 1; lanes <= widest; lanes += widest - 1) {
             symbol_name(symbol, sizeof symbol, "pow", false, lanes);
-            ((pow_f32)(uintptr_t)harness_get(&loaded[l], symbol))(x32, y32, out32, count);
+            call_map(&loaded[l], symbol, (const void *[]){x32, y32}, 2, out32, sizeof *out32, count);
             for (int i = 0; i < count; i++)
                 hold(symbol, x32[i], out32[i], (float)pow(x32[i], y32[i]), 2e-7, 0, 0x1p-149);
             symbol_name(symbol, sizeof symbol, "pow", true, lanes);
-            ((pow_f64)(uintptr_t)harness_get(&loaded[l], symbol))(x, y, out64, count);
+            call_map(&loaded[l], symbol, (const void *[]){x, y}, 2, out64, sizeof *out64, count);
             for (int i = 0; i < count; i++) hold(symbol, x[i], out64[i], pow(x[i], y[i]), 2e-13, 0, 0x1p-1074);
         }
     }
@@ -370,6 +477,8 @@ int main(void)
         cmocka_unit_test(gelu_keeps_zero_and_the_sign_of_tiny_arguments),
         cmocka_unit_test(sine_of_negative_zero_is_negative_zero),
         cmocka_unit_test(exp2_of_minus_infinity_is_nearly_zero),
+        cmocka_unit_test(powers_of_two_are_exact_to_bf16),
+        cmocka_unit_test(powers_of_two_for_bf16_keep_nan_and_infinity),
         cmocka_unit_test(pow_matches_libm_on_random_arguments),
         cmocka_unit_test(pow_matches_libm_on_special_arguments),
     };

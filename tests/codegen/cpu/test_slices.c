@@ -90,7 +90,7 @@ static void check_length(const ir_graph *graph, const pl_plan *plan, const harne
 
 static void check_levels(const ir_graph *graph, pl_plan *plan)
 {
-    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4, MDOT_CPU_AARCH64_NEON};
     static const int64_t lengths[] = {1, 2, 5, 7, 63, 64, 97, 128, 200, 300};
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         if (!harness_runs(levels[l])) {

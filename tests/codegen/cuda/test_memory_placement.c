@@ -277,7 +277,7 @@ static void scratch_memory_fits_the_most_expensive_length(void **state)
         if (stages->buffers[b].kind == PL_SCRATCH) shrinking = b;
     assert_true(shrinking >= 0);
     ((pl_buffer *)stages->buffers)[shrinking].type =
-        (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{-1, 1000}, {1, 0}}};
+        (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{.scale = -1, .offset = 1000}, {.scale = 1}}};
     assert_int_equal(cu_lay_out(stages, CG_FP32, cuda_arena, &layout, &err), MDOT_OK);
     assert_int_equal(layout.placements[shrinking].plain.kind, CU_SCRATCH);
     assert_int_equal(layout.placements[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);

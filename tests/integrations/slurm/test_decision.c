@@ -372,6 +372,101 @@ static void places_that_may_refuse_the_job_are_not_chosen(void **state)
     assert_int_equal(decides(&by_time, "steps=100", &two).limit_minutes, 0);
 }
 
+static void a_place_is_chosen_if_nodes_minutes_and_gpus_just_suffice(void **state)
+{
+    (void)state;
+    sl_site by_time = site;
+    by_time.choice = SL_CHOOSE_TIME;
+    sl_submission two = ON(.partitions = "a100,h100", .per_node = "gres:gpu:4", .nodes = 2);
+    sl_partition *h100 = &cluster.partitions[2], before = *h100;
+    h100->least_nodes = h100->most_nodes = 2;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "h100");
+    h100->least_nodes = 3;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    h100->most_nodes = 1;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    two.own_minutes = two.least_minutes = 1; /* less than the default limit, which exceeds MaxTime */
+    h100->most_minutes = 1;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "h100");
+    *h100 = before;
+    two.own_minutes = two.least_minutes = 0;
+    h100->most_minutes = 7; /* the default limit */
+    h100->gpus[0] = (sl_node_gpus){"", 2, 4, 8};
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "h100");
+    h100->gpus[0] = (sl_node_gpus){"", 1, 8, 8};
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    h100->gpus[0] = (sl_node_gpus){"", 2, 4, 7};
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    h100->gpus[0] = (sl_node_gpus){"", 3, 3, 9};
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+}
+
+static void a_place_needs_gpus_of_its_own_type(void **state)
+{
+    (void)state;
+    sl_site by_time = site;
+    by_time.choice = SL_CHOOSE_TIME;
+    sl_node_gpus *h100 = &cluster.partitions[3].gpus[1], before = *h100;
+    assert_string_equal(decides(&by_time, "steps=100", &on_mixed).place.type, "h100");
+    h100->nodes = 0;
+    assert_string_equal(decides(&by_time, "steps=100", &on_mixed).place.type, "v100");
+    *h100 = before;
+}
+
+static void a_partition_without_a_line_in_the_site_file_stays_in_the_list(void **state)
+{
+    (void)state;
+    sl_site by_time = site;
+    by_time.choice = SL_CHOOSE_TIME;
+    sl_submission three = ON(.partitions = "a100,h100,cpu", .per_node = "gres:gpu:1");
+    cluster.partitions[cluster.partition_count++] = (sl_partition){OPEN("cpu")};
+    assert_false(decides(&by_time, "steps=100", &three).is_chosen);
+    three.partitions = "a100,h100";
+    assert_true(decides(&by_time, "steps=100", &three).is_chosen);
+    cluster.partition_count--;
+}
+
+static void an_exclusive_job_has_no_priority_by_service_while_its_gpus_are_unknown(void **state)
+{
+    (void)state;
+    sl_site by_service = site;
+    by_service.order = SL_ORDER_SERVICE;
+    sl_submission exclusive = ON(.partitions = "a100", .per_node = "gres:gpu:2", .is_exclusive = true);
+    sl_partition *a100 = &cluster.partitions[0], before = *a100;
+    mdot_job *small = use_resnet();
+    assert_true(decides(&by_service, "batch=64,steps=100", &exclusive).has_priority);
+    a100->gpus[0].per_node = 1; /* the snapshot has fewer than the job asks for */
+    sl_decision d = decides(&by_service, "batch=64,steps=100", &exclusive);
+    assert_int_equal(d.priority, sl_priority(&by_service, d.total_s, d.limit_minutes, 2, 1));
+    a100->type_count = 0;
+    d = decides(&by_service, "batch=64,steps=100", &exclusive);
+    assert_true(d.limit_minutes > 0 && !d.has_priority);
+    *a100 = before;
+    use_again(small);
+}
+
+static void the_comment_has_the_times_of_all_steps_and_their_cost(void **state)
+{
+    (void)state;
+    char text[128];
+    mdot_prediction p = predict("A100-SXM-40GB", 1, 32, MDOT_OPTIMIZER_SGD);
+    sl_decision d = decides(&site, "batch=32,optimizer=sgd,steps=2000", &on_a100);
+    snprintf(text, sizeof text, " steps=2000 total_s=%.1f interval_s=%.1f..%.1f ", 2 * p.step_ms, 2 * p.lower_ms,
+             2 * p.upper_ms);
+    expect_contains(d.comment, text);
+    snprintf(text, sizeof text, " cost=%.4g ", 2 * p.step_ms / 3600);
+    expect_contains(d.comment, text);
+    snprintf(text, sizeof text, " memory_gib=%.3g fits=yes", (double)p.peak_memory_bytes / (1 << 30));
+    expect_contains(d.comment, text);
+    assert_null(strstr(decides(&site, "batch=32,optimizer=sgd", &on_a100).comment, "cost="));
+    sl_site free_of_charge = site;
+    free_of_charge.places[0].price = 0;
+    assert_null(strstr(decides(&free_of_charge, "batch=32,optimizer=sgd,steps=2000", &on_a100).comment, "cost="));
+}
+
 static void jobs_of_many_operators_are_refused_before_the_prediction(void **state)
 {
     (void)state;
@@ -494,6 +589,11 @@ int main(void)
         cmocka_unit_test(priority_counts_the_limit_that_ends_the_job),
         cmocka_unit_test(doubtful_and_cpu_only_requests_get_no_priority),
         cmocka_unit_test(places_that_may_refuse_the_job_are_not_chosen),
+        cmocka_unit_test(a_place_is_chosen_if_nodes_minutes_and_gpus_just_suffice),
+        cmocka_unit_test(a_place_needs_gpus_of_its_own_type),
+        cmocka_unit_test(a_partition_without_a_line_in_the_site_file_stays_in_the_list),
+        cmocka_unit_test(an_exclusive_job_has_no_priority_by_service_while_its_gpus_are_unknown),
+        cmocka_unit_test(the_comment_has_the_times_of_all_steps_and_their_cost),
         cmocka_unit_test(jobs_of_many_operators_are_refused_before_the_prediction),
         cmocka_unit_test(wrong_requests_give_a_reason),
         cmocka_unit_test(calibration_corrects_decisions),

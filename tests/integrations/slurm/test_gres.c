@@ -36,6 +36,8 @@ static void counts_and_types_are_read(void **state)
                  {"gres:gpu:2k", "", 2048, false},
                  {"gres:gpu:0", "", 0, false},
                  {"gres:gpu:99999999999999999999", "", 1 << 20, false},
+                 {"gres:gpu=-5", "", 1 << 20, false},
+                 {"gres:gpu:9223372036854775807,gres:gpu:9223372036854775807", "", 1 << 20, false},
                  {",,gres:gpu:1,", "", 1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sl_gres gres = sl_gres_read(cases[i].text);
@@ -53,6 +55,11 @@ static void long_types_are_cut(void **state)
     sl_gres gres = sl_gres_read(text);
     assert_int_equal(gres.count, 3);
     assert_int_equal(strlen(gres.type), SL_GRES_TYPE_BYTES - 1);
+    for (size_t length = SL_GRES_TYPE_BYTES - 1; length <= SL_GRES_TYPE_BYTES; length++) {
+        memcpy(text + 9 + length, ":3", 3);
+        assert_int_equal(strlen(sl_gres_read(text).type), SL_GRES_TYPE_BYTES - 1);
+        text[9 + length] = 'x';
+    }
 }
 
 static void a_type_is_added_to_untyped_requests(void **state)

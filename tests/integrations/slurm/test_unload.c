@@ -125,7 +125,7 @@ static void unloading_before_a_request_frees_the_plugin(void **state)
 
 int main(void)
 {
-    alarm(20); /* a deadlock ends the program */
+    alarm(60); /* a deadlock ends the program */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unloading_before_a_request_frees_the_plugin),
         cmocka_unit_test(unloading_waits_for_no_request),

@@ -224,7 +224,7 @@ static void builder_failures_persist_and_absent_operands_give_null(void **state)
     ir_value *x = b.graph->inputs[0], *y = b.at->outputs[0];
     assert_null(ir_build_add(&b, x, NULL));
     assert_int_equal(b.status, MDOT_OK);
-    int64_t dims[] = {3, 3};
+    int64_t dims[] = {.scale = 3, .offset = 3};
     assert_null(ir_build_add(&b, x, ir_build_filled(&b, dims, 2, 1))); /* 4 and 3 fail to broadcast */
     mdot_status first = b.status;
     assert_int_not_equal(first, MDOT_OK);
@@ -253,7 +253,7 @@ static void dimensions_are_computed_from_the_inputs(void **state)
     (void)state;
     ir_arena *arena = ir_arena_create(0);
     ir_builder b = builder_for("x = input f32[4,2L+1]\ny = Exp(x)\nreturn y\n", arena);
-    const ir_dim wanted[] = {{0, 7}, {2, 1}, {1, 0}, {3, -1}};
+    const ir_dim wanted[] = {{.offset = 7}, {.scale = 2, .offset = 1}, {.scale = 1}, {.scale = 3, .offset = -1}};
     expect_known(ir_build_dims(&b, wanted, 4), "0L+7 2L+1 1L+0 3L-1");
     ir_value *one = ir_build_dim(&b, wanted[3]);
     expect_known(one, "3L-1");
@@ -268,7 +268,7 @@ static void reshapes_use_constant_shapes(void **state)
     ir_arena *arena = ir_arena_create(0);
     ir_builder b = builder_for("x = input f32[2,L,L,6]\ny = Exp(x)\nreturn y\n", arena);
     ir_value *x = b.graph->inputs[0];
-    const ir_dim L = {1, 0}, two = {0, 2}, three = {0, 3}, one = {0, 1}, six = {0, 6};
+    const ir_dim L = {.scale = 1}, two = {.offset = 2}, three = {.offset = 3}, one = {.offset = 1}, six = {.offset = 6};
     assert_ptr_equal(ir_build_reshape(&b, x, x->type.dim, 4), x);
     ir_value *copied = ir_build_reshape(&b, x, (ir_dim[]){two, L, L, two, three}, 5);
     expect_known(copied->def->inputs[1], "0L+2 0L+0 0L+0 0L+2 0L+3");

@@ -38,7 +38,7 @@ static const pl_expr *real(double x)
 }
 static const pl_expr *length(void)
 {
-    return pl_dim(arena, (ir_dim){1, 0});
+    return pl_dim(arena, ir_dim_affine(1, 0));
 }
 static const pl_expr *op(pl_expr_op o, const pl_expr *a, const pl_expr *b)
 {
@@ -174,9 +174,9 @@ static void casts_to_the_same_type_are_folded(void **state)
 static void dims_are_affine_in_the_length(void **state)
 {
     (void)state;
-    assert_text(pl_dim(arena, (ir_dim){0, 7}), "7");
-    assert_text(pl_dim(arena, (ir_dim){1, 0}), "L");
-    assert_text(pl_dim(arena, (ir_dim){3, -1}), "((L * 3) + -1)");
+    assert_text(pl_dim(arena, ir_dim_affine(0, 7)), "7");
+    assert_text(pl_dim(arena, ir_dim_affine(1, 0)), "L");
+    assert_text(pl_dim(arena, ir_dim_affine(3, -1)), "((L * 3) + -1)");
 }
 
 static void strides_are_found_where_they_are_constant(void **state)
@@ -281,7 +281,7 @@ static void exhausted_memory_gives_null(void **state)
     assert_non_null(tight);
     assert_null(pl_index(tight, 0));
     assert_null(pl_const_f(tight, MDOT_DTYPE_F32, 1));
-    assert_null(pl_dim(tight, (ir_dim){2, 1}));
+    assert_null(pl_dim(tight, ir_dim_affine(2, 1)));
     ir_arena_destroy(tight);
 }
 

@@ -96,7 +96,7 @@ static void a_linear_is_split_if_its_rows_follow_the_length_or_exceed_a_block(vo
 {
     (void)state;
     pl_kernel kernel = linear;
-    kernel.linear.rows = (ir_dim){1, 0};
+    kernel.linear.rows = ir_dim_affine(1, 0);
     assert_true(pl_is_split(NULL, &kernel));
     kernel.linear.rows = ir_dim_number(96);
     assert_false(pl_is_split(NULL, &kernel));

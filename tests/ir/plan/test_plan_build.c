@@ -140,7 +140,7 @@ static void names_are_identifiers_and_unique(void **state)
     static const char *const names[] = {"/layers.0/f1/Exp", "/layers.0/f1/Exp", "plain", "Exp→/odd name", "/a/b/"};
     static const char *const expected[] = {"nest.layers_0_f1", "nest.layers_0_f1_2", "nest.plain", "nest.Exp___",
                                            "nest.a_b"};
-    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{0, 4}}};
+    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{.offset = 4}}};
     ir_value *x = ir_graph_add_input(graph, "x", &type);
     for (int k = 0; k < 5; k++) {
         ir_node *node = ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Exp], names[k], &x, 1, 1);

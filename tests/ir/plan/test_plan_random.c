@@ -287,11 +287,11 @@ static const step_fn steps[] = {
 static void add_inputs(maker *m)
 {
     static const ir_type types[] = {
-        {MDOT_DTYPE_F32, 3, {{0, 1}, {1, 0}, {0, 4}}},
-        {MDOT_DTYPE_F32, 2, {{0, 2}, {1, 0}}},
-        {MDOT_DTYPE_F32, 1, {{0, 4}}},
-        {MDOT_DTYPE_F32, 3, {{1, 0}, {0, 2}, {0, 4}}},
-        {MDOT_DTYPE_F32, 3, {{0, 2}, {1, 0}, {0, 4}}},
+        {MDOT_DTYPE_F32, 3, {{.offset = 1}, {.scale = 1}, {.offset = 4}}},
+        {MDOT_DTYPE_F32, 2, {{.offset = 2}, {.scale = 1}}},
+        {MDOT_DTYPE_F32, 1, {{.offset = 4}}},
+        {MDOT_DTYPE_F32, 3, {{.scale = 1}, {.offset = 2}, {.offset = 4}}},
+        {MDOT_DTYPE_F32, 3, {{.offset = 2}, {.scale = 1}, {.offset = 4}}},
     };
     for (int k = 0; k < 5; k++) {
         char name[16];

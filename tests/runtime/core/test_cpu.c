@@ -10,14 +10,14 @@
 
 #define EVERYTHING(maker)                                                                                              \
     {                                                                                                                  \
-        UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, maker                      \
+        UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0, 0, maker                \
     }
 static const rt_cpu everything = EVERYTHING("AuthenticAMD"), intels = EVERYTHING("GenuineIntel");
 static const uint32_t v3 = MDOT_CPU_X86_64_V3, v4 = MDOT_CPU_X86_64_V4, bf16 = MDOT_CPU_X86_64_BF16,
                       amx = MDOT_CPU_X86_64_AMX;
 
 /* The registers of a Zen 3: AVX-512 is absent, XCR0 has x87, SSE and AVX. */
-static const rt_cpu without_avx512 = {0x7EF8320B, 0x219C97A9, 0, 0, 0x75C237FF, 0, 0x7, "AuthenticAMD"};
+static const rt_cpu without_avx512 = {0x7EF8320B, 0x219C97A9, 0, 0, 0x75C237FF, 0, 0x7, 0, 0, "AuthenticAMD"};
 
 static void machine_with_all_features_runs_every_level(void **state)
 {
@@ -67,6 +67,23 @@ static void every_feature_of_a_level_is_needed(void **state)
             for (uint32_t level = v3; level <= amx; level++)
                 assert_int_equal(rt_cpu_missing(&cpu, level) != NULL, rows[r].level <= level);
         }
+}
+
+/* Bits of AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). Features of one machine say nothing
+ * of the levels of another. */
+static void levels_of_aarch64_need_its_own_features(void **state)
+{
+    (void)state;
+    const uint32_t neon = MDOT_CPU_AARCH64_NEON, arm_bf16 = MDOT_CPU_AARCH64_BF16;
+    const rt_cpu cortex_a72 = {.hwcap = 0xFF}, neoverse_v1 = {.hwcap = UINT32_MAX, .hwcap2 = 1u << 14};
+    assert_null(rt_cpu_missing(&cortex_a72, neon));
+    assert_string_equal(rt_cpu_missing(&cortex_a72, arm_bf16), "FEAT_BF16");
+    assert_null(rt_cpu_missing(&neoverse_v1, neon));
+    assert_null(rt_cpu_missing(&neoverse_v1, arm_bf16));
+    assert_string_equal(rt_cpu_missing(&everything, neon), "Advanced SIMD");
+    assert_string_equal(rt_cpu_missing(&neoverse_v1, v3), "SSE3");
+    assert_int_equal(rt_cpu_isa_find("aarch64-neon"), neon);
+    assert_int_equal(rt_cpu_isa_find("aarch64-bf16"), arm_bf16);
 }
 
 static void detected_features_match_the_compilers(void **state)
@@ -260,6 +277,7 @@ int main(void)
         cmocka_unit_test(machine_with_all_features_runs_every_level),
         cmocka_unit_test(machine_without_avx512_runs_v3_only),
         cmocka_unit_test(every_feature_of_a_level_is_needed),
+        cmocka_unit_test(levels_of_aarch64_need_its_own_features),
         cmocka_unit_test(detected_features_match_the_compilers),
         cmocka_unit_test(level_names_match_levels),
         cmocka_unit_test(best_common_level_is_chosen),

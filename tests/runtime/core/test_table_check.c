@@ -183,7 +183,7 @@ static void offset_below_the_length(fixture_table *table)
 }
 static void falling_extent(fixture_table *table)
 {
-    table->predict_output[0].dim[0] = (mdot_abi_dim){-1, FIXTURE_MAX_LENGTH};
+    table->predict_output[0].dim[0] = (mdot_abi_dim){.scale = -1, .offset = FIXTURE_MAX_LENGTH};
 }
 
 static void items_beyond_their_bounds_are_malformed(void **state)

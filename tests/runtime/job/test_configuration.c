@@ -240,7 +240,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
          {.offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 3},
          "needs zero_stage 3, because only that stage"},
         {{.offload = MDOT_OFFLOAD_OPTIMIZER, .step_in_backward = 1},
-         {.offload = MDOT_OFFLOAD_OPTIMIZER},
+         {.offload = MDOT_OFFLOAD_PAGES, .optimizer = MDOT_OPTIMIZER_ADAMW8BIT, .step_in_backward = 1},
          "set one of them"},
         {{.keep_gathered = 1, .zero_stage = 2}, {.keep_gathered = 1, .zero_stage = 3}, "keep_gathered needs"},
         {{.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH},
@@ -345,12 +345,19 @@ static void inference_refuses_options_of_the_backward_pass_and_several_gpus(void
     } cases[] = {
         {{.gpu = "A100", .accumulate = 2}, "accumulate"},
         {{.gpu = "A100", .recompute = MDOT_RECOMPUTE_SELECTIVE}, "recompute"},
-        {{.gpu = "A100", .offload = MDOT_OFFLOAD_OPTIMIZER}, "offload"},
+        {{.gpu = "A100", .offload = MDOT_OFFLOAD_OPTIMIZER}, "leave offload at"},
+        {{.gpu = "A100", .offload_activations = 1}, "offload_activations"},
         {{.gpu = "A100", .step_in_backward = 1}, "step_in_backward"},
         {{.gpu = "A100", .ema = 1}, "ema"},
         {{.gpu = "A100", .gradient_type = MDOT_NUMBER_FP32}, "gradient_type"},
+        {{.gpu = "A100", .reduce_type = MDOT_NUMBER_FP32}, "reduce_type"},
+        {{.gpu = "A100", .zero_stage = 1}, "zero_stage"},
         {{.gpu = "A100", .gpu_count = 2}, "number of GPUs"},
+        {{.gpu = "A100", .data_parallel = 2}, "number of GPUs"},
         {{.gpu = "A100", .tensor_parallel = 2}, "number of GPUs"},
+        {{.gpu = "A100", .pipeline_parallel = 2}, "number of GPUs"},
+        {{.gpu = "A100", .expert_parallel = 2}, "number of GPUs"},
+        {{.gpu = "A100", .context_parallel = 2}, "number of GPUs"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_configuration c = cases[i].c;
@@ -361,6 +368,16 @@ static void inference_refuses_options_of_the_backward_pass_and_several_gpus(void
         if (strstr(err.message, cases[i].name) == NULL) fail_msg("case %zu: %s", i, err.message);
     }
     assert_int_equal(read_status((mdot_configuration){.gpu = "A100", .mode = MDOT_MODE_INFERENCE}, NULL), MDOT_OK);
+    mdot_configuration ones = {.gpu = "A100",
+                               .mode = MDOT_MODE_INFERENCE,
+                               .accumulate = 1,
+                               .gpu_count = 1,
+                               .data_parallel = 1,
+                               .tensor_parallel = 1,
+                               .pipeline_parallel = 1,
+                               .expert_parallel = 1,
+                               .context_parallel = 1};
+    assert_int_equal(read_status(ones, NULL), MDOT_OK);
 }
 
 static void parallelism_options_make_a_configuration_non_default(void **state)

@@ -212,7 +212,12 @@ static void operators_keep_known_numbers_and_skip_others(void **state)
     for (int k = 0; k < RT_LOAD_COUNT; k++)
         assert_true(*rt_load_at(&op, k) == (k == 0 ? 10 : k == RT_LOAD_COUNT - 1 ? RT_LOAD_COUNT + 9 : 0));
     assert_int_equal(op.input_count, 1);
-    assert_int_equal(input, 3); /* operator 5 reads the one two before */
+    assert_int_equal(input, 3);                                  /* operator 5 reads the one two before */
+    w = write_operator(UINT64_C(1) << 40, UINT64_C(1) << 41, 1); /* none of them is known */
+    assert_true(read_operator(&w, 1, &op, &input));
+    assert_int_equal(input, 0);
+    w = write_operator(last, last, 1);
+    assert_true(read_operator(&w, 1, &op, &input));
     w = write_operator(0, 0, 1);
     assert_true(read_operator(&w, 1, &op, &input));
     assert_int_equal(input, 0);
@@ -222,6 +227,15 @@ static void operators_keep_known_numbers_and_skip_others(void **state)
     w = write_operator(0, 0, 0); /* the first operator has no inputs */
     assert_false(read_operator(&w, 0, &op, &input));
     assert_int_equal(op.input_count, 0);
+}
+
+static void a_job_may_have_no_operators(void **state)
+{
+    (void)state;
+    rt_decoded d = {0};
+    assert_true(rt_make_operators(&d, 0, 0));
+    free(d.operators);
+    free(d.inputs);
 }
 
 /* Each of the loads has a place of its own. */
@@ -248,6 +262,7 @@ int main(void)
         cmocka_unit_test(cut_texts_and_parts_are_refused),
         cmocka_unit_test(a_failed_part_makes_its_writer_fail),
         cmocka_unit_test(operators_keep_known_numbers_and_skip_others),
+        cmocka_unit_test(a_job_may_have_no_operators),
         cmocka_unit_test(loads_have_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

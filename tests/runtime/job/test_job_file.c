@@ -387,6 +387,77 @@ static void missing_repeated_and_unordered_sections_are_refused(void **state)
     mdot_job_destroy(job);
 }
 
+static void all_sections_but_the_names_of_modules_are_required(void **state)
+{
+    section sections[MAX_SECTIONS];
+    size_t count = list_sections(*state, sections);
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < count; i++) assert_int_equal(sections[i].flags, sections[i].tag == 4 ? 0 : REQUIRED);
+}
+
+/* A record of a type has its name, whether the type is known, and its traits. */
+static void cut_records_of_types_and_other_truths_are_refused(void **state)
+{
+    file *f = *state;
+    unsigned char bytes[MAX_FILE_BYTES], types[MAX_FILE_BYTES];
+    section sections[MAX_SECTIONS];
+    size_t count = list_sections(f, sections);
+    section *all = &sections[1];
+    assert_true(all->tag == 2 && all->size < sizeof types);
+    memcpy(types, all->bytes, all->size);
+    size_t known_at = 3u + types[2]; /* behind the number of types, the size of the record and the name */
+    assert_in_range(types[known_at], 0, 1);
+    all->bytes = types;
+    types[known_at] = 2;
+    job_file_expect_fault(bytes, write_sections(f, sections, count, bytes), MDOT_MALFORMED);
+    types[known_at] = 1;
+    size_t end = 2u + types[1]; /* of the first record */
+    memmove(types + end - 1, types + end, all->size - end);
+    types[1]--;
+    all->size--;
+    job_file_expect_fault(bytes, write_sections(f, sections, count, bytes), MDOT_MALFORMED);
+}
+
+static void bytes_behind_the_last_section_are_refused(void **state)
+{
+    file *f = *state;
+    assert_true(f->size + 2 < MAX_FILE_BYTES);
+    for (size_t more = 1; more <= 2; more++) {
+        f->bytes[f->size + more - 1] = 0;
+        job_file_sign(f->bytes, f->size + more);
+        job_file_expect_fault(f->bytes, f->size + more, MDOT_MALFORMED);
+    }
+}
+
+static void a_file_that_ends_behind_its_checksum_is_called_truncated(void **state)
+{
+    file *f = *state;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(job_file_parse(f->bytes, JOB_FILE_CHECKSUM_END, &job, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "it is truncated");
+    assert_int_equal(job_file_parse(f->bytes, JOB_FILE_CHECKSUM_END - 1, &job, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "the header of a job file");
+}
+
+static void a_list_of_no_modules_is_read(void **state)
+{
+    file *f = *state;
+    unsigned char bytes[MAX_FILE_BYTES];
+    section sections[MAX_SECTIONS];
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    size_t count = list_sections(f, sections);
+    sections[3].bytes = (const unsigned char[1 + JOB_FILE_OPERATORS]){0}; /* no name, and none for each operator */
+    sections[3].size = 1 + JOB_FILE_OPERATORS;
+    size_t size = write_sections(f, sections, count, bytes);
+    if (job_file_parse(bytes, size, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_int_equal(mdot_job_get_operator(job, 0, &op), MDOT_OK);
+    assert_null(op.module);
+    mdot_job_destroy(job);
+}
+
 /* Version 2 has tags and sizes as varints in front of the sections. */
 static void files_of_version_2_are_read(void **state)
 {
@@ -474,7 +545,7 @@ static void pipes_are_refused(void **state)
     struct stat info;
     assert_int_equal(unlink(f->path), 0);
     assert_int_equal(mkfifo(f->path, 0600), 0);
-    alarm(20);
+    alarm(60);
     assert_int_equal(mdot_job_load(f->path, &job, &err), MDOT_IO);
     expect_contains(err.message, "not a regular file");
     assert_int_equal(mdot_job_save(made, f->path, &err), MDOT_INVALID_ARGUMENT);
@@ -495,6 +566,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(appended_fields_and_optional_sections_are_skipped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unknown_required_sections_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_repeated_and_unordered_sections_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_sections_but_the_names_of_modules_are_required, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cut_records_of_types_and_other_truths_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_behind_the_last_section_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_ends_behind_its_checksum_is_called_truncated, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_list_of_no_modules_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_version_2_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_other_versions_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_truncated_anywhere_is_refused, set_up, tear_down),

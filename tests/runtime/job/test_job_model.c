@@ -111,6 +111,36 @@ static void reserved_fields_and_settings_must_be_zero(void **state)
     }
 }
 
+/* Operations and numbers of tensors of the formulas in runtime/perf/optimizer_load.c; 8-bit states are a quarter of a
+ * tensor each, with a scale for 256 elements. */
+static void updates_cost_what_their_formulas_count(void **state)
+{
+    (void)state;
+    const double bytes = 4, states = 2 * (1 + 4.0 / 256) / 4;
+    const struct {
+        mdot_optimizer optimizer;
+        double flops, read, written;
+    } cases[] = {
+        {MDOT_OPTIMIZER_SGD, 6, 3, 2},
+        {MDOT_OPTIMIZER_SGD_PLAIN, 4, 2, 1},
+        {MDOT_OPTIMIZER_ADAM, 13, 4, 3},
+        {MDOT_OPTIMIZER_ADAM_FUSED, 13, 4, 3},
+        {MDOT_OPTIMIZER_ADAMW, 14, 4, 3},
+        {MDOT_OPTIMIZER_ADAMW_FUSED, 14, 4, 3},
+        {MDOT_OPTIMIZER_ADAM8BIT, 17, 2 + states, 1 + states},
+        {MDOT_OPTIMIZER_ADAMW8BIT, 18, 2 + states, 1 + states},
+        {MDOT_OPTIMIZER_ADAFACTOR, 12, 4, 1},
+        {MDOT_OPTIMIZER_LION, 10, 3, 2},
+        {MDOT_OPTIMIZER_MUON, 7, 4, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_load load = mdot_optimizer_load(cases[i].optimizer, 10);
+        assert_true(load.flops == 10 * cases[i].flops);
+        assert_float_equal(load.bytes_read, 10 * bytes * cases[i].read, 1e-9);
+        assert_float_equal(load.bytes_written, 10 * bytes * cases[i].written, 1e-9);
+    }
+}
+
 static void optimizers_cost_what_their_update_rule_reads_and_writes(void **state)
 {
     (void)state;
@@ -136,6 +166,7 @@ int main(void)
         cmocka_unit_test(positions_follow_from_dependencies),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
         cmocka_unit_test(reserved_fields_and_settings_must_be_zero),
+        cmocka_unit_test(updates_cost_what_their_formulas_count),
         cmocka_unit_test(optimizers_cost_what_their_update_rule_reads_and_writes),
         cmocka_unit_test(settings_have_names),
     };

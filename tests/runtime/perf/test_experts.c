@@ -105,6 +105,41 @@ static void stacked_matrices_without_a_router_are_not_experts(void **state)
     mdot_job_destroy(job);
 }
 
+static void biases_belong_to_the_matrices_of_experts(void **state)
+{
+    (void)state;
+    network n;
+    make_mixture(&n, "TopK");
+    for (size_t i = 0; i < LAYERS * EACH; i++) {
+        mdot_job_operator *op = &n.operators[i];
+        if (op->setting[MDOT_SETTING_GROUPS] != EXPERTS) continue;
+        op->setting[MDOT_SETTING_BIAS] = 1;
+        op->parameters += (double)EXPERTS * (double)op->setting[MDOT_SETTING_CHANNELS_OUT];
+    }
+    mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+    assert_int_equal(job->analysis->sharding.experts.common_count, EXPERTS);
+    mdot_job_destroy(job);
+}
+
+static void operators_without_channels_are_not_experts(void **state)
+{
+    (void)state;
+    for (int setting = MDOT_SETTING_CHANNELS_IN; setting <= MDOT_SETTING_CHANNELS_OUT; setting++) {
+        network n;
+        make_mixture(&n, "TopK");
+        for (size_t i = 0; i < LAYERS * EACH; i++) {
+            mdot_job_operator *op = &n.operators[i];
+            if (op->setting[MDOT_SETTING_GROUPS] != EXPERTS) continue;
+            op->setting[setting] = 0;
+            op->setting[MDOT_SETTING_BIAS] = 1;
+            op->parameters = (double)EXPERTS * (double)op->setting[MDOT_SETTING_CHANNELS_OUT];
+        }
+        mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+        assert_int_equal(job->analysis->sharding.experts.common_count, 0);
+        mdot_job_destroy(job);
+    }
+}
+
 static mdot_status resolve(const mdot_job *job, mdot_configuration c, rt_resolved_configuration *out, mdot_error *err)
 {
     rt_configuration configuration = {.c = c};
@@ -216,6 +251,34 @@ static void tokens_are_exchanged_in_both_directions(void **state)
     mdot_job_destroy(job);
 }
 
+/* Gradients are summed in fp32 and weights gathered in half precision. The backward pass takes no time here. */
+static void zero_stages_exchange_sums_and_gathered_weights(void **state)
+{
+    (void)state;
+    mdot_job *job = mixture("TopK");
+    static const struct {
+        mdot_configuration c;
+        double bytes; /* of a parameter */
+    } cases[] = {{{.zero_stage = 0}, 4 + 4},
+                 {{.zero_stage = 1}, 4 + 2},
+                 {{.zero_stage = 2}, 4 + 2},
+                 {{.zero_stage = 3}, 4 + 2 * 2},
+                 {{.zero_stage = 3, .keep_gathered = 1}, 4 + 2},
+                 {{.zero_stage = 3, .accumulate = 4}, 4 * (4 + 2 * 2)},
+                 {{.zero_stage = 2, .accumulate = 4}, 4 + 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i].c;
+        c.gpu_count = 8;
+        c.link_gbps = 1;
+        c.precision = MDOT_PRECISION_MIXED_BF16;
+        c.reduce_type = MDOT_NUMBER_FP32;
+        rt_resolved_configuration resolved = accept(job, c);
+        double ms = rt_communication_ms(job, &resolved, 0);
+        assert_float_equal(ms, cases[i].bytes * LAYERS * (DENSE + OF_EXPERTS) * 7 / 8 / 1e6, 1e-9);
+    }
+    mdot_job_destroy(job);
+}
+
 static void expert_parallelism_without_experts_is_refused(void **state)
 {
     (void)state;
@@ -242,6 +305,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(experts_follow_a_router),
         cmocka_unit_test(stacked_matrices_without_a_router_are_not_experts),
+        cmocka_unit_test(biases_belong_to_the_matrices_of_experts),
+        cmocka_unit_test(operators_without_channels_are_not_experts),
+        cmocka_unit_test(zero_stages_exchange_sums_and_gathered_weights),
         cmocka_unit_test(a_gpu_holds_its_experts_and_all_other_parameters),
         cmocka_unit_test(expert_parallelism_divides_matrices_and_keeps_flops),
         cmocka_unit_test(tokens_are_exchanged_in_both_directions),

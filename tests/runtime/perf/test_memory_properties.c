@@ -184,6 +184,8 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
             EXPECT(c, mode, MDOT_MODE_INFERENCE, -1);
             if (c.offload_activations == 0) EXPECT(c, offload_activations, 1, -1);
             if (c.offload < MDOT_OFFLOAD_PARAMETERS) EXPECT(c, offload, c.offload + 1, -1);
+            if (c.offload == MDOT_OFFLOAD_NOTHING) EXPECT(c, offload, MDOT_OFFLOAD_PAGES, -1);
+            if (c.step_in_backward == 0) EXPECT(c, step_in_backward, 1, -1);
             if (c.sequence_parallel == 0) EXPECT(c, sequence_parallel, 1, -1);
             if (c.optimizer == MDOT_OPTIMIZER_ADAM) EXPECT(c, optimizer, MDOT_OPTIMIZER_ADAM8BIT, -1);
             if (c.optimizer == MDOT_OPTIMIZER_SGD) EXPECT(c, optimizer, MDOT_OPTIMIZER_SGD_PLAIN, -1);

@@ -270,6 +270,36 @@ static void an_update_on_the_host_takes_no_memory(void **state)
     mdot_job_destroy(job);
 }
 
+/* Managed memory is outside of PyTorch's allocator. The fp32 weights of mixed precision are not managed. */
+static void pages_of_the_optimizer_are_not_allocated(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(0);
+    mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW, .offload = MDOT_OFFLOAD_PAGES};
+    assert_true(measure(job, c).optimizer == 0);
+    c.precision = MDOT_PRECISION_MIXED_BF16;
+    assert_true(measure(job, c).optimizer == 4 * 1024);
+    assert_true(measure(job, c).flat == (2 + 4) * 1024); /* the GPU updates */
+    mdot_job_destroy(job);
+}
+
+/* Gradients of the first operators of the backward pass are smaller than the largest one. */
+static void update_in_the_backward_pass_never_adds_gradients(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[2] = {make("Linear", 1, 1000), make("Linear", 1000, 10)};
+    static const uint32_t before = 0;
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    mdot_job *job = predict_make_job(operators, 2);
+    mdot_configuration c = {.batch = 1 << 10};
+    rt_memory whole = measure(job, c);
+    c.step_in_backward = 1;
+    rt_memory by_tensor = measure(job, c);
+    assert_true(whole.gradients < 4 * 1000 && by_tensor.gradients <= whole.gradients);
+    mdot_job_destroy(job);
+}
+
 /* The activations are small, so that the temporary memory of Adam's update is larger. */
 static void update_of_adam_may_be_the_peak(void **state)
 {
@@ -370,6 +400,8 @@ int main(void)
         cmocka_unit_test(stages_of_a_pipeline_have_one_end_each),
         cmocka_unit_test(half_gradients_may_stay_beside_fp32_ones),
         cmocka_unit_test(an_update_on_the_host_takes_no_memory),
+        cmocka_unit_test(pages_of_the_optimizer_are_not_allocated),
+        cmocka_unit_test(update_in_the_backward_pass_never_adds_gradients),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),

@@ -119,6 +119,60 @@ static void contradicting_options_win_and_are_noted(void **state)
     }
 }
 
+/* The same types count more than the same recomputation, and of equally near records the first one counts. */
+static void the_nearest_of_several_records_is_used(void **state)
+{
+    (void)state;
+    static const mdot_peak_moment moment[] = {{.per_sample = 1000, .gradients = .125},
+                                              {.per_sample = 1000, .gradients = .25},
+                                              {.per_sample = 1000, .gradients = .375},
+                                              {.per_sample = 1000, .gradients = .5}};
+    static const mdot_recorded_memory fp32 = {.precision = MDOT_PRECISION_FP32,
+                                              .moment_count = 1,
+                                              .moments = &moment[0]},
+                                      fp32_blocks = {.precision = MDOT_PRECISION_FP32,
+                                                     .recompute = MDOT_RECOMPUTE_BLOCKS,
+                                                     .moment_count = 1,
+                                                     .moments = &moment[1]},
+                                      amp = {.precision = MDOT_PRECISION_AMP, .moment_count = 1, .moments = &moment[2]},
+                                      bf16 = {.precision = MDOT_PRECISION_BF16,
+                                              .recompute = MDOT_RECOMPUTE_BLOCKS,
+                                              .moment_count = 1,
+                                              .moments = &moment[3]};
+    const struct {
+        mdot_recorded_memory records[3];
+        mdot_precision precision;
+        mdot_recompute recompute;
+        double gradients; /* of the record, which no scale changes */
+    } cases[] = {{{fp32, fp32_blocks, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125},
+                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125},
+                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25},
+                 {{fp32_blocks, amp, bf16}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_BLOCKS, .375},
+                 {{amp, bf16, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .125},
+                 {{fp32, amp, fp32_blocks}, MDOT_PRECISION_BF16, MDOT_RECOMPUTE_NOTHING, .125},
+                 {{bf16, fp32_blocks, fp32}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_NOTHING, .125}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job *plain = network(-1), *job = NULL;
+        const mdot_job_program p = {.struct_size = sizeof p,
+                                    .precision = MDOT_PRECISION_PYTORCH,
+                                    .attention = MDOT_ATTENTION_EAGER,
+                                    .trained_bytes = 1300,
+                                    .frozen_bytes = 900,
+                                    .buffer_bytes = 50,
+                                    .recorded_count = 3,
+                                    .recorded = cases[i].records};
+        mdot_error err = {0};
+        if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+        rt_resolved_configuration r =
+            resolve(job, (mdot_configuration){.precision = cases[i].precision, .recompute = cases[i].recompute});
+        mdot_peak_moment out[MDOT_PEAK_MOMENTS_MAX] = {0};
+        assert_int_equal(rt_recorded_moments(job, &r, out), 1);
+        if (out[0].gradients != cases[i].gradients) fail_msg("case %zu: %g", i, out[0].gradients);
+        mdot_job_destroy(plain);
+        mdot_job_destroy(job);
+    }
+}
+
 static void recorded_case_is_used_as_it_is(void **state)
 {
     (void)state;
@@ -313,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_left_open_follow_the_program),
         cmocka_unit_test(contradicting_options_win_and_are_noted),
+        cmocka_unit_test(the_nearest_of_several_records_is_used),
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),

@@ -187,10 +187,10 @@ static void names_of_later_columns_are_refused(void **state)
         .input = {.name_at = offsetof(later_table, text) + INPUT,
                   .dtype = MDOT_DTYPE_F32,
                   .rank = 1,
-                  .dim = {{0, 3}},
+                  .dim = {{.offset = 3}},
                   .columns_at = offsetof(later_table, text) + NAMES},
         .output = {
-            .name_at = offsetof(later_table, text) + OUTPUT, .dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{0, 3}}}};
+            .name_at = offsetof(later_table, text) + OUTPUT, .dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{.offset = 3}}}};
     strcpy(t.text + PREDICT, "predict");
     strcpy(t.text + INPUT, "configuration");
     strcpy(t.text + OUTPUT, "step_ms");

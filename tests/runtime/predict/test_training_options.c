@@ -262,6 +262,31 @@ static void offloading_trades_memory_for_transfers(void **state)
     mdot_job_destroy(job);
 }
 
+/* Pages that fit cost nothing. The others move to the GPU and back once per step. */
+static void pages_that_do_not_fit_are_transferred(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED};
+    mdot_prediction on_gpu = predict(job, c);
+    c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
+    c.offload = MDOT_OFFLOAD_PAGES;
+    mdot_prediction paged = predict(job, c);
+    assert_true(paged.optimizer_bytes == 0 && paged.peak_memory_bytes < on_gpu.peak_memory_bytes);
+    assert_true(is_near(paged.step_ms, on_gpu.step_ms));
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find(c.gpu, &gpu, NULL), MDOT_OK);
+    gpu.memory_gib = (double)paged.reserved_bytes / 0x1p30 / 0.985; /* no byte of the state fits */
+    c.gpu_spec = &gpu;
+    c.gpu = NULL;
+    mdot_prediction evicted = predict(job, c);
+    double pages_ms = 2 * 8 * all_parameters / (0.8 * 1e6 * gpu.pcie_gbps);
+    assert_true(fabs((evicted.step_ms - paged.step_ms) / pages_ms - 1) < 1e-3);
+    c.optimizer = MDOT_OPTIMIZER_SGD;
+    expect_error(c, "offload is pages");
+    mdot_job_destroy(job);
+}
+
 static void frozen_weights_are_quantised(void **state)
 {
     (void)state;
@@ -556,6 +581,7 @@ int main(void)
         cmocka_unit_test(autocast_under_stage_3_copies_a_block),
         cmocka_unit_test(sums_in_another_type_take_another_time),
         cmocka_unit_test(offloading_trades_memory_for_transfers),
+        cmocka_unit_test(pages_that_do_not_fit_are_transferred),
         cmocka_unit_test(frozen_weights_are_quantised),
         cmocka_unit_test(a_moving_average_is_an_fp32_copy),
         cmocka_unit_test(context_parallelism_divides_sequences),

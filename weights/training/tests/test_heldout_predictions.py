@@ -48,6 +48,27 @@ def test_baselines_of_another_folder_are_columns_too(data, results, tmp_path):
     assert float(rows[0][header.index("mdot_as_published")]) == pytest.approx(3 * data.step_ms[0], rel=1e-5)
 
 
+def test_columns_follow_the_labels_of_the_first_folder(data, results, tmp_path):
+    """A baseline may save a fold's labels in another order."""
+    other = tmp_path / "baselines"
+    other.mkdir()
+    for fold, label in (("a", np.array([1, 0])), ("b", np.array([4, 2, 3]))):
+        keep(other, data, "mdot as published", fold, label, 3.0)
+    header, rows = heldout_predictions.export_cv([results, other], data, splits.FAMILIES)
+    for i, row in enumerate(rows):
+        assert float(row[header.index("mdot_as_published")]) == pytest.approx(3 * data.step_ms[i], rel=1e-5)
+
+
+def test_folds_with_other_labels_are_refused(data, results, tmp_path):
+    other = tmp_path / "baselines"
+    other.mkdir()
+    keep(other, data, "mdot as published", "a", np.array([0, 1]), 3.0)
+    for label in (np.array([2, 3]), np.array([2, 3, 5]), np.array([2, 2, 3])):
+        keep(other, data, "mdot as published", "b", label, 3.0)
+        with pytest.raises(ValueError, match="mdot as published, fold b.* other labels"):
+            heldout_predictions.export_cv([results, other], data, splits.FAMILIES)
+
+
 def test_folds_of_another_data_set_are_refused(data, results):
     data.step_ms[0] *= 2
     with pytest.raises(ValueError, match="another data set"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mdot_training.checks.memory import table
+from mdot_training.checks.memory import run_networks, table
 
 torch = pytest.importorskip("torch")
 
@@ -152,3 +152,12 @@ def test_summary_counts_errors_and_names_failures():
     assert "| x | 2 | 10.0 | 50 | 100 | 15.0 |" in lines
     assert "  y/d, amp: no reason" in lines
     assert [line for line in lines if "predicted," in line] == ["   1.40  y/c, amp: 0.00 predicted, 0.00 GiB in PyTorch"]
+
+
+def test_first_rows_cover_all_libraries_and_precisions():
+    names = [f"{library}/{number}" for library in ("vision", "text") for number in range(4)]
+    rows = run_networks.order(names, ["fp32", "bf16", "amp"])
+    assert sorted(rows) == sorted((name, precision) for name in names for precision in ("fp32", "bf16", "amp"))
+    assert {name for name, _ in rows[:8]} == set(names)
+    for library in ("vision", "text"):
+        assert {precision for name, precision in rows[:6] if name.startswith(library)} == {"fp32", "bf16", "amp"}

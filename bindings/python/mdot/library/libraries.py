@@ -266,7 +266,7 @@ def shipped_predictor() -> Path:
     chosen = os.environ.get("MDOT_PREDICTOR", "")
     if chosen:
         return Path(chosen)
-    path = PACKAGE / "lib" / "predictor.mdot"
+    path = PACKAGE / "share" / "mdot" / "predictor.mdot"
     if path.is_file():
         return path
     raise errors.NotFoundError(f"there is no predictor at {path}; pass a path, or set MDOT_PREDICTOR")

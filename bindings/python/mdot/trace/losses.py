@@ -56,9 +56,12 @@ def attach(
     return model, tuple(args)
 
 
-def own_loss(out: Any) -> Any:
-    """The field "loss" of a module's results; None for results that lack it."""
-    return out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+def own_loss(out: Any) -> torch.Tensor | None:
+    """The loss among a module's results: the field "loss", or a result of one element. None for results without a loss."""
+    if isinstance(out, torch.Tensor):
+        return out if out.numel() == 1 else None
+    found = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    return found if isinstance(found, torch.Tensor) else None
 
 
 def missing(graph: Graph, batch: int) -> str | None:

@@ -159,8 +159,13 @@ def _without_smaller(times: Sequence[tuple[float, ...]]) -> list[tuple[float, ..
     """Leaves out most moments that are at most as large as a neighbour in every kind."""
     kept: list[tuple[float, ...]] = []
     for time in times:
-        while kept and all(a <= b for a, b in zip(kept[-1], time)):
+        while kept and _is_at_most(kept[-1], time):
             kept.pop()
-        if not kept or any(a > b for a, b in zip(time, kept[-1])):
+        if not kept or not _is_at_most(time, kept[-1]):
             kept.append(time)
     return kept
+
+
+def _is_at_most(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    """Whether no kind is larger in `a`. It has no loop, because a step has tens of thousands of moments."""
+    return a[0] <= b[0] and a[1] <= b[1] and a[2] <= b[2] and a[3] <= b[3] and a[4] <= b[4]

@@ -132,9 +132,7 @@ def _add_outputs(out: Any, recorder: Recorder) -> None:
     """Lists the results. If the module returns a loss, gradients start there alone."""
     graph = recorder.graph
     loss = losses.own_loss(out)
-    if loss is None and isinstance(out, torch.Tensor) and out.numel() == 1:
-        loss = out
-    graph.has_loss = isinstance(loss, torch.Tensor) and recorder.value(loss).kind == "data"
+    graph.has_loss = loss is not None and recorder.value(loss).kind == "data"
     for leaf in pytree.tree_leaves(plain(out)):
         if not isinstance(leaf, torch.Tensor):
             continue

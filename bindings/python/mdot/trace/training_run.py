@@ -62,21 +62,24 @@ def run(
     tensors."""
     samples = like.timeline.samples if like is not None else SAMPLES
     needs_contents = like is not None and like.timeline.known is not None
+
+    def attempt(count: int) -> TrainingRun:
+        nonlocal needs_contents
+        if not needs_contents:
+            try:
+                return _run(count, None, model, args, kwargs, batch, **options)
+            except DataDependent:  # it may depend on values that are independent of the parameters
+                needs_contents = True
+        return _run(count, KnownContents(), model, args, kwargs, batch, **options)
+
     if batch < 2 or samples == batch:
-        return _run_with(samples, needs_contents, model, args, kwargs, batch, **options)
+        return attempt(samples)
     try:
-        return _run_with(samples, needs_contents, model, args, kwargs, batch, **options)
+        return attempt(samples)
     except DataDependent:
         raise
     except Exception:  # for example a shape with the batch as a number: the batch of the examples distinguishes less
-        return _run_with(batch, needs_contents, model, args, kwargs, batch, **options)
-
-
-def _run_with(samples: int, needs_contents: bool, *arguments: Any, **options: Any) -> TrainingRun:
-    if not needs_contents:
-        with contextlib.suppress(*DataDependent):  # it may depend on values that are independent of the parameters
-            return _run(samples, None, *arguments, **options)
-    return _run(samples, KnownContents(), *arguments, **options)
+        return attempt(batch)
 
 
 def _run(
@@ -116,7 +119,7 @@ def _run(
 def loss_of(out: Any) -> torch.Tensor | None:
     """The scalar from which the gradients start: the module's loss, or else the sum of its results."""
     own = own_loss(out)
-    if isinstance(own, torch.Tensor) and own.requires_grad:
+    if own is not None and own.requires_grad:
         return own if own.ndim == 0 else own.sum()
     leaves = [t for t in pytree.tree_leaves(plain(out)) if isinstance(t, torch.Tensor) and t.requires_grad]
     scalars = [t for t in leaves if t.ndim == 0]

@@ -23,7 +23,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.checkpoint import checkpoint
 
 import mdot
-from mdot.trace import training_run
+from mdot.trace import losses, training_run
 
 Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 Make = Callable[[int], Made]
@@ -268,6 +268,28 @@ class Memory(support.TestCase):
                 job = mdot.Job.from_torch(Decides(batch), (torch.ones(4, 8), torch.ones(4, dtype=torch.bool)), batch=4)
             self.assertEqual({memory.precision for memory in job.program.recorded}, {"fp32", "amp-fp16", "bf16"})
             self.assertEqual(attempts.call_count, 2 + 1 + 1)
+
+    def test_another_batch_repeats_no_attempt_without_contents(self) -> None:
+        class Decides(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.linear = nn.Linear(8, 8)
+
+            def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+                y = self.linear(x)
+                return y.view(4, 8) if bool(mask.all()) else y
+
+        with mock.patch.object(training_run, "_run", wraps=training_run._run) as attempts:
+            job = mdot.Job.from_torch(Decides(), (torch.ones(4, 8), torch.ones(4, dtype=torch.bool)), batch=4)
+        self.assertEqual({memory.precision for memory in job.program.recorded}, {"fp32", "amp-fp16", "bf16"})
+        self.assertEqual(attempts.call_count, 3 + 1 + 1)  # without contents, with them, and with the batch of the examples
+
+    def test_loss_is_the_field_or_the_result_of_one_element(self) -> None:
+        loss = torch.ones(())
+        self.assertIs(losses.own_loss({"loss": loss, "logits": torch.ones(2)}), loss)
+        self.assertIs(losses.own_loss(loss), loss)
+        self.assertIsNone(losses.own_loss(torch.ones(2)))
+        self.assertIsNone(losses.own_loss({"loss": None}))
 
     def test_buffers_take_memory(self) -> None:
         job = job_of(nn.Sequential(*[Quantised() for _ in range(4)]), torch.zeros(2, 1024))

@@ -14,7 +14,7 @@ from typing import Iterable, Sequence
 import numpy as np
 
 from mdot_training.predictor.dataset import Dataset
-from mdot_training.predictor.evaluation import fold_file, forms_in, read_folds
+from mdot_training.predictor.evaluation import Fold, fold_file, forms_in, read_folds
 from mdot_training.predictor.ablations import SHIPPED_FORM
 
 LABEL = ("network", "gpu", "precision", "batch", "layout", "torch", "fold")
@@ -47,9 +47,19 @@ def _column(form: str) -> str:
     return "mdot" if form == SHIPPED_FORM else form.replace(" ", "_").replace(",", "")
 
 
+def _in_order(fold: Fold, of: np.ndarray, where: str) -> np.ndarray:
+    """The fold's predictions of the labels `of`, in the order of `of`. Raises ValueError if the fold lacks one of them."""
+    order = np.argsort(fold.label, kind="stable")
+    at = order[np.searchsorted(fold.label, of, sorter=order).clip(max=len(order) - 1)]
+    if not np.array_equal(fold.label[at], of):
+        raise ValueError(f"{where} has other labels than {SHIPPED_FORM}; evaluate both with one data set and split")
+    return fold.predicted_ms[at]
+
+
 def export_cv(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str], list[list]]:
     """Header and rows of every label that the folds of the shipped form in the first folder leave out. Forms that lack one of
-    these folds are skipped. Raises ValueError if the shipped form has no folds."""
+    these folds are skipped. Other folders may have a fold's labels in another order. Raises ValueError if the shipped form has no
+    folds, or if another form's fold lacks a label."""
     whole = read_folds(folders[0], SHIPPED_FORM, split)
     if not whole:
         raise ValueError(f"{folders[0]} has no folds of {SHIPPED_FORM}, {split}")
@@ -58,7 +68,8 @@ def export_cv(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[
         for form in forms_in(folder, split):
             there = read_folds(folder, form, split)
             if whole.keys() <= there.keys():
-                columns[_column(form)] = np.concatenate([there[fold].predicted_ms for fold in whole])
+                columns[_column(form)] = np.concatenate([_in_order(there[fold], whole[fold].label, f"{folder}: {form}, fold {fold}")
+                                                         for fold in whole])
     names = ["mdot", *sorted(columns.keys() - {"mdot"})]
     labels = np.concatenate([fold.label for fold in whole.values()])
     measured = np.concatenate([fold.measured_ms for fold in whole.values()])

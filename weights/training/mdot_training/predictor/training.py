@@ -290,7 +290,7 @@ def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Sche
 def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> tuple[Predictor, Benchmarks]:
     """Fits a predictor to these labels (indices), and the effects of their benchmarks."""
     torch.manual_seed(schedule.seed)
-    model, benchmarks = Predictor(options), Benchmarks(len(np.unique(batches.host_names(data))))
+    model, benchmarks = Predictor(options), Benchmarks(batches.host_count(data))
     draws = [_parts(data, labels, schedule, options, schedule.seed + DRAW_SEEDS * i) for i in range(schedule.draws)]
     first = chosen(data, labels, schedule.inferences, schedule.seed)
     _merge_rare_types(model, data, np.unique(data.label_network[first]), schedule.least_networks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 
 from mdot.library.structs.base import Sized, Struct
 
@@ -45,6 +45,10 @@ class mdot_dim(Struct):
     _fields_ = [("scale", c_int64), ("offset", c_int64)]
 
 
+class mdot_dim_floor(Struct):
+    _fields_ = [("times", c_int32), ("step", c_int32), ("start", c_int32), ("divisor", c_int32)]
+
+
 class mdot_tensor_info(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -53,6 +57,7 @@ class mdot_tensor_info(Sized):
         ("rank", c_int),
         ("dim", mdot_dim * MAX_RANK),
         ("columns", c_char_p),
+        ("floor", mdot_dim_floor * MAX_RANK),
     ]
 
 

@@ -1,11 +1,12 @@
 """Compares predicted memory with PyTorch's, and with published peaks.
 
     python3 -m mdot_training.checks.memory networks --out table.csv [--only PATTERN] [--precisions fp32,bf16,amp] [--jobs N]
-        [--references EARLIER.csv]
+        [--references EARLIER.csv] [--same-batch]
     python3 -m mdot_training.checks.memory published FOLDER [--only PATTERN] [--jobs-folder FOLDER] [--out table.csv]
 
 `networks` needs torch built for CUDA, torchvision, timm, transformers, diffusers and peft, and no GPU. It appends a row to
-the CSV for each network and precision, and skips rows that the file has. A later run on changed predictions is faster with
+the CSV for each network and precision, and skips rows that the file has. The first rows cover all libraries and precisions,
+so that a run may be stopped early. A later run on changed predictions is faster with
 --references, which takes PyTorch's peaks from an earlier table.
 
 `published` needs torch, transformers and peft. FOLDER has llm_points.csv, litgpt_finetuning.csv, bigscience_steps.csv and
@@ -31,7 +32,7 @@ def _precisions(text: str) -> list[str]:
 
 
 def _networks(options: argparse.Namespace) -> int:
-    rows = run_networks.run(options.out, options.only, options.precisions, options.jobs, options.references)
+    rows = run_networks.run(options.out, options.only, options.precisions, options.jobs, options.references, options.same_batch)
     print(table.summary(rows, options.worst))
     return 0
 
@@ -53,6 +54,7 @@ def main() -> int:
     networks.add_argument("--precisions", type=_precisions, default=list(reference.PRECISIONS), help="default: fp32,bf16,amp")
     networks.add_argument("--jobs", type=int, default=1, help="number of processes (default: 1)")
     networks.add_argument("--references", type=Path, help="earlier table whose reference peaks are used again")
+    networks.add_argument("--same-batch", action="store_true", help="trace at the predicted batch, too: a third more time")
     networks.add_argument("--worst", type=int, default=20, help="number of the worst rows to print (default: 20)")
     networks.set_defaults(run=_networks)
     published = commands.add_parser("published", help="peaks that others published")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import multiprocessing
 import re
 import sys
@@ -12,8 +13,8 @@ from typing import Iterator, Sequence
 
 from mdot_training.checks.memory import fake_cuda, predicted, reference, table
 
-Task = tuple[str, str, table.Row | None]
-"""Network, precision, and a row whose reference is used again."""
+Task = tuple[str, str, table.Row | None, bool]
+"""Network, precision, a row whose reference is used again, and whether the job is also traced at the predicted batch."""
 
 
 def _reason(error: Exception) -> str:
@@ -28,7 +29,7 @@ def measure(task: Task) -> table.Row:
 
     from mdot_training.checks.memory.networks import CASES
 
-    name, precision, known = task
+    name, precision, known, has_same_batch = task
     case = CASES[name]
     torch.manual_seed(0)
     start = time.monotonic()
@@ -42,7 +43,8 @@ def measure(task: Task) -> table.Row:
             row.reference_bytes, row.attention = found.peak_bytes, found.attention
         except Exception as error:  # Networks fail in many ways, and each failure is a row of the table.
             notes.append(f"PyTorch: {_reason(error)}")
-    for field, traced_batch in (("predicted_bytes", case.traced_batch), ("same_batch_bytes", case.batch)):
+    traces = [("predicted_bytes", case.traced_batch), ("same_batch_bytes", case.batch)]
+    for field, traced_batch in traces[:1 + has_same_batch]:
         try:
             setattr(row, field, predicted.peak(case.make, traced_batch, case.batch, precision, case.optimizer))
         except Exception as error:
@@ -60,7 +62,19 @@ def _rows(tasks: Sequence[Task], jobs: int) -> Iterator[table.Row]:
         yield from (future.result() for future in concurrent.futures.as_completed(pool.submit(measure, task) for task in tasks))
 
 
-def run(out: Path, only: str, precisions: Sequence[str], jobs: int, references: Path | None) -> list[table.Row]:
+def order(names: Sequence[str], precisions: Sequence[str]) -> list[table.Key]:
+    """All pairs, so that a run that is stopped early has covered all libraries and precisions. Libraries take turns, and the
+    first pass over the networks gives each a single precision, the next precision for each network of a library."""
+    libraries: dict[str, list[str]] = {}
+    for name in names:
+        libraries.setdefault(name.split("/")[0], []).append(name)
+    turns = [(index, name) for index, group in enumerate(itertools.zip_longest(*libraries.values())) for name in group
+             if name is not None]
+    return [(name, precisions[(index + shift) % len(precisions)]) for shift in range(len(precisions)) for index, name in turns]
+
+
+def run(out: Path, only: str, precisions: Sequence[str], jobs: int, references: Path | None,
+        has_same_batch: bool) -> list[table.Row]:
     """Appends the rows that `out` lacks, and returns all of the selection."""
     fake_cuda.install()
     from mdot_training.checks.memory.networks import CASES
@@ -68,8 +82,7 @@ def run(out: Path, only: str, precisions: Sequence[str], jobs: int, references: 
     names = [name for name in CASES if re.search(only, name)]
     known = table.read(references) if references is not None else {}
     done = table.read(out)
-    tasks = [(name, precision, known.get((name, precision))) for name in names for precision in precisions
-             if (name, precision) not in done]
+    tasks = [(*key, known.get(key), has_same_batch) for key in order(names, precisions) if key not in done]
     for count, row in enumerate(_rows(tasks, jobs), 1):
         table.append(out, row)
         done[row.key] = row

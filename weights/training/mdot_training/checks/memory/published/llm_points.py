@@ -52,13 +52,16 @@ def torchtune(row: dict[str, str]) -> Point:
     if method == "full" and gpus == 1:
         options.update(optimizer="adamw8bit", step_in_backward=True)
         if row["gpu"] == "RTX-4090":
-            options["offload"] = "optimizer"
+            options["offload"] = "pages"
     if "offload" in row["notes"]:
         options["offload"] = "parameters"
     if method == "qlora":
         options["frozen_weights"] = "nf4"
-    if method == "lora" and row["gpu"] == "RTX-A6000":
-        options["checkpoint"] = "nothing"
+    if method == "lora" and gpus == 1:
+        if row["gpu"] == "RTX-A6000":
+            options["checkpoint"] = "nothing"
+        else:
+            options["offload_activations"] = True
     rank, modules = (0, ()) if method == "full" else (16 if size == "70B" else 8, TORCHTUNE_LORA)
     gpu = "A100-SXM-80GB" if row["gpu"] == "A100" else row["gpu"]
     return Point("torchtune", f"{size} {method}, {gpus} x {row['gpu']}", float(row["peak_memory_gib"]) * GIB, "allocated", gpu,

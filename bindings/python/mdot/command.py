@@ -1,0 +1,62 @@
+"""Finds the executable `mdot`, which implements all subcommands that need no Python, and runs it.
+
+It is searched in this order: the folders of the environment variable MDOT_LIBRARIES (for example a build tree's
+without_compiler); the package's own folder `bin`, which a wheel fills; and the folders of PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator, NoReturn, Sequence, TextIO
+
+from mdot.library.errors import NotFoundError
+from mdot.library.libraries import PACKAGE
+
+ELF = b"\x7fELF"
+"""The first bytes of an executable. The script `mdot` that pip writes has others, thus it never calls itself."""
+
+
+def _candidates() -> Iterator[Path]:
+    for folder in filter(None, os.environ.get("MDOT_LIBRARIES", "").split(os.pathsep)):
+        yield Path(folder, "mdot")
+    yield PACKAGE / "bin" / "mdot"
+    for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
+        yield Path(folder, "mdot")
+
+
+def _is_executable(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(ELF)) == ELF and os.access(path, os.X_OK)
+    except OSError:
+        return False
+
+
+def find() -> Path:
+    """The executable. Raises NotFoundError if there is none."""
+    for path in _candidates():
+        if _is_executable(path):
+            return path
+    raise NotFoundError(
+        f"there is no executable mdot at {PACKAGE / 'bin' / 'mdot'}; install the wheel mdot-predict, or build mdot and add "
+        "build/release/cli to PATH"
+    )
+
+
+def become(arguments: Sequence[str]) -> NoReturn:
+    """Replaces this process by the executable."""
+    path = find()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(path, ["mdot", *arguments])
+
+
+def show_help(arguments: Sequence[str], extra: str, stream: TextIO) -> int:
+    """Prints the executable's list of subcommands, and then `extra`. Returns the executable's exit status."""
+    done = subprocess.run([str(find()), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, encoding="utf-8")  # fmt: skip
+    stream.write(f"{done.stdout}\n{extra}\n")
+    return done.returncode

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Tests the wheels in dist/, which scripts/wheel.sh made, with each version of Python that they support.
+#
+#     scripts/test-wheel.sh [PYTHON …]      default: python3.9 to python3.14, as PATH has them
+#
+# Each PYTHON gets a fresh environment, in which only the wheels are installed. The tests are those of
+# tests/bindings/python. Prints a line for each version that is absent. Exit status 77 if all are.
+set -eu
+cd "$(dirname "$0")/.."
+build=$PWD/build/wheel
+pip=$build/venv/bin/pip # installs into the environments, because Debian's Python has no pip
+predict=$(echo "$PWD"/dist/mdot_predict-*.whl)
+compiler=$(echo "$PWD"/dist/mdot_compiler-*.whl)
+for file in "$predict" "$compiler" "$build/cli/mdot"; do
+    [ -f "$file" ] || { echo "test-wheel.sh: there is no $file; run scripts/wheel.sh" >&2; exit 2; }
+done
+[ $# -gt 0 ] || set -- python3.9 python3.10 python3.11 python3.12 python3.13 python3.14
+unset PYTHONPATH MDOT_LIBRARIES MDOT_PREDICTOR
+export PYTHONDONTWRITEBYTECODE=1
+tested=''
+for python; do
+    # Shims of version managers are on PATH for versions that they do not have.
+    version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2> /dev/null) ||
+        { echo "skipped: there is no $python"; continue; }
+    echo "== $python, $version"
+    fresh=$build/fresh-$version
+    rm -rf "$fresh"
+    "$python" -m venv --without-pip "$fresh"
+    "$pip" --python "$fresh/bin/python" install --quiet --no-index "$predict"
+    # The package alone must report the missing compiler, and its command needs nothing else on PATH.
+    (cd / && "$fresh/bin/python" -c '
+import mdot
+try:
+    mdot.compile("model.onnx", "model.mdot")
+except mdot.ToolchainError as fault:
+    assert "mdot-predict[compiler]" in str(fault), fault
+else:
+    raise SystemExit("mdot.compile works without the package mdot-compiler")')
+    (cd / && PATH=$fresh/bin mdot inspect "$fresh"/lib/python*/site-packages/mdot/share/mdot/predictor.mdot > /dev/null)
+    "$pip" --python "$fresh/bin/python" install --quiet --no-index "$compiler"
+    for test in tests/bindings/python/test_*.py; do
+        echo "$test"
+        MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PATH="$fresh/bin:$PATH" "$fresh/bin/python" "$test"
+    done
+    tested="$tested $version"
+done
+[ -n "$tested" ] || exit 77
+echo "the wheels work with$tested"
