@@ -246,6 +246,17 @@ static void pointwise_functions_match(void **state)
                        FEW_LENGTHS);
 }
 
+/* Angles of 2^38 to 2^123 turns. Factors are powers of two, because a product that is rounded would be another angle. */
+static void sine_and_cosine_of_huge_angles_match(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "x = input f32[1,L,4]\nnear = constant f32[] [549755813888.0]\n"
+        "far = constant f32[] [10633823966279326983230456482242756608.0]\na = Mul(x, near)\nb = Mul(x, far)\n"
+        "c = Sin(a)\nd = Cos(a)\ne = Sin(b)\nf = Cos(b)\nreturn c, d, e, f\n",
+        FEW_LENGTHS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +280,7 @@ int main(void)
         cmocka_unit_test(neighbouring_rows_are_read_after_a_barrier),
         cmocka_unit_test(data_dependent_reads_match),
         cmocka_unit_test(pointwise_functions_match),
+        cmocka_unit_test(sine_and_cosine_of_huge_angles_match),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");
