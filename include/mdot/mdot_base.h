@@ -48,10 +48,10 @@ extern "C" {
  * A struct_size that is zero or otherwise invalid is INVALID_ARGUMENT, with the struct's name; the library makes no
  * guess.
  *
- * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_floor, mdot_dim_binding, mdot_load, mdot_input, mdot_output,
- * mdot_operator_traits, mdot_peak_moment, mdot_recorded_memory. Fields called reserved must be zero. Enum values and
- * rows of maps are appended. A function that must change gets another name. docs/contributing/interface.md explains the
- * rest: the meaning of SOVERSION and the comparisons that a test makes.
+ * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_floor, mdot_dim_binding, mdot_load,
+ * mdot_input, mdot_output, mdot_operator_traits, mdot_peak_moment, mdot_recorded_memory. Fields called reserved
+ * must be zero. Enum values and rows of maps are appended. A function that must change gets another name.
+ * docs/contributing/interface.md explains the rest: the meaning of SOVERSION and the comparisons that a test makes.
  */
 
 /* name, value, description. Values are part of the ABI: append only. */

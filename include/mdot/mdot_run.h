@@ -101,7 +101,8 @@ static inline int64_t mdot_tensor_extent(const mdot_tensor_info *tensor, int axi
     const mdot_dim *dim = &tensor->dim[axis];
     const mdot_dim_floor *floor = &tensor->floor[axis];
     int64_t extent = dim->scale * length + dim->offset;
-    return floor->times == 0 ? extent : extent + floor->times * ((floor->step * length + floor->start) / floor->divisor);
+    return floor->times == 0 ? extent
+                             : extent + floor->times * ((floor->step * length + floor->start) / floor->divisor);
 }
 
 typedef struct mdot_kernel_info {

@@ -324,8 +324,9 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
     affine = affine && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&
              ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
     if (!affine) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the count of its elements is not affine in the length, nor a rounded quotient of it, at every length");
+        return ir_fail(
+            from->node, from->err, MDOT_UNSUPPORTED,
+            "the count of its elements is not affine in the length, nor a rounded quotient of it, at every length");
     }
     out->integers = true;
     out->start = bound[0];

@@ -24,7 +24,8 @@ static int64_t example_length(const ir_type *in, int count, const ir_dim *target
             return 0;
         }
     }
-    if (ir_dim_is_number(open) || !ir_dim_is_affine(open) || others <= 0 || wanted <= 0 || wanted % others != 0) return 0;
+    if (ir_dim_is_number(open) || !ir_dim_is_affine(open) || others <= 0 || wanted <= 0 || wanted % others != 0)
+        return 0;
     int64_t left = wanted / others - open.offset;
     return left % open.scale == 0 && left / open.scale > 0 ? left / open.scale : 0;
 }

@@ -52,8 +52,9 @@ static mdot_status cut_axis(const ir_operands *from, int axis, ir_dim start, ir_
     if (!ir_dim_div_ceil(from->graph, span, back ? -step : step, &count)) {
         char text[IR_DIM_TEXT_BYTES];
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "along axis %d, the count of steps of %lld in %s elements is not a sum of a multiple of the length and one rounded quotient of it", axis,
-                       (long long)step, ir_dim_text(span, from->graph->symbol, text, sizeof text));
+                       "along axis %d, the count of steps of %lld in %s elements is not a sum of a multiple of the "
+                       "length and one rounded quotient of it",
+                       axis, (long long)step, ir_dim_text(span, from->graph->symbol, text, sizeof text));
     }
     *out = (cut){first, count, step};
     return MDOT_OK;

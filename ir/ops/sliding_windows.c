@@ -45,8 +45,8 @@ static mdot_status windows_result(const ir_operands *from, ir_type *out_type)
     if (!fits || least < 0) {
         char text[IR_SHAPE_TEXT_BYTES];
         return ir_fail(from->node, from->err, ir_dims_fault(1, &w.input.dim[w.axis]),
-                       "windows of %lld over %s do not fit",
-                       (long long)w.size, ir_shape_text(from, 1, &w.input.dim[w.axis], text));
+                       "windows of %lld over %s do not fit", (long long)w.size,
+                       ir_shape_text(from, 1, &w.input.dim[w.axis], text));
     }
     *out_type = w.input;
     out_type->rank++;

@@ -78,10 +78,11 @@ static int64_t reach(const ir_window *w, int i)
 static mdot_status no_extent(const ir_operands *from, int axis, ir_dim in)
 {
     char text[IR_DIM_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                   "the extent of spatial dimension %d, formed from %s elements, is not a sum of a multiple of the length "
-                   "and one rounded quotient of it; bind the length with --dim",
-                   axis, ir_dim_text(in, from->graph->symbol, text, sizeof text));
+    return ir_fail(
+        from->node, from->err, MDOT_UNSUPPORTED,
+        "the extent of spatial dimension %d, formed from %s elements, is not a sum of a multiple of the length "
+        "and one rounded quotient of it; bind the length with --dim",
+        axis, ir_dim_text(in, from->graph->symbol, text, sizeof text));
 }
 
 /* Splits padding over both sides. The odd element goes behind (UPPER) or before. */
@@ -146,8 +147,7 @@ static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int
         char text[IR_DIM_TEXT_BYTES];
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                        "a kernel of extent %lld exceeds the padded input of %s elements for some lengths",
-                       (long long)reach(w, i),
-                       ir_dim_text(plus(in, pads), from->graph->symbol, text, sizeof text));
+                       (long long)reach(w, i), ir_dim_text(plus(in, pads), from->graph->symbol, text, sizeof text));
     }
     bool fits = up ? ir_dim_div_ceil(from->graph, slack, w->stride[i], &steps)
                    : ir_dim_div_floor(from->graph, slack, w->stride[i], &steps);

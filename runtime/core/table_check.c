@@ -134,7 +134,8 @@ static mdot_status check_inputs(const mdot_abi_table *table, const mdot_abi_entr
     for (uint32_t i = 0; i < entry->input_count; i++)
         for (uint32_t d = 0; d < inputs[i].rank; d++)
             if (inputs[i].dim[d].times != 0)
-                return MALFORMED(err, "dimension %u of the input %s is rounded", d, rt_string(table, inputs[i].name_at));
+                return MALFORMED(err, "dimension %u of the input %s is rounded", d,
+                                 rt_string(table, inputs[i].name_at));
     return MDOT_OK;
 }
 
@@ -186,7 +187,8 @@ static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bu
         for (uint32_t d = 0; d < tensors[i].rank; d++) {
             const mdot_abi_dim *dim = &tensors[i].dim[d];
             if (!rt_has_length(dim)) continue;
-            if (dim->times != 0 || dim->scale < 0 || (dim->offset > 0 && (dim->offset - 1) / dim->scale >= bucket->unit_offset))
+            if (dim->times != 0 || dim->scale < 0 ||
+                (dim->offset > 0 && (dim->offset - 1) / dim->scale >= bucket->unit_offset))
                 return MALFORMED(err, "a bucket of %lld computes items together, but the shape of %s excludes that",
                                  (long long)bucket->max_length, name);
         }

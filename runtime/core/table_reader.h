@@ -85,8 +85,7 @@ static inline int64_t rt_column_count(const mdot_abi_tensor *tensor)
 static inline uint64_t rt_element_count(const mdot_abi_tensor *tensor, int64_t length)
 {
     uint64_t count = 1;
-    for (uint32_t i = 0; i < tensor->rank; i++)
-        count *= (uint64_t)rt_dim_at(&tensor->dim[i], length);
+    for (uint32_t i = 0; i < tensor->rank; i++) count *= (uint64_t)rt_dim_at(&tensor->dim[i], length);
     return count;
 }
 

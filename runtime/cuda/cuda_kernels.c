@@ -25,11 +25,11 @@ static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t
     uint64_t bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const mdot_abi_dim *dim = &tensor->dim[i];
-        const mdot_abi_dim linear = {.scale = dim->scale}, rounded = {.times = dim->times,
-                                                                      .step = dim->step,
-                                                                      .start = dim->start,
-                                                                      .divisor = dim->divisor};
-        bytes *= (uint64_t)(rt_dim_at(&linear, dim->scale > 0 ? most : least) + dim->offset + rt_dim_at(&rounded, most));
+        const mdot_abi_dim linear = {.scale = dim->scale},
+                           rounded = {
+                               .times = dim->times, .step = dim->step, .start = dim->start, .divisor = dim->divisor};
+        bytes *=
+            (uint64_t)(rt_dim_at(&linear, dim->scale > 0 ? most : least) + dim->offset + rt_dim_at(&rounded, most));
     }
     return bytes;
 }

@@ -199,8 +199,7 @@ static mdot_status read_rows(const reading *r, bool in_one_piece)
 static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
 {
     bool equal = a->dtype == b->dtype && a->rank == b->rank;
-    for (uint32_t i = 0; equal && i < a->rank; i++)
-        equal = memcmp(&a->dim[i], &b->dim[i], sizeof a->dim[i]) == 0;
+    for (uint32_t i = 0; equal && i < a->rank; i++) equal = memcmp(&a->dim[i], &b->dim[i], sizeof a->dim[i]) == 0;
     return equal;
 }
 

@@ -35,10 +35,11 @@ static void an_encoder_attends_over_half_the_length(void **state)
 static void halves_of_the_length_are_joined(void **state)
 {
     (void)state;
-    assert_graph_right("x = input f32[L,16]\nzero = constant i64[1] [0]\nend = constant i64[1] [9999]\n"
-                       "two = constant i64[1] [2]\na = Slice(x, zero, end, zero, two)\nc = Concat(x, a, a) {axis=0}\n"
-                       "w = weights f32[16,32]\ny = mdot.Linear(c, w)\ns = ReduceSum(a, zero) {keepdims=0}\nreturn y, s\n",
-                       lengths);
+    assert_graph_right(
+        "x = input f32[L,16]\nzero = constant i64[1] [0]\nend = constant i64[1] [9999]\n"
+        "two = constant i64[1] [2]\na = Slice(x, zero, end, zero, two)\nc = Concat(x, a, a) {axis=0}\n"
+        "w = weights f32[16,32]\ny = mdot.Linear(c, w)\ns = ReduceSum(a, zero) {keepdims=0}\nreturn y, s\n",
+        lengths);
 }
 
 static void what_was_halved_is_doubled(void **state)

@@ -265,8 +265,8 @@ static void malformed_texts_are_refused(void **state)
         char line[160];
         ir_graph *graph = NULL;
         ir_arena *arena = ir_arena_create(0);
-        snprintf(line, sizeof line,
-                 "graph \"m\" {\nlength \"L\" <= 64\n%%0 \"x\" : f32[%s] = input\nreturn %%0\n}\n", texts[k]);
+        snprintf(line, sizeof line, "graph \"m\" {\nlength \"L\" <= 64\n%%0 \"x\" : f32[%s] = input\nreturn %%0\n}\n",
+                 texts[k]);
         assert_int_not_equal(ir_graph_parse(line, NULL, arena, &graph, NULL), MDOT_OK);
         ir_arena_destroy(arena);
     }

@@ -355,7 +355,9 @@ static void products_cancel_equal_factors(void **state)
     const ir_dim flat[] = {number(1), L};
     expect_dim(ir_dim_quotient(heads, 4, flat, 2, &d), d, 0, 128);
     expect_dim(ir_dim_quotient(heads, 4, (const ir_dim[]){number(128)}, 1, &d), d, 1, 0);
-    expect_dim(ir_dim_quotient((const ir_dim[]){{.scale = 2, .offset = 4}, number(3)}, 2, (const ir_dim[]){{.scale = 1, .offset = 2}}, 1, &d), d, 0, 6);
+    expect_dim(ir_dim_quotient((const ir_dim[]){{.scale = 2, .offset = 4}, number(3)}, 2,
+                               (const ir_dim[]){{.scale = 1, .offset = 2}}, 1, &d),
+               d, 0, 6);
     expect_dim(ir_dim_quotient((const ir_dim[]){L, L}, 2, flat, 2, &d), d, 1, 0);
     expect_dim(ir_dim_quotient(NULL, 0, NULL, 0, &d), d, 0, 1);
     expect_dim(ir_dim_quotient((const ir_dim[]){number(0), L}, 2, flat, 2, &d), d, 0, 0);
@@ -363,7 +365,8 @@ static void products_cancel_equal_factors(void **state)
     assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){number(2)}, 1, &d));
     assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){{.scale = 1, .offset = 1}}, 1, &d));
     assert_false(ir_dim_quotient(flat, 2, (const ir_dim[]){number(0)}, 1, &d));
-    assert_true(ir_dim_products_equal((const ir_dim[]){{.scale = 2, .offset = 2}, number(3)}, 2, (const ir_dim[]){number(6), {.scale = 1, .offset = 1}}, 2));
+    assert_true(ir_dim_products_equal((const ir_dim[]){{.scale = 2, .offset = 2}, number(3)}, 2,
+                                      (const ir_dim[]){number(6), {.scale = 1, .offset = 1}}, 2));
     assert_false(ir_dim_products_equal((const ir_dim[]){L, L}, 2, flat, 2));
 }
 

@@ -50,8 +50,7 @@ static void the_even_kernel_of_same_pads_alike_at_every_length(void **state)
                    "pad explicitly before the node");
 }
 
-#define POOL(op, attributes)                                                                                           \
-    "x = input f32[1,5,L]\ny = " op "(x) {" attributes "}\nreturn y\n"
+#define POOL(op, attributes) "x = input f32[1,5,L]\ny = " op "(x) {" attributes "}\nreturn y\n"
 
 static void poolings_stride_over_the_length(void **state)
 {
@@ -137,15 +136,16 @@ static void parts_of_different_forms_are_joined(void **state)
 static void unfolding_gathers_patches(void **state)
 {
     (void)state;
-    assert_code_agrees("least = constant i64[] [15]\n"
-                       "x = input f32[1,3,L]\ns = Shape(x) {start=2, end=3}\naxes = constant i64[1] [0]\n"
-                       "n = Squeeze(s, axes)\nlast = Sub(n, least)\nzero = constant i64[] [0]\neight = constant i64[] [8]\n"
-                       "m = Max(last, zero)\n"
-                       "from = Range(zero, m, eight)\none = constant i64[1] [1]\nf = Unsqueeze(from, one)\n"
-                       "taps = constant i64[1,16] [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]\n"
-                       "at = Add(f, taps)\nu = Gather(x, at) {axis=2}\nw = weights f32[16,32]\ny = MatMul(u, w)\n"
-                       "return y\n",
-                       longer);
+    assert_code_agrees(
+        "least = constant i64[] [15]\n"
+        "x = input f32[1,3,L]\ns = Shape(x) {start=2, end=3}\naxes = constant i64[1] [0]\n"
+        "n = Squeeze(s, axes)\nlast = Sub(n, least)\nzero = constant i64[] [0]\neight = constant i64[] [8]\n"
+        "m = Max(last, zero)\n"
+        "from = Range(zero, m, eight)\none = constant i64[1] [1]\nf = Unsqueeze(from, one)\n"
+        "taps = constant i64[1,16] [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]\n"
+        "at = Add(f, taps)\nu = Gather(x, at) {axis=2}\nw = weights f32[16,32]\ny = MatMul(u, w)\n"
+        "return y\n",
+        longer);
 }
 
 static void what_was_halved_is_doubled(void **state)
