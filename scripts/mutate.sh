@@ -11,8 +11,8 @@
 #     --least PCT    exit status 1 if the score of all folders together is below
 #     --build DIR    a build tree, by default build/release
 #     --log FILE     append a line for each mutant: result, program that noticed it, file, line, number, change, and a
-#                    checksum of the file and of mutants.c. While these are the same, the command runs only mutants that FILE lacks, and
-#                    survivors: run it again after you have written a test, or after an interruption.
+#                    checksum of the file and of mutants.c. While these are the same, the command runs only mutants that
+#                    FILE lacks, and survivors: run it again after you have written a test, or after an interruption.
 #
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
 # variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
@@ -21,9 +21,9 @@
 # them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers. Programs of
 # tests/growth are left out, because they take long.
 #
-# A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal* if the
-# optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among killed and
-# surviving ones. It is printed by folder, with the 95 % interval of the score of all mutants (by Wilson's formula), because a
+# A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal*
+# if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
+# killed and surviving ones. It is printed by folder, with the 95 % interval of the score of all mutants (by Wilson's formula), because a
 # sample only estimates it.
 #
 # Survivors are printed as "FILE:LINE: OLD -> NEW (mutant NUMBER)"; `DIR/tests/mutation/mutants write FILE NUMBER` prints
@@ -82,7 +82,8 @@ own_tests() {
 
 # Prints the names of the programs that include the header of $1.
 other_tests() {
-    [ $only_own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
+    [ $only_own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + |
+        LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
 }
 
 # Keeps the names that the build has, each once.
@@ -154,8 +155,8 @@ link_program() {
 }
 
 # Runs program $2 of kind $1 with $3 seconds of CPU time and mutant $4 (-1: none). A program that sleeps for ever is ended by
-# the limit of elapsed time, which is generous because the machine may have other work. The first test that fails ends it, because sed does
-# not read on.
+# the limit of elapsed time, which is generous because the machine may have other work. The first test that fails ends it,
+# because sed does not read on.
 run() {
     {
         status=0
@@ -246,7 +247,8 @@ make_plain() {
         # shellcheck disable=SC2086 # numbers
         "$mutants" combine "$file" $numbers > "$work/mutant/combined.c"
         compile "$work/mutant/combined.c" "$work/plain.o" -O0 -fmax-errors=0 && return
-        grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" | sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
+        grep -oE '(^|[^0-9a-z_])mutant_[0-9]+:[0-9:]* error' "$work/compile.log" |
+            sed -E 's/.*mutant_([0-9]+).*/\1/' | sort -u > "$work/broken"
         [ -s "$work/broken" ] || { tail -n 20 "$work/compile.log" >&2; exit 2; }
         for number in $(cat "$work/broken"); do report broken - "$number"; done
         numbers=$(echo "$numbers" | grep -vxFf "$work/broken") || true
@@ -296,7 +298,8 @@ done > "$work/list"
 echo "$(wc -l < "$work/list") mutants, seed $seed"
 for file in $(cut -f 1 "$work/list" | uniq); do
     awk -F '\t' -v file="$file" '$1 == file' "$work/list" > "$work/of_file"
-    command=$(compile_command "$file") base=$(basename "$file") sum=$(cat "$file" tests/mutation/mutants.c | cksum | cut -d ' ' -f 1)
+    command=$(compile_command "$file") base=$(basename "$file")
+    sum=$(cat "$file" tests/mutation/mutants.c | cksum | cut -d ' ' -f 1)
     recall
     [ -s "$work/of_file" ] || continue
     own=$(own_tests "$file" | built)

@@ -59,7 +59,8 @@ static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef
     cg_loop_end(e, &key, NULL);
     cg_loop_begin(e, &key, head->keys, keys_in_steps(e, head), 1, 0, NULL, true);
     for (int64_t c = 0; c < round_up(k->dim); c += CHUNK)
-        cg_store(e, cg_const_int(halves, 0), cg_at(e, e->i8, to, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
+        cg_store(e, cg_const_int(halves, 0),
+                 cg_at(e, e->i8, to, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
                  2 * CHUNK);
     cg_loop_end(e, &key, NULL);
 }

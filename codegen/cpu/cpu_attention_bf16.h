@@ -23,8 +23,8 @@ void cg_interleave_values(cg_emitter *e, const cg_attention_head *head, LLVMValu
 LLVMValueRef cg_value_bf16(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel);
 /* Packs two vectors of softmax weights, which are finite and non-negative, into one of pairs. */
 LLVMValueRef cg_interleave_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high);
-/* The same by truncation, for results of cg_exp2_before_truncation: the weight that bf16 represents, and the pair of two
- * such weights. */
+/* The same by truncation, for results of cg_exp2_before_truncation: the weight that bf16 represents, and the pair of
+ * two such weights. */
 LLVMValueRef cg_truncate_weight(cg_emitter *e, LLVMValueRef weight);
 LLVMValueRef cg_pair_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high);
 

@@ -12,8 +12,8 @@
 
 enum { WORDS = 19, WINDOW = 3, ZEROS = 16, FRACTION_BITS = 52, EXPONENT_BIAS = 1023 };
 
-/* ZEROS bits of zero, and then the bits of 2/π, the highest first. The window of 2^e begins at bit e + ZEROS - 2. That of
- * the largest double begins at bit 985 and ends in word 18. */
+/* ZEROS bits of zero, and then the bits of 2/π, the highest first. The window of 2^e begins at bit e + ZEROS - 2. That
+ * of the largest double begins at bit 985 and ends in word 18. */
 static const uint64_t two_over_pi[WORDS] = {
     0x0000a2f9836e4e44, 0x1529fc2757d1f534, 0xddc0db6295993c43, 0x9041fe5163abdebb, 0xc561b7246e3a424d,
     0xd2e006492eea09d1, 0x921cfe1deb1cb129, 0xa73ee88235f52ebb, 0x4484e99c7026b45f, 0x7e413991d6398353,

@@ -1,10 +1,10 @@
 /* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials, without calls outside the
  * module.
  *
- * Every function is branch-free, so that all lanes cost the same; sine and cosine of angles from 2^40 on take a branch. Polynomials are minimax fits (Remez exchange in 40
- * digits) for the error given beside them. NaN passes through everywhere. Limits use the compare that keeps a NaN
- * (cg_fmin(limit, x), not cg_fmin(x, limit)). Float → integer conversion is undefined for NaN and is used only where
- * NaN is excluded.
+ * Every function is branch-free, so that all lanes cost the same. Only sine and cosine take a branch, for angles from
+ * 2^40 on. Polynomials are minimax fits (Remez exchange in 40 digits) for the error given beside them. NaN passes
+ * through everywhere. Limits use the compare that keeps a NaN (cg_fmin(limit, x), not cg_fmin(x, limit)). Conversion
+ * from float to integer is undefined for NaN and is used only where NaN is excluded.
  *
  * GELU is in gelu.c.
  */
@@ -199,7 +199,8 @@ static bool has_scaling(const cg_emitter *e, LLVMValueRef x)
 
 static LLVMValueRef scaling_instruction(cg_emitter *e, const char *name, LLVMValueRef a, LLVMValueRef b)
 {
-    LLVMValueRef any = cg_const(e, LLVMTypeOf(a), 0), all = cg_const_int(e->i16, -1), rounding = cg_const_int(e->i32, 4);
+    LLVMValueRef any = cg_const(e, LLVMTypeOf(a), 0), all = cg_const_int(e->i16, -1),
+                 rounding = cg_const_int(e->i32, 4);
     return cg_intrinsic(e, name, NULL, (LLVMValueRef[]){a, b, any, all, rounding}, 5);
 }
 

@@ -5,9 +5,9 @@
  *                does not hide.
  *   parameters   The same gradients and update. Each pass reads the GPU's shard of the weights from the host instead,
  *                while it computes.
- *   pages        The GPU updates the optimizer's state in managed memory. The part that does not fit beside the reserved
- *                memory moves to the GPU for its update and back, and the step waits for both (bitsandbytes fetches the
- *                pages of a tensor before its update, and the driver evicts others)
+ *   pages        The GPU updates the optimizer's state in managed memory. The part that does not fit beside the
+ *                reserved memory moves to the GPU for its update and back, and the step waits for both (bitsandbytes
+ *                fetches the pages of a tensor before its update, and the driver evicts others).
  *   activations  Saved tensors move to the host during the forward pass, and back during the backward pass. The step
  *                waits for the part that takes longer than the pass.
  *

@@ -18,7 +18,8 @@
  *
  * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
  * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,
- * SGD with momentum 8. A fused kernel moves 7, 7 and 5. The kernels of paged optimizers (bitsandbytes) are fused. Muon's matmuls run in bf16.
+ * SGD with momentum 8. A fused kernel moves 7, 7 and 5. The kernels of paged optimizers (bitsandbytes) are
+ * fused. Muon's matmuls run in bf16.
  */
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/analysis.h"

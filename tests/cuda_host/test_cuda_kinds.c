@@ -246,7 +246,7 @@ static void pointwise_functions_match(void **state)
                        FEW_LENGTHS);
 }
 
-/* Angles of 2^38 to 2^123 turns. Factors are powers of two, because a product that is rounded would be another angle. */
+/* Angles of 2^38 to 2^123 turns. Factors are powers of two, because a rounded product would be another angle. */
 static void sine_and_cosine_of_huge_angles_match(void **state)
 {
     (void)state;

@@ -30,11 +30,11 @@ void plan_end(plan_fixture *f);
     }
 #define PLAN_N(n)                                                                                                      \
     {                                                                                                                  \
-        0, n                                                                                                           \
+        .offset = n                                                                                                    \
     }
 #define PLAN_L                                                                                                         \
     {                                                                                                                  \
-        1, 0                                                                                                           \
+        .scale = 1                                                                                                     \
     }
 
 /* These functions return buffer numbers. */

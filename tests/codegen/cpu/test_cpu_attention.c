@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static const ir_dim the_length = {1, 0};
+static const ir_dim the_length = {.scale = 1};
 static const int64_t every_remainder[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 15, 16,  17,  18,  23,
                                           31, 32, 33, 47, 48, 49, 50, 63, 64, 65, 70, 96, 100, 127, 128, 130};
 enum { REMAINDERS = sizeof every_remainder / sizeof every_remainder[0] };

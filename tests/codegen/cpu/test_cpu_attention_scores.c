@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static const ir_dim the_length = {1, 0};
+static const ir_dim the_length = {.scale = 1};
 
 /* Capped and replaced scores with every kind of mask, both streaming and with few positions. */
 static void scores_are_capped_and_replaced(void **state)

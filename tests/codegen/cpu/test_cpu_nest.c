@@ -118,7 +118,7 @@ static void several_stores_share_one_nest(void **state)
     int in = plan_input(&f, MDOT_DTYPE_F32, PLAN_SHAPE(PLAN_L));
     int sum = plan_output(&f, MDOT_DTYPE_F32, PLAN_SHAPE(PLAN_L)),
         flag = plan_output(&f, MDOT_DTYPE_BOOL, PLAN_SHAPE(PLAN_L));
-    int spread = plan_output(&f, MDOT_DTYPE_I64, PLAN_SHAPE({3, 0}));
+    int spread = plan_output(&f, MDOT_DTYPE_I64, PLAN_SHAPE({.scale = 3}));
     const pl_expr *x = load(&f, in, loop(&f, 0)), *zero = pl_const_f(f.arena, MDOT_DTYPE_F32, 0);
     const pl_expr *triple = times(&f, loop(&f, 0), number(&f, 3));
     pl_nest nest = {.loop_count = 1,

@@ -34,7 +34,7 @@ typedef struct shape {
 
 static ir_dim plus(ir_dim d, int64_t n)
 {
-    return (ir_dim){d.scale, d.offset + n};
+    return ir_dim_affine(d.scale, d.offset + n);
 }
 
 static const pl_expr *element(ir_arena *arena, int buffer, ir_dim stride)
@@ -240,7 +240,7 @@ static void rows_of_constant_length_match(void **state)
     for (int i = 0; i < COLUMNS; i++) {
         pl_norm_mode mode = modes[i % MODES];
         bool parameters = has_parameters(mode);
-        shapes[i] = (shape){.mode = mode, .rows = {1, 0}, .columns = ir_dim_number(columns[i]), .gap = i % 3};
+        shapes[i] = (shape){.mode = mode, .rows = {.scale = 1}, .columns = ir_dim_number(columns[i]), .gap = i % 3};
         shapes[i].gamma = parameters && i % 5;
         shapes[i].beta = parameters && i % 7;
         shapes[i].residual = i % 3 == 0;

@@ -105,8 +105,10 @@ static const form forms[] = {
 static void products_match_at_every_length(void **state)
 {
     (void)state;
-    const ir_dim l = PLAN_L,
-                 shapes[][3] = {{l, PLAN_N(21), l}, {l, l, PLAN_N(37)}, {PLAN_N(29), l, l}, {l, PLAN_N(16), {2, 1}}};
+    const ir_dim l = PLAN_L, shapes[][3] = {{l, PLAN_N(21), l},
+                                            {l, l, PLAN_N(37)},
+                                            {PLAN_N(29), l, l},
+                                            {l, PLAN_N(16), {.scale = 2, .offset = 1}}};
     for (size_t s = 0; s < sizeof forms / sizeof forms[0]; s++) {
         plan_fixture f;
         plan_begin(&f, 65);

@@ -27,12 +27,13 @@
 /* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
 
 #define MATRIX(X)                                                                                                      \
-    X(pl_matrix, buffer, buffer, 0) X(pl_matrix, dim, offset, {.offset = 3}) X(pl_matrix, dim, row_stride, {.offset = 8})
+    X(pl_matrix, buffer, buffer, 0)                                                                                    \
+    X(pl_matrix, dim, offset, {.offset = 3}) X(pl_matrix, dim, row_stride, {.offset = 8})
 #define HEADS(X)                                                                                                       \
     X(pl_heads, buffer, buffer, 0)                                                                                     \
-    X(pl_heads, dim, offset, {.offset = 3})                                                                                   \
-    X(pl_heads, dim, batch_stride, {.scale = 64})                                                                            \
-    X(pl_heads, dim, head_stride, {.offset = 8})                                                                              \
+    X(pl_heads, dim, offset, {.offset = 3})                                                                            \
+    X(pl_heads, dim, batch_stride, {.scale = 64})                                                                      \
+    X(pl_heads, dim, head_stride, {.offset = 8})                                                                       \
     X(pl_heads, dim, row_stride, {.offset = 32})
 #define STORE(X)                                                                                                       \
     X(pl_store, buffer, buffer, 0)                                                                                     \
@@ -162,7 +163,7 @@ static void assert_all_count(signature_fixture *s, const pl_kernel *kernel, size
 
 #define LINEAR(X)                                                                                                      \
     X(pl_linear, matrix, a, matrix(0))                                                                                 \
-    X(pl_linear, dim, rows, {.scale = 1})                                                                                    \
+    X(pl_linear, dim, rows, {.scale = 1})                                                                              \
     X(pl_linear, i64, k, 32)                                                                                           \
     X(pl_linear, i64, columns, 16)                                                                                     \
     X(pl_linear, buffer, weight, 1)                                                                                    \
@@ -187,11 +188,11 @@ static void signatures_include_every_field_of_a_linear(void **state)
 }
 
 #define ATTENTION(X)                                                                                                   \
-    X(pl_attention, dim, batch, {.offset = 2})                                                                                \
+    X(pl_attention, dim, batch, {.offset = 2})                                                                         \
     X(pl_attention, i64, heads, 4)                                                                                     \
     X(pl_attention, i64, kv_heads, 2)                                                                                  \
-    X(pl_attention, dim, queries, {.scale = 1})                                                                              \
-    X(pl_attention, dim, keys, {.scale = 1})                                                                                 \
+    X(pl_attention, dim, queries, {.scale = 1})                                                                        \
+    X(pl_attention, dim, keys, {.scale = 1})                                                                           \
     X(pl_attention, i64, dim, 8)                                                                                       \
     X(pl_attention, i64, value_dim, 16)                                                                                \
     X(pl_attention, real, scale, 0.25)                                                                                 \
@@ -201,9 +202,9 @@ static void signatures_include_every_field_of_a_linear(void **state)
     X(pl_attention, heads, v, heads(2))                                                                                \
     X(pl_attention, heads, out, heads(3))                                                                              \
     X(pl_attention, optional, mask, 4)                                                                                 \
-    X(pl_attention, dim, mask_batch, {.scale = 1})                                                                           \
-    X(pl_attention, dim, mask_head, {.scale = 1})                                                                            \
-    X(pl_attention, dim, mask_query, {.scale = 1})                                                                           \
+    X(pl_attention, dim, mask_batch, {.scale = 1})                                                                     \
+    X(pl_attention, dim, mask_head, {.scale = 1})                                                                      \
+    X(pl_attention, dim, mask_query, {.scale = 1})                                                                     \
     X(pl_attention, real, replaces, -1e4)                                                                              \
     X(pl_attention, flag, causal, false)
 
@@ -223,8 +224,8 @@ static void signatures_include_every_field_of_an_attention(void **state)
 
 #define NORM(X)                                                                                                        \
     X(pl_norm, choice, mode, PL_NORM_LAYER)                                                                            \
-    X(pl_norm, dim, rows, {.scale = 1})                                                                                      \
-    X(pl_norm, dim, columns, {.offset = 32})                                                                                  \
+    X(pl_norm, dim, rows, {.scale = 1})                                                                                \
+    X(pl_norm, dim, columns, {.offset = 32})                                                                           \
     X(pl_norm, expr, input, signature_fixture_load(&s, 0))                                                             \
     X(pl_norm, real, epsilon, 1e-5)                                                                                    \
     X(pl_norm, optional, gamma, 1)                                                                                     \
@@ -257,7 +258,7 @@ static void signatures_include_every_field_of_a_norm(void **state)
 #define NEST(X)                                                                                                        \
     X(pl_nest, i32, loop_count, 2)                                                                                     \
     X(pl_nest, i32, reduce_count, 1)                                                                                   \
-    X(pl_nest, extents, extent, {{.scale = 1}, {.offset = 32}, {.offset = 8}})                                                             \
+    X(pl_nest, extents, extent, {{.scale = 1}, {.offset = 32}, {.offset = 8}})                                         \
     X(pl_nest, choice, reducer, PL_REDUCE_SUM)                                                                         \
     X(pl_nest, optional_expr, body, signature_fixture_load(&s, 0))                                                     \
     X(pl_nest, i32, store_count, STORES)                                                                               \

@@ -224,7 +224,7 @@ static void builder_failures_persist_and_absent_operands_give_null(void **state)
     ir_value *x = b.graph->inputs[0], *y = b.at->outputs[0];
     assert_null(ir_build_add(&b, x, NULL));
     assert_int_equal(b.status, MDOT_OK);
-    int64_t dims[] = {.scale = 3, .offset = 3};
+    int64_t dims[] = {3, 3};
     assert_null(ir_build_add(&b, x, ir_build_filled(&b, dims, 2, 1))); /* 4 and 3 fail to broadcast */
     mdot_status first = b.status;
     assert_int_not_equal(first, MDOT_OK);

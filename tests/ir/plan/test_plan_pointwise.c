@@ -33,7 +33,7 @@ static ir_node *make_node(ir_graph *graph, const ir_op *op, const mdot_dtype *ty
 {
     ir_value *inputs[4];
     for (int k = 0; k < count; k++) {
-        ir_type type = {types[k], 2, {{0, k && k == count - 1 ? 1 : 3}, {1, 0}}};
+        ir_type type = {types[k], 2, {ir_dim_number(k && k == count - 1 ? 1 : 3), ir_dim_affine(1, 0)}};
         char name[16];
         snprintf(name, sizeof name, "x%d", k);
         inputs[k] = ir_graph_add_input(graph, name, &type);

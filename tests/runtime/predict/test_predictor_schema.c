@@ -175,22 +175,23 @@ static void names_of_later_columns_are_refused(void **state)
     (void)state;
     enum { PREDICT = 1, INPUT = 16, OUTPUT = 32, NAMES = 48 };
     static later_table t;
-    t = (later_table){
-        .head = {.entries_at = offsetof(later_table, entry), .entry_count = 1},
-        .entry = {.name_at = offsetof(later_table, text) + PREDICT,
-                  .inputs_at = offsetof(later_table, input),
-                  .input_count = 1,
-                  .outputs_at = offsetof(later_table, output),
-                  .output_count = 1,
-                  .buckets_at = offsetof(later_table, bucket),
-                  .bucket_count = 1},
-        .input = {.name_at = offsetof(later_table, text) + INPUT,
-                  .dtype = MDOT_DTYPE_F32,
-                  .rank = 1,
-                  .dim = {{.offset = 3}},
-                  .columns_at = offsetof(later_table, text) + NAMES},
-        .output = {
-            .name_at = offsetof(later_table, text) + OUTPUT, .dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{.offset = 3}}}};
+    t = (later_table){.head = {.entries_at = offsetof(later_table, entry), .entry_count = 1},
+                      .entry = {.name_at = offsetof(later_table, text) + PREDICT,
+                                .inputs_at = offsetof(later_table, input),
+                                .input_count = 1,
+                                .outputs_at = offsetof(later_table, output),
+                                .output_count = 1,
+                                .buckets_at = offsetof(later_table, bucket),
+                                .bucket_count = 1},
+                      .input = {.name_at = offsetof(later_table, text) + INPUT,
+                                .dtype = MDOT_DTYPE_F32,
+                                .rank = 1,
+                                .dim = {{.offset = 3}},
+                                .columns_at = offsetof(later_table, text) + NAMES},
+                      .output = {.name_at = offsetof(later_table, text) + OUTPUT,
+                                 .dtype = MDOT_DTYPE_F32,
+                                 .rank = 1,
+                                 .dim = {{.offset = 3}}}};
     strcpy(t.text + PREDICT, "predict");
     strcpy(t.text + INPUT, "configuration");
     strcpy(t.text + OUTPUT, "step_ms");
