@@ -339,7 +339,8 @@ static void finish_group(cg_emitter *e, pipeline *p, const item *it)
     wrong = LLVMBuildOr(e->builder, wrong, LLVMBuildOr(e->builder, low, high, ""), "");
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, wrong, e->i16, "");
     LLVMValueRef group = LLVMBuildLShr(e->builder, cg_isub(e, it->query, p->stream.head->slice.from), cg_int(e, 4), "");
-    cg_store(e, LLVMBuildZExt(e->builder, bits, e->i32, ""), cg_at(e, e->i32, p->unsafe, group), 0);
+    LLVMValueRef mask = LLVMBuildZExt(e->builder, bits, e->i32, "");
+    cg_store(e, mask, cg_at(e, e->i32, p->unsafe, group), 0);
     cg_store(e, cg_fdiv(e, cg_const(e, type, 1), sum), p->factor, ROW);
     p->stream.first_query = it->query;
     cg_store_context(e, &p->stream, p->factor);

@@ -191,7 +191,7 @@ static void header_of_another_kind_is_refused(void **state)
         {EI_DATA, ELFDATA2MSB, MDOT_MALFORMED, "not a 64-bit little-endian"},
         {EI_VERSION, 0, MDOT_MALFORMED, "not a 64-bit little-endian"},
         {offsetof(Elf64_Ehdr, e_version), 2, MDOT_MALFORMED, "not a 64-bit little-endian"},
-        {offsetof(Elf64_Ehdr, e_machine), EM_X86_64, MDOT_INCOMPATIBLE, "ELF machine 62 instead of 183"},
+        {offsetof(Elf64_Ehdr, e_machine), EM_X86_64, MDOT_INCOMPATIBLE, "ELF machine 62) instead of AArch64"},
         {offsetof(Elf64_Ehdr, e_ehsize), 52, MDOT_MALFORMED, "headers have unexpected sizes"},
         {offsetof(Elf64_Ehdr, e_phentsize), 32, MDOT_MALFORMED, "headers have unexpected sizes"},
         {offsetof(Elf64_Ehdr, e_shentsize), 40, MDOT_MALFORMED, "headers have unexpected sizes"},

@@ -36,7 +36,7 @@ expect "fp32 tf32 amp-fp16 amp-bf16 bf16 pytorch mixed-bf16 mixed-fp16 fp8 fp8-r
 expect "H100-SXM-80GB H100-PCIe-80GB H100-NVL-94GB" predict net.onnx -g H100
 expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB A30,H100-NVL-94GB" predict net.onnx -g A30,H100
 expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx" compile --target cpu : x
-expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx" compile -t cpu :
+expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx aarch64-neon aarch64-bf16" compile -t cpu :
 expect "x86-64-v4" compile --target = cpu : x86-64-v3,cpu : x86-64-v4
 expect "net.job net.onnx" predict net
 expect "folder" predict fo

@@ -88,8 +88,7 @@ static void range_counts_integers(void **state)
     assert_shape_fault(MDOT_MALFORMED, "number other than 0", "Range",
                        .inputs = {"i64[] [0]", "i64[] [3]", "i64[] [0]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "\"in1\" is unknown", "Range", .inputs = {"i64[] [0]", "i64[]", "i64[] [1]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "not affine", "Range",
-                       .inputs = {"i64[] [0]", "i64[] known [L]", "i64[] [2]"});
+    assert_types("i64[(L+1)/2]", "Range", .inputs = {"i64[] [0]", "i64[] known [L]", "i64[] [2]"});
     assert_shape_fault(MDOT_MALFORMED, "input 1, \"in1\", is of type i32", "Range",
                        .inputs = {"i64[] [0]", "i32[] [3]", "i64[] [1]"});
 }
