@@ -77,15 +77,19 @@ LLVMValueRef cg_reducer_prefers(cg_emitter *e, pl_reducer reducer, mdot_dtype dt
         LLVMRealPredicate real;
         LLVMIntPredicate with_sign, without_sign;
     } predicates[] = {
-        [PL_REDUCE_ARGMAX_FIRST] = {LLVMRealOGT, LLVMIntSGT, LLVMIntUGT},
+        [PL_REDUCE_ARGMAX_FIRST] = {LLVMRealUGT, LLVMIntSGT, LLVMIntUGT},
         [PL_REDUCE_ARGMAX_LAST] = {LLVMRealOGE, LLVMIntSGE, LLVMIntUGE},
-        [PL_REDUCE_ARGMIN_FIRST] = {LLVMRealOLT, LLVMIntSLT, LLVMIntULT},
+        [PL_REDUCE_ARGMIN_FIRST] = {LLVMRealULT, LLVMIntSLT, LLVMIntULT},
         [PL_REDUCE_ARGMIN_LAST] = {LLVMRealOLE, LLVMIntSLE, LLVMIntULE},
     };
     assert(cg_reducer_is_arg(reducer));
     switch (class_of(dtype)) {
-    case REAL:
-        return LLVMBuildFCmp(e->builder, predicates[reducer].real, value, best, "");
+    case REAL: { /* FIRST: an unordered comparison, which holds for a NaN, unless `best` is one already */
+        LLVMValueRef better = LLVMBuildFCmp(e->builder, predicates[reducer].real, value, best, "");
+        if (reducer == PL_REDUCE_ARGMAX_LAST || reducer == PL_REDUCE_ARGMIN_LAST)
+            return LLVMBuildOr(e->builder, better, LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, ""), "");
+        return LLVMBuildAnd(e->builder, better, LLVMBuildFCmp(e->builder, LLVMRealORD, best, best, ""), "");
+    }
     case SIGNED:
         return LLVMBuildICmp(e->builder, predicates[reducer].with_sign, value, best, "");
     default:

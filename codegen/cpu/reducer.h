@@ -13,7 +13,7 @@ cg_combine cg_reducer_combine(pl_reducer reducer, mdot_dtype dtype);
 LLVMValueRef cg_reducer_identity(cg_emitter *e, pl_reducer reducer, mdot_dtype dtype, int lanes);
 
 /* True (i1, or a vector of it) if `value` replaces `best` in an arg-reduction that runs forward. The LAST forms also
- * replace equal values. */
+ * replace equal values. A NaN is more extreme than every number and equal to other NaNs. */
 LLVMValueRef cg_reducer_prefers(cg_emitter *e, pl_reducer reducer, mdot_dtype dtype, LLVMValueRef value,
                                 LLVMValueRef best);
 

@@ -81,6 +81,9 @@ static void put_position_step(cu_function *f, pl_reducer reducer, const char *ty
 {
     bool least = reducer == PL_REDUCE_ARGMIN_FIRST || reducer == PL_REDUCE_ARGMIN_LAST;
     bool last = reducer == PL_REDUCE_ARGMAX_LAST || reducer == PL_REDUCE_ARGMIN_LAST;
+    /* A NaN is more extreme than every number and equal to other NaNs. */
+    static const char *const replaces[2][2] = {{"best == best && !(x <= best)", "x != x || best <= x"},
+                                               {"best == best && !(best <= x)", "x != x || x <= best"}};
     cu_put(&f->body,
            "            const %s x = %s;\n"
            "            if (position == 0 || %s) {\n"
@@ -88,7 +91,7 @@ static void put_position_step(cu_function *f, pl_reducer reducer, const char *ty
            "                acc = position;\n"
            "            }\n"
            "            position++;\n",
-           type, x, least ? (last ? "x <= best" : "x < best") : (last ? "best <= x" : "best < x"));
+           type, x, replaces[least][last]);
 }
 
 /* Declares `acc` and reduces the body into it. */

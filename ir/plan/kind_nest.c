@@ -139,7 +139,12 @@ static void reduce_values(pl_machine *m, const pl_nest *k)
     m->acc_n = acc.n;
 }
 
-/* Position of the first or last maximum or minimum. */
+static bool is_nan(pl_scalar x, mdot_dtype dtype)
+{
+    return ir_dtype_is_float(dtype) && x.f != x.f;
+}
+
+/* Position of the first or last maximum or minimum. A NaN is more extreme than every number. */
 static void reduce_position(pl_machine *m, const pl_nest *k)
 {
     mdot_dtype dtype = k->body->dtype;
@@ -153,6 +158,7 @@ static void reduce_position(pl_machine *m, const pl_nest *k)
     do {
         pl_scalar x = pl_machine_evaluate(m, k->body), pair[2] = {least ? x : best, least ? best : x};
         bool better = pl_scalar_apply(last ? PL_LE : PL_LT, MDOT_DTYPE_BOOL, dtype, pair).n != 0;
+        if (is_nan(x, dtype) || is_nan(best, dtype)) better = is_nan(x, dtype) && (last || !is_nan(best, dtype));
         if (position == 0 || better) {
             best = x;
             m->acc_n = position;

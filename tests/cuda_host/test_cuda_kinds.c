@@ -72,6 +72,15 @@ static void nan_reaches_the_result(void **state)
                        FEW_LENGTHS);
 }
 
+static void nan_is_the_extreme_of_positions(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[L,5]\nn = Sqrt(x)\na = ArgMax(n) {axis=1}\n"
+                       "b = ArgMax(n) {axis=1, select_last_index=1}\nc = ArgMin(n) {axis=1}\n"
+                       "d = ArgMin(n) {axis=1, select_last_index=1}\nreturn a, b, c, d\n",
+                       FEW_LENGTHS);
+}
+
 /* Narrowed and widened again: normal, denormal and infinite values of f16. */
 static void rounding_that_the_model_asks_for_is_kept(void **state)
 {
@@ -263,6 +272,7 @@ int main(void)
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
         cmocka_unit_test(nan_reaches_the_result),
+        cmocka_unit_test(nan_is_the_extreme_of_positions),
         cmocka_unit_test(rounding_that_the_model_asks_for_is_kept),
         cmocka_unit_test(heads_of_32_accept_a_mask_for_each_query),
         cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
