@@ -14,6 +14,8 @@ Facts that follow from types are stated once, with the type, and added to every 
     @return   of functions that return a status
     @owner    the function that releases the objects that it makes
     @threads  the rule of its objects, from the comment of their typedef
+
+Fields that mean the same in every struct get their text here, too.
 """
 
 import functools
@@ -27,6 +29,11 @@ PROTOTYPE = re.compile(rf"^(?P<comment>{COMMENT})\n(?P<attribute>#if[^\n]*\n__at
                        re.M | re.S)
 FIELDS = re.compile(rf"^(?P<indent> +)(?P<type>(?:const )?\w+ )(?P<names>\*?\w+(?:\[\w+\])?(?:, \*?\w+(?:\[\w+\])?)+);"
                     rf" *(?P<comment>{COMMENT})$", re.M | re.S)
+COMMON_FIELDS = {
+    "size_t struct_size;": "size of this struct as the caller knows it; MDOT_INIT sets it",
+    "void *user;": "passed to the callbacks",
+    "uint32_t reserved;": "must be 0",
+}
 HANDLE = re.compile(rf"^(?P<comment>{COMMENT})\ntypedef struct (\w+) \2;$", re.M | re.S)
 
 
@@ -106,6 +113,12 @@ def with_facts(text, rules):
     return PROTOTYPE.sub(complete, text)
 
 
+def with_common_fields(text):
+    for field, words in COMMON_FIELDS.items():
+        text = re.sub(rf"^( +{re.escape(field)})$", rf"\1 /* {words} */", text, flags=re.M)
+    return text
+
+
 def with_single_fields(text):
     def divide(match):
         names, words = match.group("names").split(", "), " ".join(re.sub(r"\n *\*", " ", match.group("comment")[2:-2]).split())
@@ -133,7 +146,7 @@ def with_markers(text):
 
 def filtered(path):
     text = pathlib.Path(path).read_text(encoding="utf-8")
-    return with_markers(with_facts(with_single_fields(text), handles(str(pathlib.Path(path).parent))))
+    return with_markers(with_facts(with_single_fields(with_common_fields(text)), handles(str(pathlib.Path(path).parent))))
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ const char *mdot_status_text(mdot_status status);
 /* Owned by the caller and of fixed size, so that error reports need no allocation. */
 typedef struct mdot_error {
     mdot_status status;
-    char message[1024];
+    char message[1024]; /* names the file, the node or option, the reason and the remedy; ends with NUL */
 } mdot_error;
 
 /* Fills *err (may be NULL) like printf and returns `status`, so that a caller can write `return mdot_fail(...)`. A

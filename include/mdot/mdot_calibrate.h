@@ -43,10 +43,10 @@ typedef struct mdot_measurement {
 
 typedef struct mdot_calibration_info {
     size_t struct_size;
-    const char *predictor; /* name of the predictor that it was made with; borrowed */
-    size_t row_count, gpu_count;
-    double factor;            /* multiplies times on GPUs that lack a row */
-    double interval;          /* on those GPUs, multiplies the logarithms of the interval's bounds over the median */
+    const char *predictor;       /* name of the predictor that it was made with; borrowed */
+    size_t row_count, gpu_count; /* measured steps; GPU models among them */
+    double factor;               /* multiplies times on GPUs that lack a row */
+    double interval;             /* on those GPUs, multiplies the logarithms of the interval's bounds over the median */
     size_t several_row_count; /* steps that ran on several GPUs together; the next is the mean factor of their effect,
                                * which belongs to the GPU models that have such rows */
     double several_factor, several_interval; /* several_interval is 1 */
@@ -94,6 +94,7 @@ const char *mdot_calibration_effect_name(mdot_calibration_effect effect);
 typedef struct mdot_calibration_factors {
     size_t struct_size;
     double factor, interval; /* multiplier of the time; multiplier of the logarithms of its bounds over the median */
+    /* By effect, a factor of the time and how much it is believed: */
     double by_effect[MDOT_CALIBRATION_EFFECT_COUNT], believed[MDOT_CALIBRATION_EFFECT_COUNT];
     double memory_factor, memory_interval; /* the same for peak memory */
     double memory_by_effect[MDOT_CALIBRATION_EFFECT_COUNT], memory_believed[MDOT_CALIBRATION_EFFECT_COUNT];

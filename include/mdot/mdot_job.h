@@ -40,7 +40,7 @@ typedef enum mdot_optimizer {
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
  * most 2^53. */
 typedef struct mdot_load {
-    double flops, bytes_read, bytes_written;
+    double flops, bytes_read, bytes_written; /* of one sample or one step, in one phase */
 } mdot_load;
 
 /* The parts of a training step in which an operator of the forward graph works. */
@@ -199,14 +199,14 @@ typedef struct mdot_job_description {
 
 typedef struct mdot_job_info {
     size_t struct_size;
-    size_t operator_count, unknown_count;
-    double parameters;
-    int64_t batch;
-    bool has_optimizer;
+    size_t operator_count, unknown_count; /* of all operators; of those whose type mdot does not know */
+    double parameters;                    /* elements that training updates */
+    int64_t batch;                        /* batch of the file; 1 if the file leaves it open */
+    bool has_optimizer;                   /* the graph contains an optimizer, which is `optimizer` */
     mdot_optimizer optimizer;
-    uint32_t block_count; /* the highest block number */
-    uint32_t notes;       /* MDOT_JOB_… */
-    double frozen_parameters;
+    uint32_t block_count;     /* the highest block number */
+    uint32_t notes;           /* MDOT_JOB_… */
+    double frozen_parameters; /* elements that training reads but leaves unchanged */
 } mdot_job_info;
 
 /* Creates a job from a description and copies all of it. Equal names are stored once. An operator takes about one

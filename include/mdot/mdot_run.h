@@ -75,8 +75,8 @@ mdot_status mdot_predictor_open(const char *path, const mdot_open_options *optio
  */
 void mdot_predictor_close(mdot_predictor *predictor);
 
-typedef struct mdot_dim { /* extent: scale * length + offset elements */
-    int64_t scale, offset;
+typedef struct mdot_dim {  /* extent: scale * length + offset elements */
+    int64_t scale, offset; /* elements per unit of length; elements at length 0 */
 } mdot_dim;
 
 /* Added to an extent that is rounded, such as that behind a strided convolution: times * floor((step * length + start)
@@ -119,12 +119,12 @@ typedef struct mdot_bucket_info {
     int64_t max_length;   /* 0 in an entry that has no length */
     size_t scratch_bytes; /* working memory of one call; part of every context */
     double flops;         /* of one call at full length */
-    size_t kernel_count;
+    size_t kernel_count;  /* kernels that one call runs */
 } mdot_bucket_info;
 
 typedef struct mdot_entry_info {
     size_t struct_size;
-    const char *name;
+    const char *name; /* of the entry, for example "run"; borrowed from the predictor */
     size_t input_count, output_count, bucket_count;
     bool has_length;       /* false: every dimension is a constant */
     uint64_t schema_hash;  /* equal for equal input and output names, types and shapes */
@@ -310,15 +310,15 @@ void mdot_context_destroy(mdot_context *context);
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
 
 typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
-    const char *name;
-    mdot_dtype dtype;
-    int rank;
-    const int64_t *dims;
+    const char *name;       /* of the predictor's input */
+    mdot_dtype dtype;       /* element type, which must be the input's */
+    int rank;               /* number of dimensions, 0 to MDOT_MAX_RANK */
+    const int64_t *dims;    /* extents in elements, `rank` of them; may be NULL if rank is 0 */
     const void *data;
 } mdot_input;
 
 typedef struct mdot_output {
-    const char *name;
+    const char *name;  /* of the predictor's output */
     void *data;        /* aligned to the element size */
     size_t size_bytes; /* size of `data`; OUT_OF_RANGE if it is too small */
 } mdot_output;

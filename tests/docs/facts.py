@@ -25,6 +25,7 @@ HEADER = """/* mdot_sample.h — a sample.
 typedef struct mdot_sample mdot_sample;
 /* Numbers. */
 typedef struct mdot_sample_size {
+    size_t struct_size;
     double width, height; /* in metres,
                            * at most 8 */
     double weight, value; /* kg; euros */
@@ -53,7 +54,7 @@ WANTED = {
     "mdot_sample_measure": {"parameter unit", "example"},
     "mdot_sample_destroy": {"example"},
 }
-FIELDS = {"width": "in metres, at most 8", "height": "in metres, at most 8", "weight": "kg", "value": "euros"}
+FIELDS = {"struct_size": "size of this struct as the caller knows it; MDOT_INIT sets it", "width": "in metres, at most 8", "height": "in metres, at most 8", "weight": "kg", "value": "euros"}
 
 
 def fields_of(folder):
