@@ -23,8 +23,9 @@
 #
 # A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal*
 # if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
-# killed and surviving ones. It is printed by folder, with the 95 % interval of the score of all mutants (by Wilson's formula), because a
-# sample only estimates it.
+# killed and surviving ones. It is printed by folder, with the 95 % interval of the score of all mutants of the folder
+# (Wilson's formula), because a sample only estimates it. The score of all folders together has no interval, because a large
+# folder has as many mutants in the sample as a small one.
 #
 # Survivors are printed as "FILE:LINE: OLD -> NEW (mutant NUMBER)"; `DIR/tests/mutation/mutants write FILE NUMBER` prints
 # the whole file. Files that the build omits, for example plugins without Slurm's headers, and files that no test program links
@@ -155,15 +156,15 @@ link_program() {
 }
 
 # Runs program $2 of kind $1 with $3 seconds of CPU time and mutant $4 (-1: none). A program that sleeps for ever is ended by
-# the limit of elapsed time, which is generous because the machine may have other work. The first test that fails ends it,
-# because sed does not read on.
+# the limit of elapsed time, which is generous because the machine may have other work. The limit includes sed, because a
+# child that the program leaves behind may keep the pipe open. The first test that fails ends the program, because sed does
+# not read on.
 run() {
-    {
-        status=0
-        (cd "$build/tests" && TMPDIR=$work/tmp MDOT_MUTANT=$4 && export TMPDIR MDOT_MUTANT && ulimit -t "$3" &&
-            exec timeout -k 1 $((60 + 10 * $3)) "$work/$1/$2") || status=$?
-        echo $status > "$work/status"
-    } 2>&1 | sed '/^\[  FAILED  \]/q' > "$work/test.log"
+    echo 124 > "$work/status" # that of the limit
+    # shellcheck disable=SC2016 # sh expands them
+    (cd "$build/tests" && TMPDIR=$work/tmp MDOT_MUTANT=$4 && export TMPDIR MDOT_MUTANT &&
+        timeout -k 1 $((60 + 10 * $3)) sh -c 'ulimit -t "$1" && { "$2"; echo $? > "$3"; } 2>&1 | sed "/^\[  FAILED  \]/q"' \
+            run "$3" "$work/$1/$2" "$work/status") > "$work/test.log" 2>&1 || true
     read -r status < "$work/status"
     [ $status -ne 77 ] || status=0 # skipped
     rm -rf "$work/tmp/"*
@@ -274,7 +275,7 @@ judge() {
 
 # Mutants outside of functions: each in an object of its own.
 judge_constants() {
-    for number in $(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file"); do
+    for number in $constants; do
         "$mutants" write "$file" "$number" > "$work/mutant/$base"
         if compile "$work/mutant/$base" "$work/plain.o" -O0; then
             rm -rf "$work/plain" && mkdir "$work/plain"
@@ -289,7 +290,7 @@ judge_constants() {
     done
 }
 
-for folder in $(for file in $files; do dirname "$file"; done | uniq); do
+for folder in $(for file in $files; do dirname "$file"; done | awk '!seen[$0]++'); do
     of_folder=$(for file in $files; do [ "$(dirname "$file")" != "$folder" ] || echo "$file"; done)
     # shellcheck disable=SC2086 # names of files
     "$mutants" list "$seed" "$sample" $of_folder
@@ -312,8 +313,9 @@ for file in $(cut -f 1 "$work/list" | uniq); do
     rm -rf "$work/plain" "$work/sanitized" "$work/original.o" && mkdir "$work/plain" "$work/sanitized"
     cp "$file" "$work/original/$base"
     make_plain
+    constants=$(awk -F '\t' '$4 != "function" { print $2 }' "$work/of_file")
     judge "$own" "$numbers"
-    if [ -n "$left" ] && [ -n "$others" ]; then
+    if [ -n "$left$constants" ] && [ -n "$others" ]; then
         # shellcheck disable=SC2086 # names of programs
         build_programs $others
         for program in $others; do measure "$program"; done
@@ -343,7 +345,7 @@ function print_line(name,    killed, judged, share, middle, half, line) {
     share = judged > 0 ? killed / judged : 1
     line = sprintf("%-20s %6d killed %6d survived %6d equal %6d not compiled   score %.1f %%", name, killed,
                    count[name, "survived"], count[name, "equal"], count[name, "broken"], 100 * share)
-    if (judged > 0) {
+    if (judged > 0 && name != "all") {
         middle = (share + 1.92 / judged) / (1 + 3.84 / judged)
         half = 1.96 * sqrt(share * (1 - share) / judged + 0.96 / judged ^ 2) / (1 + 3.84 / judged)
         line = line sprintf(" (%.1f to %.1f)", 100 * (middle - half), 100 * (middle + half))

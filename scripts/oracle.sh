@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 python=${MDOT_ORACLE_PYTHON:-build/oracle-venv/bin/python}
 if [ ! -x "$python" ]; then
     python3 -m venv build/oracle-venv
-    build/oracle-venv/bin/pip install --quiet --requirement benchmarks/oracle/requirements.txt
+    build/oracle-venv/bin/pip install --quiet --requirement benchmarks/oracle/requirements.txt ||
+        { rm -rf build/oracle-venv; exit 1; }
 fi
 cmake --preset release > build-oracle.log 2>&1 || { cat build-oracle.log; exit 1; }
 rm -f build-oracle.log

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 python=${MDOT_TORCH_PYTHON:-build/torch/bin/python}
 if [ ! -x "$python" ]; then
     python3 -m venv build/torch
-    build/torch/bin/pip install --quiet --requirement tests/bindings/python/torch/requirements.txt
+    build/torch/bin/pip install --quiet --requirement tests/bindings/python/torch/requirements.txt ||
+        { rm -rf build/torch; exit 1; }
 fi
 cmake --preset release > build-torch.log 2>&1 || { cat build-torch.log; exit 1; }
 rm -f build-torch.log

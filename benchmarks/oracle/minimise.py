@@ -2,7 +2,7 @@
 
 import copy
 
-from compare import Skipped, expected, session
+from compare import expected, session
 from graphs import Value
 
 
@@ -22,14 +22,14 @@ def pruned(graph, outputs):
     return smaller
 
 
-def with_input(graph, node, feeds, length):
+def with_input(graph, node, feeds):
     """A copy in which the results of a node are inputs; None if they cannot be."""
     made = [v for v in graph.values if v.name in node.output]
     if len(made) != len([name for name in node.output if name]) or any(v.name == o.name for v in made for o in graph.outputs):
         return None
     try:
         arrays = expected(session(graph.model(made), optimised=False), feeds)
-    except (Skipped, Exception):  # noqa: B014  an invalid cut is no cut
+    except Exception:  # an invalid cut is no cut
         return None
     smaller = copy.copy(graph)
     smaller.nodes = [n for n in graph.nodes if n is not node]
@@ -39,7 +39,7 @@ def with_input(graph, node, feeds, length):
     return smaller, {v.name: held[v.name] for v in smaller.inputs}
 
 
-def minimise(graph, feeds, length, fails, budget=40):
+def minimise(graph, feeds, fails, budget=40):
     """`fails(graph, feeds)` must hold at the start; returns the smallest graph and feeds for which it still does."""
     for output in graph.outputs:
         smaller = pruned(graph, [output])
@@ -51,7 +51,7 @@ def minimise(graph, feeds, length, fails, budget=40):
     while changed and budget > 0:
         changed = False
         for node in list(graph.nodes):
-            cut = with_input(graph, node, feeds, length) if budget > 0 else None
+            cut = with_input(graph, node, feeds) if budget > 0 else None
             budget -= cut is not None
             if cut is not None and len(cut[0].nodes) > 0 and fails(*cut):
                 graph, feeds = cut

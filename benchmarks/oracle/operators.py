@@ -3,7 +3,7 @@
 `@operator(NAME)` adds a function that adds one node to a graph. The module operators_large.py has products, norms, attention,
 recurrent networks, trees and loops. `rounding` of a node is its tolerance in units of the type's spacing, because a
 result may be rounded at other places: 0 where `exact`, 4 for arithmetic, 16 for functions that ONNX Runtime
-approximates, and the square root of the number of terms for sums.
+approximates, and 32 to 128 for sums.
 """
 
 import numpy as np

@@ -3,14 +3,16 @@
 
     oracle.py [--build DIR] [--out DIR] [--runs N] [--seconds S] [--seed N] [--only OPERATOR,…] [--replay CASE]
 
-Case K of a seed is the same graph in every run. The folder --out keeps the next case, so that a later call continues. Each
-finding gets a folder with model.onnx, inputs and report.txt. Exit status: 0 without findings, 1 with, 2 for wrong usage.
+Case K of a seed and of --only is the same graph in every run. The folder --out keeps the next case of each, so that a later
+call continues. Each finding gets a folder with model.onnx, inputs and report.txt. Exit status: 0 if this call has no
+findings, 1 if it has some, 2 for wrong usage.
 """
 
 import argparse
 import collections
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -58,8 +60,8 @@ def generate(seed, case, newest, only):
     for _ in range(60):
         if added == count:
             break
-        before = (list(graph.nodes), list(graph.inputs), list(graph.values), list(graph.initializers), graph.rounding, graph.sums,
-                  graph.min_length, graph.functions)
+        before = (list(graph.nodes), list(graph.inputs), list(graph.values), list(graph.initializers), graph.rounding,
+                  graph.sums, graph.min_length, graph.functions)
         try:
             OPERATORS[names[int(rng.choice(len(names), p=weights / weights.sum()))]][0](graph)
             added += 1
@@ -118,6 +120,8 @@ class Case:
         graph = self.graph
         if not graph.outputs or not graph.inputs:
             raise Skipped("the graph has no input")
+        if self.level.endswith("v4") and "avx512f" not in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            raise Skipped("this CPU has no AVX-512")
         runner = session(graph.model())
         self.build(graph)
         for length in lengths_of(self.buckets, graph.min_length) if graph.varies else [1]:
@@ -131,43 +135,54 @@ class Case:
         try:
             self.build(graph)
             return self.compare(graph, feeds, self.length) is not None
-        except Skipped:
+        except (Skipped, Failure):
             return False
 
     def report(self, found):
         """Minimises the failure, names its place, and returns the report."""
-        graph, feeds = minimise(self.graph, self.feeds, self.length, self.fails)
+        graph, feeds = minimise(self.graph, self.feeds, self.fails)
         self.small_feeds = feeds
         self.build(graph)
         found = self.compare(graph, feeds, self.length) or found
         inputs = os.path.join(self.folder, "inputs")
         save_inputs(graph, feeds, inputs)
         agrees, text = self.mdot.agrees_with_evaluator(self.artefact, self.path, inputs)
-        limits = [np.zeros(self.wanted.shape)] * TRIALS
         opinion = third_opinion(graph.model(), feeds, self.index)
         value = graph.outputs[self.index]
         if opinion is None or opinion.shape != self.wanted.shape:
             third = "no third opinion"
         else:
-            with_mdot = difference(graph, value, self.got, opinion, limits) is None
-            with_onnx = difference(graph, value, self.wanted, opinion, limits) is None
-            third = {(True, False): "onnx's reference agrees with mdot", (False, True): "onnx's reference agrees with ONNX Runtime"}.get(
+            unmoved = [opinion] * TRIALS
+            with_mdot = difference(graph, value, self.got, opinion, unmoved) is None
+            with_onnx = difference(graph, value, self.wanted, opinion, unmoved) is None
+            third = {(True, False): "onnx's reference agrees with mdot",
+                     (False, True): "onnx's reference agrees with ONNX Runtime"}.get(
                 (with_mdot, with_onnx), "onnx's reference agrees with both or neither")
+        seen = (self.got, self.wanted, self.index)
         unoptimised = self.compare(graph, feeds, self.length, session(graph.model(), optimised=False))
+        self.got, self.wanted, self.index = seen
         place = "mdot's evaluator agrees with the compiled code: reader, semantics or ONNX Runtime" if agrees else \
             "mdot's evaluator differs from the compiled code: a pass, the code or the evaluator"
         operators = "+".join(sorted({n.op_type for n in graph.nodes}))
         lines = [f"operators: {operators}", f"opset: {graph.opset}", f"length: {self.length}", f"difference: {found}",
                  f"place: {place}", f"third: {third}",
                  "without ONNX Runtime's optimiser: " + ("the same" if unoptimised else "no difference"),
-                 "reproduction: " + " ".join(self.line), f"  mdot verify {self.artefact} {self.path} --inputs {inputs}", "", text, "",
-                 onnx.printer.to_text(graph.model())[:6000]]
+                 "reproduction: " + " ".join(self.line), f"  mdot verify {self.artefact} {self.path} --inputs {inputs}", "",
+                 text, "", onnx.printer.to_text(graph.model())[:6000]]
         return operators, found, agrees, "\n".join(lines)
 
 
-def run_case(options, case):
-    """Runs in a child: the result of a case as a dictionary."""
-    folder = tempfile.mkdtemp(prefix="oracle-")
+def kept_folder(options, case):
+    return os.path.join(options.out, f"case-{options.seed}{options.suffix}-{case}")
+
+
+def keep(folder, kept):
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(folder, kept)
+
+
+def run_case(options, case, folder):
+    """Runs in a child: the result of a case as a dictionary. `folder` is empty and receives its files."""
     result = {"state": "agrees"}
     try:
         graph = generate(options.seed, case, options.newest, options.operators)
@@ -178,29 +193,38 @@ def run_case(options, case):
             if found:
                 operators, found, agrees, text = one.report(found)
                 reason = known_deviation(set(operators.split("+")), agrees, one)
-                result.update(state="known" if reason else "differs", operators=operators.split("+"), text=text, reason=reason or found,
-                              agrees=agrees)
+                result.update(state="known" if reason else "differs", operators=operators.split("+"), text=text,
+                              reason=reason or found, agrees=agrees)
         except Skipped as reason:
             result.update(state="skipped", reason=str(reason))
         except Failure as failure:
             result.update(state="differs", text=f"case {case}: {failure}\n{getattr(one, 'line', '')}\n"
                           + onnx.printer.to_text(graph.model())[:6000], reason=str(failure), agrees=False)
         if result["state"] == "differs":
-            keep = os.path.join(options.out, f"case-{options.seed}-{case}")
-            shutil.rmtree(keep, ignore_errors=True)
-            shutil.copytree(folder, keep)
-            with open(os.path.join(keep, "report.txt"), "w", encoding="utf-8") as file:
-                file.write(result["text"].replace(folder, keep) + "\n")
-            result["folder"] = keep
+            kept = kept_folder(options, case)
+            keep(folder, kept)
+            with open(os.path.join(kept, "report.txt"), "w", encoding="utf-8") as file:
+                file.write(result["text"].replace(folder, kept) + "\n")
+            result["folder"] = kept
     except Exception:
         result = {"state": "fault", "reason": traceback.format_exc()[-1500:]}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
-def in_child(function, *arguments):
-    """Calls the function in a forked process, because wrong code may end it."""
+def in_child(options, case):
+    """Runs a case in a forked process, because wrong code may end it. Then the model and the inputs are kept all the same."""
+    with tempfile.TemporaryDirectory(prefix="oracle-") as folder:
+        result = answer_of_child(run_case, options, case, folder)
+        if result is None:
+            kept = kept_folder(options, case)
+            keep(folder, kept)
+            result = {"state": "differs", "reason": "the process of the case ended without an answer", "operators": [],
+                      "agrees": False, "folder": kept}
+    return result
+
+
+def answer_of_child(function, *arguments):
+    """The result of the function in a forked process; None if that ends early."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -215,10 +239,8 @@ def in_child(function, *arguments):
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         data = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if data:
-        return json.loads(data)
-    return {"state": "differs", "reason": f"the case ended with wait status {status}", "operators": [], "agrees": False}
+    os.waitpid(child, 0)
+    return json.loads(data) if data else None
 
 
 def load_state(path, seed):
@@ -251,19 +273,22 @@ def add_result(state, case, result):
                                   "agrees": result.get("agrees"), "folder": result.get("folder")})
         print(f"case {case}: {'+'.join(result.get('operators') or [])}: {result['reason']}", flush=True)
         if "folder" in result:
-            print(f"    {result['folder']}/report.txt", flush=True)
+            print(f"    {result['folder']}", flush=True)
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default="build/release", help="the build of mdot")
     parser.add_argument("--out", default="build/oracle", help="findings, and the state from which a later call continues")
-    parser.add_argument("--runs", type=int, default=200, help="cases of this call")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--runs", type=int, help="cases of this call (default: 200, or as many as --seconds allows)")
+    parser.add_argument("--seconds", type=float, help="stop after this time")
     parser.add_argument("--seed", type=int, default=1, help="another seed gives other graphs")
     parser.add_argument("--only", default="", help="operators of the graphs, separated by commas")
     parser.add_argument("--replay", type=int, help="run this case alone and print its report")
     options = parser.parse_args(arguments)
+    if options.runs is None:
+        options.runs = 200 if options.seconds is None else sys.maxsize
+    options.suffix = "-" + options.only.replace(",", "-") if options.only else ""
     options.operators = [name for name in options.only.split(",") if name]
     unknown = sorted(set(options.operators) - set(OPERATORS))
     if unknown:
@@ -278,18 +303,21 @@ def main(arguments):
     options.newest = newest_opset()
     os.makedirs(options.out, exist_ok=True)
     if options.replay is not None:
-        result = in_child(run_case, options, options.replay)
+        result = in_child(options, options.replay)
         print(result.get("text") or result)
         return 1 if result["state"] in ("differs", "fault") else 0
-    path = os.path.join(options.out, "state.json")
+    path = os.path.join(options.out, f"state-{options.seed}{options.suffix}.json")
     state = load_state(path, options.seed)
-    end, last = time.monotonic() + options.seconds, state["next"] + options.runs
+    known_findings = len(state["findings"])
+    end = time.monotonic() + options.seconds if options.seconds is not None else float("inf")
+    last = state["next"] + options.runs
     while state["next"] < last and time.monotonic() < end:
-        add_result(state, state["next"], in_child(run_case, options, state["next"]))
+        add_result(state, state["next"], in_child(options, state["next"]))
         state["next"] += 1
         save_state(path, state)
-    print(f"{state['next']} cases, opsets 7 to {options.newest}: {state['counts']}; {len(state['operators'])} operators agreed at least once")
-    return 1 if state["findings"] else 0
+    print(f"{state['next']} cases, opsets 7 to {options.newest}: {state['counts']}; "
+          f"{len(state['operators'])} operators agreed at least once")
+    return 1 if len(state["findings"]) > known_findings else 0
 
 
 if __name__ == "__main__":
