@@ -14,6 +14,8 @@ static const char *machine_name(uint16_t machine)
         return "x86-64";
     case EM_AARCH64:
         return "AArch64";
+    case EM_CUDA:
+        return "an NVIDIA GPU";
     default:
         return "an unknown processor";
     }

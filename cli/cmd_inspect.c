@@ -16,7 +16,7 @@ typedef struct view {
 
 typedef mdot_status (*get_tensor)(const mdot_predictor *, size_t, size_t, mdot_tensor_info *);
 
-/* Prints "2L", "-L" or "40L" after a text that ends in a number. */
+/* Prints scale * L: "L", "-L" or "40L". */
 static void print_length(int64_t scale)
 {
     if (scale == -1)

@@ -15,7 +15,7 @@ static size_t size_at(const mdot_tensor_info *info, int64_t length, int64_t *out
 {
     size_t bytes = mdot_dtype_size_bytes(info->dtype);
     for (int i = 0; i < info->rank; i++) {
-        out_dims[i] = info->dim[i].scale * length + info->dim[i].offset;
+        out_dims[i] = mdot_tensor_extent(info, i, length);
         bytes *= (size_t)out_dims[i];
     }
     return bytes;

@@ -92,13 +92,15 @@ static bool normalize(form f, ir_dim *out)
     if (f.times != 0) reduce(&f);
     if (f.times < 0) f = reflect(f);
     if (f.scale != saturate(f.scale) || f.offset != saturate(f.offset)) return false;
-    *out = ir_dim_affine((int64_t)f.scale, (int64_t)f.offset);
-    if (f.times == 0) return true;
-    if (f.times > INT32_MAX || f.divisor > MAX_DIVISOR) return false;
-    out->times = (int32_t)f.times;
-    out->step = (int32_t)f.step;
-    out->start = (int32_t)f.start;
-    out->divisor = (int32_t)f.divisor;
+    ir_dim d = ir_dim_affine((int64_t)f.scale, (int64_t)f.offset);
+    if (f.times != 0) {
+        if (f.times > INT32_MAX || f.divisor > MAX_DIVISOR) return false;
+        d.times = (int32_t)f.times;
+        d.step = (int32_t)f.step;
+        d.start = (int32_t)f.start;
+        d.divisor = (int32_t)f.divisor;
+    }
+    *out = d;
     return true;
 }
 
@@ -115,7 +117,8 @@ static walk begin_walk(int64_t first, int64_t last, int64_t period)
     return (walk){first, last, period, first};
 }
 
-/* A function without a floor has its extremes at the ends. */
+/* Moves to the next length; false behind the last one. Period 1 visits only the ends, where a function without a floor
+ * has its extremes. */
 static bool next_length(walk *w)
 {
     if (w->at == w->last || w->last < w->first) return false;
@@ -318,7 +321,7 @@ bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *
     int64_t least, most;
     ir_dim_bounds(graph, a, &least, &most);
     wide_int first = floor_divide(least, divisor), last = floor_divide(most, divisor);
-    if (first == last) {
+    if (first == last && least > INT64_MIN && most < INT64_MAX) { /* bounds that saturate may hide values */
         *out = ir_dim_number((int64_t)first);
         return true;
     }

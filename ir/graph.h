@@ -24,7 +24,7 @@ struct ir_op; /* op.h: one row of the operator table */
  * A strided convolution, for example, turns L into floor((L - 1) / 2) + 1. The form is normal, so that dimensions are
  * equal at every length only if their fields are: times > 0, 0 < step < divisor, 0 <= start < divisor, and step and
  * divisor have no common factor. Therefore step * L + start is never negative, and truncation is the floor. The
- * functions of ir/dims.h give normal forms. */
+ * functions of ir/dims.c give normal forms. */
 typedef struct ir_dim {
     int64_t scale, offset;
     int32_t times, step, start, divisor; /* all 0: no floor */

@@ -16,7 +16,7 @@ static mdot_status count_bytes(const mdot_tensor_info *tensor, int64_t length, s
     if (bytes == 0)
         return mdot_fail(err, MDOT_UNSUPPORTED, "%s: elements of type %s have no fixed size", tensor->name,
                          mdot_dtype_name(tensor->dtype));
-    for (int i = 0; i < tensor->rank; i++) bytes *= (size_t)(tensor->dim[i].scale * length + tensor->dim[i].offset);
+    for (int i = 0; i < tensor->rank; i++) bytes *= (size_t)mdot_tensor_extent(tensor, i, length);
     *out_bytes = bytes;
     return MDOT_OK;
 }

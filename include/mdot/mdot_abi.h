@@ -31,7 +31,7 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 9, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
+enum { MDOT_ABI_VERSION = 9, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64, MDOT_ABI_MAX_DIVISOR = 1 << 16 };
 enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
@@ -66,7 +66,7 @@ typedef enum mdot_cpu_isa {
 
 /* scale * length + offset + times * floor((step * length + start) / divisor), where length is the run-time extent of
  * the bucket's dimension. Without a floor, the last four are 0. Otherwise times > 0, 0 < step < divisor, 0 <= start <
- * divisor and divisor <= 65536. Dimensions of inputs have no floor, because they determine the length. */
+ * divisor and divisor <= MDOT_ABI_MAX_DIVISOR. Dimensions of inputs have no floor, because they determine the length. */
 typedef struct mdot_abi_dim {
     int64_t scale, offset;
     int32_t times, step, start, divisor;

@@ -35,10 +35,10 @@ typedef struct mdot_explanation_info {
     size_t struct_size;
     size_t operator_count;     /* number of operators of the job */
     double step_ms;            /* mdot_prediction's */
-    double forward_ms;         /* of the forward pass */
-    double data_gradient_ms;   /* of the backward pass towards the data, including recomputation */
-    double weight_gradient_ms; /* of the gradients of weights */
-    double optimizer_ms;       /* of the update */
+    double forward_ms;         /* time of the forward pass */
+    double data_gradient_ms;   /* time of the gradients of data, including recomputation */
+    double weight_gradient_ms; /* time of the gradients of weights */
+    double optimizer_ms;       /* time of the optimizer's update */
     double host_ms;            /* time that the GPU waits for the host to launch kernels */
     double communication_ms;   /* time that the GPU waits for exchanges between GPUs */
     double idle_ms; /* time that a pipeline stage waits for other stages while the pipeline fills and drains */

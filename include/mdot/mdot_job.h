@@ -40,7 +40,7 @@ typedef enum mdot_optimizer {
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
  * most 2^53. */
 typedef struct mdot_load {
-    double flops, bytes_read, bytes_written; /* of one sample or one step, in one phase */
+    double flops, bytes_read, bytes_written; /* work of one sample or one step, in one phase */
 } mdot_load;
 
 /* The parts of a training step in which an operator of the forward graph works. */
@@ -199,7 +199,7 @@ typedef struct mdot_job_description {
 
 typedef struct mdot_job_info {
     size_t struct_size;
-    size_t operator_count, unknown_count; /* of all operators; of those whose type mdot does not know */
+    size_t operator_count, unknown_count; /* number of all operators; of those of unknown types */
     double parameters;                    /* elements that training updates */
     int64_t batch;                        /* batch of the file; 1 if the file leaves it open */
     bool has_optimizer;                   /* the graph contains an optimizer, which is `optimizer` */

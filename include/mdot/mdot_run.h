@@ -75,7 +75,7 @@ mdot_status mdot_predictor_open(const char *path, const mdot_open_options *optio
  */
 void mdot_predictor_close(mdot_predictor *predictor);
 
-typedef struct mdot_dim {  /* extent: scale * length + offset elements */
+typedef struct mdot_dim {  /* extent: scale * length + offset elements, and those of mdot_dim_floor */
     int64_t scale, offset; /* elements per unit of length; elements at length 0 */
 } mdot_dim;
 
@@ -95,7 +95,7 @@ typedef struct mdot_tensor_info { /* one input or output of an entry point; tens
     mdot_dim_floor floor[MDOT_MAX_RANK]; /* of an output; those of inputs are 0 */
 } mdot_tensor_info;
 
-/* The extent of dimension `axis` (0 … rank - 1) at a length of at least 1. */
+/* The extent of dimension `axis` (0 … rank - 1) at a length of at least 1. It does not check overflow. */
 static inline int64_t mdot_tensor_extent(const mdot_tensor_info *tensor, int axis, int64_t length)
 {
     const mdot_dim *dim = &tensor->dim[axis];
@@ -124,7 +124,7 @@ typedef struct mdot_bucket_info {
 
 typedef struct mdot_entry_info {
     size_t struct_size;
-    const char *name; /* of the entry, for example "run"; borrowed from the predictor */
+    const char *name; /* name of the entry, for example "run"; borrowed */
     size_t input_count, output_count, bucket_count;
     bool has_length;       /* false: every dimension is a constant */
     uint64_t schema_hash;  /* equal for equal input and output names, types and shapes */
@@ -310,7 +310,7 @@ void mdot_context_destroy(mdot_context *context);
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
 
 typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
-    const char *name;       /* of the predictor's input */
+    const char *name;       /* name of an input of the predictor */
     mdot_dtype dtype;       /* element type, which must be the input's */
     int rank;               /* number of dimensions, 0 to MDOT_MAX_RANK */
     const int64_t *dims;    /* extents in elements, `rank` of them; may be NULL if rank is 0 */
@@ -318,7 +318,7 @@ typedef struct mdot_input { /* a dense row-major tensor, aligned to its element 
 } mdot_input;
 
 typedef struct mdot_output {
-    const char *name;  /* of the predictor's output */
+    const char *name;  /* name of an output of the predictor */
     void *data;        /* aligned to the element size */
     size_t size_bytes; /* size of `data`; OUT_OF_RANGE if it is too small */
 } mdot_output;

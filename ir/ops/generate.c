@@ -320,13 +320,12 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
         return ir_fail(from->node, from->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
                        "delta must be a number other than 0");
     }
-    bool affine = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
-    affine = affine && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&
+    bool has_form = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
+    has_form = has_form && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&
              ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
-    if (!affine) {
-        return ir_fail(
-            from->node, from->err, MDOT_UNSUPPORTED,
-            "the count of its elements is not affine in the length, nor a rounded quotient of it, at every length");
+    if (!has_form) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "the count of its elements is not a sum of a multiple of the length and one rounded quotient of it");
     }
     out->integers = true;
     out->start = bound[0];

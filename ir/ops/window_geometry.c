@@ -140,8 +140,10 @@ static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int
     if (!ir_dim_add(in, ir_dim_number(pads - reach(w, i)), &slack)) return no_extent(from, i, in);
     ir_dim_bounds(from->graph, slack, &least, &most);
     if (most < 0) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel of extent %lld exceeds the input of %lld",
-                       (long long)reach(w, i), (long long)(slack.offset + reach(w, i)));
+        char text[IR_DIM_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "a kernel of extent %lld exceeds the padded input of %s elements", (long long)reach(w, i),
+                       ir_dim_text(plus(in, pads), from->graph->symbol, text, sizeof text));
     }
     if (least < 0 && w->stride[i] > 1) {
         char text[IR_DIM_TEXT_BYTES];

@@ -53,7 +53,14 @@ static ir_value *input_mask(ir_builder *b, const attention *a)
     if (ir_dim_equal(have, a->keys)) return mask;
     ir_dim missing[MDOT_MAX_RANK];
     for (int i = 0; i < last; i++) missing[i] = mask->type.dim[i];
-    if (!ir_dim_sub(a->keys, have, &missing[last])) return NULL;
+    if (!ir_dim_sub(a->keys, have, &missing[last])) {
+        if (b->status == MDOT_OK)
+            b->status =
+                ir_fail(a->node, b->err, MDOT_UNSUPPORTED,
+                        "the number of keys that the mask lacks is not a sum of a multiple of the length and one "
+                        "rounded quotient of it");
+        return NULL;
+    }
     ir_value *filling = ir_build_expand(b, ir_build_scalar(b, -INFINITY), missing, mask->type.rank);
     return ir_build_concat(b, last, (ir_value *[]){mask, filling}, 2);
 }

@@ -85,17 +85,23 @@ static bool is_aarch64(uint32_t level)
     return level >= MDOT_CPU_AARCH64_NEON;
 }
 
+static bool is_level(uint32_t level)
+{
+    for (size_t i = 0; i < LEVEL_COUNT; i++)
+        if (levels[i].level == level) return true;
+    return false;
+}
+
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
 {
+    if (!is_level(level)) return "a feature level newer than this library";
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
         if (features[i].level > level || is_aarch64(features[i].level) != is_aarch64(level)) continue;
         uint32_t word;
         memcpy(&word, (const char *)cpu + features[i].word, sizeof word);
         if ((word & features[i].mask) != features[i].mask) return features[i].name;
     }
-    for (size_t i = 0; i < LEVEL_COUNT; i++)
-        if (levels[i].level == level) return NULL;
-    return "a feature level newer than this library";
+    return NULL;
 }
 
 const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level)

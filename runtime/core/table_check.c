@@ -46,20 +46,24 @@ static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
     return true;
 }
 
-enum { MAX_DIVISOR = 1 << 16 };
+/* Limit of the search for the extremes of a dimension that neither rises nor falls throughout. */
+enum { MAX_SEARCHED = 1 << 12 };
 
 static bool is_floor(const mdot_abi_dim *dim)
 {
     if (dim->times == 0) return dim->step == 0 && dim->start == 0 && dim->divisor == 0;
     return dim->times > 0 && dim->step > 0 && dim->step < dim->divisor && dim->start >= 0 &&
-           dim->start < dim->divisor && dim->divisor <= MAX_DIVISOR;
+           dim->start < dim->divisor && dim->divisor <= MDOT_ABI_MAX_DIVISOR;
 }
 
-/* The greatest value of a dimension. It is linear in the length, apart from the floor, so its extremes are among the
- * first and the last `divisor` lengths. False: it overflows or is negative at some length. */
+/* The greatest value of a dimension. From one length to the next, it changes by `scale` or by `scale + times`. If these
+ * have one sign, its extremes are at the ends. Otherwise they are among the first and the last `divisor` lengths. False:
+ * it overflows or is negative at some length, or the search would take long. */
 static bool greatest_dim(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length, int64_t *out)
 {
-    int64_t period = dim->times != 0 && dim->scale < 0 ? dim->divisor : 1, most = 0;
+    bool is_monotone = dim->times == 0 || dim->scale >= 0 || dim->scale + dim->times <= 0;
+    int64_t period = is_monotone ? 1 : dim->divisor, most = 0;
+    if (period > MAX_SEARCHED) return false;
     for (int64_t n = least_length; n <= max_length; n++) {
         int64_t value;
         if (n - least_length >= period && n < max_length - period + 1) n = max_length - period + 1;
@@ -69,6 +73,13 @@ static bool greatest_dim(const mdot_abi_dim *dim, int64_t least_length, int64_t 
     }
     *out = most;
     return true;
+}
+
+int64_t rt_dim_most(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length)
+{
+    int64_t most = 0;
+    greatest_dim(dim, least_length, max_length, &most);
+    return most;
 }
 
 /* If the product of the largest dimensions fits, so does that of every length. */
@@ -82,7 +93,8 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
         int64_t most;
         if (max_length == 0 && rt_has_length(&tensor->dim[i]))
             return MALFORMED(err, "%s depends on a length that its entry lacks", name);
-        if (!is_floor(&tensor->dim[i])) return MALFORMED(err, "dimension %u of %s is rounded wrongly", i, name);
+        if (!is_floor(&tensor->dim[i]))
+            return MALFORMED(err, "dimension %u of %s has an invalid rounded quotient", i, name);
         if (!greatest_dim(&tensor->dim[i], least_length, max_length, &most))
             return MALFORMED(err, "dimension %u of %s is negative", i, name);
         if (__builtin_mul_overflow(bytes, most > 0 ? most : 1, &bytes)) return MALFORMED(err, "%s is too large", name);

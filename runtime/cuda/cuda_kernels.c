@@ -18,19 +18,11 @@ static uint64_t at_least(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Maximum bytes of a tensor. The two parts of a dimension are monotone in the length, so each is largest at an end of
- * the range. */
+/* Maximum bytes of a tensor in a bucket, which rt_table_check has found to fit. */
 static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t most)
 {
     uint64_t bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
-    for (uint32_t i = 0; i < tensor->rank; i++) {
-        const mdot_abi_dim *dim = &tensor->dim[i];
-        const mdot_abi_dim linear = {.scale = dim->scale},
-                           rounded = {
-                               .times = dim->times, .step = dim->step, .start = dim->start, .divisor = dim->divisor};
-        bytes *=
-            (uint64_t)(rt_dim_at(&linear, dim->scale > 0 ? most : least) + dim->offset + rt_dim_at(&rounded, most));
-    }
+    for (uint32_t i = 0; i < tensor->rank; i++) bytes *= (uint64_t)rt_dim_most(&tensor->dim[i], least, most);
     return bytes;
 }
 

@@ -243,8 +243,14 @@ static void different_floors_have_no_sum(void **state)
     assert_true(ir_dim_div_floor(&graph, L, 2, &half));
     assert_true(ir_dim_div_floor(&graph, L, 3, &third));
     assert_false(ir_dim_add(half, third, &d));
-    assert_false(ir_dim_div_floor(&graph, ir_dim_affine(1, 0), 1 << 17, &d) && !ir_dim_is_number(d));
     assert_false(ir_dim_quotient_form(L, (1 << 16) + 1, &d)); /* the divisor is too large */
+    assert_false(ir_dim_mul(half, number(INT64_C(1) << 40), &d)); /* so is the factor */
+    assert_true(ir_dim_is(d, 7));                                 /* a failure leaves the result unchanged */
+    assert_true(ir_dim_div_floor(&graph, L, 1 << 17, &d));
+    assert_true(ir_dim_is(d, 0));
+    assert_false(ir_dim_div_floor(&graph, ir_dim_affine(1, INT64_MAX), INT64_C(1) << 40, &d)); /* beyond 64 bits */
+    assert_true(ir_dim_max(&graph, third, half, &d));
+    assert_true(ir_dim_equal(d, half));
     assert_true(ir_dim_always_le(&graph, third, half));
 }
 

@@ -44,10 +44,10 @@ class Tensor:
 
     def shape(self, length: int) -> tuple[int, ...]:
         """The extents of the tensor at this run-time length."""
-        return tuple(_extent(*dim, floor, length) for dim, floor in zip(self.dims, self.floors, strict=True))
+        return tuple(_extent(*dim, floor, length) for dim, floor in zip(self.dims, self.floors))
 
     def __str__(self) -> str:
-        texts = [_dim(*dim, floor) for dim, floor in zip(self.dims, self.floors, strict=True)]
+        texts = [_dim(*dim, floor) for dim, floor in zip(self.dims, self.floors)]
         return f"{self.name} {self.dtype} [{', '.join(texts)}]"
 
 

@@ -185,16 +185,77 @@ static void falling_extent(fixture_table *table)
 {
     table->predict_output[0].dim[0] = (mdot_abi_dim){.scale = -1, .offset = FIXTURE_MAX_LENGTH};
 }
+static void rounded_extent(fixture_table *table)
+{
+    table->predict_output[0].dim[0] = (mdot_abi_dim){.times = 1, .step = 1, .start = 1, .divisor = 2};
+}
 
 static void items_beyond_their_bounds_are_malformed(void **state)
 {
     (void)state;
     void (*const changes[])(fixture_table *) = {negative_offset, offset_of_a_tensor, offset_of_a_kernel,
-                                                offset_below_the_length, falling_extent};
+                                                offset_below_the_length, falling_extent, rounded_extent};
     mdot_error err;
     if (fixture_machine_runs(MDOT_CPU_X86_64_V3)) assert_int_equal(open_joint(NULL, &err), MDOT_OK);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
         if (open_joint(changes[i], &err) != MDOT_MALFORMED) fail_msg("change %zu", i);
+}
+
+/* Opens a table in which this is the extent of an output, or of an input. */
+static mdot_status open_with_dim(mdot_abi_dim dim, bool is_input)
+{
+    fixture f = fixture_copy(&fixture_shared);
+    fixture_table *table = fixture_table_of(&f);
+    mdot_error err;
+    if (is_input)
+        table->predict_input[0].dim[0] = dim;
+    else
+        table->predict_output[0].dim[0] = dim;
+    mdot_status status = open_changed(&f, &err);
+    free(f.bytes);
+    return status;
+}
+
+static void extents_have_a_valid_quotient(void **state)
+{
+    (void)state;
+    static const mdot_abi_dim wrong[] = {
+        {.times = 1},
+        {.divisor = 2},
+        {.start = 1},
+        {.times = -1, .step = 1, .divisor = 2},
+        {.times = 1, .step = 2, .divisor = 2},
+        {.times = 1, .step = -1, .divisor = 2},
+        {.times = 1, .step = 1, .start = 2, .divisor = 2},
+        {.times = 1, .step = 1, .start = -1, .divisor = 2},
+        {.times = 1, .step = 1, .divisor = MDOT_ABI_MAX_DIVISOR + 1},
+        {.scale = -1, .offset = 1, .times = 3, .step = 1, .divisor = 3},       /* negative between the ends */
+        {.scale = -1, .offset = 64, .times = 2, .step = 4095, .divisor = 4097}, /* the search would take long */
+    };
+    const mdot_abi_dim half = {.times = 1, .step = 1, .start = 1, .divisor = 2};
+    const mdot_abi_dim rest = {.scale = -1, .offset = 1, .times = 2, .step = 1, .start = 1, .divisor = 2};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        if (open_with_dim(wrong[i], false) != MDOT_MALFORMED) fail_msg("dimension %zu", i);
+    assert_int_equal(open_with_dim(half, true), MDOT_MALFORMED); /* inputs determine the length */
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) return;
+    assert_int_equal(open_with_dim(half, false), MDOT_OK);
+    assert_int_equal(open_with_dim(rest, false), MDOT_OK); /* 1 for even lengths, 2 for odd ones */
+}
+
+static void the_greatest_extent_is_found_between_the_ends(void **state)
+{
+    (void)state;
+    const mdot_abi_dim dims[] = {{.scale = 2, .offset = 1},
+                                 {.scale = -1, .offset = 40},
+                                 {.times = 3, .step = 2, .start = 1, .divisor = 3},
+                                 {.scale = -1, .offset = 1, .times = 2, .step = 1, .start = 1, .divisor = 2},
+                                 {.scale = -2, .offset = 70, .times = 3, .step = 5, .start = 6, .divisor = 7}};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+        for (int64_t first = 1; first < 9; first++) {
+            int64_t most = 0;
+            for (int64_t n = first; n <= 24; n++) most = rt_dim_at(&dims[i], n) > most ? rt_dim_at(&dims[i], n) : most;
+            assert_int_equal(rt_dim_most(&dims[i], first, 24), most);
+        }
 }
 
 static void duplicate_names_are_malformed(void **state)
@@ -246,6 +307,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inconsistent_table_is_malformed),
         cmocka_unit_test(items_beyond_their_bounds_are_malformed),
+        cmocka_unit_test(extents_have_a_valid_quotient),
+        cmocka_unit_test(the_greatest_extent_is_found_between_the_ends),
         cmocka_unit_test(duplicate_names_are_malformed),
         cmocka_unit_test(unterminated_string_is_malformed),
         cmocka_unit_test(code_outside_the_executable_segment_is_malformed),
