@@ -124,7 +124,8 @@ def with_single_fields(text):
         names, words = match.group("names").split(", "), " ".join(re.sub(r"\n *\*", " ", match.group("comment")[2:-2]).split())
         parts = words.split("; ")
         parts = parts if len(parts) == len(names) else [words] * len(names)
-        return "\n".join(f"{match.group('indent')}{match.group('type')}{name}; /* {part} */" for name, part in zip(names, parts))
+        return "\n".join(f"{match.group('indent')}{match.group('type')}{name}; /* {part} */"
+                         for name, part in zip(names, parts))
     return FIELDS.sub(divide, text)
 
 

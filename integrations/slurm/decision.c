@@ -224,7 +224,7 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
     }
 }
 
-/* GPUs, or groups of them, with a batch each. */
+/* Returns the number of data-parallel workers: GPUs, or groups of GPUs that process one batch together. */
 static int worker_count(const mdot_configuration *c)
 {
     int64_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;

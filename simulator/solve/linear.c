@@ -176,7 +176,7 @@ static double guard_s(double limit_s)
 
 static mdot_status not_in_time(double limit_s, mdot_error *err)
 {
-    return mdot_fail(err, MDOT_DEVICE, "a linear program is not solved by the work of %g s", limit_s);
+    return mdot_fail(err, MDOT_DEVICE, "a linear program needs more than the work of %g s", limit_s);
 }
 
 static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_s, double *out_values, double *out_cost,

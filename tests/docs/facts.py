@@ -54,7 +54,8 @@ WANTED = {
     "mdot_sample_measure": {"parameter unit", "example"},
     "mdot_sample_destroy": {"example"},
 }
-FIELDS = {"struct_size": "size of this struct as the caller knows it; MDOT_INIT sets it", "width": "in metres, at most 8", "height": "in metres, at most 8", "weight": "kg", "value": "euros"}
+FIELDS = {"struct_size": "size of this struct as the caller knows it; MDOT_INIT sets it", "width": "in metres, at most 8",
+          "height": "in metres, at most 8", "weight": "kg", "value": "euros"}
 
 
 def fields_of(folder):

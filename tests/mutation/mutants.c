@@ -20,8 +20,8 @@
  * test can notice:
  *
  *   hash = …               and constants and operators there: another hash of equal items is equal, too
- *   calloc(count + 1, …)   the 1, with which an allocation of nothing is not NULL: glibc's never is. A program that
- *                          uses the further element fails under the address sanitizer
+ *   calloc(count + 1, …)   the 1, because calloc(0) may return NULL; with glibc it never does. A program that uses the
+ *                          further element fails under the address sanitizer
  */
 #include "mdot/mdot_base.h"
 

@@ -58,8 +58,8 @@ def _in_order(fold: Fold, of: np.ndarray, where: str) -> np.ndarray:
 
 def export_cv(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str], list[list]]:
     """Header and rows of every label that the folds of the shipped form in the first folder leave out. Forms that lack one of
-    these folds are skipped. Other folders may have a fold's labels in another order. Raises ValueError if the shipped form has no
-    folds, or if another form's fold lacks a label."""
+    these folds are skipped. Other folders may have a fold's labels in another order. Raises ValueError if the shipped form
+    has no folds, or if another form's fold lacks a label."""
     whole = read_folds(folders[0], SHIPPED_FORM, split)
     if not whole:
         raise ValueError(f"{folders[0]} has no folds of {SHIPPED_FORM}, {split}")
@@ -68,8 +68,8 @@ def export_cv(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[
         for form in forms_in(folder, split):
             there = read_folds(folder, form, split)
             if whole.keys() <= there.keys():
-                columns[_column(form)] = np.concatenate([_in_order(there[fold], whole[fold].label, f"{folder}: {form}, fold {fold}")
-                                                         for fold in whole])
+                columns[_column(form)] = np.concatenate([
+                    _in_order(there[fold], whole[fold].label, f"{folder}: {form}, fold {fold}") for fold in whole])
     names = ["mdot", *sorted(columns.keys() - {"mdot"})]
     labels = np.concatenate([fold.label for fold in whole.values()])
     measured = np.concatenate([fold.measured_ms for fold in whole.values()])
