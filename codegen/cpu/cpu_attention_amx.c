@@ -32,8 +32,7 @@ static LLVMValueRef keys_in_steps(cg_emitter *e, const cg_attention_head *head)
 
 static int64_t most_keys(const pl_plan *plan, const pl_attention *k)
 {
-    int64_t shortest = ir_dim_at(k->keys, 1), longest = ir_dim_at(k->keys, plan->max_length);
-    return round_up(shortest > longest ? shortest : longest);
+    return round_up(ir_dim_most(k->keys, 1, plan->max_length));
 }
 
 int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
@@ -103,6 +102,7 @@ cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMV
     cg_amx_head packed = {
         .values = to, .value_bytes = cg_imul(e, steps, cg_int(e, 2)), .key_bytes = 2 * round_up(k->dim)};
     packed.keys = cg_at(e, e->i8, to, cg_imul(e, packed.value_bytes, cg_int(e, k->value_dim)));
+    packed.end = cg_at(e, e->i8, packed.keys, cg_imul(e, steps, cg_int(e, packed.key_bytes)));
     pack_keys(e, head, packed.keys, packed.key_bytes);
     cg_loop key, channel;
     cg_loop_begin(e, &key, cg_int(e, 0), head->keys, CG_AMX_STEP, 0, NULL, true);

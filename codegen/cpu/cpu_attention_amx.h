@@ -12,6 +12,7 @@ typedef struct cg_amx_head { /* a head's packed keys and values, in scratch */
     int64_t key_bytes;       /* bytes per row */
     LLVMValueRef values;     /* one row per channel, padded to steps of keys; zeros after the last key */
     LLVMValueRef value_bytes;
+    LLVMValueRef end; /* behind the keys: memory whose offset depends on the length */
 } cg_amx_head;
 int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k);
 cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMValueRef to);

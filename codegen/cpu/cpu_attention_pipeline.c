@@ -65,19 +65,27 @@ static int64_t query_words(const pl_attention *k)
 
 static int64_t most(ir_dim dim, const pl_plan *plan, int64_t unit)
 {
-    int64_t shortest = ir_dim_at(dim, 1), longest = ir_dim_at(dim, plan->max_length);
-    return ((shortest > longest ? shortest : longest) + unit - 1) / unit * unit;
+    return (ir_dim_most(dim, 1, plan->max_length) + unit - 1) / unit * unit;
 }
 
-int64_t cg_pipeline_bytes(const pl_plan *plan, const pl_attention *k)
+static int64_t mask_bytes_per_key(const pl_attention *k)
 {
-    int64_t mask_words = most(k->keys, plan, KEYS) * (varies_by_query(k) ? QUERIES : 1);
-    return SLOTS * SLOT_BYTES + 4 * (query_words(k) + k->value_dim * QUERIES + QUERIES + mask_words);
+    return 4 * (varies_by_query(k) ? QUERIES : 1);
 }
 
-int64_t cg_pipeline_result_bytes(const pl_plan *plan, const pl_attention *k)
+int64_t cg_pipeline_bytes(const pl_attention *k)
 {
-    return (4 * most(k->queries, plan, QUERIES) / QUERIES + ROW - 1) / ROW * ROW;
+    return SLOTS * SLOT_BYTES + 4 * (query_words(k) + k->value_dim * QUERIES + QUERIES);
+}
+
+int64_t cg_pipeline_length_bytes(const pl_plan *plan, const pl_attention *k)
+{
+    return most(k->keys, plan, KEYS) * mask_bytes_per_key(k) + 4 * (most(k->queries, plan, QUERIES) / QUERIES);
+}
+
+LLVMValueRef cg_pipeline_group(cg_emitter *e, const cg_attention_head *head, LLVMValueRef query)
+{
+    return LLVMBuildUDiv(e->builder, cg_isub(e, query, head->slice.from), cg_int(e, QUERIES), "");
 }
 
 typedef struct pipeline {
@@ -338,7 +346,7 @@ static void finish_group(cg_emitter *e, pipeline *p, const item *it)
     LLVMValueRef wrong = LLVMBuildFCmp(e->builder, LLVMRealUNE, row.out[0], zero, "");
     wrong = LLVMBuildOr(e->builder, wrong, LLVMBuildOr(e->builder, low, high, ""), "");
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, wrong, e->i16, "");
-    LLVMValueRef group = LLVMBuildLShr(e->builder, cg_isub(e, it->query, p->stream.head->slice.from), cg_int(e, 4), "");
+    LLVMValueRef group = cg_pipeline_group(e, p->stream.head, it->query);
     LLVMValueRef mask = LLVMBuildZExt(e->builder, bits, e->i32, "");
     cg_store(e, mask, cg_at(e, e->i32, p->unsafe, group), 0);
     cg_store(e, cg_fdiv(e, cg_const(e, type, 1), sum), p->factor, ROW);
@@ -410,25 +418,26 @@ static void emit_items(cg_emitter *e, pipeline *p)
     cg_loop_end(e, &loop, state);
 }
 
-void cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const cg_amx_head *packed,
-                           LLVMValueRef scratch, LLVMValueRef unsafe)
+LLVMValueRef cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const cg_amx_head *packed,
+                                   LLVMValueRef scratch)
 {
     const pl_attention *k = head->k;
-    pipeline p = {
-        .k = k, .packed = packed, .ring = scratch, .unsafe = unsafe, .keys = head->keys, .end = head->slice.to};
+    pipeline p = {.k = k, .packed = packed, .ring = scratch, .keys = head->keys, .end = head->slice.to};
     p.stream =
         (cg_stream){.head = head, .vectors = 1, .width = QUERIES, .first_key = cg_int(e, 0), .key_count = head->keys};
     p.stream.last_query = cg_isub(e, head->queries, cg_int(e, 1));
     p.stream.q_transposed = cg_at(e, e->i8, scratch, cg_int(e, SLOTS * SLOT_BYTES));
     p.stream.context = cg_at(e, e->f32, p.stream.q_transposed, cg_int(e, query_words(k)));
     p.factor = cg_at(e, e->f32, p.stream.context, cg_int(e, k->value_dim * QUERIES));
-    p.mask = p.stream.mask = cg_at(e, e->f32, p.factor, cg_int(e, QUERIES));
+    p.mask = p.stream.mask = packed->end;
+    LLVMValueRef steps = cg_round_down(e, cg_iadd(e, p.keys, cg_int(e, KEYS - 1)), KEYS);
+    p.unsafe = cg_at(e, e->i8, packed->end, cg_imul(e, steps, cg_int(e, mask_bytes_per_key(k))));
     LLVMValueRef has_keys = LLVMBuildICmp(e->builder, LLVMIntSGT, head->keys, cg_int(e, 0), "");
     LLVMValueRef has_queries = LLVMBuildICmp(e->builder, LLVMIntSLT, head->slice.from, p.end, "");
     cg_loop group;
     cg_loop_begin(e, &group, head->slice.from, p.end, QUERIES, 0, NULL, true);
-    LLVMValueRef number = LLVMBuildLShr(e->builder, cg_isub(e, group.index, head->slice.from), cg_int(e, 4), "");
-    cg_store(e, cg_const_int(e->i32, 1), cg_at(e, e->i32, unsafe, number), 0);
+    LLVMValueRef number = cg_pipeline_group(e, head, group.index);
+    cg_store(e, cg_const_int(e->i32, 1), cg_at(e, e->i32, p.unsafe, number), 0);
     cg_loop_end(e, &group, NULL);
     cg_if any;
     cg_if_begin(e, &any, LLVMBuildAnd(e->builder, has_keys, has_queries, ""));
@@ -439,4 +448,5 @@ void cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head, const c
                  ROW);
     emit_items(e, &p);
     cg_if_end(e, &any);
+    return p.unsafe;
 }

@@ -478,29 +478,25 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_store_context(e, s, s->weights);
 }
 
-/* Parts of scratch with tiles. The pipeline has ended before the stream begins, so that they share the first part. */
-typedef struct tile_scratch {
-    int64_t unsafe_at, packed_at, bytes;
-} tile_scratch;
-
-static tile_scratch tile_scratch_of(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
+/* Offset of the packed head in scratch with tiles. The pipeline has ended before the stream begins, so that they share
+ * the part before it. The offset is the same in all buckets, because they share the code. */
+static int64_t packed_head_at(const pl_attention *k, const cg_cpu_target *target)
 {
     int64_t stream = 4 * stream_words(k, true, target);
-    tile_scratch parts = {.unsafe_at = stream, .packed_at = stream};
-    if (cg_attention_is_pipelined(k)) {
-        int64_t pipeline = (cg_pipeline_bytes(plan, k) + 63) / 64 * 64;
-        parts.unsafe_at = pipeline > stream ? pipeline : stream;
-        parts.packed_at = parts.unsafe_at + cg_pipeline_result_bytes(plan, k);
-    }
-    parts.bytes = parts.packed_at + cg_amx_head_bytes(plan, k);
-    return parts;
+    int64_t pipeline = cg_attention_is_pipelined(k) ? (cg_pipeline_bytes(k) + 63) / 64 * 64 : 0;
+    return pipeline > stream ? pipeline : stream;
+}
+
+static int64_t tile_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
+{
+    int64_t bytes = packed_head_at(k, target) + cg_amx_head_bytes(plan, k);
+    return cg_attention_is_pipelined(k) ? bytes + cg_pipeline_length_bytes(plan, k) : bytes;
 }
 
 /* Has the pipeline left the group of queries, which is one vector wide, to the stream? */
 static LLVMValueRef is_unsafe(cg_emitter *e, const cg_stream *s, LLVMValueRef unsafe, LLVMValueRef first_query)
 {
-    LLVMValueRef group = cg_isub(e, first_query, s->head->slice.from);
-    group = LLVMBuildLShr(e->builder, group, cg_int(e, 4), "");
+    LLVMValueRef group = cg_pipeline_group(e, s->head, first_query);
     LLVMValueRef word = cg_load(e, e->i32, cg_at(e, e->i32, unsafe, group), 0);
     return LLVMBuildICmp(e->builder, LLVMIntNE, word, cg_const_int(e->i32, 0), "");
 }
@@ -514,10 +510,8 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
     bool is_pipelined = head->tiles && cg_attention_is_pipelined(k);
     LLVMValueRef unsafe = NULL;
     if (head->tiles) {
-        tile_scratch parts = tile_scratch_of(head->plan, k, e->target);
-        s.packed = cg_amx_pack_head(e, head, cg_at(e, e->i8, scratch, cg_int(e, parts.packed_at)));
-        unsafe = cg_at(e, e->i8, scratch, cg_int(e, parts.unsafe_at));
-        if (is_pipelined) cg_attention_pipeline(e, head, &s.packed, scratch, unsafe);
+        s.packed = cg_amx_pack_head(e, head, cg_at(e, e->i8, scratch, cg_int(e, packed_head_at(k, e->target))));
+        if (is_pipelined) unsafe = cg_attention_pipeline(e, head, &s.packed, scratch);
     }
     LLVMValueRef done = head->slice.from;
     /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. The
@@ -553,7 +547,7 @@ int64_t cg_attention_stream_grain(const cg_cpu_target *target)
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
     bool half = cg_attention_uses_bf16(plan, k, target), tiles = half && target->matmul == CG_MATMUL_AMX;
-    if (tiles) return tile_scratch_of(plan, k, target).bytes;
+    if (tiles) return tile_scratch_bytes(plan, k, target);
     int64_t bytes = 4 * stream_words(k, false, target);
     return half ? bytes + 4 * (KEYS / 2) * (k->value_dim + k->dim) : bytes;
 }

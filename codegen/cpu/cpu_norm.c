@@ -367,8 +367,7 @@ static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const
 {
     const pl_norm *k = &kernel->norm;
     if (kept_vectors(k, target) > 0) return 0;
-    int64_t shortest = ir_dim_at(k->columns, 1), longest = ir_dim_at(k->columns, plan->max_length);
-    return ((shortest > longest ? shortest : longest) + target->lanes) * 4;
+    return (ir_dim_most(k->columns, 1, plan->max_length) + target->lanes) * 4;
 }
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,

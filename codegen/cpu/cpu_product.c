@@ -145,7 +145,7 @@ static int64_t copied_rows(const cg_product *p)
 int64_t cg_product_scratch_bytes(const pl_plan *plan, const pl_nest *nest, const cg_product *product,
                                  const cg_cpu_target *target)
 {
-    int64_t k = ir_dim_at(nest->extent[product->k_loop], plan->max_length);
+    int64_t k = ir_dim_most(nest->extent[product->k_loop], 1, plan->max_length);
     if (k > MOST_K) k = MOST_K;
     int64_t padded = (k + target->lanes - 1) / target->lanes * target->lanes;
     return 4 * (stage_elements(target) + copied_rows(product) * padded + k * strip_columns(target));

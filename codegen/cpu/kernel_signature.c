@@ -3,7 +3,8 @@
  * The layers of a Transformer repeat the same kernels on other buffers, and buckets repeat whole plans. Such code is
  * generated once. The signature contains everything that an emitter may read: the fields of the kernel and its
  * expressions, with buffers numbered by first use; the properties of each buffer that a kernel depends on; and
- * whether the target rounds factors. Bucket lengths are excluded, because extents are affine in the run-time length.
+ * whether the target rounds factors. Bucket lengths are excluded, because code computes extents, and offsets that
+ * depend on them, from the run-time length. Therefore an emitter must not read the plan's length.
  */
 #include "codegen/cpu/kernel_signature.h"
 

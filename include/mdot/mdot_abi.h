@@ -66,7 +66,8 @@ typedef enum mdot_cpu_isa {
 
 /* scale * length + offset + times * floor((step * length + start) / divisor), where length is the run-time extent of
  * the bucket's dimension. Without a floor, the last four are 0. Otherwise times > 0, 0 < step < divisor, 0 <= start <
- * divisor and divisor <= MDOT_ABI_MAX_DIVISOR. Dimensions of inputs have no floor, because they determine the length. */
+ * divisor and divisor <= MDOT_ABI_MAX_DIVISOR. Dimensions of inputs have no floor, because they determine the
+ * length. */
 typedef struct mdot_abi_dim {
     int64_t scale, offset;
     int32_t times, step, start, divisor;

@@ -202,7 +202,7 @@ typedef struct mdot_configuration {
                                  * BF16_Optimizer, which keeps both */
     mdot_offload offload;    /* parts that are kept in host memory and updated there: the optimizer's state, or also
                                 * weights and gradients, which needs ZeRO stage 3; or pages of the optimizer's state
-                                * that do not fit the GPU */
+                                * that do not fit the GPU, which updates them */
     mdot_frozen frozen_weights; /* type of the frozen weights of matmuls, which are dequantised before each use */
     uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */
     uint32_t keep_gathered;     /* weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass,

@@ -70,7 +70,8 @@ static mdot_status read_past(const ir_operands *from, geometry *g)
         g->past = key.dim[2];
     }
     if (ir_dim_add(g->past, g->new_keys, &g->keys)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
 }
 
 /* A mask broadcasts to (batch, heads, queries, keys), but may have fewer keys. */

@@ -88,7 +88,8 @@ static mdot_status read_past(const ir_operands *from, int first, int last, geome
         g->past = dim[2];
     }
     if (ir_dim_add(g->past, g->keys, &g->keys)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
 }
 
 static void set_cost(const ir_node *node, int64_t length, const geometry *g, ir_cost *out_cost)

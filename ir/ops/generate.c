@@ -322,10 +322,11 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
     }
     bool has_form = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
     has_form = has_form && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&
-             ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
+               ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
     if (!has_form) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the count of its elements is not a sum of a multiple of the length and one rounded quotient of it");
+        return ir_fail(
+            from->node, from->err, MDOT_UNSUPPORTED,
+            "the count of its elements is not a sum of a multiple of the length and one rounded quotient of it");
     }
     out->integers = true;
     out->start = bound[0];

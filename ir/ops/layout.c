@@ -419,7 +419,9 @@ static mdot_status tile_result(const ir_operands *from, ir_type *out_type)
         if (least < 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "repeat %d is negative", i);
         if (!ir_dim_mul(in.dim[i], repeats[i], &out.dim[i])) {
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                           "dimension %d times its repeats is not a sum of a multiple of the length and one rounded quotient of it", i);
+                           "dimension %d times its repeats is not a sum of a multiple of the length and one rounded "
+                           "quotient of it",
+                           i);
         }
     }
     *out_type = out;

@@ -44,11 +44,11 @@ static mdot_status windows_result(const ir_operands *from, ir_type *out_type)
     if (fits) ir_dim_bounds(from->graph, steps, &least, &most);
     if (!fits || least < 0) {
         char text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(from->node, from->err, ir_dims_fault(1, &w.input.dim[w.axis]),
-                       "windows of %lld over %s do not fit, or their number is no sum of a multiple of the length and one "
-                       "rounded quotient of it",
-                       (long long)w.size,
-                       ir_shape_text(from, 1, &w.input.dim[w.axis], text));
+        return ir_fail(
+            from->node, from->err, ir_dims_fault(1, &w.input.dim[w.axis]),
+            "windows of %lld over %s do not fit, or their number is no sum of a multiple of the length and one "
+            "rounded quotient of it",
+            (long long)w.size, ir_shape_text(from, 1, &w.input.dim[w.axis], text));
     }
     *out_type = w.input;
     out_type->rank++;

@@ -37,7 +37,7 @@ typedef struct range {
     pl_wide_int least, most;
 } range;
 
-/* False: not affine (data, quotients). */
+/* False: the range is unknown (data, remainders). */
 static bool find_range(const pl_checker *c, const pl_expr *e, int64_t length, range *out)
 {
     range a, b;
@@ -63,6 +63,11 @@ static bool find_range(const pl_checker *c, const pl_expr *e, int64_t length, ra
         if (b.least != b.most) return false;
         *out =
             b.least < 0 ? (range){a.most * b.least, a.least * b.least} : (range){a.least * b.least, a.most * b.least};
+        return true;
+    case PL_FLOORDIV: /* pl_wide_int rounds towards zero, which is down for numbers that are not negative */
+        if (!find_range(c, e->arg[0], length, &a) || !find_range(c, e->arg[1], length, &b)) return false;
+        if (b.least != b.most || b.least <= 0 || a.least < 0) return false;
+        *out = (range){a.least / b.least, a.most / b.least};
         return true;
     default:
         return false;

@@ -57,8 +57,8 @@ static bool is_floor(const mdot_abi_dim *dim)
 }
 
 /* The greatest value of a dimension. From one length to the next, it changes by `scale` or by `scale + times`. If these
- * have one sign, its extremes are at the ends. Otherwise they are among the first and the last `divisor` lengths. False:
- * it overflows or is negative at some length, or the search would take long. */
+ * have one sign, its extremes are at the ends. Otherwise they are among the first and the last `divisor` lengths.
+ * False: it overflows or is negative at some length, or the search would take long. */
 static bool greatest_dim(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length, int64_t *out)
 {
     bool is_monotone = dim->times == 0 || dim->scale >= 0 || dim->scale + dim->times <= 0;

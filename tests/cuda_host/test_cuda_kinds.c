@@ -255,7 +255,8 @@ static void pointwise_functions_match(void **state)
                        FEW_LENGTHS);
 }
 
-/* Angles of 2^38 to 2^123 turns. Factors are powers of two, because a rounded product would be another angle. */
+/* Angles of about 2^39 and 2^123 radians: below and above the border of 2^40. Factors are powers of two, because a
+ * rounded product would be another angle. */
 static void sine_and_cosine_of_huge_angles_match(void **state)
 {
     (void)state;

@@ -243,7 +243,7 @@ static void different_floors_have_no_sum(void **state)
     assert_true(ir_dim_div_floor(&graph, L, 2, &half));
     assert_true(ir_dim_div_floor(&graph, L, 3, &third));
     assert_false(ir_dim_add(half, third, &d));
-    assert_false(ir_dim_quotient_form(L, (1 << 16) + 1, &d)); /* the divisor is too large */
+    assert_false(ir_dim_quotient_form(L, (1 << 16) + 1, &d));     /* the divisor is too large */
     assert_false(ir_dim_mul(half, number(INT64_C(1) << 40), &d)); /* so is the factor */
     assert_true(ir_dim_is(d, 7));                                 /* a failure leaves the result unchanged */
     assert_true(ir_dim_div_floor(&graph, L, 1 << 17, &d));

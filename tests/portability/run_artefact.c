@@ -22,7 +22,7 @@ static size_t elements_at(const mdot_tensor_info *info, int64_t length, int64_t 
 {
     size_t count = 1;
     for (int d = 0; d < info->rank; d++) {
-        dims[d] = info->dim[d].scale * length + info->dim[d].offset;
+        dims[d] = mdot_tensor_extent(info, d, length);
         count *= (size_t)dims[d];
     }
     return count;
@@ -62,7 +62,9 @@ static mdot_status run(mdot_predictor *predictor, mdot_context *context, size_t 
     mdot_input inputs[MAX_TENSORS] = {0};
     mdot_output outputs[MAX_TENSORS] = {0};
     mdot_status status = mdot_predictor_get_entry(predictor, index, &entry);
-    if (status != MDOT_OK || entry.input_count > MAX_TENSORS || entry.output_count > MAX_TENSORS) return status;
+    if (status != MDOT_OK) return status;
+    if (entry.input_count > MAX_TENSORS || entry.output_count > MAX_TENSORS)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "%s has more than %d inputs or outputs", entry.name, MAX_TENSORS);
     for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(predictor, index, i, &info);

@@ -31,6 +31,14 @@ static pl_plan *plan_of(const ir_graph *graph, ir_arena *arena)
     return plan;
 }
 
+pl_plan *graph_plan(const char *notation, int64_t max_length, ir_arena *arena)
+{
+    mdot_error err = {0};
+    ir_graph *graph = graph_from_notation(notation, max_length, arena);
+    if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return plan_of(graph, arena);
+}
+
 static double element(const ir_wide *like, const void *data, int64_t at)
 {
     ir_tensor tensor = {.dtype = like->dtype, .rank = 1, .dims = {like->count}, .count = like->count, .data = data};
@@ -103,8 +111,7 @@ void assert_kernels(const char *notation, const char *kinds)
 {
     static const pl_kind order[] = {PL_ATTENTION, PL_LINEAR, PL_NEST, PL_NORM, PL_RECURRENCE, PL_SEQUENTIAL, PL_TREES};
     ir_arena *arena = ir_arena_create(0);
-    ir_graph *graph = graph_from_notation(notation, 64, arena);
-    const pl_plan *plan = plan_of(graph, arena);
+    const pl_plan *plan = graph_plan(notation, 64, arena);
     char *text = ir_arena_strndup(arena, "", 0);
     for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
         int count = 0;

@@ -2,7 +2,12 @@
 #ifndef MDOT_TESTS_GRAPH_CODE_H
 #define MDOT_TESTS_GRAPH_CODE_H
 
+#include "ir/plan/build.h"
+
 #include <stdint.h>
+
+/* The optimised plan of a graph for lengths up to `max_length`, owned by the arena. */
+pl_plan *graph_plan(const char *notation, int64_t max_length, ir_arena *arena);
 
 /* Compares three results with those of the original graph at each of the lengths, which ascend (end with 0). The first
  * is the least length of the graph. The results are those of the graph after all passes, its interpreted plan, and its

@@ -50,7 +50,12 @@ int mutate_dim(void *at, int step)
     ir_dim *dim = at;
     if (step == 0) dim->scale++;
     if (step == 1) dim->offset++;
-    return 2;
+    if (step == 2) { /* half of the length more; a floor that is there gets another factor */
+        dim->times++;
+        dim->step = 1;
+        dim->divisor = 2;
+    }
+    return 3;
 }
 
 int mutate_buffer(void *at, int step)

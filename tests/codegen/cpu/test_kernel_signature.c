@@ -85,8 +85,9 @@ enum { LOOPS = 3, STORES = 2 };
 
 static int mutate_extents(void *at, int step)
 {
-    if (step >= 0) mutate_dim((ir_dim *)at + step / 2, step % 2);
-    return 2 * LOOPS;
+    int own = mutate_dim(at, -1);
+    if (step >= 0) mutate_dim((ir_dim *)at + step / own, step % own);
+    return own * LOOPS;
 }
 
 static int mutate_stores(void *at, int step)

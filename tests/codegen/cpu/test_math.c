@@ -367,8 +367,8 @@ static float float_of(uint32_t bits)
 }
 
 /* Every float of [1, 2) and of [-2, -1), so that every fraction of 23 bits occurs; then random ones of the whole range.
- * The largest error was measured from -126 to 127.99: 5.502e-3. Below 2^-30, every
- * 257th group of 16 floats was measured. */
+ * From -126 to 127.99, the largest error is 5.502e-3. It was measured for every float from 2^-30 in magnitude on, and
+ * for every 257th group of 16 below. */
 static void powers_of_two_are_exact_to_bf16(void **state)
 {
     (void)state;
@@ -376,6 +376,7 @@ static void powers_of_two_are_exact_to_bf16(void **state)
     cg_cpu_target targets[2];
     harness h[2];
     int count = weight_targets(targets);
+    if (count == 0) skip();
     for (int t = 0; t < count; t++) {
         harness_begin_for(&h[t], &targets[t]);
         emit_map(&h[t].e, "power", cg_exp2_before_truncation, h[t].e.f32, WIDEST);
@@ -393,12 +394,12 @@ static void powers_of_two_are_exact_to_bf16(void **state)
             map_f32(&h[t], "power", in, out[t], COUNT);
             assert_memory_equal(out[t], out[0], sizeof out[t]);
         }
-        for (int i = 0; i < COUNT && count > 0; i++) {
+        for (int i = 0; i < COUNT; i++) {
             double want = exp2((double)in[i]), error = fabs(truncated(out[0][i]) - want) / want;
             if (error > largest) largest = error;
         }
     }
-    assert_true(largest < 5.6e-3 && (largest > 5e-3 || count == 0));
+    assert_true(largest < 5.6e-3 && largest > 5e-3);
     for (int t = 0; t < count; t++) harness_end(&h[t]);
 }
 
@@ -407,6 +408,7 @@ static void powers_of_two_for_bf16_keep_nan_and_infinity(void **state)
     (void)state;
     cg_cpu_target targets[2];
     int count = weight_targets(targets);
+    if (count == 0) skip();
     for (int t = 0; t < count; t++) {
         harness h;
         float in[WIDEST] = {NAN,  INFINITY, -INFINITY, -1e9f, -FLT_MAX, FLT_MAX, 300,

@@ -1,4 +1,5 @@
 /* test_table_check.c — runtime/core/table_check.c: inconsistent tables with a valid checksum. */
+#include "runtime/core/table_reader.h"
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>
@@ -193,8 +194,8 @@ static void rounded_extent(fixture_table *table)
 static void items_beyond_their_bounds_are_malformed(void **state)
 {
     (void)state;
-    void (*const changes[])(fixture_table *) = {negative_offset, offset_of_a_tensor, offset_of_a_kernel,
-                                                offset_below_the_length, falling_extent, rounded_extent};
+    void (*const changes[])(fixture_table *) = {negative_offset,         offset_of_a_tensor, offset_of_a_kernel,
+                                                offset_below_the_length, falling_extent,     rounded_extent};
     mdot_error err;
     if (fixture_machine_runs(MDOT_CPU_X86_64_V3)) assert_int_equal(open_joint(NULL, &err), MDOT_OK);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
@@ -229,7 +230,7 @@ static void extents_have_a_valid_quotient(void **state)
         {.times = 1, .step = 1, .start = 2, .divisor = 2},
         {.times = 1, .step = 1, .start = -1, .divisor = 2},
         {.times = 1, .step = 1, .divisor = MDOT_ABI_MAX_DIVISOR + 1},
-        {.scale = -1, .offset = 1, .times = 3, .step = 1, .divisor = 3},       /* negative between the ends */
+        {.scale = -1, .offset = 1, .times = 3, .step = 1, .divisor = 3},        /* negative between the ends */
         {.scale = -1, .offset = 64, .times = 2, .step = 4095, .divisor = 4097}, /* the search would take long */
     };
     const mdot_abi_dim half = {.times = 1, .step = 1, .start = 1, .divisor = 2};

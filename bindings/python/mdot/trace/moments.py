@@ -1,7 +1,7 @@
 """Reduces a memory timeline to the few moments that can be the peak, for any batch and configuration.
 
 A moment is what is allocated at one time: bytes per sample, bytes per step, bytes of copies of weights, and the fraction of
-the gradients. A configuration weighs the four, for example gradients by their type and by ZeRO. Only moments that are the
+the gradients. A configuration weighs the five, for example gradients by their type and by ZeRO. Only moments that are the
 largest for some weights matter.
 
 Recomputation that the program does not do itself follows from the timeline as well: `by_block` and `selectively` move the
@@ -16,6 +16,8 @@ from typing import Iterable, Sequence
 
 from mdot.program import PeakMoment
 from mdot.trace.timeline import NEVER, Kind, Timeline
+
+assert len(Kind) == 5, "_is_at_most compares five kinds"
 
 MOST_MOMENTS = 16
 _BATCHES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0)
