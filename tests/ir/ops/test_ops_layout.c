@@ -166,7 +166,8 @@ static void tile_repeats_along_axes(void **state)
     assert_values("f32[0,2] []", "Tile", .inputs = {"f32[2,2] 0..", "i64[2] [0, 1]"});
     assert_shape_fault(MDOT_MALFORMED, "1 repeats for 2 dimensions", "Tile", .inputs = {"f32[2,3]", "i64[1] [2]"});
     assert_shape_fault(MDOT_MALFORMED, "negative", "Tile", .inputs = {"f32[2]", "i64[1] [-1]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "not affine", "Tile", .inputs = {"f32[L]", "i64[1] known [L]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "is not a sum of a multiple of the length", "Tile",
+                       .inputs = {"f32[L]", "i64[1] known [L]"});
 }
 
 static void trilu_keeps_a_triangle(void **state)

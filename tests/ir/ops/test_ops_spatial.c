@@ -44,7 +44,8 @@ static void conv_refuses_mismatched_kernels(void **state)
                        .inputs = {"f32[1,1,8,8]", "f32[1,1,3,3]"});
     assert_shape_fault(MDOT_MALFORMED, "strides has 1 elements instead of 2", "Conv", "strides=[1]",
                        .inputs = {"f32[1,1,8,8]", "f32[1,1,3,3]"});
-    assert_shape_fault(MDOT_MALFORMED, "exceeds the input", "Conv", .inputs = {"f32[1,1,2,2]", "f32[1,1,3,3]"});
+    assert_shape_fault(MDOT_MALFORMED, "exceeds the padded input of 2 elements", "Conv",
+                       .inputs = {"f32[1,1,2,2]", "f32[1,1,3,3]"});
     assert_shape_fault(MDOT_MALFORMED, "kernel_shape is 5", "Conv", "kernel_shape=[5,5]",
                        .inputs = {"f32[1,1,8,8]", "f32[1,1,3,3]"});
     assert_shape_fault(MDOT_MALFORMED, "lacks spatial dimensions", "Conv", .inputs = {"f32[1,1]", "f32[1,1]"});
