@@ -2,6 +2,7 @@
 #include "codegen/cpu/bf16_blocks.h"
 
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/register_tile.h"
 
 #include <assert.h>
 
@@ -58,11 +59,10 @@ static LLVMValueRef two_rows(cg_emitter *e, LLVMValueRef first, LLVMValueRef sec
 void cg_add_to_blocks(cg_emitter *e, const cg_blocks *blocks, const LLVMValueRef *rows, LLVMValueRef panel,
                       int64_t panel_step)
 {
-    enum { MOST = 4 };
     static const int low_words[LANES] = {0, 4, 1, 5}, high_words[LANES] = {2, 6, 3, 7};
     LLVMTypeRef vector = cg_vector(e, e->i32, LANES);
-    LLVMValueRef left[MOST];
-    assert(blocks->rows / 2 <= MOST);
+    LLVMValueRef left[CG_MAX_TILE_ROWS / 2];
+    assert(blocks->rows <= CG_MAX_TILE_ROWS);
     for (int i = 0; i < blocks->rows; i += 2) left[i / 2] = two_rows(e, rows[i], rows[i + 1]);
     for (int j = 0; j < blocks->vectors; j++) {
         LLVMValueRef first = cg_at(e, e->i32, panel, cg_int(e, (int64_t)j * LANES));

@@ -145,3 +145,15 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s)
     cg_loop_end(e, &lane, NULL);
     cg_loop_end(e, &key, NULL);
 }
+
+bool cg_mask_varies_by_query(const pl_attention *k)
+{
+    return k->mask >= 0 && !ir_dim_is(k->mask_query, 0);
+}
+
+LLVMValueRef cg_visible_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_query, int64_t width)
+{
+    if (!head->k->causal) return head->keys;
+    LLVMValueRef end = cg_imin(e, cg_iadd(e, first_query, cg_int(e, width)), head->queries);
+    return cg_iadd(e, end, cg_isub(e, head->keys, head->queries));
+}

@@ -11,5 +11,10 @@ void cg_load_queries(cg_emitter *e, const cg_stream *s);
 void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors);
 /* Fills s->mask with the mask of the block, as [key, query]: the initial values of the scores. */
 void cg_load_mask(cg_emitter *e, const cg_stream *s);
+/* True if each query has a mask of its own. */
+bool cg_mask_varies_by_query(const pl_attention *k);
+/* Number of keys that the last of `width` queries may attend to. Later keys are skipped. With fewer keys than queries it may
+ * be negative. */
+LLVMValueRef cg_visible_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_query, int64_t width);
 
 #endif

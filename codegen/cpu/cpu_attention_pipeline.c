@@ -53,11 +53,6 @@ bool cg_attention_is_pipelined(const pl_attention *k)
 
 /* ---- Scratch ----------------------------------------------------------------------------------------------------- */
 
-static bool varies_by_query(const pl_attention *k)
-{
-    return k->mask >= 0 && !ir_dim_is(k->mask_query, 0);
-}
-
 static int64_t query_words(const pl_attention *k)
 {
     return (k->dim + KEYS - 1) / KEYS * (KEYS / 2) * QUERIES;
@@ -70,7 +65,7 @@ static int64_t most(ir_dim dim, const pl_plan *plan, int64_t unit)
 
 static int64_t mask_bytes_per_key(const pl_attention *k)
 {
-    return 4 * (varies_by_query(k) ? QUERIES : 1);
+    return 4 * (cg_mask_varies_by_query(k) ? QUERIES : 1);
 }
 
 int64_t cg_pipeline_bytes(const pl_attention *k)
@@ -125,19 +120,10 @@ static LLVMValueRef is_first(cg_emitter *e, const item *it)
     return LLVMBuildICmp(e->builder, LLVMIntEQ, it->key, cg_int(e, 0), "");
 }
 
-/* Number of keys that a group of queries reads. With fewer keys than queries it may be negative. */
-static LLVMValueRef visible_keys(cg_emitter *e, const pipeline *p, LLVMValueRef query)
-{
-    if (!p->k->causal) return p->keys;
-    LLVMValueRef queries = p->stream.head->queries;
-    LLVMValueRef end = cg_imin(e, cg_iadd(e, query, cg_int(e, QUERIES)), queries);
-    return cg_iadd(e, end, cg_isub(e, p->keys, queries));
-}
-
 static LLVMValueRef is_last(cg_emitter *e, const pipeline *p, const item *it)
 {
     LLVMValueRef next = cg_iadd(e, it->key, cg_int(e, KEYS));
-    return LLVMBuildICmp(e->builder, LLVMIntSGE, next, visible_keys(e, p, it->query), "");
+    return LLVMBuildICmp(e->builder, LLVMIntSGE, next, cg_visible_keys(e, p->stream.head, it->query, QUERIES), "");
 }
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------- */
@@ -215,7 +201,7 @@ static weights begin_weights(cg_emitter *e, pipeline *p, LLVMValueRef index, LLV
     weights w = {.p = p, .it = load_item(e, p, index, LAG)};
     LLVMTypeRef type = cg_lanes_type(e);
     LLVMValueRef zero = cg_const(e, type, 0), first = is_first(e, &w.it);
-    if (varies_by_query(p->k)) {
+    if (cg_mask_varies_by_query(p->k)) {
         cg_if begins;
         cg_if_begin(e, &begins, first);
         fill_query_mask(e, p, &w.it);
@@ -239,7 +225,7 @@ static LLVMValueRef weight_of(cg_emitter *e, weights *w, int key)
     const pipeline *p = w->p;
     LLVMTypeRef type = cg_lanes_type(e), words = cg_with_element(type, e->i32);
     LLVMValueRef product = cg_load(e, type, cg_at(e, type, w->it.slot, cg_int(e, key)), ROW), mask;
-    if (varies_by_query(p->k))
+    if (cg_mask_varies_by_query(p->k))
         mask = cg_load(e, type, cg_at(e, type, w->mask, cg_int(e, key)), ROW);
     else
         mask = cg_splat(e, cg_load(e, e->f32, cg_at(e, e->f32, w->mask, cg_int(e, key)), 0), QUERIES);
@@ -381,7 +367,7 @@ static LLVMValueRef item_count(cg_emitter *e, const pipeline *p, LLVMValueRef fi
     LLVMValueRef zero = cg_int(e, 0), one = cg_int(e, 1);
     cg_loop query;
     cg_loop_begin(e, &query, first, p->end, QUERIES, 1, &zero, false);
-    LLVMValueRef keys = cg_iadd(e, visible_keys(e, p, query.index), cg_int(e, KEYS - 1));
+    LLVMValueRef keys = cg_iadd(e, cg_visible_keys(e, p->stream.head, query.index, QUERIES), cg_int(e, KEYS - 1));
     LLVMValueRef steps = cg_imax(e, LLVMBuildAShr(e->builder, keys, cg_int(e, 5), ""), one);
     LLVMValueRef count = cg_iadd(e, query.carried[0], steps);
     cg_loop_end(e, &query, &count);
@@ -441,7 +427,7 @@ LLVMValueRef cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head,
     cg_loop_end(e, &group, NULL);
     cg_if any;
     cg_if_begin(e, &any, LLVMBuildAnd(e->builder, has_keys, has_queries, ""));
-    if (!varies_by_query(k)) fill_key_mask(e, &p);
+    if (!cg_mask_varies_by_query(k)) fill_key_mask(e, &p);
     int64_t rows = query_words(k) / QUERIES;
     for (int64_t row = k->dim / 2; row < rows; row++)
         cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)),

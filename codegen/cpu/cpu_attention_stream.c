@@ -62,11 +62,6 @@ static int64_t stream_words(const pl_attention *k, bool tiles, const cg_cpu_targ
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
-static bool cg_mask_varies_by_query(const cg_stream *s)
-{
-    return s->head->k->mask >= 0 && !ir_dim_is(s->head->k->mask_query, 0);
-}
-
 /* `value` if the lane's query may attend to the key, otherwise -inf. Surplus lanes attend to all keys, as the last
  * query does. */
 static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef value)
@@ -87,7 +82,7 @@ static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key,
 {
     if (s->head->k->mask < 0) return NULL;
     if (s->key_mask != NULL) return s->key_mask;
-    if (cg_mask_varies_by_query(s))
+    if (cg_mask_varies_by_query(s->head->k))
         return cg_load(e, cg_lanes_type(e), block_pointer(e, s, s->mask, key, j), cg_lanes_bytes(e));
     LLVMValueRef at = cg_iadd(e, s->first_key, key);
     LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, s->head->mask, at), 0);
@@ -332,7 +327,8 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS];
     cg_loop key;
     cg_loop_begin(e, &key, cg_int(e, 0), s->key_count, 1, s->vectors, s->maximum, false);
-    if (!cg_mask_varies_by_query(s)) s->key_mask = mask_of(e, s, key.index, 0); /* once, because the stores follow */
+    if (!cg_mask_varies_by_query(s->head->k))
+        s->key_mask = mask_of(e, s, key.index, 0); /* once, because the stores follow */
     for (int j = 0; j < s->vectors; j++) {
         LLVMValueRef address = block_pointer(e, s, s->weights, key.index, j);
         LLVMValueRef product = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
@@ -419,7 +415,7 @@ static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
 {
     LLVMValueRef *sum = state + s->vectors;
     for (int j = 0; j < s->vectors; j++) s->maximum[j] = state[j];
-    if (cg_mask_varies_by_query(s)) cg_load_mask(e, s);
+    if (cg_mask_varies_by_query(s->head->k)) cg_load_mask(e, s);
     emit_scores(e, s);
     for (int j = 0; j < s->vectors; j++) {
         s->rescale[j] = cg_exp2_negative(e, cg_fsub(e, state[j], s->maximum[j]));
@@ -442,14 +438,6 @@ static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, i
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Number of keys that the block's last query may attend to. Later keys are skipped. */
-static LLVMValueRef visible_keys(cg_emitter *e, const cg_stream *s)
-{
-    if (!s->head->k->causal) return s->head->keys;
-    LLVMValueRef end = cg_imin(e, cg_iadd(e, s->first_query, cg_int(e, s->width)), s->head->queries);
-    return cg_iadd(e, end, cg_isub(e, s->head->keys, s->head->queries));
-}
-
 static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_query)
 {
     LLVMValueRef state[2 * CG_MAX_TILE_VECTORS];
@@ -463,7 +451,7 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
         state[vectors + j] = cg_const(e, cg_lanes_type(e), 0);
     }
     cg_loop block;
-    LLVMValueRef visible = visible_keys(e, s);
+    LLVMValueRef visible = cg_visible_keys(e, s->head, s->first_query, s->width);
     cg_loop_begin(e, &block, cg_int(e, 0), visible, s->block, 2 * vectors, state, true);
     s->first_key = block.index;
     s->key_count = cg_imin(e, cg_isub(e, visible, block.index), cg_int(e, s->block));

@@ -53,6 +53,7 @@ static void start_sums(cg_emitter *e, const group *g, LLVMValueRef column, int c
 
 /* The epilogue of an earlier block of 32 rows by 32 columns, which is done in pieces: one vector each. */
 enum { BLOCK_COLUMNS = SIDE * TILE_COLUMNS, PIECES = SIDE * CG_AMX_GROUP };
+static_assert(SIDE == 2, "two stages alternate, and a piece is half a row of a block");
 enum { FEWEST_STEPS = 4 }; /* with fewer, products would hide little of an epilogue of 64 vectors */
 typedef struct overlap {
     const cg_linear_block *l; /* the block's first row; `stage` has rows of BLOCK_COLUMNS */
@@ -229,7 +230,7 @@ static void emit_overlapping_blocks(cg_emitter *e, const cg_linear_block *l, LLV
 {
     position first = {cg_int(e, 0), cg_int(e, 0)};
     LLVMValueRef state[] = {first.row, first.column}, one = cg_int(e, 1);
-    LLVMValueRef groups = LLVMBuildLShr(e->builder, whole_rows, cg_int(e, 5), "");
+    LLVMValueRef groups = LLVMBuildUDiv(e->builder, whole_rows, cg_int(e, CG_AMX_GROUP), "");
     LLVMValueRef count = cg_imul(e, groups, cg_int(e, l->k->columns / l->width * (l->width / BLOCK_COLUMNS)));
     emit_block(e, l, first, half_stage(e, l, cg_int(e, 0)), copies, NULL);
     cg_loop block;
