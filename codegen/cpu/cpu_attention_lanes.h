@@ -13,8 +13,8 @@ void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors);
 void cg_load_mask(cg_emitter *e, const cg_stream *s);
 /* True if each query has a mask of its own. */
 bool cg_mask_varies_by_query(const pl_attention *k);
-/* Number of keys that the last of `width` queries may attend to. Later keys are skipped. With fewer keys than queries it may
- * be negative. */
+/* Number of keys that the last of `width` queries may attend to. Later keys are skipped. With fewer keys than queries
+ * it may be negative. */
 LLVMValueRef cg_visible_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_query, int64_t width);
 
 #endif

@@ -69,8 +69,8 @@ static void every_feature_of_a_level_is_needed(void **state)
         }
 }
 
-/* Bits of AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). Features of one machine say nothing
- * of the levels of another. */
+/* Bits of AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). A level takes the
+ * features of its own processor family only. */
 static void levels_of_aarch64_need_its_own_features(void **state)
 {
     (void)state;

@@ -57,7 +57,7 @@ def attach(
 
 
 def own_loss(out: Any) -> torch.Tensor | None:
-    """The loss among a module's results: the field "loss", or a result of one element. None for results without a loss."""
+    """The loss among a module's results: the field "loss", or a result of one element. Other results have None."""
     if isinstance(out, torch.Tensor):
         return out if out.numel() == 1 else None
     found = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
