@@ -128,7 +128,8 @@ static bool next_length(walk *w)
     return true;
 }
 
-/* True if the dimension rises or stays equal at each step of L, or falls or stays equal at each. Its slopes are `scale` and `scale + times`. */
+/* True if no step of L makes the dimension less, or none makes it greater. Its slopes are `scale` and
+ * `scale + times`. */
 static bool is_monotone(ir_dim d)
 {
     return d.scale >= 0 || d.scale + d.times <= 0;

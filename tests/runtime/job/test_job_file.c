@@ -449,7 +449,8 @@ static void a_list_of_no_modules_is_read(void **state)
     mdot_error err = {0};
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
     size_t count = list_sections(f, sections);
-    sections[3].bytes = (const unsigned char[1 + JOB_FILE_OPERATORS]){0}; /* empty names of the job and of each operator */
+    sections[3].bytes =
+        (const unsigned char[1 + JOB_FILE_OPERATORS]){0}; /* empty names of the job and of each operator */
     sections[3].size = 1 + JOB_FILE_OPERATORS;
     size_t size = write_sections(f, sections, count, bytes);
     if (job_file_parse(bytes, size, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
