@@ -11,83 +11,9 @@
 
 #include <math.h>
 
-#include "integrations/slurm/decision.h"
+#include "tests/integrations/slurm/support/decision_fixture.h"
 #include "tests/integrations/slurm/support/small_job.h"
 #include "tests/support/process.h"
-
-static mdot_predictor *predictor;
-static mdot_context *context;
-static mdot_job *job;
-static mdot_calibration *calibration; /* NULL except in its own test */
-
-static int set_up(void **state)
-{
-    (void)state;
-    mdot_open_options options = {.struct_size = sizeof options, .device = "cpu"};
-    assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, &options, &predictor, NULL), MDOT_OK);
-    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
-    job = small_job_make(12);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    mdot_job_destroy(job);
-    mdot_context_destroy(context);
-    mdot_predictor_close(predictor);
-    return 0;
-}
-
-/* Partitions of the cluster: usable, open to everybody, without time limits, and with a default limit of seven
- * minutes. */
-#define NODES(type_name) .gpus = {{type_name, 4, 8, 32}}, .type_count = 1, .usable_nodes = 4
-#define OPEN(name_text)                                                                                                \
-    .name = name_text, .most_minutes = SL_UNLIMITED, .default_minutes = 7, .most_nodes = 8, .is_up = true,             \
-    .is_open = true
-static sl_cluster cluster = {.partition_count = 4,
-                             .partitions = {{OPEN("a100"), NODES("a100")},
-                                            {OPEN("t4"), NODES("t4")},
-                                            {OPEN("h100"), NODES("")},
-                                            {OPEN("mixed"), .gpus = {{"v100", 4, 8, 32}, {"h100", 4, 8, 32}},
-                                             .type_count = 2, .usable_nodes = 4}}};
-#define ON(...)                                                                                                        \
-    {                                                                                                                  \
-        .cluster = &cluster, __VA_ARGS__                                                                               \
-    }
-
-static const sl_site site = {.quantile = .95,
-                             .most_work = 10000,
-                             .margin = 1.5,
-                             .startup_s = 300,
-                             .limits_doubtful = true,
-                             .priority_weight = 1000,
-                             .order = SL_ORDER_TIME,
-                             .shortest_s = 60,
-                             .longest_s = 60e4,
-                             .places = {{"a100", "", "A100-SXM-40GB", 1, INFINITY},
-                                        {"t4", "", "T4", .02, INFINITY},
-                                        {"h100", "", "H100-SXM-80GB", 9, INFINITY},
-                                        {"mixed", "v100", "V100-SXM2-16GB", 1, INFINITY},
-                                        {"mixed", "h100", "H100-SXM-80GB", 2, 7200}},
-                             .place_count = 5};
-
-static mdot_status decide(const sl_site *s, const char *settings, const sl_submission *submission, sl_decision *out,
-                          mdot_error *err)
-{
-    sl_request request;
-    mdot_status status = sl_request_parse(settings, &request, err);
-    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration}, job, &request, submission, out, err)
-                             : status;
-}
-
-static sl_decision decides(const sl_site *s, const char *settings, const sl_submission *submission)
-{
-    sl_decision decision;
-    mdot_error err = {0};
-    if (decide(s, settings, submission, &decision, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return decision;
-}
 
 static mdot_prediction predict(const char *gpu, int gpus, int64_t batch, mdot_optimizer optimizer)
 {
@@ -529,53 +455,9 @@ static void calibration_corrects_decisions(void **state)
     assert_int_equal(after.limit_minutes, (uint32_t)ceil((1e3 * wanted.upper_ms * 1.5 + 300) / 60));
 }
 
-static const mdot_history_estimate known_duration = {.struct_size = sizeof known_duration,
-                                                     .median_s = 3000,
-                                                     .lower_scale = .2,
-                                                     .upper_scale = .3,
-                                                     .degrees = INFINITY,
-                                                     .early_failure = .125,
-                                                     .key = MDOT_HISTORY_KEY_USER_NAME,
-                                                     .weight = 7.2};
-
-static void unknown_steps_are_answered_by_the_history(void **state)
-{
-    (void)state;
-    sl_submission s = ON(.partitions = "a100", .per_job = "gres/gpu:1", .history = &known_duration);
-    sl_decision d = decides(&site, "batch=8", &s);
-    expect_contains(d.comment, " history_s=3000 history_interval_s=2159..4914 history_jobs=8 early_failure=0.12");
-    assert_true(d.total_s == 0 && d.limit_minutes == 0 && !d.has_priority);
-    d = decides(&site, "batch=8,steps=1000", &s);
-    assert_null(strstr(d.comment, "history"));
-}
-
-static void a_limit_by_history_is_on_request_and_needs_jobs_of_the_name(void **state)
-{
-    (void)state;
-    sl_site limiting = site;
-    limiting.limits_by_history = true;
-    mdot_history_estimate e = known_duration;
-    sl_submission s = ON(.partitions = "a100", .per_job = "gres/gpu:1", .history = &e);
-    /* the 95 % quantile, times 1.5, plus 300 s */
-    assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, ceil((4914 * 1.5 + 300) / 60));
-    assert_false(decides(&limiting, "batch=8", &s).has_priority);
-    s.own_minutes = 5;
-    assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, 0);
-    s.own_minutes = 0;
-    e.weight = 4;
-    assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, 0);
-    e = known_duration;
-    e.key = MDOT_HISTORY_KEY_USER;
-    assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, 0);
-    s.history = NULL;
-    assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_steps_are_answered_by_the_history),
-        cmocka_unit_test(a_limit_by_history_is_on_request_and_needs_jobs_of_the_name),
         cmocka_unit_test(quantiles_interpolate_the_interval),
         cmocka_unit_test(the_limit_adds_margin_and_startup_to_the_quantile),
         cmocka_unit_test(a_limit_stays_within_the_partitions_limit),
@@ -598,5 +480,5 @@ int main(void)
         cmocka_unit_test(wrong_requests_give_a_reason),
         cmocka_unit_test(calibration_corrects_decisions),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, decision_set_up, decision_tear_down);
 }
