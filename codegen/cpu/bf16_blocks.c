@@ -2,7 +2,6 @@
 #include "codegen/cpu/bf16_blocks.h"
 
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/register_tile.h"
 
 #include <assert.h>
 

@@ -14,7 +14,9 @@ typedef enum cg_matmul_kind {
     CG_MATMUL_AMX,          /* bf16 by bf16, tiles of 16 rows: AMX */
 } cg_matmul_kind;
 
-/* One ISA level in one precision. A register tile is tile_rows × tile_vectors accumulators. */
+enum { CG_MAX_TILE_ROWS = 8, CG_MAX_TILE_VECTORS = 4 };
+
+/* One ISA level in one precision. A register tile is tile_rows × tile_vectors accumulators, within the maxima above. */
 typedef struct cg_cpu_target {
     mdot_cpu_isa isa;
     cg_compute kernel_precision;

@@ -10,8 +10,6 @@
 
 #include "codegen/cpu/emit.h"
 
-enum { CG_MAX_TILE_ROWS = 8, CG_MAX_TILE_VECTORS = 4 };
-
 typedef struct cg_tile {
     int rows, vectors;
     bool use_bf16_dot;                                        /* use bf16 dot products */
