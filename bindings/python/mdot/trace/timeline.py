@@ -22,7 +22,7 @@ NEVER = 1 << 62
 """End of an allocation that outlives the step."""
 
 
-MOST_OPERATORS = 300_000
+MOST_OPERATORS = 100_000
 """Operators of a step. Longer steps are loops over the sequence in Python; they would take minutes."""
 
 
@@ -70,6 +70,9 @@ _MATMULS = (
 )  # fmt: skip
 
 
+_DEVICE = torch.ops.prim.device.default
+
+
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
 
 
@@ -99,11 +102,14 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     # ---- Tensors from outside ----------------------------------------------------------------------------------------
 
     def ignore(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Leaves the memory of these tensors out, because weights and buffers are counted elsewhere."""
+        """Leaves the memory of these tensors out, because weights and buffers are counted elsewhere. A copy in another type is a
+        WEIGHT_COPY if it is of a floating-point parameter. Copies of buffers and of integers are the program's own tensors, for
+        example dequantised weights, and exist in every precision."""
         for tensor in tensors:
             for storage in storages(tensor):
                 self._alive[storage._cdata] = None
-                self._parameters.add(storage._cdata)
+                if isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point():
+                    self._parameters.add(storage._cdata)
                 weakref.finalize(storage, self._forget, storage._cdata)
 
     def _forget(self, address: int) -> None:
@@ -136,6 +142,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is _DEVICE:  # two thirds of all calls, because autograd asks for the device of each gradient
+            return args[0].device
         out = func(*args, **(kwargs or {})) if self.known is None else self.known.run(func, args, kwargs or {})
         operands = _tensors(args)
         if kwargs:
@@ -236,9 +244,9 @@ def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
 
 def storages(tensor: torch.Tensor) -> list[Any]:
     """The storages of a tensor, of which a sparse tensor has two."""
-    if tensor.is_sparse:
-        return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
     try:
         return [tensor.untyped_storage()]
-    except (NotImplementedError, RuntimeError):  # a layout without storage
+    except (NotImplementedError, RuntimeError):  # a layout without a storage of its own
+        if tensor.is_sparse:
+            return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
         return []
