@@ -41,8 +41,8 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
  * because PyTorch composes the loss (torch/distributed/tensor/parallel/loss.py): the logarithms, the gradient of the
  * picked ones, the exponentials, and the sum of the latter two exist at once.
  *
- * A chunked loss has all logits at its end, and keeps the fp32 logarithms of each chunk for the backward pass, beside the
- * fp32 copy of the last chunk. A compiled one keeps the logits alone. Its backward pass then replaces them by their
+ * A chunked loss has all logits at its end, and keeps the fp32 logarithms of each chunk for the backward pass, beside
+ * the fp32 copy of the last chunk. A compiled one keeps the logits alone. Its backward pass then replaces them by their
  * gradient, one chunk after the other, because autograd runs the losses of all chunks before the first matmul. In bf16,
  * MemTracker counts 6.5 bytes for each logit, and 2.25 beside the temporaries that compiled kernels lack.
  *
