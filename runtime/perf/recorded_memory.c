@@ -39,8 +39,14 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
 /* The part of the tensors as large as the logits that exists at once. With a whole loss these are the logits and their
  * gradient in the type of computation, and up to three fp32 tensors of the loss. Sharded logits have a fourth one,
  * because PyTorch composes the loss (torch/distributed/tensor/parallel/loss.py): the logarithms, the gradient of the
- * picked ones, the exponentials, and the sum of the latter two exist at once. A chunked loss has the fp32 tensors for
- * an eighth of the samples. One that is fused with the matmul makes all of them in parts of the size of its operand. */
+ * picked ones, the exponentials, and the sum of the latter two exist at once.
+ *
+ * A chunked loss has all logits at its end, and keeps the fp32 logarithms of each chunk for the backward pass, beside
+ * the fp32 copy of the last chunk. A compiled one keeps the logits alone. Its backward pass then replaces them by their
+ * gradient, one chunk after the other, because autograd runs the losses of all chunks before the first matmul. In bf16,
+ * MemTracker counts 6.5 bytes for each logit, and 2.25 beside the temporaries that compiled kernels lack.
+ *
+ * A loss that is fused with the matmul makes all of them in parts of the size of its operand. */
 static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     enum { CHUNKS = 8, FULL_TENSORS = 3 };
@@ -52,10 +58,11 @@ static double kept_logits(const mdot_job *job, const rt_resolved_configuration *
     const int64_t *setting = job->operators[matmul - 1].setting;
     double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
     if (which->loss == MDOT_LOSS_FUSED) return hidden > 0 && hidden < classes ? hidden / classes : 1;
-    double width = which->type == RT_ACTIVATION_FP32 ? WEIGHT_BYTES : HALF_BYTES;
-    double own = 2 * width, of_loss = FULL_TENSORS * WEIGHT_BYTES;
-    if (which->type == RT_ACTIVATION_FP32) of_loss -= WEIGHT_BYTES; /* no copy in another type */
-    return (own + of_loss / CHUNKS) / (own + of_loss);
+    bool is_fp32 = which->type == RT_ACTIVATION_FP32;
+    double width = is_fp32 ? WEIGHT_BYTES : HALF_BYTES, copy = is_fp32 ? 0 : WEIGHT_BYTES;
+    double whole = 2 * width + (FULL_TENSORS - 1) * WEIGHT_BYTES + copy;
+    if (resolved->configuration.c.compiled != 0) return (width + width / CHUNKS) / whole;
+    return (width + WEIGHT_BYTES + copy / CHUNKS) / whole;
 }
 
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,

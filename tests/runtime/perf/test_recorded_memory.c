@@ -244,7 +244,7 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     (void)state;
     mdot_job *job = with_loss();
     static const double kept[] = {
-        [MDOT_LOSS_WHOLE] = 1, [MDOT_LOSS_CHUNKED] = (4 + 12 / 8.0) / 16, [MDOT_LOSS_FUSED] = 1 / 8.0};
+        [MDOT_LOSS_WHOLE] = 1, [MDOT_LOSS_CHUNKED] = (2 + 4 + 4 / 8.0) / 16, [MDOT_LOSS_FUSED] = 1 / 8.0};
     for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
         mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
         rt_resolved_configuration r =
@@ -252,6 +252,25 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
         assert_int_equal(rt_recorded_moments(job, &r, got), 1);
         if (fabs(got[0].per_sample - (200 + 800 * kept[loss])) > 1) fail_msg("loss %d: %.0f", loss, got[0].per_sample);
     }
+    mdot_job_destroy(job);
+}
+
+/* The backward pass of a compiled loss replaces its logits by their gradient, one of eight chunks at a time. */
+static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
+{
+    (void)state;
+    mdot_job *job = with_loss();
+    mdot_configuration c = {.precision = MDOT_PRECISION_PYTORCH, .recompute = MDOT_RECOMPUTE_BLOCKS};
+    double logits[2];
+    for (int i = 0; i < 2; i++) {
+        mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+        c.loss = i == 0 ? MDOT_LOSS_WHOLE : MDOT_LOSS_CHUNKED;
+        c.compiled = 1;
+        rt_resolved_configuration r = resolve(job, c);
+        assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+        logits[i] = got[0].logits;
+    }
+    assert_true(fabs(logits[1] / logits[0] - (2 + 2 / 8.0) / 16) < 1e-6);
     mdot_job_destroy(job);
 }
 
@@ -371,6 +390,7 @@ int main(void)
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
+        cmocka_unit_test(compiled_chunks_of_a_loss_keep_the_logits_alone),
         cmocka_unit_test(sharded_logits_have_a_fourth_tensor),
         cmocka_unit_test(compiled_program_keeps_its_checkpoints),
         cmocka_unit_test(one_stage_has_the_logits),

@@ -22,7 +22,7 @@ NEVER = 1 << 62
 """End of an allocation that outlives the step."""
 
 
-MOST_OPERATORS = 300_000
+MOST_OPERATORS = 100_000
 """Operators of a step. Longer steps are loops over the sequence in Python; they would take minutes."""
 
 
@@ -62,12 +62,22 @@ class Allocation:
     """Time of the last operator before its release."""
     last_forward_use: int = -1
     first_backward_use: int = NEVER
+    readers: int = 0
+    """Operators of the forward pass that allocate and read it."""
+    scaled: Allocation | None = None
+    """The allocation of which it is a multiple, or a copy in another type."""
 
 
 _MATMULS = (
     "mm", "addmm", "bmm", "baddbmm", "convolution", "_grouped_mm", "native_dropout", "bernoulli", "bernoulli_", "rand_like",
     "embedding", "_scaled_mm",
 )  # fmt: skip
+
+
+_DEVICE = torch.ops.prim.device.default
+
+
+_MULTIPLES = ("mul", "div", "neg", "_to_copy")
 
 
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
@@ -95,15 +105,20 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive: dict[int, Allocation | None] = {}
         """By address of the storage. None: memory that other code accounts for, such as parameters."""
         self._parameters: set[int] = set()
+        self._sums: list[tuple[Allocation, list[Allocation]]] = []
+        """Sums of the forward pass with their two terms."""
 
     # ---- Tensors from outside ----------------------------------------------------------------------------------------
 
     def ignore(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Leaves the memory of these tensors out, because weights and buffers are counted elsewhere."""
+        """Leaves the memory of these tensors out, because weights and buffers are counted elsewhere. A copy in another type is a
+        WEIGHT_COPY if it is of a floating-point parameter. Copies of buffers and of integers are the program's own tensors, for
+        example dequantised weights, and exist in every precision."""
         for tensor in tensors:
             for storage in storages(tensor):
                 self._alive[storage._cdata] = None
-                self._parameters.add(storage._cdata)
+                if isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point():
+                    self._parameters.add(storage._cdata)
                 weakref.finalize(storage, self._forget, storage._cdata)
 
     def _forget(self, address: int) -> None:
@@ -136,6 +151,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is _DEVICE:  # two thirds of all calls, because autograd asks for the device of each gradient
+            return args[0].device
         out = func(*args, **(kwargs or {})) if self.known is None else self.known.run(func, args, kwargs or {})
         operands = _tensors(args)
         if kwargs:
@@ -144,6 +161,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for storage in storages(tensor):
                 self._use(storage)
         name = _name(func)
+        count = len(self.allocations)
         for tensor in _tensors((out,)):
             for storage in storages(tensor):
                 if storage._cdata not in self._alive:
@@ -153,10 +171,21 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._logits = max(self._logits, tensor.numel())
             if name in _PRODUCTS and self.backward_start == NEVER and tensor.dtype in self._matmul_bytes:
                 self._matmul_bytes[tensor.dtype] += tensor.numel()
+        if len(self.allocations) > count and self.backward_start == NEVER:
+            self._note_reads(name, self.allocations[count], operands)
         self.clock += 1
         if self.clock > MOST_OPERATORS:
             raise TooLong(f"the step has more than {MOST_OPERATORS:,} operators")
         return out
+
+    def _note_reads(self, name: str, result: Allocation, operands: list[torch.Tensor]) -> None:
+        read = [found for tensor in operands for storage in storages(tensor) if (found := self._alive.get(storage._cdata))]
+        for allocation in read:
+            allocation.readers += 1
+        if name in _MULTIPLES and len(operands) == 1 and len(read) == 1:
+            result.scaled = read[0]
+        elif name == "add" and len(read) == 2:
+            self._sums.append((result, read))
 
     def _is_parameter(self, tensor: torch.Tensor) -> bool:
         return any(storage._cdata in self._parameters for storage in storages(tensor))
@@ -214,7 +243,25 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for allocation in self.allocations:
             if allocation.kind == Kind.SAMPLES and self._is_like_logits(allocation):
                 allocation.kind = Kind.LOGITS
+        self._join_sums()
         self._alive.clear()
+
+    def _join_sums(self) -> None:
+        """If two results of matmuls are read by their sum alone, as those of a weight and its adapter, the sum counts as the
+        result. It is as large as one of them, so that the partitioner of torch.compile saves it instead of both."""
+        for total, terms in self._sums:
+            first, second = (self._product(term) for term in terms)
+            if first is not None and second is not None and first is not second:
+                first.is_matmul = second.is_matmul = False
+                total.is_matmul = True
+
+    def _product(self, term: Allocation) -> Allocation | None:
+        """The result of a matmul of which the term is a multiple, if nothing else reads it."""
+        while term.readers == 1 and not self.is_saved(term):
+            if term.scaled is None:
+                return term if term.is_matmul else None
+            term = term.scaled
+        return None
 
 
 @functools.cache
@@ -236,9 +283,9 @@ def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
 
 def storages(tensor: torch.Tensor) -> list[Any]:
     """The storages of a tensor, of which a sparse tensor has two."""
-    if tensor.is_sparse:
-        return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
     try:
         return [tensor.untyped_storage()]
-    except (NotImplementedError, RuntimeError):  # a layout without storage
+    except (NotImplementedError, RuntimeError):  # a layout without a storage of its own
+        if tensor.is_sparse:
+            return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
         return []

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
 from mdot.trace import failures, losses, modules, replacements
-from mdot.trace.graph import Graph
+from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.known import DataDependent
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
@@ -42,8 +42,10 @@ class Traced:
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
 
     def read_elements(self) -> int:
-        """The number of elements of the parameters that the run read."""
-        return sum(value.count for value in self.graph.parameters if value.name not in self.unused)
+        """The number of elements of the parameters that the run read. Integers are left out, because several packed weights may
+        share one, as in QLoRA. Their bytes are part of the program."""
+        read = (value for value in self.graph.parameters if value.dtype in FLOATS and value.name not in self.unused)
+        return sum(value.count for value in read)
 
 
 @contextlib.contextmanager

@@ -145,11 +145,10 @@ def _show_parameters(
         made: torch.Tensor = stand_in(tensor, mode, dtype=wanted)
         if timeline.known is not None and not is_parameter and tensor.device.type == "cpu":
             timeline.known.add(made, tensor.to(wanted))
-        timeline.ignore([made])
         if is_parameter:
             made = nn.Parameter(made, requires_grad=tensor.requires_grad)
             parameters.append(made)
-            timeline.ignore([made])
+        timeline.ignore([made])
         return made
 
     replace_tensors(model, show)

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from mdot.trace.moments import selectively
 from mdot.trace.training_run import SAMPLES, TrainingRun, run
 
 
@@ -58,6 +59,18 @@ class Hooked(nn.Linear):
         return super().forward(x)
 
 
+class Adapted(nn.Module):
+    """A linear layer with a low-rank adapter, behind a function whose gradient needs the sum of both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Linear(64, 256, bias=False).requires_grad_(False)
+        self.down, self.up = nn.Linear(64, 4, bias=False), nn.Linear(4, 256, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.silu(self.weight(x) + self.up(self.down(x)) * 2.0)
+
+
 class CrossEntropy(nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(super().forward(x), torch.zeros(x.shape[0], dtype=torch.int64))
@@ -95,6 +108,22 @@ class GpuPrograms(support.TestCase):
         model = Hooked(8, 8)
         run_of(model, 8)
         self.assertEqual(len(model._forward_hooks), 0)
+
+    def test_selective_recomputation_keeps_one_tensor_of_a_weight_and_its_adapter(self) -> None:
+        for autocast in (False, True):
+            timeline = run_of(Adapted(), 64, autocast=autocast).timeline
+            kept = [i.bytes for i in selectively(timeline) if i.start < timeline.backward_start <= i.end]
+            self.assertEqual(kept.count(SAMPLES * 256 * (2 if autocast else 4)), 1)
+
+    def test_selective_recomputation_keeps_both_products_of_which_one_is_read_twice(self) -> None:
+        class Twice(Adapted):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                y = self.weight(x)
+                return F.silu(y + self.up(self.down(x)) * 2.0) * y
+
+        timeline = run_of(Twice(), 64).timeline
+        products = [a for a in timeline.allocations if a.is_matmul and a.bytes == SAMPLES * 256 * 4]
+        self.assertEqual(len([a for a in products if a.start < timeline.backward_start]), 2)
 
     def test_cross_entropy_under_autocast_reads_half_precision(self) -> None:
         found = forward_sizes(run_of(CrossEntropy(64, 512), 64, autocast=True))

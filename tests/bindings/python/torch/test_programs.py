@@ -201,6 +201,29 @@ class Quantised(nn.Module):
         return nn.functional.linear(x, self.packed.to(x.dtype)) + self.adapter(x)  # type: ignore[operator]
 
 
+class Packed(nn.Module):
+    """Two weights of four bits in each byte of a frozen parameter, and an adapter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packed = nn.Parameter(torch.zeros(512, 1024, dtype=torch.uint8), requires_grad=False)
+        self.down, self.up = nn.Linear(1024, 8, bias=False), nn.Linear(8, 1024, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights = torch.cat([self.packed & 15, self.packed >> 4]).to(x.dtype)
+        return nn.functional.linear(x, weights) + self.up(self.down(x))  # type: ignore[no-any-return]
+
+
+class Dequantised(Packed):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.packed
+        self.register_buffer("packed", torch.zeros(1024, 1024, dtype=torch.int8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.packed.to(x.dtype)) + self.up(self.down(x))  # type: ignore[no-any-return]
+
+
 # ---- Memory ----------------------------------------------------------------------------------------------------------
 
 
@@ -296,6 +319,25 @@ class Memory(support.TestCase):
         assert job.program is not None
         self.assertEqual(job.program.buffer_bytes, 4 << 20)
         self.assertGreaterEqual(mdot.predict(job, "A100", 2).weight_bytes, 4 * (job.parameters + (1 << 20)))
+
+    def test_dequantised_weights_take_memory(self) -> None:
+        """A floating-point copy of integers exists in each precision, in contrast to autocast's copies of weights."""
+
+        def make(batch: int) -> Made:
+            return nn.Sequential(*[Dequantised() for _ in range(4)]), (torch.zeros(batch, 1024),), {}
+
+        for dtype in (torch.float32, torch.bfloat16):
+            with self.subTest(dtype=dtype):
+                self.assert_peak(make, 8, dtype)
+
+    def test_packed_weights_are_known_operators_and_take_memory(self) -> None:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            job = mdot.Job.from_torch(nn.Sequential(*[Packed() for _ in range(4)]), torch.zeros(2, 1024))
+        self.assertEqual([str(found.message) for found in warned], [])
+        self.assertEqual(job.parameters, 4 * 2 * 8 * 1024)
+        assert job.program is not None
+        self.assertEqual(job.program.frozen_bytes, 4 * 512 * 1024)
 
 
 # ---- Operators -------------------------------------------------------------------------------------------------------

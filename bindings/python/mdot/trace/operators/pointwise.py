@@ -76,6 +76,14 @@ def _logical(op: str, bitwise: str | None = None) -> Translation:
     return translate
 
 
+def _shift(direction: str) -> Translation:
+    def translate(call: Call) -> Value:
+        left, right = call.operand(call["self"], call.dtype), call.operand(call["other"], call.dtype)
+        return call.result("BitShift", [left, right], direction=direction)
+
+    return translate
+
+
 def _clip(call: Call) -> Value | None:
     least, most = call.get("min", "min_val"), call.get("max", "max_val")
     x = call.operand(call.x, call.dtype)
@@ -250,10 +258,16 @@ TRANSLATIONS: dict[str, Translation] = {
     "logical_or": _logical("Or"),
     "logical_xor": _logical("Xor"),
     "bitwise_and": _logical("And", "BitwiseAnd"),
+    "__iand__": _logical("And", "BitwiseAnd"),
+    "__ior__": _logical("Or", "BitwiseOr"),
+    "__ixor__": _logical("Xor", "BitwiseXor"),
     "bitwise_or": _logical("Or", "BitwiseOr"),
     "bitwise_xor": _logical("Xor", "BitwiseXor"),
     "__and__": _logical("And", "BitwiseAnd"),
     "__or__": _logical("Or", "BitwiseOr"),
+    "__xor__": _logical("Xor", "BitwiseXor"),
+    **{name: _shift("LEFT") for name in ("__lshift__", "__ilshift__", "bitwise_left_shift")},
+    **{name: _shift("RIGHT") for name in ("__rshift__", "__irshift__", "bitwise_right_shift")},
     "clamp": _clip,
     "clip": _clip,
     "clamp_min": _clip,

@@ -96,8 +96,12 @@ class _NoHook:
 
 
 def _make_tracker():
-    """A MemTracker that accepts frozen parameters. PyTorch's fails on them, because it hooks the gradients of all."""
-    from torch.distributed._tools.mem_tracker import MemTracker
+    """A MemTracker that accepts frozen parameters. PyTorch's fails on them, because it hooks the gradients of all. It also saves
+    two thirds of the time: it answers questions for the device of a fake tensor at once, and finds no peaks of modules."""
+    import torch
+    from torch.distributed._tools.mem_tracker import _TOTAL_KEY, MemTracker
+
+    question = torch.ops.prim.device.default
 
     class Tracker(MemTracker):
         def _track_module_params_and_buffers(self, module, install_grad_hooks: bool = True) -> tuple[int, int]:
@@ -105,6 +109,14 @@ def _make_tracker():
                 if not parameter.requires_grad:
                     self._param_to_grad_hook_handles[parameter] = (_NoHook(), _NoHook())
             return super()._track_module_params_and_buffers(module, install_grad_hooks)
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return args[0].device if func is question else super().__torch_dispatch__(func, types, args, kwargs)
+
+        def _update_peak_stats(self, peak_state) -> None:
+            for device, sizes in self._curr_mem_snap.items():
+                if self._peak_mem.get(device, 0) < sizes[_TOTAL_KEY]:
+                    self._peak_mem[device], self._peak_mem_snap[device] = sizes[_TOTAL_KEY], dict(sizes)
 
     return Tracker()
 

@@ -46,6 +46,9 @@ ALL_ADAPTED = {"phi-2": (8, 0.05), "Phi-3-mini-4k-instruct": (8, 0.05), "gemma-2
 """Rank and dropout where the configuration adapts every product. The others adapt queries and values with rank 32."""
 FULL_DEVICES = {"gemma-2b": 4, "phi-2": 2}
 """GPUs of full fine-tuning; 1 otherwise. The table counts the GPUs of the machine."""
+ACCUMULATED = {"gemma-2b": 4, "tiny-llama": 8}
+"""Micro-batches of full fine-tuning where the global batch has several: global_batch_size / micro_batch_size / devices of
+full.yaml. FSDP exchanges gradients in the last one, and until then keeps them whole (`no_backward_sync`)."""
 IMPOSSIBLE = {"llama-3.2-1b", "llama-3.2-3b", "Phi-3-mini-4k-instruct"}
 """Rows of full fine-tuning whose peak is below weights, gradients and AdamW's state on the one GPU that they state."""
 SECOND_GEMMA = {("gemma-2b", "14.31"), ("gemma-2b", "13.52")}
@@ -93,6 +96,8 @@ def read(row: dict[str, str]) -> Point | None:
     options: dict[str, Any] = {"batch": int(row["micro_batch"]), "precision": "bf16", "optimizer": "adamw"}
     if "qlora" in method or "nf4" in method:
         options["frozen_weights"] = "nf4"
+    if is_full:
+        options["accumulate"] = ACCUMULATED.get(name, 1)
     if is_full and name in FULL_DEVICES:
         options.update(gpus=FULL_DEVICES[name], zero=3, checkpoint="blocks")    # FSDP
     network = _model(name, sequence, is_full, is_alpaca2k, "frozen_weights" in options)
