@@ -72,6 +72,7 @@ ROWS = (
     ({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "ReduceLogSumExp"}, nan_only_there, False, "ONNX Runtime's maximum skips NaN"),
     ({"ScatterElements", "ScatterND"}, nan_only_there, False, "ONNX Runtime's maximum skips NaN"),
     ({"Cast", "QuantizeLinear", "DynamicQuantizeLinear"}, beyond_integers, False, "numbers beyond the integers' range are open"),
+    ({"DynamicQuantizeLinear"}, nan_only_there, False, "ONNX Runtime's extremes skip NaN"),
     ({"MeanVarianceNormalization"}, only_special, False,
      "ONNX Runtime subtracts the square of the mean from the mean of squares, which may be negative"),
     ({"ArgMax", "ArgMin"}, reads_nan, False, "the order of NaN is open; mdot takes the first or last NaN, as NumPy does"),
