@@ -88,7 +88,8 @@ ROWS = (
      "infinite scores and values, and keys whose weight is below 2^-100, are open"),
     ({"Attention", "MultiHeadAttention"}, all_masked, False,
      "ONNX Runtime rounds the scores of a row without keys after the addition of -10000"),
-    ({"Clip"}, special_only_there, False, "an absent bound leaves infinities, while ONNX Runtime takes the type's greatest number"),
+    ({"Clip"}, special_only_there, False,
+     "an absent bound leaves infinities, while ONNX Runtime takes the type's greatest number"),
     ({"Normalizer"}, tiny_norm, False, "ONNX Runtime leaves rows whose norm underflows as they are"),
 )
 

@@ -3,8 +3,8 @@
  * Element s·j + r of the result, with stride s and 0 ≤ r < s, is the sum over the taps k with s·q + r = d·k, where d is
  * the dilation, of x[j - q] · w[k]: a convolution whose kernel has every (s / gcd(s, d))-th tap of w, reversed.
  * Neighbouring phases with equally many taps at the same q are filters of one convolution over x. Usually this is one
- * for all phases, because s divides the kernel. Tap counts that differ need several convolutions: a tap of zero in their
- * place would turn an infinite x into NaN. Then the phases are interleaved, and the padding of the node is cut off. The
+ * for all phases, because s divides the kernel. Tap counts that differ need several convolutions, because a tap of zero
+ * would turn an infinite x into NaN. Then the phases are interleaved, and the padding of the node is cut off. The
  * convolutions are expanded in turn (expand_windows.c).
  */
 #include "ir/ops.h"

@@ -34,8 +34,8 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
     return ir_build_cast(b, ir_build_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
 }
 
-/* If a mask leaves out every key of a row, the row's softmax is that of the scores alone. There the filter is 0, because
- * scores of about 1 are rounded to a thousandth beside -10000. */
+/* If a mask leaves out every key of a row, the row's softmax is that of the scores alone. There the filter is 0,
+ * because scores of about 1 are rounded to a thousandth beside -10000. */
 static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
 {
     if (o->integer_mask == NULL) return o->additive_mask;
