@@ -99,8 +99,9 @@ static void integer_masks_without_keys_leave_the_scores_exact(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 5, 16, 47, 0};
-    static const char attention[] = "q = input f32[2,L,16]\nr = input f32[2,L]\nlimit = constant f32[2,1] [1000.0, 0.0]\n"
-                                    "g = Greater(r, limit)\nm = Cast(g) {to=6}\n";
+    static const char attention[] = "q = input f32[2,L,16]\nr = input f32[2,L]\n"
+                                    "limit = constant f32[2,1] [1000.0, 0.0]\ng = Greater(r, limit)\n"
+                                    "m = Cast(g) {to=6}\n";
     char text[512];
     snprintf(text, sizeof text, "%sy = com.microsoft.MultiHeadAttention(q, q, q, _, m) {num_heads=2}\nreturn y\n",
              attention);
