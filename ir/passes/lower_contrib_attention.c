@@ -39,7 +39,8 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
 static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
 {
     if (o->integer_mask == NULL) return o->additive_mask;
-    ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000)), *none = ir_build_scalar(b, 0);
+    ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000)),
+             *none = ir_build_scalar(b, 0);
     ir_value *visible = visible_keys(b, o->integer_mask, o->keys);
     if (visible == NULL) return NULL;
     ir_value *any = ir_build_reduce(b, IR_OP_ReduceMax, visible, &(int64_t){visible->type.rank - 1}, 1);
