@@ -12,7 +12,7 @@
 #include "ir/passes/expand.h"
 
 typedef struct transposed {
-    int spatial; /* number of spatial dimensions */
+    int spatial;                                    /* number of spatial dimensions */
     int64_t groups, filters, reach[IR_MAX_SPATIAL]; /* reach: inputs from the first to the last that one result reads */
     ir_window window;
     ir_dim batch, out[IR_MAX_SPATIAL];
