@@ -3,6 +3,7 @@
 #include "cli/job_argument.h"
 #include "mdot/mdotc.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +16,15 @@ static void print_row(void *user, const mdotc_verify_row *row)
 {
     report *r = user;
     if (r->json) {
+        char error[32] = "null"; /* JSON has no infinity */
+        if (isfinite(row->worst_error)) snprintf(error, sizeof error, "%.3e", row->worst_error);
         printf("%s\n  {\"entry\": ", r->rows == 0 ? "[" : ",");
         cli_json_string(stdout, row->entry);
         printf(", \"level\": ");
         cli_json_string(stdout, row->level);
-        printf(", \"bucket\": %lld, \"worst_length\": %lld, \"worst_error\": %.3e, \"bound\": %.0e, "
+        printf(", \"bucket\": %lld, \"worst_length\": %lld, \"worst_error\": %s, \"bound\": %.0e, "
                "\"passed\": %s}",
-               (long long)row->max_length, (long long)row->worst_length, row->worst_error, row->bound,
+               (long long)row->max_length, (long long)row->worst_length, error, row->bound,
                row->passed ? "true" : "false");
     } else {
         if (r->rows == 0)
@@ -208,7 +211,7 @@ const cli_command cli_verify = {
                    "computes the ONNX model in double precision. It verifies each bucket at full and partial "
                    "lengths, on each ISA level that this machine supports and on its first GPU if the artefact has "
                    "code for it. Boolean inputs (masks) are random. If all values of an output of the model are "
-                   "NaN, the bucket fails.",
+                   "NaN on random inputs or on jobs, the bucket fails.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, 1 a bucket failed or could not run, 2 usage error",
     .files = "mdot|onnx",

@@ -96,7 +96,8 @@ typedef struct mdotc_verify_row {
     size_t struct_size; /* set by the library to its own size of the struct */
     const char *entry;
     const char *level;    /* for example "x86-64-v4" or "cuda:0" */
-    bool passed;          /* false also if an output is entirely NaN, because its values are unverifiable then */
+    bool passed;          /* false also if an output is entirely NaN on random inputs or on jobs, because its values are
+                  * unverifiable then */
     int64_t max_length;   /* the bucket's largest length; 0 for an entry that has no length */
     int64_t worst_length; /* length of the worst error */
     double worst_error;

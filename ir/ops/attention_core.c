@@ -26,12 +26,12 @@ static double bias_of_key(const ir_attention *a, int64_t b, int64_t h, int64_t i
 {
     int64_t index[4] = {b, h, i, j};
     int64_t behind = i + (a->offset_by_count ? a->key_counts[b] - a->queries : a->offset) - j;
-    bool masked = (a->causal && behind < 0) || (a->left_window >= 0 && behind > a->left_window) ||
+    bool masked = (a->left_window >= 0 && behind > a->left_window) ||
                   (a->right_window >= 0 && -behind > a->right_window) ||
                   (a->key_counts != NULL && j >= a->key_counts[b]) || (a->keep.tensor != NULL && j >= a->keep.width) ||
                   (a->bias.tensor != NULL && j >= a->bias.width);
     if (!masked && a->keep.tensor != NULL) masked = a->keep.tensor->i[ir_dot_index(4, index, a->keep.stride)] == 0;
-    double bias = masked ? a->masked : 0;
+    double bias = a->causal && behind < 0 ? -INFINITY : masked ? a->masked : 0;
     if (a->bias.tensor != NULL && j < a->bias.width) bias += a->bias.tensor->f[ir_dot_index(4, index, a->bias.stride)];
     return bias;
 }

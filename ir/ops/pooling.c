@@ -55,6 +55,12 @@ typedef struct pooled { /* result for one window of one channel */
     int64_t inside;
 } pooled;
 
+/* NaN is the greatest number, as for ReduceMax. */
+static bool is_greater(double x, double than)
+{
+    return x > than || (isnan(x) && !isnan(than));
+}
+
 static pooled pool_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel)
 {
     pooled p = {.at = -1};
@@ -70,7 +76,7 @@ static pooled pool_window(const ir_window *w, const int64_t *position, const ir_
         if (!inside) continue;
         double element = ir_wide_get(x, channel * plane + at);
         p.inside++;
-        if (p.at < 0 || element > p.value) {
+        if (p.at < 0 || is_greater(element, p.value)) {
             p.at = at;
             p.value = element;
         }
@@ -213,7 +219,10 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
         double result = greatest ? -INFINITY : 0;
         for (int64_t i = 0; i < plane; i++) {
             double element = in[0]->f[k * plane + i];
-            result = greatest ? fmax(result, element) : result + element / (double)plane;
+            if (!greatest)
+                result += element / (double)plane;
+            else if (is_greater(element, result))
+                result = element;
         }
         out[0]->f[k] = result;
     }

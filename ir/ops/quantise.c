@@ -126,8 +126,9 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
     if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err);
     if (status != MDOT_OK) return status;
     for (int64_t k = 0; k < x->count; k++) {
-        least = fmin(least, ir_wide_get(x, k));
-        most = fmax(most, ir_wide_get(x, k));
+        double element = ir_wide_get(x, k); /* NaN passes through both */
+        least = isnan(element) || element < least ? element : least;
+        most = isnan(element) || element > most ? element : most;
     }
     double scale = ir_nearest_float(MDOT_DTYPE_F32, (most - least) / 255);
     double zero = scale > 0 ? quantised(MDOT_DTYPE_U8, -least, scale, 0) : 0;

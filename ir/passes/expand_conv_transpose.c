@@ -1,36 +1,28 @@
-/* expand_conv_transpose.c — rewrites a transposed convolution as a convolution that computes all phases of its stride.
+/* expand_conv_transpose.c — rewrites a transposed convolution as convolutions that compute all phases of its stride.
  *
- * Element s·j + r of the result, with stride s and 0 ≤ r < s, is the sum over q of x[j - q] · w[s·q + r]: a convolution
- * whose kernel has every s-th tap of w, reversed. Thus the s phases are s times as many filters of one convolution over
- * x, padded by its kernel less one on both sides. Then the phases are interleaved, and the padding of the node is cut
- * off. The convolution is expanded in turn (expand_windows.c), so that no product with an inserted zero is computed.
- * Dilated kernels are first filled with zeros.
+ * Element s·j + r of the result, with stride s and 0 ≤ r < s, is the sum over the taps k with s·q + r = d·k, where d is
+ * the dilation, of x[j - q] · w[k]: a convolution whose kernel has every (s / gcd(s, d))-th tap of w, reversed.
+ * Neighbouring phases with equally many taps at the same q are filters of one convolution over x. Usually this is one
+ * for all phases, because s divides the kernel. Tap counts that differ need several convolutions, because a tap of zero
+ * would turn an infinite x into NaN. Then the phases are interleaved, and the padding of the node is cut off. The
+ * convolutions are expanded in turn (expand_windows.c).
  */
 #include "ir/ops.h"
 #include "ir/ops/window_geometry.h"
 #include "ir/passes/expand.h"
 
 typedef struct transposed {
-    int spatial; /* number of spatial dimensions */
-    int64_t groups, filters, taps[IR_MAX_SPATIAL], phases;
+    int spatial;                                    /* number of spatial dimensions */
+    int64_t groups, filters, reach[IR_MAX_SPATIAL]; /* reach: inputs from the first to the last that one result reads */
     ir_window window;
     ir_dim batch, out[IR_MAX_SPATIAL];
 } transposed;
 
-static int64_t reach(const ir_window *w, int i)
-{
-    return w->dilation[i] * (w->kernel[i] - 1) + 1;
-}
-
-/* Appends zeros behind the elements of one axis. */
-static ir_value *lengthened(ir_builder *b, ir_value *x, int axis, int64_t count)
-{
-    int64_t widths[2 * MDOT_MAX_RANK] = {0};
-    if (x == NULL || count == 0) return x;
-    widths[x->type.rank + axis] = count;
-    ir_value *pads = ir_build_integers(b, widths, 2 * x->type.rank);
-    return ir_build_op3(b, IR_OP_Pad, x, pads, ir_build_scalar(b, 0));
-}
+/* Neighbouring phases of one dimension that one convolution computes. Tap m of phase number p is tap
+ * first_tap + p + m · tap_step of the node; it multiplies x[j - delay - m · dilation]. */
+typedef struct run {
+    int64_t phases, taps, first_tap, tap_step, delay, dilation;
+} run;
 
 /* Splits axis `axis` of fixed extent into two. */
 static ir_value *split_axis(ir_builder *b, ir_value *x, int axis, int64_t outer, int64_t inner)
@@ -43,28 +35,31 @@ static ir_value *split_axis(ir_builder *b, ir_value *x, int axis, int64_t outer,
     return ir_build_reshape(b, x, dims, x->type.rank + 1);
 }
 
-/* Sets the taps of a dilated axis apart: w0, w1 becomes w0, 0, w1 with a dilation of 2. */
-static ir_value *dense(ir_builder *b, ir_value *w, int axis, int64_t kernel, int64_t dilation)
+static int64_t greatest_divisor(int64_t a, int64_t b)
 {
-    ir_dim dims[MDOT_MAX_RANK];
-    if (w == NULL || dilation == 1) return w;
-    ir_value *apart = lengthened(b, split_axis(b, w, axis, kernel, 1), axis + 1, dilation - 1);
-    for (int d = 0; d < w->type.rank; d++) dims[d] = w->type.dim[d];
-    dims[axis] = ir_dim_number(kernel * dilation);
-    apart = apart != NULL ? ir_build_reshape(b, apart, dims, w->type.rank) : NULL;
-    return apart != NULL ? ir_build_slice(b, apart, axis, 0, dilation * (kernel - 1) + 1) : NULL;
+    return b == 0 ? a : greatest_divisor(b, a % b);
 }
 
-static ir_value *reversed(ir_builder *b, ir_value *w, int axis, int64_t count)
+/* The phases of dimension `i` from `first` on that one convolution computes. */
+static run run_from(const transposed *t, int i, int64_t first)
 {
-    if (w == NULL || count == 1) return w;
-    int64_t *order = ir_build_alloc(b, count, sizeof *order);
-    for (int64_t i = 0; order != NULL && i < count; i++) order[i] = count - 1 - i;
-    ir_value *inputs[] = {w, order != NULL ? ir_build_integers(b, order, (int)count) : NULL};
-    if (inputs[1] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Gather, inputs, 2, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    return ir_build_infer(b, node);
+    const int64_t stride = t->window.stride[i], dilation = t->window.dilation[i];
+    const int64_t common = greatest_divisor(stride, dilation);
+    run all = {0};
+    for (int64_t phase = first; phase < stride; phase++) {
+        run one = {.first_tap = 0, .tap_step = stride / common, .dilation = dilation / common};
+        while (one.first_tap < one.tap_step && (dilation * one.first_tap - phase) % stride != 0) one.first_tap++;
+        if (one.first_tap < one.tap_step && one.first_tap < t->window.kernel[i]) {
+            one.taps = (t->window.kernel[i] - 1 - one.first_tap) / one.tap_step + 1;
+            one.delay = (dilation * one.first_tap - phase) / stride;
+        }
+        if (phase == first) all = one;
+        bool follows = one.taps == all.taps && one.delay == all.delay &&
+                       (one.taps == 0 || one.first_tap == all.first_tap + phase - first);
+        if (!follows) break;
+        all.phases++;
+    }
+    return all;
 }
 
 /* [C, M / groups, kernel …] → [groups · M / groups, C / groups, kernel …] */
@@ -84,51 +79,97 @@ static ir_value *filters_first(ir_builder *b, const transposed *t, ir_value *w)
     return w != NULL ? ir_build_reshape(b, w, dims, 2 + t->spatial) : NULL;
 }
 
-/* The weights of the convolution: [filters · phases, C / groups, taps …]. */
-static ir_value *phase_weights(ir_builder *b, const transposed *t, ir_value *w)
+/* The taps of a run along an axis of the weights: the last tap of each phase, then the last but one of each … */
+static ir_value *taps_of(ir_builder *b, const run *r, ir_value *w, int axis)
 {
-    const ir_window *window = &t->window;
-    int64_t perm[MDOT_MAX_RANK] = {0};
+    int64_t count = r->taps * r->phases, *order = ir_build_alloc(b, count, sizeof *order);
+    if (w == NULL || order == NULL) return NULL;
+    for (int64_t i = 0; i < count; i++)
+        order[i] = r->first_tap + i % r->phases + (r->taps - 1 - i / r->phases) * r->tap_step;
+    ir_value *inputs[] = {w, ir_build_integers(b, order, (int)count)};
+    if (inputs[1] == NULL) return NULL;
+    ir_node *node = ir_build_node(b, IR_OP_Gather, inputs, 2, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    return ir_build_infer(b, node);
+}
+
+/* The weights of the convolution for one run per dimension: [filters · phases, C / groups, taps …]. */
+static ir_value *run_weights(ir_builder *b, const transposed *t, const run *runs, ir_value *w)
+{
+    int64_t perm[MDOT_MAX_RANK] = {0}, phases = 1;
     ir_dim dims[MDOT_MAX_RANK];
-    for (int i = 0; i < t->spatial; i++) {
-        w = dense(b, w, 2 + i, window->kernel[i], window->dilation[i]);
-        w = lengthened(b, w, 2 + i, t->taps[i] * window->stride[i] - reach(window, i));
-    }
+    for (int i = 0; i < t->spatial; i++) w = taps_of(b, &runs[i], w, 2 + i);
     w = filters_first(b, t, w);
-    for (int i = 0; i < t->spatial; i++) {
-        w = split_axis(b, w, 2 + 2 * i, t->taps[i], window->stride[i]);
-        w = reversed(b, w, 2 + 2 * i, t->taps[i]);
-    }
+    for (int i = 0; i < t->spatial; i++) w = split_axis(b, w, 2 + 2 * i, runs[i].taps, runs[i].phases);
     if (w == NULL) return NULL;
     perm[1 + t->spatial] = 1;
-    dims[0] = ir_dim_number(w->type.dim[0].offset * t->phases);
-    dims[1] = w->type.dim[1];
     for (int i = 0; i < t->spatial; i++) {
         perm[1 + i] = 3 + 2 * i;
         perm[2 + t->spatial + i] = 2 + 2 * i;
-        dims[2 + i] = ir_dim_number(t->taps[i]);
+        phases *= runs[i].phases;
+        dims[2 + i] = ir_dim_number(runs[i].taps);
     }
+    dims[0] = ir_dim_number(w->type.dim[0].offset * phases);
+    dims[1] = w->type.dim[1];
     w = ir_build_transpose(b, w, perm);
     return w != NULL ? ir_build_reshape(b, w, dims, 2 + t->spatial) : NULL;
 }
 
-/* [N, filters · phases, extents …] → [N, filters, extents · stride …] */
+/* Convolves with one run per dimension: [N, filters, phases …, extents …]. */
+static ir_value *convolved(ir_builder *b, const transposed *t, const run *runs, ir_value *x, ir_value *w)
+{
+    ir_dim dims[MDOT_MAX_RANK] = {t->batch, ir_dim_number(t->groups * t->filters)};
+    int64_t pads[2 * IR_MAX_SPATIAL], dilations[IR_MAX_SPATIAL];
+    bool has_taps = true;
+    for (int i = 0; i < t->spatial; i++) {
+        const run *r = &runs[i];
+        pads[i] = r->delay + r->dilation * (r->taps - 1);
+        pads[t->spatial + i] = t->reach[i] - 1 - r->delay;
+        dilations[i] = r->dilation;
+        dims[2 + i] = ir_dim_number(r->phases);
+        if (!ir_dim_add(x->type.dim[2 + i], ir_dim_number(t->reach[i] - 1), &dims[2 + t->spatial + i])) return NULL;
+        has_taps = has_taps && r->taps > 0;
+    }
+    if (!has_taps) return ir_build_expand(b, ir_build_scalar(b, 0), dims, 2 + 2 * t->spatial);
+    ir_value *inputs[] = {x, run_weights(b, t, runs, w)};
+    if (inputs[1] == NULL) return NULL;
+    ir_node *node = ir_build_node(b, IR_OP_Conv, inputs, 2, 1);
+    ir_build_set_int(b, node, "group", t->groups);
+    ir_build_set_ints(b, node, "pads", pads, 2 * t->spatial);
+    ir_build_set_ints(b, node, "dilations", dilations, t->spatial);
+    ir_value *result = ir_build_infer(b, node);
+    return result != NULL ? ir_build_reshape(b, result, dims, 2 + 2 * t->spatial) : NULL;
+}
+
+/* Convolves with every combination of the runs of dimensions `i` and on, given runs of those before. */
+static ir_value *all_phases(ir_builder *b, const transposed *t, run *runs, int i, ir_value *x, ir_value *w)
+{
+    if (i == t->spatial) return convolved(b, t, runs, x, w);
+    int64_t stride = t->window.stride[i];
+    int count = 0;
+    ir_value **parts = ir_build_alloc(b, stride, sizeof(ir_value *));
+    for (int64_t phase = 0; parts != NULL && phase < stride; phase += runs[i].phases) {
+        runs[i] = run_from(t, i, phase);
+        parts[count] = all_phases(b, t, runs, i + 1, x, w);
+        if (parts[count++] == NULL) return NULL;
+    }
+    if (parts == NULL || count == 1) return parts != NULL ? parts[0] : NULL;
+    return ir_build_concat(b, 2 + i, parts, count);
+}
+
+/* [N, filters, phases …, extents …] → [N, filters, extents · stride …] */
 static ir_value *interleaved(ir_builder *b, const transposed *t, ir_value *x)
 {
     int64_t perm[MDOT_MAX_RANK] = {0, 1};
-    ir_dim dims[MDOT_MAX_RANK], merged[MDOT_MAX_RANK];
+    ir_dim merged[MDOT_MAX_RANK] = {t->batch, ir_dim_number(t->groups * t->filters)};
     if (x == NULL) return NULL;
-    dims[0] = merged[0] = t->batch;
-    dims[1] = merged[1] = ir_dim_number(t->groups * t->filters);
     for (int i = 0; i < t->spatial; i++) {
         ir_dim stride = ir_dim_number(t->window.stride[i]);
         perm[2 + 2 * i] = 2 + t->spatial + i;
         perm[3 + 2 * i] = 2 + i;
-        dims[2 + i] = stride;
-        dims[2 + t->spatial + i] = x->type.dim[2 + i];
-        if (!ir_dim_mul(x->type.dim[2 + i], stride, &merged[2 + i])) return NULL;
+        if (!ir_dim_mul(x->type.dim[2 + t->spatial + i], stride, &merged[2 + i])) return NULL;
     }
-    x = ir_build_transpose(b, ir_build_reshape(b, x, dims, 2 + 2 * t->spatial), perm);
+    x = ir_build_transpose(b, x, perm);
     return x != NULL ? ir_build_reshape(b, x, merged, 2 + t->spatial) : NULL;
 }
 
@@ -157,16 +198,15 @@ static bool read_transposed(ir_builder *b, const ir_node *node, transposed *t)
     const ir_type *x = &node->inputs[0]->type, *w = &node->inputs[1]->type;
     ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
     int64_t kernel[IR_MAX_SPATIAL];
-    *t = (transposed){.spatial = x->rank - 2, .groups = ir_node_int(node, "group", 1), .batch = x->dim[0], .phases = 1};
+    *t = (transposed){.spatial = x->rank - 2, .groups = ir_node_int(node, "group", 1), .batch = x->dim[0]};
     t->filters = w->dim[1].offset;
     for (int i = 0; i < t->spatial; i++) kernel[i] = w->dim[2 + i].offset;
     b->status = ir_window_read(&from, t->spatial, kernel, &t->window);
     if (b->status == MDOT_OK) b->status = ir_window_unslide(&from, &t->window, x->dim + 2, t->out);
     if (b->status != MDOT_OK || w->dim[0].offset == 0 || t->filters == 0) return false;
     for (int i = 0; i < t->spatial; i++) {
-        int64_t stride = t->window.stride[i];
-        t->taps[i] = (reach(&t->window, i) + stride - 1) / stride;
-        t->phases *= stride;
+        int64_t last = t->window.dilation[i] * (t->window.kernel[i] - 1);
+        t->reach[i] = last / t->window.stride[i] + 1;
     }
     return true;
 }
@@ -174,7 +214,6 @@ static bool read_transposed(ir_builder *b, const ir_node *node, transposed *t)
 void ir_expand_conv_transpose(ir_builder *b, ir_node *node)
 {
     transposed t;
-    int64_t pads[2 * IR_MAX_SPATIAL];
     if (!read_transposed(b, node, &t)) return;
     if (2 + 2 * t.spatial > MDOT_MAX_RANK) {
         b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
@@ -182,13 +221,9 @@ void ir_expand_conv_transpose(ir_builder *b, ir_node *node)
                             t.spatial, MDOT_MAX_RANK / 2 - 1);
         return;
     }
-    ir_value *inputs[] = {node->inputs[0], phase_weights(b, &t, node->inputs[1])}, *bias = ir_node_input(node, 2);
-    if (inputs[1] == NULL) return;
-    for (int i = 0; i < t.spatial; i++) pads[i] = pads[t.spatial + i] = t.taps[i] - 1;
-    ir_node *convolution = ir_build_node(b, IR_OP_Conv, inputs, 2, 1);
-    ir_build_set_int(b, convolution, "group", t.groups);
-    ir_build_set_ints(b, convolution, "pads", pads, 2 * t.spatial);
-    ir_value *result = cut(b, &t, interleaved(b, &t, ir_build_infer(b, convolution)));
+    run runs[IR_MAX_SPATIAL];
+    ir_value *bias = ir_node_input(node, 2), *phases = all_phases(b, &t, runs, 0, node->inputs[0], node->inputs[1]);
+    ir_value *result = cut(b, &t, interleaved(b, &t, phases));
     if (bias != NULL && result != NULL) {
         ir_dim dims[MDOT_MAX_RANK] = {bias->type.dim[0]};
         for (int i = 0; i < t.spatial; i++) dims[1 + i] = ir_dim_number(1);

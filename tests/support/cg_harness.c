@@ -127,9 +127,14 @@ static harness_library load_object(const void *object, size_t bytes, const cg_ma
     snprintf(input, sizeof input, "%s/code.o", folder);
     snprintf(output, sizeof output, "%s/code.so", folder);
     write_file(input, object, bytes);
-    snprintf(command, sizeof command, "%s -m %s -shared -nostdlib -z defs -z noexecstack -z text -o %s %s",
-             machine->linkers[0], machine->emulation, output, input);
-    int linked = system(command);
+    const int absent = 127; /* the shell's exit status for a command that it cannot find */
+    int linked = -1;
+    for (int i = 0; i < CG_LINKERS; i++) {
+        snprintf(command, sizeof command, "%s -m %s -shared -nostdlib -z defs -z noexecstack -z text -o %s %s",
+                 machine->linkers[i], machine->emulation, output, input);
+        linked = system(command);
+        if (!WIFEXITED(linked) || WEXITSTATUS(linked) != absent) break;
+    }
     bool is_remote = remote_is_used();
     if (linked == 0 && !is_remote) library.handle = dlopen(output, RTLD_NOW | RTLD_LOCAL);
     unlink(input);

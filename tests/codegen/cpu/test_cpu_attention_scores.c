@@ -1,11 +1,13 @@
 /* Scores of the attention kernel beyond sums of products and masks: capped, replaced, great, infinite and NaN. */
 #include "tests/support/attention_fixture.h"
+#include "tests/support/graph_code.h"
 #include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -92,6 +94,25 @@ static void infinity_reaches_the_result(void **state)
     check_poison(POISON_ALL);
 }
 
+/* The mask of the first sequence leaves out every key. Scores beside -10000 would lose three digits. */
+static void integer_masks_without_keys_leave_the_scores_exact(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 16, 47, 0};
+    static const char attention[] = "q = input f32[2,L,16]\nr = input f32[2,L]\n"
+                                    "limit = constant f32[2,1] [1000.0, 0.0]\ng = Greater(r, limit)\n"
+                                    "m = Cast(g) {to=6}\n";
+    char text[512];
+    snprintf(text, sizeof text, "%sy = com.microsoft.MultiHeadAttention(q, q, q, _, m) {num_heads=2}\nreturn y\n",
+             attention);
+    assert_code_agrees(text, lengths);
+    snprintf(text, sizeof text,
+             "%sw = weights f32[16,48]\nb = weights f32[48]\n"
+             "y = com.microsoft.Attention(q, w, b, m) {num_heads=2}\nreturn y\n",
+             attention);
+    assert_code_agrees(text, lengths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +120,7 @@ int main(void)
         cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
         cmocka_unit_test(nan_reaches_the_result),
         cmocka_unit_test(infinity_reaches_the_result),
+        cmocka_unit_test(integer_masks_without_keys_leave_the_scores_exact),
     };
     return shard_run_group_tests(tests, NULL, NULL);
 }

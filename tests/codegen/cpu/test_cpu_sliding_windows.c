@@ -91,6 +91,32 @@ static void poolings_take_the_greatest_or_the_mean(void **state)
                        lengths);
 }
 
+/* The root of a negative number is NaN. */
+static void the_greatest_of_a_window_with_nan_is_nan(void **state)
+{
+    (void)state;
+    assert_code_agrees("r = input f32[1,5,L]\nx = Sqrt(r)\na = MaxPool(x) {kernel_shape=[3], pads=[1, 1]}\n"
+                       "d = GlobalMaxPool(x)\nreturn a, d\n",
+                       lengths);
+}
+
+#define TRANSPOSED(x, weights, attributes)                                                                             \
+    "r = input f32" x "\ne = Relu(r)\nx = Log(e)\nw = weights f32" weights "\n"                                        \
+    "y = ConvTranspose(x, w) {" attributes "}\nz = input f32[L]\nu = Neg(z)\nreturn y, u\n"
+
+/* The logarithm of 0 is minus infinity: its product with a tap that does not exist would be NaN. */
+static void transposed_convolutions_of_infinities_have_only_taps_of_the_node(void **state)
+{
+    (void)state;
+    assert_code_agrees(TRANSPOSED("[1,3,L]", "[3,4,4]", "strides=[2], pads=[1, 1]"), lengths);
+    assert_code_agrees(TRANSPOSED("[1,3,L]", "[3,4,3]", "strides=[2], output_padding=[1]"), lengths);
+    assert_code_agrees(TRANSPOSED("[1,3,L]", "[3,2,2]", "strides=[3], output_padding=[2]"), lengths);
+    assert_code_agrees(TRANSPOSED("[1,3,L]", "[3,4,5]", "strides=[4], dilations=[2]"), lengths);
+    assert_code_agrees(TRANSPOSED("[1,3,L]", "[3,4,3]", "strides=[2], dilations=[3]"), lengths);
+    assert_code_agrees(TRANSPOSED("[2,4,L,5]", "[4,2,3,3]", "strides=[2, 2], group=2, pads=[1, 1, 1, 1]"), lengths);
+    assert_code_agrees(TRANSPOSED("[1,2,L,5]", "[2,3,3,4]", "strides=[2, 3], dilations=[1, 2]"), lengths);
+}
+
 static void positions_of_maxima_are_refused(void **state)
 {
     (void)state;
@@ -107,6 +133,8 @@ int main(void)
         cmocka_unit_test(images_have_windows_in_two_dimensions),
         cmocka_unit_test(weights_may_be_inputs),
         cmocka_unit_test(poolings_take_the_greatest_or_the_mean),
+        cmocka_unit_test(the_greatest_of_a_window_with_nan_is_nan),
+        cmocka_unit_test(transposed_convolutions_of_infinities_have_only_taps_of_the_node),
         cmocka_unit_test(positions_of_maxima_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,9 @@ static void multi_head_attention_takes_key_masks(void **state)
     assert_values("f32[1,2,2] [2, 3, 2, 3]", MHA, "num_heads=2", .inputs = {QUERY, KEY, VALUE, "_", "i32[1,2] [0, 1]"});
     assert_values("f32[1,2,2] [0, 1, 2, 3]", MHA, "num_heads=2",
                   .inputs = {QUERY, KEY, VALUE, "_", "i32[1,2,2] [1, 0, 0, 1]"});
+    /* a later key stays invisible beside a masked earlier one */
+    assert_values("f32[1,2,2] [0, 1, 2, 3]", MHA, "num_heads=2, unidirectional=1",
+                  .inputs = {QUERY, KEY, VALUE, "_", "i32[1,2] [0, 1]"});
     assert_values("f32[1,2,2] [1.46212, 2.76159, 1.76159, 2.46212]", MHA, "num_heads=2, mask_filter_value=-1.0",
                   .inputs = {QUERY, KEY, VALUE, "_", "i32[1,2] [0, 1]"});
 }

@@ -49,6 +49,8 @@ static void dynamic_range_holds_zero(void **state)
 {
     (void)state;
     assert_types("u8[L,2]; f32[]; u8[]", "DynamicQuantizeLinear", .inputs = {"f32[L,2]"}, .output_count = 3);
+    assert_values("u8[2] [0, 0]; f32[] [nan]; u8[] [0]", "DynamicQuantizeLinear", .inputs = {"f32[2] [nan, 1]"},
+                  .output_count = 3);
     assert_values("u8[3] [0, 127, 255]; f32[] [1]; u8[] [0]", "DynamicQuantizeLinear",
                   .inputs = {"f32[3] [0, 127, 255]"}, .output_count = 3);
     assert_values("u8[2] [0, 0]; f32[] [0]; u8[] [0]", "DynamicQuantizeLinear", .inputs = {"f32[2] [0, 0]"},
