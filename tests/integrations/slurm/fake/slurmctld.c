@@ -136,7 +136,7 @@ void slurm_xfree(void **memory)
 void slurm_init_job_desc_msg(job_desc_msg_t *request)
 {
     memset(request, 0, sizeof *request);
-    request->site_factor = request->job_id = NO_VAL;
+    request->site_factor = request->job_id = request->time_limit = NO_VAL;
 }
 
 int slurm_update_job(job_desc_msg_t *request)

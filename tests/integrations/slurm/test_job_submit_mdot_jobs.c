@@ -1,4 +1,4 @@
-/* test_watched_jobs.c — the plugin in slurmctld: what its thread changes for jobs, and remembers of them.
+/* test_job_submit_mdot_jobs.c — the plugin in slurmctld: what its thread changes for jobs, and remembers of them.
  * fake/slurmctld.c takes the place of slurmctld. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +11,12 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tests/integrations/slurm/fake/plugin_fixture.h"
+#include "tests/integrations/slurm/support/small_job.h"
 #include "tests/support/process.h"
 
 static int start(void **state)
@@ -22,10 +24,13 @@ static int start(void **state)
     plugin_set_up(state);
     plugin_write_site(MDOT_SHIPPED_PREDICTOR);
     assert_int_equal(init(), SLURM_SUCCESS);
+    small_job_write_file(outcomes_path, "another file\n", 13); /* it is logged, and replaced later */
     job_desc_msg_t request = plugin_make_request();
     assert_int_equal(job_submit(&request, USER, NULL), SLURM_SUCCESS); /* starts the thread */
     plugin_free_request(&request);
     fake_wait_for_round();
+    expect_contains(calls.log, "mdot_outcomes:1: not a record of outcomes");
+    assert_null(strstr(calls.log, "mdot_history")); /* a missing file is no fault */
     return 0;
 }
 
@@ -77,6 +82,7 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
         if (!loses[i]) continue;
         assert_int_equal(calls.update.job_id, 42);
         assert_true(calls.update.site_factor == NICE_OFFSET);
+        assert_true(calls.update.time_limit == NO_VAL); /* nothing else changes */
     }
     expect_contains(calls.log, "its priority is removed");
     fake.update_result = SLURM_ERROR;
@@ -292,6 +298,26 @@ static void the_history_is_written_every_five_minutes(void **state)
     assert_int_not_equal(access(history_path, F_OK), 0);
 }
 
+/* A folder stands where the plugin writes. */
+static void faults_of_the_records_are_logged(void **state)
+{
+    (void)state;
+    fake_modify();
+    unlink(outcomes_path);
+    unlink(history_path);
+    assert_int_equal(mkdir(outcomes_path, 0700), 0);
+    assert_int_equal(mkdir(history_path, 0700), 0);
+    fake.jobs[0] = ended_job(8050, fake.now_s);
+    fake.job_count = 1;
+    fake.now_s += 10;
+    fake.monotonic_s += 300;
+    fake_modify();
+    expect_contains(calls.log, "mdot_outcomes");
+    expect_contains(calls.log, "mdot_history");
+    assert_int_equal(rmdir(outcomes_path), 0);
+    assert_int_equal(rmdir(history_path), 0);
+}
+
 static void jobs_are_read_every_fifth_round(void **state)
 {
     (void)state;
@@ -336,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup(each_job_counts_in_the_period_of_its_end, plugin_reset),
         cmocka_unit_test_setup(durations_of_all_jobs_with_gpus_are_remembered, plugin_reset),
         cmocka_unit_test_setup(the_history_is_written_every_five_minutes, plugin_reset),
+        cmocka_unit_test_setup(faults_of_the_records_are_logged, plugin_reset),
         cmocka_unit_test_setup(jobs_are_read_every_fifth_round, plugin_reset),
         cmocka_unit_test_setup(unloading_writes_the_history_and_loading_goes_on, plugin_reset),
     };
