@@ -74,6 +74,8 @@ static void without_files_a_request_only_loses_the_parcel(void **state)
     assert_true(calls.blocks_signals);
     assert_int_equal(calls.jobs, 1); /* jobs are read in the first round */
     assert_true(calls.waited_s >= 1 && calls.waited_s <= 2);
+    assert_null(strstr(calls.log, "mdot_outcomes"));
+    assert_null(strstr(calls.log, "mdot_history"));
     expect_contains(calls.log, "no prediction: no predictor is loaded");
     assert_int_equal(request.spank_job_env_size, 3);
     assert_string_equal(request.spank_job_env[0], "SPANK_FIRST=1");

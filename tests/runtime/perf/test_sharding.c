@@ -176,6 +176,19 @@ static void residual_sums_add_replicated_tensors(void **state)
     add(&residual, "Add", 0, "0,1");
     add_matmul(&residual, 64, 64, "2");
     mdot_job_destroy(expect_roles(&residual, "---c"));
+    for (int is_frozen = 0; is_frozen < 2; is_frozen++) { /* parameters before an operator without its own */
+        network through = {0};
+        add_norm(&through, "");
+        if (is_frozen) {
+            through.operators[0].frozen_parameters = through.operators[0].parameters;
+            through.operators[0].parameters = 0;
+        }
+        add(&through, "Relu", 0, "0");
+        add_matmul(&through, 64, 64, "0");
+        add(&through, "Add", 0, "1,2");
+        add_matmul(&through, 64, 64, "3");
+        mdot_job_destroy(expect_roles(&through, "----c"));
+    }
     add_norm(&gated, "");
     add_matmul(&gated, 64, 256, "0");
     add_matmul(&gated, 64, 256, "0");
