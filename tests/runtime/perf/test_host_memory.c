@@ -1,4 +1,5 @@
-/* test_host_memory.c — the time that a step waits for host memory: transfers that passes hide, and updates on the host. */
+/* test_host_memory.c — the time that a step waits for host memory: transfers that passes hide, and updates on the
+ * host. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/host_memory.h"
 #include "tests/support/predict_fixture.h"
