@@ -188,7 +188,6 @@ run() {
         --seconds "$(share 20)" --rows "$rows"
     step floors 120 "$bench" floors --folder "$pack" --seconds "$(share 30)" --rows "$rows"
     step "check, fp32" 90 "$bench" check --name reference --artefact "$pack/reference.fp32.mdot" --rows "$rows"
-    run_peers
     step batch 90 "$bench" batch --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
         --seconds "$(share 30)" --rows "$rows"
     if [ -f "$pack/predictor.bf16.mdot" ]; then
@@ -199,6 +198,7 @@ run() {
     fi
     sanitize memcheck
     sanitize racecheck
+    run_peers # last, because torch.compile takes minutes
     "$python" "$tools/gpu_report.py" "$rows" "$out"
     cat "$out/table.md"
     [ "$failed" -eq 0 ] || fail "$failed steps failed; see $log"

@@ -9,7 +9,7 @@ FLOORS = [("launch_synchronise", 1), ("launch_answer", 1), ("cooperative_answer"
           ("cooperative_answer", 132), ("graph_node", 1), ("resident_poll", 1), ("grid_barrier", 32),
           ("grid_barrier", 64), ("grid_barrier", 132), ("flag", 2), ("cluster_barrier", 8), ("cluster_barrier", 16),
           ("push", 8), ("parameter", 1), ("copy", 1), ("mapped", 1), ("parameter", 1), ("copy", 1), ("mapped", 1)]
-STEPS = ["machine", "check, bf16", "latency", "floors", "check, fp32", "peers", "batch", "memcheck", "racecheck"]
+STEPS = ["machine", "check, bf16", "latency", "floors", "check, fp32", "batch", "memcheck", "racecheck", "peers"]
 PEERS = ["torch eager", "torch.compile, reduce-overhead", "torch.compile, one CUDA graph", "ONNX Runtime CUDA, fp32",
          "ONNX Runtime CUDA, CUDA graph"]
 LENGTHS = [16, 32]

@@ -4,5 +4,5 @@ It stands alone: it needs the standard library and PyTorch, and uses torchvision
 See README.md.
 """
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the record format (README.md, "Records"). Raise it when a field changes its meaning."""

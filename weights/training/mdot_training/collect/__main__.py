@@ -1,4 +1,4 @@
-"""The command line: python -m mdot_training.collect plan | run | repeat | merge | export | table. See README.md."""
+"""The command line: python -m mdot_training.collect plan | run | repeat | operators | merge | export | table. See README.md."""
 
 from __future__ import annotations
 
@@ -49,6 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("repeat", parents=[choosing, measuring],
                         help="measure 5 %% of the measured configurations a second time")
 
+    timing = commands.add_parser("operators", help="time single operators, forward and backward")
+    timing.add_argument("--out", type=Path, required=True, metavar="FILE.csv", help="table, which is appended to")
+    timing.add_argument("--device", default="cuda")
+    timing.add_argument("--seconds", type=float, default=120.0, help="stop this long after the start (default 120)")
+
     merging = commands.add_parser("merge", help="merge part files into one sorted file, and summarise them")
     merging.add_argument("parts", type=Path, nargs="+", help="record files, or folders of them")
     merging.add_argument("--out", type=Path, required=True, help="FILE.jsonl.gz")
@@ -89,7 +94,27 @@ def _plan(options) -> int:
     return 0
 
 
+def _has_device(device: str) -> bool:
+    import torch
+
+    if torch.device(device).type != "cuda" or torch.cuda.is_available():
+        return True
+    print("collect: PyTorch sees no CUDA device here (--device cpu tries the collector without one)", file=sys.stderr)
+    return False
+
+
+def _operators(options, started: float) -> int:
+    if not _has_device(options.device):
+        return 1
+    from mdot_training.collect import operators
+
+    failed = operators.run(options.out, options.device, started + options.seconds, lambda line: print(line, file=sys.stderr))
+    return 1 if failed else 0
+
+
 def _measure(options, started: float) -> int:
+    if not _has_device(options.device):
+        return 1
     import torch
 
     from mdot_training.collect.architecture import build, missing_libraries
@@ -100,10 +125,6 @@ def _measure(options, started: float) -> int:
     from mdot_training.collect.timing import CudaClock, HostClock
 
     is_cuda = torch.device(options.device).type == "cuda"
-    if is_cuda and not torch.cuda.is_available():
-        print("collect: PyTorch sees no CUDA device here (--device cpu tries the collector without one)",
-              file=sys.stderr)
-        return 1
     torch.backends.cudnn.benchmark = options.cudnn_benchmark
     repeat = int(options.command == "repeat")
     path = part_path(options.out, *options.shard)
@@ -183,6 +204,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command in ("run", "repeat"):
         return _measure(options, started)
+    if options.command == "operators":
+        return _operators(options, started)
     return {"plan": _plan, "merge": _merge, "export": _export, "table": _table}[options.command](options)
 
 

@@ -101,6 +101,15 @@ class GpuMonitor:
                 continue
         return state
 
+    def joules(self) -> float | None:
+        """The board's counter of energy in J; None if the driver has none. The driver updates it about ten times a second."""
+        if self._handle is None:
+            return None
+        try:
+            return self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000.0
+        except (self._nvml.NVMLError, AttributeError):
+            return None
+
     def _smi_reading(self) -> dict[str, Any]:
         if time.monotonic() - self._smi_last < _SMI_SECONDS:
             return {**self._smi_state, "age_s": round(time.monotonic() - self._smi_last, 1)}

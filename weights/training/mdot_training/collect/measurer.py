@@ -14,8 +14,8 @@ from mdot_training.collect.architecture import Architecture
 from mdot_training.collect.gpu_monitor import GpuMonitor
 from mdot_training.collect.measured_configuration import Configuration
 from mdot_training.collect.records import Record
-from mdot_training.collect.training_step import TrainingStep
-from mdot_training.collect.timing import PHASES, Clock, OverCap, sample
+from mdot_training.collect.training_step import InferencePass, TrainingStep
+from mdot_training.collect.timing import INFERENCE_SECONDS, PHASES, Clock, OverCap, sample, spread
 
 
 def is_out_of_memory(fault: BaseException) -> bool:
@@ -65,9 +65,10 @@ class Measurer:
             torch.cuda.reset_peak_memory_stats(self.device)
         step = TrainingStep(model, row, configuration, self.device)
         states = [self.monitor.state()]
-        samples = sample(step.run, self.clock, self.cap_seconds, lambda: states.append(self.monitor.state()))
+        samples = sample(step.run, self.clock, self.cap_seconds, lambda: states.append(self.monitor.state()),
+                         self.monitor.joules)
         parameters = list(model.parameters())
-        return {
+        record = {
             "status": "ok",
             "inputs": [{"shape": list(x.shape), "dtype": str(x.dtype).removeprefix("torch.")} for x in step.inputs],
             "parameters": sum(p.numel() for p in parameters), "parameter_tensors": len(parameters),
@@ -75,6 +76,28 @@ class Measurer:
             **{f"{phase}_ms": samples.spread(phase) for phase in PHASES}, "host_step_ms": samples.host_step_ms,
             "finite": step.loss_is_finite(), "memory": self._memory(model), "gpu_state": states,
         }
+        if samples.joules is not None:
+            record["step_joules"] = round(samples.joules, 4)
+        inputs = step.inputs
+        del step                                # and therefore the state of the optimizer
+        return record | self._infer(model, inputs, configuration.precision)
+
+    def _infer(self, model, inputs, precision: str) -> Record:
+        """Latency and peak memory of inference; only the fault, if it fails after training has been measured."""
+        model.zero_grad(set_to_none=True)
+        free_memory(self.device)
+        if self.monitor.is_cuda:
+            torch.cuda.reset_peak_memory_stats(self.device)
+        model.eval()
+        try:
+            run = InferencePass(model, inputs, precision, self.device).run
+            samples = sample(run, self.clock, self.cap_seconds, target_seconds=INFERENCE_SECONDS)
+            return {"inference_ms": spread([milliseconds for (milliseconds,) in samples.phases_ms]),
+                    "inference_host_ms": samples.host_step_ms, "inference_memory": self._memory(model)}
+        except Exception as fault:
+            return {"inference_error": f"{type(fault).__name__}: {fault}"[:500]}
+        finally:
+            model.train()
 
     def _memory(self, model) -> dict[str, int]:
         memory = {"model_bytes": _bytes_of(model.parameters()) + _bytes_of(model.buffers())}

@@ -25,6 +25,9 @@ _MEASURED: dict[str, Any] = {
     "forward_ms": dict, "backward_ms": dict, "optimizer_ms": dict, "host_step_ms": _NUMBER, "finite": bool,
     "memory": dict, "gpu_state": list,
 }
+_OPTIONAL: dict[str, Any] = {
+    "step_joules": _NUMBER, "inference_ms": dict, "inference_host_ms": _NUMBER, "inference_memory": dict, "inference_error": str,
+}
 _SPREAD = ("median", "iqr", "min", "mean")
 
 
@@ -32,13 +35,13 @@ def faults(record: Record) -> list[str]:
     """The violations of the schema in a record; empty for a valid record."""
     wanted = {**_ALWAYS, **(_MEASURED if record.get("status") == "ok" else {})}
     found = [f"{name} is missing" for name in wanted if name not in record]
-    found += [f"{name} is {type(record[name]).__name__}" for name, kind in wanted.items()
+    found += [f"{name} is {type(record[name]).__name__}" for name, kind in (wanted | _OPTIONAL).items()
               if name in record and not isinstance(record[name], kind)]
     if record.get("schema") != SCHEMA:
         found.append(f"schema {record.get('schema')} is not {SCHEMA}")
     if record.get("status") not in STATUSES:
         found.append(f"status '{record.get('status')}' is none of {', '.join(STATUSES)}")
-    for name in ("step_ms", "forward_ms", "backward_ms", "optimizer_ms"):
+    for name in ("step_ms", "forward_ms", "backward_ms", "optimizer_ms", "inference_ms"):
         spread = record.get(name)
         if isinstance(spread, dict):
             found += [f"{name} has no {part}" for part in _SPREAD if part not in spread]

@@ -12,6 +12,7 @@ MINIMUM_STEPS = 20
 MAXIMUM_STEPS = 60
 WARMUP_SECONDS = 0.05       # minimum: clocks need some tens of milliseconds to rise from idle
 TARGET_SECONDS = 0.6        # stop timing steps beyond the minimum at this time
+INFERENCE_SECONDS = 0.2     # the same, for inference
 
 PHASES = ("forward", "backward", "optimizer")
 
@@ -65,6 +66,7 @@ class Samples:
     warmup_steps: int
     phases_ms: tuple[tuple[float, ...], ...]    # for each step: forward, backward, optimizer
     host_step_ms: float                         # wall time of all timed steps over their number
+    joules: float | None                        # energy of all timed steps over their number, if the device counts it
 
     def spread(self, phase: str | None = None) -> dict[str, float]:
         """Median, interquartile range, minimum and mean of a phase, or of the whole step."""
@@ -79,11 +81,13 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap_seconds: float,
-           while_running: Callable[[], None] = lambda: None) -> Samples:
-    """Runs `step` until it is measured. `step(mark)` runs one training step and returns its four marks.
+           while_running: Callable[[], None] = lambda: None, joules: Callable[[], float | None] = lambda: None,
+           target_seconds: float = TARGET_SECONDS) -> Samples:
+    """Runs `step` until it is measured. `step(mark)` runs one step and returns its marks: for training, the four ends of its
+    phases.
 
-    `while_running` is called once while timed steps are queued and the GPU is still busy with them. Raises OverCap early if
-    warm-up and timed steps together would exceed the cap.
+    `while_running` is called once while timed steps are queued and the GPU is still busy with them. `joules` reads the
+    device's counter of energy. Raises OverCap early if warm-up and timed steps together would exceed the cap.
     """
     def step_ms() -> float:
         marks = step(clock.mark)
@@ -102,12 +106,14 @@ def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap
         estimate_ms = step_ms()
         warmup_steps += 1
     refuse_over_cap(estimate_ms, MINIMUM_STEPS)
-    steps = min(MAXIMUM_STEPS, max(MINIMUM_STEPS, int(1000.0 * TARGET_SECONDS / max(estimate_ms, 1e-3))))
+    steps = min(MAXIMUM_STEPS, max(MINIMUM_STEPS, int(1000.0 * target_seconds / max(estimate_ms, 1e-3))))
 
-    start = time.perf_counter()
+    joules_before, start = joules(), time.perf_counter()
     marks = [step(clock.mark) for _ in range(steps)]
     while_running()
     clock.synchronize()
     host_step_ms = 1000.0 * (time.perf_counter() - start) / steps
+    joules_after = joules()
+    counted = None if joules_before is None or joules_after is None else (joules_after - joules_before) / steps
     phases = tuple(tuple(clock.elapsed_ms(a, b) for a, b in zip(step_marks, step_marks[1:])) for step_marks in marks)
-    return Samples(warmup_steps, phases, round(host_step_ms, 5))
+    return Samples(warmup_steps, phases, round(host_step_ms, 5), counted)

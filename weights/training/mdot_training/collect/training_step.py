@@ -1,4 +1,5 @@
-"""One training step of a model under a configuration: the timed code, written as a user would write it."""
+"""One training step of a model under a configuration, and one forward pass for inference: the timed code, written as a user
+would write it."""
 
 from __future__ import annotations
 
@@ -24,6 +25,13 @@ def set_precision(precision: str) -> None:
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
+def precision_context(precision: str, device: str):
+    """Autocast for the half precisions."""
+    if precision not in _AUTOCAST:
+        return contextlib.nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=_AUTOCAST[precision])
+
+
 def make_optimizer(model: torch.nn.Module, name: str, implementation: str) -> torch.optim.Optimizer:
     how = {"fused": implementation == "fused", "foreach": implementation == "foreach"}
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -39,24 +47,18 @@ class TrainingStep:
         set_precision(configuration.precision)
         self._layout = torch.channels_last if configuration.channels_last else torch.contiguous_format
         self._model = model.to(memory_format=self._layout)
-        self._task, self._device = TASKS[row.task], torch.device(device).type
-        self._autocast = _AUTOCAST.get(configuration.precision)
+        self._task, self._device, self._precision = TASKS[row.task], device, configuration.precision
         inputs = self._task.inputs(configuration.batch, configuration.size, row.arguments, device)
         self.inputs = tuple(x.contiguous(memory_format=self._layout) if x.dim() == 4 else x for x in inputs)
         self._optimizer = make_optimizer(model, configuration.optimizer, configuration.implementation)
         self._targets: torch.Tensor | None = None
         self._loss: torch.Tensor | None = None
 
-    def _precision(self):
-        if self._autocast is None:
-            return contextlib.nullcontext()
-        return torch.autocast(self._device, dtype=self._autocast)
-
     def run(self, mark: Callable[[], Any]) -> list[Any]:
         """Runs one step. Marks the time before it, after the loss, after the gradients and after the update."""
         marks = [mark()]
         self._optimizer.zero_grad(set_to_none=True)
-        with self._precision():
+        with precision_context(self._precision, self._device):
             outputs = self._model(*self.inputs)
             # set in the first warm-up step, because their shape follows from the outputs
             if self._targets is None:
@@ -72,3 +74,19 @@ class TrainingStep:
 
     def loss_is_finite(self) -> bool:
         return bool(torch.isfinite(self._loss.detach()).item())
+
+
+class InferencePass:
+    """A forward pass of the model in evaluation mode, without gradients, on the inputs of a training step."""
+
+    def __init__(self, model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], precision: str, device: str):
+        set_precision(precision)
+        self._model, self._inputs, self._precision, self._device = model, inputs, precision, device
+
+    def run(self, mark: Callable[[], Any]) -> list[Any]:
+        """Runs one pass. Marks the time before and after it."""
+        marks = [mark()]
+        with torch.inference_mode(), precision_context(self._precision, self._device):
+            self._model(*self._inputs)
+        marks.append(mark())
+        return marks

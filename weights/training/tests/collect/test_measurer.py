@@ -176,3 +176,26 @@ def test_an_invalid_shard_is_refused(shard, tmp_path, capsys):
 def test_keys_contain_catalogue_names():
     first = [visit.configurations[0].key for visit in plan.visits(CATALOGUE[:20])]
     assert all(Configuration.from_key(key).architecture in BY_NAME for key in first)
+
+
+def test_inference_is_measured_beside_training_and_leaves_the_model_in_training_mode():
+    row = TINY["image"]
+    model = build(row, row.sizes[0], "cpu")
+    configuration = Configuration(row.name, row.sizes[0], 3, "bf16", True, "sgd", "foreach")
+    fields = Measurer("cpu", HostClock(), GpuMonitor("cpu"), cap_seconds=200.0).measure(model, row, configuration)
+    assert 0.0 < fields["inference_ms"]["median"] < fields["step_ms"]["median"]
+    assert "inference_error" not in fields and model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_fault_in_inference_keeps_the_measured_step():
+    class TrainsOnly(torch.nn.Linear):
+        def forward(self, x):
+            if not self.training:
+                raise RuntimeError("no evaluation")
+            return super().forward(x)
+
+    row = TINY["mlp"]
+    configuration = Configuration(row.name, 16, 3, "fp32", False, "sgd", "foreach")
+    fields = Measurer("cpu", HostClock(), GpuMonitor("cpu"), 200.0).measure(TrainsOnly(16, 3), row, configuration)
+    assert fields["status"] == "ok" and "no evaluation" in fields["inference_error"] and "inference_ms" not in fields
