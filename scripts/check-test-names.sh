@@ -7,8 +7,7 @@
 #   - no two test programs have one name, because ctest and the build know them by it;
 #   - every source file <folder>/FILE.c of $sources has a test program tests/<folder>/test_FILE.c, or with a part of the
 #     folder's name in front of FILE (tests/ir/ops/test_ops_norm.c). For other source files tests/sources.txt names the
-#     programs that test them, for example "ir/plan/chain.c test_plan_random". Each row of it is needed. Plugins, which
-#     include Slurm's headers, are tested by tests/integrations/slurm/cluster.sh;
+#     programs that test them, for example "ir/plan/chain.c test_plan_random". Each row of it is needed;
 #   - each program of a row refers to its source file, either itself or in a file of tests/ that it includes, or in the
 #     source file of such a header. A reference is the file's header, another header of its folder or of a folder
 #     above, an external function of the file, or the public entry to its code: the public header of its library, or
@@ -25,7 +24,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 find tests -name 'test_*.c' | LC_ALL=C sort > "$work/programs"
 [ -s "$work/programs" ] || { echo "check-test-names.sh: no test programs in $(pwd)/tests" >&2; exit 2; }
 # shellcheck disable=SC2086 # a list of folders
-find $sources -name '*.c' | xargs grep -L '^#include <slurm/' /dev/null | grep -vx /dev/null | LC_ALL=C sort > "$work/sources"
+find $sources -name '*.c' | LC_ALL=C sort > "$work/sources"
 
 while read -r program; do
     folder=$(dirname "${program#tests/}")

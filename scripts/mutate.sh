@@ -16,10 +16,10 @@
 #
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
 # variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
-# named after it, and those of its row in tests/sources.txt. They run first, the quickest one before the others. If they
+# named after it (test_NAME.c and test_NAME_*.c), and those of its row in tests/sources.txt. They run first, the quickest one before the others. If they
 # pass, those other programs run that include its header and take at most a second; they are built when a mutant first needs
-# them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers. Programs of
-# tests/growth are left out, because they take long.
+# them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers, except
+# programs that define malloc. Programs of tests/growth are left out, because they take long.
 #
 # A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal*
 # if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
@@ -74,7 +74,8 @@ compile_command() {
 # Prints the names of the programs that are tests of $1 first of all.
 own_tests() {
     folder=$(dirname "$1") name=$(basename "$1" .c)
-    [ ! -f "tests/$folder/test_$name.c" ] || echo "test_$name"
+    find "tests/$folder" -maxdepth 1 \( -name "test_$name.c" -o -name "test_${name}_*.c" \) 2> /dev/null |
+        LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
     for part in $(echo "$folder" | tr / ' '); do
         [ ! -f "tests/$folder/test_${part}_$name.c" ] || echo "test_${part}_$name"
     done
@@ -194,6 +195,13 @@ prepare() {
     [ ! -f "$work/$1/$2" ] || return 0
     link_program "$1" "$2" && run "$1" "$2" 600 -1 ||
         { echo "mutate.sh: $2 ($1) fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
+}
+
+# Prints those of the programs $1 that leave malloc to the sanitizer, which brings its own.
+keep_allocator() {
+    for program in $1; do
+        nm "$build/$(target_of "$program")" | grep -q ' T malloc$' || echo "$program"
+    done
 }
 
 # Prints the first of the programs $2 of kind $1 that notices mutant $3.
@@ -326,8 +334,9 @@ for file in $(cut -f 1 "$work/list" | uniq); do
     [ -n "$tests" ] || { echo "mutate.sh: $file: the build has none of its test programs" >&2; exit 2; }
     if [ -n "$left" ]; then
         compile "$work/mutant/combined.c" "$work/sanitized.o" -O0 "$(flags_of sanitized)"
+        sanitizable=$(keep_allocator "$own")
         for number in $left; do
-            killer=$(find_killer sanitized "$own" "$number") || exit 2
+            killer=$(find_killer sanitized "$sanitizable" "$number") || exit 2
             settle "$number" "$killer"
         done
     fi

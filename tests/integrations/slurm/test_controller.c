@@ -438,10 +438,41 @@ static void files_that_other_users_may_change_are_refused(void **state)
     write_site(MDOT_SHIPPED_PREDICTOR, "Margin=4");
     assert_int_equal(chmod(folder, 0777), 0);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(chmod(folder, 01777), 0); /* as /tmp: others may add files only */
     write_site(MDOT_SHIPPED_PREDICTOR, "Margin=5");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    assert_int_equal(chmod(folder, 0700), 0);
+    char file[512], line[600];
+    snprintf(file, sizeof file, "%s/own.mdot", folder);
+    unsigned char *bytes;
+    size_t count;
+    small_job_read_file(MDOT_SHIPPED_PREDICTOR, &bytes, &count);
+    small_job_write_file(file, bytes, count);
+    free(bytes);
+    assert_int_equal(chmod(file, 0666), 0);
+    write_site(file, "");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "own.mdot may be changed by other users");
+    assert_int_equal(unlink(file), 0);
+    snprintf(file, sizeof file, "%s/own.cal", folder);
+    snprintf(line, sizeof line, "Calibration=%s", file);
+    save_calibration(file);
+    assert_int_equal(chmod(file, 0666), 0);
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "own.cal may be changed by other users");
+    assert_int_equal(chmod(file, 0664), 0); /* the group is that of this process */
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
     if (geteuid() == 0) {
+        assert_int_equal(chown(file, 0, 65534), 0);
+        write_site(MDOT_SHIPPED_PREDICTOR, line);
+        assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "own.cal may be changed by other users");
+        assert_int_equal(chmod(file, 0640), 0);
+        write_site(MDOT_SHIPPED_PREDICTOR, line);
+        assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+        assert_int_equal(unlink(file), 0);
         write_site(MDOT_SHIPPED_PREDICTOR, "Margin=6");
         assert_int_equal(chown(path, 65534, 0), 0);
         assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
@@ -522,6 +553,7 @@ static void signals_are_left_to_other_threads(void **state)
 
 int main(void)
 {
+    alarm(60); /* a deadlock ends the program */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_submission_becomes_a_decision),
         cmocka_unit_test(wrong_submissions_give_a_reason_and_leave_later_ones_intact),

@@ -44,6 +44,22 @@ static void limits_stay_within_every_partition(void **state)
     cluster.partition_count = 3;
 }
 
+static void limits_up_to_the_longest_are_set(void **state)
+{
+    (void)state;
+    const sl_submission plain = {0};
+    assert_int_equal(limit("short", 30, plain), 30);
+    assert_int_equal(limit("day", 1440, plain), 1440); /* the default, which is as long, stays the job's limit */
+    assert_int_equal(limit("day", 1441, plain), 0);
+    assert_int_equal(limit("long", 60, (sl_submission){.has_deadline = true}), 60);
+    assert_int_equal(limit("short", 31, (sl_submission){.least_minutes = 30}), 30);
+    site.places[1].most_s = 600; /* of "short" only */
+    assert_int_equal(limit("short", 30, plain), 10);
+    assert_int_equal(limit("long", 30, plain), 30);
+    assert_int_equal(limit("long,short", 30, plain), 10);
+    site.places[1].most_s = INFINITY;
+}
+
 static void time_min_is_a_lower_bound(void **state)
 {
     (void)state;
@@ -100,6 +116,9 @@ static void the_binding_limit_is_the_one_that_ends_the_job(void **state)
     sl_submission s = {.cluster = &cluster};
     assert_int_equal(sl_binding_minutes(&s, "long", 12), 12);
     assert_int_equal(sl_binding_minutes(&s, "long,short", 0), 60);
+    assert_int_equal(sl_binding_minutes(&s, "short,long", 0), 60);
+    assert_int_equal(sl_binding_minutes(&s, "", 0), SL_UNLIMITED);
+    assert_int_equal(sl_binding_minutes(&s, "long,unknown", 0), SL_UNLIMITED);
     assert_int_equal(sl_binding_minutes(&s, "unknown", 0), SL_UNLIMITED);
     assert_int_equal(sl_binding_minutes(&s, NULL, 0), SL_UNLIMITED);
     s.own_minutes = 4000;
@@ -110,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_stay_within_every_partition),
+        cmocka_unit_test(limits_up_to_the_longest_are_set),
         cmocka_unit_test(time_min_is_a_lower_bound),
         cmocka_unit_test(unknown_limits_leave_the_default_as_the_longest),
         cmocka_unit_test(random_requests_stay_acceptable),

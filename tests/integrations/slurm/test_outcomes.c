@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <math.h>
 #include <unistd.h>
 
@@ -95,6 +98,36 @@ static void records_survive_a_restart(void **state)
     process_remove_folder(folder);
 }
 
+/* A write beyond the limit of a file's size fails as one to a full disk does. */
+static void a_failed_write_keeps_the_file(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "outcomes");
+    sl_outcomes *o = sl_outcomes_create();
+    mdot_error err = {0};
+    struct rlimit before, small;
+    assert_int_equal(sl_outcomes_save(o, path, &err), MDOT_OK);
+    for (uint32_t user = 0; user < 100; user++) sl_outcomes_add(o, user, 100, 1000, 1, true, now);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 100;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    mdot_status status = sl_outcomes_save(o, path, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, MDOT_IO);
+    expect_contains(err.message, "outcomes: File too large");
+    assert_int_equal(process_count_files(folder), 1);
+    sl_outcomes *read = sl_outcomes_create();
+    assert_int_equal(sl_outcomes_load(read, path, &err), MDOT_OK);
+    assert_true(sl_outcomes_understatement(read, 5, now) == 1);
+    sl_outcomes_destroy(read);
+    sl_outcomes_destroy(o);
+    free(path);
+    process_remove_folder(folder);
+}
+
 static void budgets_expire_and_belong_to_users(void **state)
 {
     (void)state;
@@ -116,6 +149,7 @@ int main(void)
         cmocka_unit_test(understatement_grows_with_time_beyond_predictions),
         cmocka_unit_test(honest_small_jobs_and_overstated_ones_hide_no_lie),
         cmocka_unit_test(records_survive_a_restart),
+        cmocka_unit_test(a_failed_write_keeps_the_file),
         cmocka_unit_test(budgets_expire_and_belong_to_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

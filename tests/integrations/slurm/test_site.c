@@ -85,6 +85,28 @@ static void every_line_sets_its_field(void **state)
     assert_true(s.places[1].type[0] == '\0' && isinf(s.places[1].most_s));
 }
 
+static void the_ends_of_ranges_are_accepted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *least, *most, *below, *above;
+    } cases[] = {{"UserMilliseconds", "0", "60000", "-0.1", "60001"}, {"MaxMilliseconds", "0", "1000", "-0.1", "1001"},
+                 {"Quantile", "0.01", "0.999", "0.009", "0.9991"},    {"Margin", "0.1", "100", "0.09", "100.1"},
+                 {"PriorityWeight", "0", "1e9", "-1", "1.1e9"},       {"MaxOperators", "1", "1e9", "0", "1.1e9"},
+                 {"MaxJobBytes", "1", "786432", "0", "786433"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const values[] = {cases[i].least, cases[i].most, cases[i].below, cases[i].above};
+        for (int k = 0; k < 4; k++) {
+            char text[256];
+            snprintf(text, sizeof text, "Predictor=/a/p.mdot\nPartition=x Gpu=T4\n%s=%s\n", cases[i].key, values[k]);
+            if (k < 2)
+                reads(text);
+            else
+                refuses(text, MDOT_MALFORMED, cases[i].key);
+        }
+    }
+}
+
 static void omitted_lines_keep_defaults(void **state)
 {
     (void)state;
@@ -170,8 +192,11 @@ static void times_use_the_slurm_format(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_sets_its_field),  cmocka_unit_test(omitted_lines_keep_defaults),
-        cmocka_unit_test(faults_name_their_line),     cmocka_unit_test(long_lines_and_long_files_are_refused),
+        cmocka_unit_test(every_line_sets_its_field),
+        cmocka_unit_test(the_ends_of_ranges_are_accepted),
+        cmocka_unit_test(omitted_lines_keep_defaults),
+        cmocka_unit_test(faults_name_their_line),
+        cmocka_unit_test(long_lines_and_long_files_are_refused),
         cmocka_unit_test(times_use_the_slurm_format),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -137,6 +137,19 @@ static void implausible_spec_values_are_refused_by_name(void **state)
     }
 }
 
+static void unprintable_names_of_specs_are_refused(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    gpu.name = "A100\n";
+    assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);
+    assert_true(err.message[0] != '\0');
+    gpu.name = "A100 of a lab";
+    assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);
+}
+
 /* A lower limit changes the time only relative to the GPU's own limit. */
 static void power_limit_of_an_unlimited_gpu_is_refused(void **state)
 {
@@ -409,6 +422,7 @@ int main(void)
         cmocka_unit_test(links_reach_a_fraction_of_their_rate),
         cmocka_unit_test(specs_without_links_default_to_pcie_4),
         cmocka_unit_test(implausible_spec_values_are_refused_by_name),
+        cmocka_unit_test(unprintable_names_of_specs_are_refused),
         cmocka_unit_test(power_limit_of_an_unlimited_gpu_is_refused),
         cmocka_unit_test(each_option_has_its_range),
         cmocka_unit_test(options_that_exclude_each_other_are_refused),

@@ -210,6 +210,25 @@ static void operators_stay_unchanged_if_freezing_fails(void **state)
     mdot_job_destroy(job);
 }
 
+static void operators_that_read_later_ones_are_refused(void **state)
+{
+    (void)state;
+    static const char *const lora = "*.lora_A";
+    static const uint32_t later = COUNT - 1;
+    const mdot_job_freezing f = {.struct_size = sizeof f, .trained = &lora, .trained_count = 1};
+    mdot_job *job = make_job(true);
+    mdot_job_operator operators[COUNT], before[COUNT];
+    mdot_error err = {0};
+    for (size_t i = 0; i < COUNT; i++) operators[i] = job->operators[i];
+    operators[COUNT - 1].inputs = &later; /* itself */
+    operators[COUNT - 1].input_count = 1;
+    memcpy(before, operators, sizeof before);
+    assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, &err), MDOT_INVALID_ARGUMENT);
+    assert_true(err.message[0] != '\0');
+    assert_memory_equal(operators, before, sizeof before);
+    mdot_job_destroy(job);
+}
+
 /* ---- Patterns ---------------------------------------------------------------------------------------------------- */
 
 /* A direct implementation of the definition in the header, letter by letter. */
@@ -297,6 +316,7 @@ int main(void)
         cmocka_unit_test(a_tied_layer_trains_the_weights_that_it_shares),
         cmocka_unit_test(files_keep_frozen_parameters),
         cmocka_unit_test(operators_can_be_frozen_before_the_job_is_created),
+        cmocka_unit_test(operators_that_read_later_ones_are_refused),
         cmocka_unit_test(operators_stay_unchanged_if_freezing_fails),
         cmocka_unit_test(impossible_requests_are_refused),
         cmocka_unit_test(random_patterns_match_as_documented),

@@ -30,6 +30,37 @@ static void positions_follow_from_dependencies(void **state)
     mdot_job_destroy(NULL);
 }
 
+/* A job owns all that it was made of, in whole numbers. */
+static void a_job_keeps_copies_of_its_description(void **state)
+{
+    (void)state;
+    uint32_t first = 0, second = 1;
+    char type[] = "Linear";
+    mdot_job_operator operators[3];
+    for (int i = 0; i < 3; i++)
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i], .type = type, .known = true};
+    operators[1].inputs = &first;
+    operators[2].inputs = &second;
+    operators[1].input_count = operators[2].input_count = 1;
+    operators[1].parameters = 10.4;
+    operators[1].frozen_parameters = 2.6;
+    const mdot_job_description d = {.struct_size = sizeof d, .operators = operators, .operator_count = 3, .batch = 1};
+    mdot_job *job = NULL;
+    assert_int_equal(mdot_job_create(&d, &job, NULL), MDOT_OK);
+    first = second = 7;
+    strcpy(type, "?????");
+    memset(operators, 0, sizeof operators);
+    for (uint32_t i = 0; i < 3; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+        assert_string_equal(op.type, "Linear");
+        assert_int_equal(op.input_count, i > 0);
+        if (i > 0) assert_int_equal(op.inputs[0], i - 1);
+        assert_true(op.parameters == (i == 1 ? 10 : 0) && op.frozen_parameters == (i == 1 ? 3 : 0));
+    }
+    mdot_job_destroy(job);
+}
+
 static void expect_invalid(const mdot_job_description *description, const char *part)
 {
     mdot_job *job = NULL;
@@ -164,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions_follow_from_dependencies),
+        cmocka_unit_test(a_job_keeps_copies_of_its_description),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
         cmocka_unit_test(reserved_fields_and_settings_must_be_zero),
         cmocka_unit_test(updates_cost_what_their_formulas_count),

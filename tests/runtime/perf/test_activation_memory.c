@@ -140,6 +140,23 @@ static void views_take_no_memory(void **state)
     expect_units(&n, 1 + 4 + 2 + 4, 1 + 0.5 + 5);
 }
 
+/* Two matmuls read one tensor, one of them through a view. The view's gradient is the matmul's, and is added to the
+ * other one as without a view. */
+static void views_of_a_tensor_with_several_readers_take_no_memory(void **state)
+{
+    (void)state;
+    for (int has_view = 0; has_view < 2; has_view++) {
+        network n = {0};
+        add(&n, "Linear", 16, 10, "");
+        if (has_view != 0) add(&n, "Transpose", 16, 0, "0");
+        add(&n, "Linear", 1, 10, "0");
+        add(&n, "Linear", 1, 10, has_view != 0 ? "1" : "0");
+        add(&n, "Add", 1, 0, has_view != 0 ? "2,3" : "1,2");
+        /* at the backward pass of the first reader: samples, r0, its gradient and the summand */
+        expect_units(&n, 1 + 16 + 16 + 16 + 1, 26);
+    }
+}
+
 /* The pool saves its input 8 and 64-bit indices of its result 2 * 2. fp32, at b1: samples, those, g1 2, g0 8. */
 static void max_pool_keeps_indices(void **state)
 {
@@ -324,6 +341,7 @@ int main(void)
         cmocka_unit_test(residual_sum_saves_nothing),
         cmocka_unit_test(transformer_block_has_the_computed_peak),
         cmocka_unit_test(views_take_no_memory),
+        cmocka_unit_test(views_of_a_tensor_with_several_readers_take_no_memory),
         cmocka_unit_test(max_pool_keeps_indices),
         cmocka_unit_test(softmax_is_fp32_under_autocast),
         cmocka_unit_test(cross_entropy_has_four_tensors_of_logits),

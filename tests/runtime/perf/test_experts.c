@@ -90,6 +90,23 @@ static void experts_follow_a_router(void **state)
     mdot_job_destroy(job);
 }
 
+/* An operator between the last matmul and the collection leaves the number of exchanges as it is. */
+static void scaled_results_of_experts_are_exchanged_once(void **state)
+{
+    (void)state;
+    network n;
+    make_mixture(&n, "TopK");
+    for (size_t layer = 0; layer < LAYERS; layer++) {
+        n.operators[layer * EACH + 7].type = "Mul";
+        n.operators[layer * EACH + 7].traits.traits = 0;
+    }
+    mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+    const rt_experts *experts = &job->analysis->sharding.experts;
+    assert_int_equal(experts->exchange_count, LAYERS * 2);
+    assert_true(experts->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES);
+    mdot_job_destroy(job);
+}
+
 static void stacked_matrices_without_a_router_are_not_experts(void **state)
 {
     (void)state;
@@ -304,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(experts_follow_a_router),
+        cmocka_unit_test(scaled_results_of_experts_are_exchanged_once),
         cmocka_unit_test(stacked_matrices_without_a_router_are_not_experts),
         cmocka_unit_test(biases_belong_to_the_matrices_of_experts),
         cmocka_unit_test(operators_without_channels_are_not_experts),

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 enum { UNIT = 4096 };
 
 static mdot_job_operator make(const char *type, double units, double parameters)
@@ -165,6 +167,20 @@ static void zero_shards_over_workers(void **state)
         if (bytes > largest) largest = bytes;
     }
     assert_true(peak(job, c[3]) == shards + gathered + largest);
+    mdot_job_destroy(job);
+}
+
+/* Autocast copies the weights of matmuls to half precision. At stage 3, only the largest block's weights are whole. */
+static void sharded_weights_are_copied_by_block(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(2);
+    mdot_configuration c = {.precision = MDOT_PRECISION_AMP_BF16, .gpu_count = 2, .zero_stage = 2};
+    rt_memory whole = measure(job, c);
+    c.zero_stage = 3;
+    rt_memory sharded = measure(job, c);
+    assert_true(whole.half_weights == 2 * 1000);
+    assert_true(fabs(sharded.half_weights - 2 * 1000 * 600 / 1024.0) < 1e-9);
     mdot_job_destroy(job);
 }
 
@@ -325,6 +341,9 @@ static void overflowing_peak_saturates(void **state)
     mdot_job *job = predict_make_job(operators, 100);
     assert_true(peak(job, (mdot_configuration){.batch = 1 << 24}) == (double)UINT64_MAX);
     mdot_job_destroy(job);
+    const rt_memory largest = {.weights = 0x1p64 - 2048}, overflows = {.weights = 0x1p63, .optimizer = 0x1p63};
+    assert_true(rt_sum_memory(&largest) == UINT64_MAX - 2047);
+    assert_true(rt_sum_memory(&overflows) == UINT64_MAX);
 }
 
 /* A table of 10,000 elements, of which a sample picks 8, beside a matmul of 100 parameters. */
@@ -395,6 +414,7 @@ int main(void)
         cmocka_unit_test(peak_is_weights_gradients_state_and_activations),
         cmocka_unit_test(gradients_begin_in_the_backward_pass),
         cmocka_unit_test(zero_shards_over_workers),
+        cmocka_unit_test(sharded_weights_are_copied_by_block),
         cmocka_unit_test(tensor_parallelism_shards_matmuls),
         cmocka_unit_test(pipeline_parallelism_distributes_blocks),
         cmocka_unit_test(stages_of_a_pipeline_have_one_end_each),

@@ -75,6 +75,37 @@ static void many_layers_are_cut_to_the_most_important_moments(void **state)
     mdot_job_destroy(job);
 }
 
+/* Tensor parallelism divides the results of matmuls, and sequence parallelism the other tensors. */
+static void tensors_of_a_moment_are_whole_or_divided(void **state)
+{
+    (void)state;
+    static const uint32_t before[3] = {0, 1, 2};
+    mdot_job_operator operators[4] = {{.type = "LayerNormalization", .parameters = 24},
+                                      {.type = "Linear", .parameters = 600},
+                                      {.type = "Relu"},
+                                      {.type = "Linear", .parameters = 400}};
+    for (int i = 0; i < 4; i++) {
+        mdot_job_operator *op = &operators[i];
+        op->struct_size = sizeof *op;
+        op->known = true;
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, UNIT, 8 * UNIT};
+        op->inputs = i > 0 ? &before[i - 1] : NULL;
+        op->input_count = i > 0;
+        if (i % 2 == 1) op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+    }
+    operators[0].setting[MDOT_SETTING_AXIS] = 1;
+    mdot_job *job = predict_make_job(operators, 4);
+    const rt_activations *a = &job->analysis->activations.of[0][0][0];
+    mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
+    assert_true(a->moments[0].whole > 0 && a->moments[0].whole < a->moments[0].all);
+    moments_of(job, (mdot_configuration){.gpu_count = 4, .tensor_parallel = 4}, m);
+    assert_true(m[0].per_sample == a->moments[0].whole + (a->moments[0].all - a->moments[0].whole) / 4);
+    moments_of(job, (mdot_configuration){.gpu_count = 4, .tensor_parallel = 4, .sequence_parallel = 1}, m);
+    assert_true(m[0].per_sample == a->moments[0].all / 4);
+    mdot_job_destroy(job);
+}
+
 static void autocast_copies_the_weights_of_matmuls(void **state)
 {
     (void)state;
@@ -93,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_have_fewer_activations_and_more_gradients),
         cmocka_unit_test(many_layers_are_cut_to_the_most_important_moments),
+        cmocka_unit_test(tensors_of_a_moment_are_whole_or_divided),
         cmocka_unit_test(autocast_copies_the_weights_of_matmuls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

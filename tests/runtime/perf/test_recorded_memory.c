@@ -189,6 +189,33 @@ static void recorded_case_is_used_as_it_is(void **state)
     mdot_job_destroy(job);
 }
 
+/* On one GPU, the copies of weights are those of the record, wherever the matmuls stand. */
+static void copies_of_weights_are_those_of_the_record(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    static const mdot_peak_moment moment = {.per_sample = 1000, .weight_copies = 900};
+    const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_AMP, .moment_count = 1, .moments = &moment};
+    mdot_job_operator operators[3] = {make("Linear", 8, 100), make("Linear", 8, 200), make("Linear", 8, 300)};
+    operators[1].block = 1; /* the others stand before and behind the blocks */
+    for (int i = 0; i < 3; i++) {
+        operators[i].traits.autocast = MDOT_AUTOCAST_HALF;
+        operators[i].inputs = i > 0 ? &before[i - 1] : NULL;
+        operators[i].input_count = i > 0;
+    }
+    mdot_job *plain = predict_make_job(operators, 3), *job = NULL;
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_AMP, .recorded_count = 1, .recorded = &recorded};
+    mdot_error err = {0};
+    if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_AMP});
+    assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+    assert_true(got[0].weight_copies == 900);
+    mdot_job_destroy(plain);
+    mdot_job_destroy(job);
+}
+
 static void other_cases_scale_with_the_analytic_estimates(void **state)
 {
     (void)state;
@@ -388,6 +415,7 @@ int main(void)
         cmocka_unit_test(contradicting_options_win_and_are_noted),
         cmocka_unit_test(the_nearest_of_several_records_is_used),
         cmocka_unit_test(recorded_case_is_used_as_it_is),
+        cmocka_unit_test(copies_of_weights_are_those_of_the_record),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
         cmocka_unit_test(compiled_chunks_of_a_loss_keep_the_logits_alone),

@@ -111,6 +111,32 @@ static void stage_of_a_pipeline_has_its_blocks_and_the_heavier_end(void **state)
     mdot_job_destroy(job);
 }
 
+/* Four stages keep four micro-batches. If each is divided into two, the first stage keeps 3 / 2 more; it never keeps
+ * more than there are. */
+static void interleaved_stages_keep_more_micro_batches(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    static const struct {
+        int virtual_stages, micro_batches;
+        double in_flight;
+    } cases[] = {{1, 8, 4}, {2, 8, 5.5}, {2, 4, 4}, {1, 2, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mdot_configuration c = {BASE, .pipeline_parallel = 4};
+        c.batch = 40;
+        c.gpu_count = 4;
+        c.virtual_stages = cases[i].virtual_stages;
+        c.micro_batches = cases[i].micro_batches;
+        rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+        rt_resolved_configuration r;
+        mdot_error err = {0};
+        if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+        rt_resolve(job, &configuration, &r);
+        assert_true(r.in_flight == cases[i].in_flight);
+    }
+    mdot_job_destroy(job);
+}
+
 static void compiled_code_recomputes_selectively(void **state)
 {
     (void)state;
@@ -209,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_gpu_has_the_whole_job),
         cmocka_unit_test(stage_of_a_pipeline_has_its_blocks_and_the_heavier_end),
+        cmocka_unit_test(interleaved_stages_keep_more_micro_batches),
         cmocka_unit_test(compiled_code_recomputes_selectively),
         cmocka_unit_test(variant_is_resolved_like_the_configuration_it_stands_for),
         cmocka_unit_test(prediction_resolves_each_configuration_once),

@@ -99,6 +99,19 @@ static void transformer_is_sharded_as_in_megatron(void **state)
     mdot_job_destroy(job);
 }
 
+/* All layers except the head are frozen. */
+static void frozen_layers_are_sharded_like_trained_ones(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    for (size_t i = 0; i + 2 < n.count; i++) {
+        n.operators[i].frozen_parameters = n.operators[i].parameters;
+        n.operators[i].parameters = 0;
+    }
+    mdot_job_destroy(expect_roles(&n, "t-ccc-dr--cdr--cd"));
+}
+
 /* The last matmul uses the table's parameters, which are counted there. */
 static void tied_matmul_is_sharded_like_an_untied_one(void **state)
 {
@@ -163,6 +176,19 @@ static void residual_sums_add_replicated_tensors(void **state)
     add(&residual, "Add", 0, "0,1");
     add_matmul(&residual, 64, 64, "2");
     mdot_job_destroy(expect_roles(&residual, "---c"));
+    for (int is_frozen = 0; is_frozen < 2; is_frozen++) { /* parameters before an operator without its own */
+        network through = {0};
+        add_norm(&through, "");
+        if (is_frozen) {
+            through.operators[0].frozen_parameters = through.operators[0].parameters;
+            through.operators[0].parameters = 0;
+        }
+        add(&through, "Relu", 0, "0");
+        add_matmul(&through, 64, 64, "0");
+        add(&through, "Add", 0, "1,2");
+        add_matmul(&through, 64, 64, "3");
+        mdot_job_destroy(expect_roles(&through, "----c"));
+    }
     add_norm(&gated, "");
     add_matmul(&gated, 64, 256, "0");
     add_matmul(&gated, 64, 256, "0");
@@ -309,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transformer_is_sharded_as_in_megatron),
+        cmocka_unit_test(frozen_layers_are_sharded_like_trained_ones),
         cmocka_unit_test(tied_matmul_is_sharded_like_an_untied_one),
         cmocka_unit_test(operators_over_all_channels_are_replicated),
         cmocka_unit_test(traits_mark_operators_that_work_on_a_shard),

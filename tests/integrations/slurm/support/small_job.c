@@ -47,6 +47,11 @@ void small_job_save(size_t operators, const char *path, unsigned char **out_byte
     assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
     mdot_job_destroy(job);
     if (out_bytes == NULL) return;
+    small_job_read_file(path, out_bytes, out_count);
+}
+
+void small_job_read_file(const char *path, unsigned char **out_bytes, size_t *out_count)
+{
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     fseek(file, 0, SEEK_END);

@@ -11,6 +11,9 @@ mdot_job *small_job_make(size_t operators);
 /* Saves the job to the file `path`. The bytes of the file are returned on request, malloc'ed. */
 void small_job_save(size_t operators, const char *path, unsigned char **out_bytes, size_t *out_count);
 
+/* Reads a whole file; the bytes are malloc'ed. */
+void small_job_read_file(const char *path, unsigned char **out_bytes, size_t *out_count);
+
 /* Writes a file with these bytes. */
 void small_job_write_file(const char *path, const void *bytes, size_t count);
 

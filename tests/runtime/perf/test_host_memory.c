@@ -1,0 +1,121 @@
+/* test_host_memory.c — the time that a step waits for host memory: transfers that passes hide, and updates on the
+ * host. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/host_memory.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { OPERATORS = 4, PARAMETERS = 1000000, LONG_MS = 1000000 };
+
+static mdot_job *job;
+
+static int set_up(void **state)
+{
+    (void)state;
+    static const uint32_t before[OPERATORS - 1] = {0, 1, 2};
+    mdot_job_operator operators[OPERATORS];
+    for (uint32_t i = 0; i < OPERATORS; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i],
+                                           .type = "Linear",
+                                           .known = true,
+                                           .block = i + 1,
+                                           .parameters = PARAMETERS,
+                                           .inputs = i > 0 ? &before[i - 1] : NULL,
+                                           .input_count = i > 0};
+        operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e6, 4e6, 4e6};
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+    }
+    job = predict_make_job(operators, OPERATORS);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mdot_job_destroy(job);
+    return 0;
+}
+
+static double host_ms(mdot_configuration c, double pcie_gbps, double forward_ms, double backward_ms)
+{
+    rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = pcie_gbps}};
+    rt_resolved_configuration resolved;
+    mdot_error err = {0};
+    configuration.c.batch = 8;
+    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolve(job, &configuration, &resolved);
+    return rt_host_memory_ms(job, &resolved, forward_ms, backward_ms);
+}
+
+static void expect_near(double value, double expected)
+{
+    if (!(fabs(value - expected) <= 1e-9 * fabs(expected))) fail_msg("%.12g, not %.12g", value, expected);
+}
+
+static void nothing_waits_without_offloading(void **state)
+{
+    (void)state;
+    assert_true(host_ms((mdot_configuration){.optimizer = MDOT_OPTIMIZER_ADAM}, 16, 0, 0) == 0);
+}
+
+/* Gradients leave during the backward pass. The update and the way back of the weights are not hidden. */
+static void the_backward_pass_hides_gradients(void **state)
+{
+    (void)state;
+    const mdot_configuration c = {.optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_OPTIMIZER};
+    double all = host_ms(c, 16, 0, 0), hidden = host_ms(c, 16, 0, LONG_MS), fast = host_ms(c, 32, 0, 0);
+    double way = all - hidden; /* fp32 gradients one way; the weights that return are as large */
+    assert_true(way > 0 && hidden > way);
+    expect_near(host_ms(c, 16, 0, way / 2), all - way / 2);
+    expect_near(host_ms(c, 16, LONG_MS, 0), all);
+    expect_near(all - fast, way); /* half of both ways */
+    expect_near(fast - host_ms(c, 32, 0, LONG_MS), way / 2);
+}
+
+/* The weights arrive for both passes of each micro-batch, and gradients leave once. */
+static void weights_arrive_for_every_pass(void **state)
+{
+    (void)state;
+    mdot_configuration c = {
+        .optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 3, .gpu_count = 2};
+    double once = host_ms(c, 16, 0, 0), hidden = host_ms(c, 16, LONG_MS, 0), update = host_ms(c, 16, LONG_MS, LONG_MS);
+    double way = once - hidden;
+    assert_true(way > 0 && update > 0);
+    expect_near(hidden - update, 2 * way); /* the weights and gradients of this GPU's part, both in fp32 */
+    c.accumulate = 4;
+    expect_near(host_ms(c, 16, 0, 0) - once, 2 * 3 * way);
+    expect_near(host_ms(c, 16, LONG_MS, LONG_MS), update);
+    expect_near(host_ms(c, 32, 0, 0) - update, (host_ms(c, 16, 0, 0) - update) / 2);
+}
+
+/* Activations leave in the forward pass, and return in the backward pass. */
+static void activations_travel_twice(void **state)
+{
+    (void)state;
+    mdot_configuration c = {.offload_activations = 1};
+    double both = host_ms(c, 16, 0, 0);
+    assert_true(both > 0);
+    expect_near(host_ms(c, 16, LONG_MS, 0), both / 2);
+    expect_near(host_ms(c, 16, 0, LONG_MS), both / 2);
+    expect_near(host_ms(c, 16, both / 4, both / 4), both / 2);
+    expect_near(host_ms(c, 32, 0, 0), both / 2);
+    assert_true(host_ms(c, 16, LONG_MS, LONG_MS) == 0);
+    c.accumulate = 3;
+    expect_near(host_ms(c, 16, 0, 0), 3 * both);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_waits_without_offloading),
+        cmocka_unit_test(the_backward_pass_hides_gradients),
+        cmocka_unit_test(weights_arrive_for_every_pass),
+        cmocka_unit_test(activations_travel_twice),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
