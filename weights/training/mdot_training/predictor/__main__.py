@@ -10,12 +10,13 @@ import mdot_training.predictor
 
 
 def _dataset(options: argparse.Namespace) -> int:
-    from mdot_training.predictor import dataset, labels, published, sequences, single_operator_labels
+    from mdot_training.predictor import collected, dataset, labels, published, sequences, single_operator_labels
 
     known = [label for path in options.labels for label in labels.read_timm(path, labels.TRAIN)]
     known += [label for path in options.inference for label in labels.read_timm(path, labels.INFER)]
     known += [label for folder in options.torchvision for label in labels.read_torchvision(folder)]
     known += [label for path in options.published for label in published.read(path)]
+    known += [label for path in options.collected for label in collected.read(path)]
     alone = [found for folder in options.operators for found in single_operator_labels.read(folder)]
     networks = sorted({label.network for label in known})
     there = [n for n in networks if (options.graphs / n.graph_file).exists()]
@@ -107,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
     making.add_argument("--published", type=Path, default=[], nargs="*",
                         help="published steps: NeuSight's folder of labels, or a table that published.py or measured_2026.py reads")
+    making.add_argument("--collected", type=Path, default=[], nargs="*", help="files of records of mdot_training.collect")
     making.add_argument("--operators", type=Path, default=[], nargs="*",
                         help="folders of tables of measured operators, and profiler_operators.csv")
     making.add_argument("--graphs", type=Path, required=True, help="folder that the command graphs wrote")

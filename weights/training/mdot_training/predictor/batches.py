@@ -16,6 +16,7 @@ from mdot_training.predictor.labels import ADAMW, ALONE, BACKWARD, INFER, TRAIN
 from mdot_training.predictor.model import PARTS, PHASES, Configurations, Options
 from mdot_training.predictor.normalisation import Normalisation
 from mdot_training.predictor.operators import Operators
+from mdot_training.predictor.collected import RUN as COLLECTED
 from mdot_training.predictor.published import FOUNDRY, PUBLISHED, VTRAIN
 from mdot_training.predictor.single_operator_labels import SOURCES
 
@@ -109,8 +110,8 @@ def _part_weight(kind: np.ndarray, recomputes: np.ndarray) -> np.ndarray:
 
 BENCHMARKS = (TRAIN, BACKWARD, INFER, *(f"{run} {kind}" for run in PUBLISHED for kind in (BACKWARD, INFER)), *SOURCES)
 """The benchmarks that labels come from. timm's and torchvision's are distinguished by kind alone."""
-WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
-"""Benchmarks that measured whole training steps, as users train."""
+WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}", f"{COLLECTED} {BACKWARD}", f"{COLLECTED} {INFER}")
+"""Benchmarks that measured as users train and infer."""
 
 
 def _benchmark_rows(data: Dataset, labels: np.ndarray) -> np.ndarray:

@@ -41,9 +41,12 @@ OF_SOFTWARE = tuple("torch_" in name or name == "compiled" for name in NAMES)
 
 
 def version(software: str) -> float:
-    """Converts "pt112" to 112 and "pt240" to 204: benchmarks omit the dots, and the last digit of 2.x is the patch level."""
+    """Converts "pt112" to 112, "pt240" to 204 and "pt2110" to 211: benchmarks omit the dots, and the last digit of 2.x is the
+    patch level."""
     digits = software.removeprefix("pt")
-    return float(f"{digits[0]}0{digits[1]}") if digits[0] == "2" or len(digits) < 3 else float(digits)
+    if digits[0] == "2":
+        return float(100 * 2 + int(digits[1:-1]))
+    return float(f"{digits[0]}0{digits[1]}") if len(digits) < 3 else float(digits)
 
 
 SIGN = tuple(1.0 if name in ("not_half", "fp32") else -1.0 if name == "half_throughout" else 0.0 for name in NAMES)

@@ -35,6 +35,6 @@ OTHER = "other"
 
 
 def family(network: str) -> str:
-    """The family of a timm name, or of a torchvision name with its prefix."""
-    name = network.removeprefix("torchvision.")
+    """The family of a timm name, of a torchvision name with its prefix, or of a name of collected.py."""
+    name = re.sub(r"^(collected\.timm\.|(collected\.)?torchvision\.)", "", network)
     return next((family for family, pattern in FAMILIES if re.search(pattern, name)), OTHER)

@@ -13,12 +13,12 @@ import re
 from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
-from mdot_training.predictor import measured_2026
+from mdot_training.predictor import collected, measured_2026
 from mdot_training.predictor.labels import BACKWARD, INFER, Label, Network
 from mdot_training.predictor.language import LANGUAGE, MEGATRON_VOCABULARY
 
 NEUSIGHT, SAILOR, FOUNDRY, VTRAIN = "neusight", "sailor", "llm-foundry", "vtrain"
-PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN, *measured_2026.SOURCES)
+PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN, *measured_2026.SOURCES, collected.RUN)
 """`run` of their labels."""
 
 NEUSIGHT_GPUS = {

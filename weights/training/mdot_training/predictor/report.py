@@ -19,7 +19,8 @@ TITLES = {splits.RANDOM: "Random folds, equal networks together", splits.FAMILIE
           splits.LANGUAGE_MODELS: "Language models left out, a fifth at a time",
           splits.LANGUAGE_GPUS: "One GPU model and its twins left out, language models",
           splits.SOURCES: "One publisher left out", splits.INFERENCE_FAMILIES: "One family left out, inference",
-          splits.INFERENCE_GPUS: "One GPU model and its twins left out, inference"}
+          splits.INFERENCE_GPUS: "One GPU model and its twins left out, inference",
+          splits.COLLECTED: "Networks left out, a third at a time, of our own records of an H200"}
 
 
 def _row(e: Errors) -> str:

@@ -15,7 +15,7 @@ from typing import Iterator
 import numpy as np
 
 from mdot_training.operator_benchmarks.gpu_specs import architecture
-from mdot_training.predictor import tables
+from mdot_training.predictor import collected, tables
 from mdot_training.predictor.conditions import version
 from mdot_training.predictor.dataset import INFERENCE, Dataset
 from mdot_training.predictor.families import family
@@ -32,9 +32,12 @@ RANDOM_SEED = 1
 RANDOM, FAMILIES, GPUS, SOFTWARE = "random", "families", "gpus", "software"
 LANGUAGE_MODELS, LANGUAGE_GPUS = "language models", "language gpus"
 SOURCES = "sources"
+COLLECTED = "collected"
+COLLECTED_FOLDS = 3
 INFERENCE_FAMILIES, INFERENCE_GPUS = "inference families", "inference gpus"
 GPU_SPLITS = (GPUS, LANGUAGE_GPUS, INFERENCE_GPUS)
-SPLITS = (RANDOM, FAMILIES, GPUS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_GPUS, SOURCES, INFERENCE_FAMILIES, INFERENCE_GPUS)
+SPLITS = (RANDOM, FAMILIES, GPUS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_GPUS, SOURCES, INFERENCE_FAMILIES, INFERENCE_GPUS,
+          COLLECTED)
 """Splits of whole steps and of inference. In addition:"""
 ARCHITECTURES = "architectures"
 INNER_FOLDS = 3
@@ -47,11 +50,11 @@ TIMM, TORCHVISION_BENCHMARK = "timm", "pytorch-gpu-benchmark"
 
 
 def _same_operators(data: Dataset) -> np.ndarray:
-    """[n] equal numbers for networks with equal sequences, because for example resnet50 has several names. Language models
-    and single operators come last, so that image networks are in the same folds with and without them."""
+    """[n] equal numbers for networks with equal sequences, because for example resnet50 has several names. Language models,
+    single operators and our own records come last, so that image networks are in the same folds with and without them."""
     numbers: dict[bytes, int] = {}
     result = np.zeros(data.network_count, dtype=int)
-    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith((LANGUAGE, OPERATOR))):
+    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith((LANGUAGE, OPERATOR, collected.PREFIX))):
         result[n] = numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
     return result
 
@@ -92,7 +95,8 @@ A100 = ("A100-SXM-40GB", "A100-SXM-80GB", "A100-PCIe-40GB", "A100-PCIe-80GB")
 V100 = ("V100-SXM-16GB", "V100-PCIe-32GB")
 P100 = ("P100-PCIe-16GB", "P100-SXM-16GB")
 TWINS = (("GTX-1080-Ti", "TITAN-Xp"), ("TITAN-V", *V100), ("RTX-2080-Ti", "TITAN-RTX"), A100)
-LANGUAGE_TWINS = (("H100-SXM-80GB", "GH200-96GB"), ("TITAN-V", *V100), ("L4",), ("T4",), P100,
+HOPPER = ("H100-SXM-80GB", "H200-SXM-141GB", "GH200-96GB")
+LANGUAGE_TWINS = (HOPPER, ("TITAN-V", *V100), ("L4",), ("T4",), P100,
                   ("RTX-2080-Ti", "TITAN-RTX"), A100, ("B200-SXM-180GB",), ("K80",))
 INFERENCE_TWINS = (("RTX-4090",), ("RTX-5090", "RTX-PRO-6000-Max-Q"))
 """GPU models with the same die. The RTX 3090 is never held out from inference, because it has most of the whole steps."""
@@ -117,6 +121,14 @@ def _model_sizes(data: Dataset) -> np.ndarray:
     names = [str(name) if str(name).startswith(LANGUAGE) else "" for name in data.network_name]
     number = {name: i for i, name in enumerate(sorted(set(names)))}
     return np.array([f"fold {number[name] % LANGUAGE_FOLDS + 1}" if name else "" for name in names])
+
+
+def _own_networks(data: Dataset) -> np.ndarray:
+    """[n]: a fold's name for each network of our own records. Labels of others, on other GPU models, stay in training, also
+    those of the same network: the split tests a network that is new to a GPU model with measured steps."""
+    names = [str(name) if str(name).startswith(collected.PREFIX) else "" for name in data.network_name]
+    number = {name: i for i, name in enumerate(sorted(set(names) - {""}))}
+    return np.array([f"fold {number[name] % COLLECTED_FOLDS + 1}" if name else "" for name in names])
 
 
 def _by_software(data: Dataset) -> Folds:
@@ -152,12 +164,15 @@ def _families(data: Dataset) -> np.ndarray:
 def folds(data: Dataset, split: str) -> Folds:
     """The outer folds of a split."""
     is_language_label = is_language(data)
-    is_inference = (data.mode == INFERENCE) & ~is_language_label
+    is_own = data.run == collected.RUN
+    is_inference = (data.mode == INFERENCE) & ~is_language_label & ~is_own
     is_step = (data.kind == TRAIN) & np.isin(data.software, EVALUATED_SOFTWARE)
     if split == RANDOM:
         groups = _same_operators(data)
         drawn = np.random.default_rng(RANDOM_SEED).integers(0, RANDOM_FOLDS, groups.max() + 1)[groups]
         return _by_network(data, np.array([f"fold {k + 1}" for k in drawn]), is_step)
+    if split == COLLECTED:
+        return _by_network(data, _own_networks(data), is_own)
     if split == ARCHITECTURES:
         return _by_architecture(data)
     if split == SOURCES:
