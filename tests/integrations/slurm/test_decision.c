@@ -256,6 +256,9 @@ static void doubtful_and_cpu_only_requests_get_no_priority(void **state)
     sl_decision d = decides(&by_service, "batch=64,steps=100", &exclusive);
     assert_int_equal(d.priority, sl_priority(&by_service, d.total_s, d.limit_minutes, 8, 1));
     assert_true(d.has_priority);
+    exclusive.nodes = 2; /* with eight GPUs each */
+    d = decides(&by_service, "batch=64,steps=100", &exclusive);
+    assert_int_equal(d.priority, sl_priority(&by_service, d.total_s, d.limit_minutes, 16, 1));
     use_again(before);
 }
 

@@ -45,6 +45,8 @@ static void a_limit_by_history_is_on_request_and_needs_jobs_of_the_name(void **s
     s.own_minutes = 5;
     assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, 0);
     s.own_minutes = 0;
+    e.weight = 5; /* the fewest jobs */
+    assert_true(decides(&limiting, "batch=8", &s).limit_minutes > 0);
     e.weight = 4;
     assert_int_equal(decides(&limiting, "batch=8", &s).limit_minutes, 0);
     e = known_duration;

@@ -36,6 +36,7 @@ static void counts_and_types_are_read(void **state)
                  {"gres:gpu:2k", "", 2048, false},
                  {"gres:gpu:0", "", 0, false},
                  {"gres:gpu:99999999999999999999", "", 1 << 20, false},
+                 {"gres:gpu:9223372036854775807k", "", 1 << 20, false},
                  {"gres:gpu=-5", "", 1 << 20, false},
                  {"gres:gpu:9223372036854775807,gres:gpu:9223372036854775807", "", 1 << 20, false},
                  {",,gres:gpu:1,", "", 1, false}};

@@ -52,11 +52,11 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
                                       .sockets_per_node = NO_VAL16,
                                       .num_tasks = NO_VAL};
     static const char *const reasons[] = {
-        "unchanged",        "more GPUs",       "more nodes",     "longer",    "without limit", "running",
-        "without priority", "foreign comment", "without number", "no number", "not finite",    "requeued",
-        "no nodes",         "sockets",         "tasks",          "of all"};
-    slurm_job_info_t jobs[16];
-    for (int i = 0; i < 16; i++) jobs[i] = waiting;
+        "unchanged",        "more GPUs",       "more nodes",     "longer",    "without limit",  "running",
+        "without priority", "foreign comment", "without number", "no number", "not finite",     "requeued",
+        "no nodes",         "sockets",         "tasks",          "of all",    "unknown sockets"};
+    slurm_job_info_t jobs[17];
+    for (int i = 0; i < 17; i++) jobs[i] = waiting;
     jobs[1].tres_per_node = two;
     jobs[2].num_nodes = 3;
     jobs[3].time_limit = 11;
@@ -72,9 +72,10 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
     jobs[13].tres_per_node = NULL, jobs[13].tres_per_socket = one, jobs[13].sockets_per_node = 2;
     jobs[14].tres_per_node = NULL, jobs[14].tres_per_task = one, jobs[14].num_tasks = 3;
     jobs[15].tres_per_job = three, jobs[15].tres_per_node = NULL;
-    static const bool loses[] = {false, true,  true,  true, true, false, false, false,
-                                 false, false, false, true, true, true,  true,  true};
-    for (int i = 0; i < 16; i++) {
+    jobs[16].tres_per_node = NULL, jobs[16].tres_per_socket = one;
+    static const bool loses[] = {false, true,  true, true, true, false, false, false, false,
+                                 false, false, true, true, true, true,  true,  false};
+    for (int i = 0; i < 17; i++) {
         fake.jobs[0] = jobs[i];
         fake.job_count = 1;
         calls.updates = 0;
@@ -86,6 +87,7 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
         assert_true(calls.update.time_limit == NO_VAL); /* nothing else changes */
     }
     expect_contains(calls.log, "its priority is removed");
+    fake.jobs[0] = jobs[1];
     fake.update_result = SLURM_ERROR;
     fake_modify();
     expect_contains(calls.log, "job 42 asks for more than at its submission: its priority is unchanged");

@@ -107,6 +107,20 @@ static void the_ends_of_ranges_are_accepted(void **state)
     }
 }
 
+static void names_of_types_have_a_limit(void **state)
+{
+    (void)state;
+    char text[256], type[SL_GRES_TYPE_BYTES + 1];
+    memset(type, 'a', sizeof type);
+    type[SL_GRES_TYPE_BYTES - 1] = '\0';
+    snprintf(text, sizeof text, "Predictor=/a/p.mdot\nPartition=x Gpu=T4 Type=%s\n", type);
+    assert_string_equal(reads(text).places[0].type, type);
+    type[SL_GRES_TYPE_BYTES - 1] = 'a';
+    type[SL_GRES_TYPE_BYTES] = '\0';
+    snprintf(text, sizeof text, "Predictor=/a/p.mdot\nPartition=x Gpu=T4 Type=%s\n", type);
+    refuses(text, MDOT_MALFORMED, "Type has more than 63 characters");
+}
+
 static void omitted_lines_keep_defaults(void **state)
 {
     (void)state;
@@ -192,11 +206,9 @@ static void times_use_the_slurm_format(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_sets_its_field),
-        cmocka_unit_test(the_ends_of_ranges_are_accepted),
-        cmocka_unit_test(omitted_lines_keep_defaults),
-        cmocka_unit_test(faults_name_their_line),
-        cmocka_unit_test(long_lines_and_long_files_are_refused),
+        cmocka_unit_test(every_line_sets_its_field),   cmocka_unit_test(the_ends_of_ranges_are_accepted),
+        cmocka_unit_test(names_of_types_have_a_limit), cmocka_unit_test(omitted_lines_keep_defaults),
+        cmocka_unit_test(faults_name_their_line),      cmocka_unit_test(long_lines_and_long_files_are_refused),
         cmocka_unit_test(times_use_the_slurm_format),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
