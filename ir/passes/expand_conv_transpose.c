@@ -35,6 +35,9 @@ static ir_value *split_axis(ir_builder *b, ir_value *x, int axis, int64_t outer,
     return ir_build_reshape(b, x, dims, x->type.rank + 1);
 }
 
+/* The greatest product of strides: each phase may need a convolution of its own. */
+enum { MAX_PHASES = 4096 };
+
 static int64_t greatest_divisor(int64_t a, int64_t b)
 {
     return b == 0 ? a : greatest_divisor(b, a % b);
@@ -219,6 +222,14 @@ void ir_expand_conv_transpose(ir_builder *b, ir_node *node)
         b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
                             "a transposed convolution in %d dimensions is unsupported; supported are up to %d",
                             t.spatial, MDOT_MAX_RANK / 2 - 1);
+        return;
+    }
+    int64_t phase_count = 1;
+    for (int i = 0; i < t.spatial && phase_count <= MAX_PHASES; i++) phase_count *= t.window.stride[i];
+    if (phase_count > MAX_PHASES) {
+        b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
+                            "the strides of a transposed convolution have a product above %d, which is unsupported",
+                            MAX_PHASES);
         return;
     }
     run runs[IR_MAX_SPATIAL];

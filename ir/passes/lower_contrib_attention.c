@@ -34,17 +34,24 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
     return ir_build_cast(b, ir_build_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
 }
 
+/* A filter from here on absorbs every score, so that a row without a key has equal scores. */
+#define ABSORBING_FILTER (-1e12)
+
 /* If a mask leaves out every key of a row, the row's softmax is that of the scores alone. There the filter is 0,
- * because scores of about 1 are rounded to a thousandth beside -10000. */
+ * because scores of about 1 are rounded to a thousandth beside -10000. Causal rows of which only later keys are visible keep
+ * this rounding. */
 static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
 {
     if (o->integer_mask == NULL) return o->additive_mask;
-    ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000)),
-             *none = ir_build_scalar(b, 0);
+    double number = ir_node_float(node, "mask_filter_value", -10000);
+    ir_value *filter = ir_build_scalar(b, number), *none = ir_build_scalar(b, 0), *of_masked = filter;
     ir_value *visible = visible_keys(b, o->integer_mask, o->keys);
     if (visible == NULL) return NULL;
-    ir_value *any = ir_build_reduce(b, IR_OP_ReduceMax, visible, &(int64_t){visible->type.rank - 1}, 1);
-    ir_value *added = ir_build_where(b, visible, none, ir_build_where(b, any, filter, none));
+    if (number > ABSORBING_FILTER) {
+        ir_value *any = ir_build_reduce(b, IR_OP_ReduceMax, visible, &(int64_t){visible->type.rank - 1}, 1);
+        of_masked = ir_build_where(b, any, filter, none);
+    }
+    ir_value *added = ir_build_where(b, visible, none, of_masked);
     return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
 }
 

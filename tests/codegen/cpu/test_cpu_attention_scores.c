@@ -107,6 +107,10 @@ static void integer_masks_without_keys_leave_the_scores_exact(void **state)
              attention);
     assert_code_agrees(text, lengths);
     snprintf(text, sizeof text,
+             "%sy = com.microsoft.MultiHeadAttention(q, q, q, _, m) {num_heads=2, mask_filter_value=-3e38}\nreturn y\n",
+             attention);
+    assert_code_agrees(text, lengths);
+    snprintf(text, sizeof text,
              "%sw = weights f32[16,48]\nb = weights f32[48]\n"
              "y = com.microsoft.Attention(q, w, b, m) {num_heads=2}\nreturn y\n",
              attention);

@@ -135,7 +135,7 @@ def environment(monitor: GpuMonitor, device: str) -> dict[str, Any]:
     found: dict[str, Any] = {library: _version(library) for library in LIBRARIES}
     found |= {
         "torch": torch.__version__,         # includes its build: 2.11.0+cu130
-        "device": torch.device(device).type, "python": platform.python_version(), "system": platform.platform(),
+        "device": torch.device(device).type, "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(), "processor_cores": os.cpu_count(), "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_deterministic": torch.backends.cudnn.deterministic, "cuda": torch.version.cuda,
         "allocator": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""), "driver": monitor.driver(), "gpu": None,
