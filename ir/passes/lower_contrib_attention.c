@@ -38,8 +38,8 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
 #define ABSORBING_FILTER (-1e12)
 
 /* If a mask leaves out every key of a row, the row's softmax is that of the scores alone. There the filter is 0,
- * because scores of about 1 are rounded to a thousandth beside -10000. Causal rows of which only later keys are visible keep
- * this rounding. */
+ * because scores of about 1 are rounded to a thousandth beside -10000. Causal rows that see only masked keys keep this
+ * rounding. */
 static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
 {
     if (o->integer_mask == NULL) return o->additive_mask;
