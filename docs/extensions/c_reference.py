@@ -9,8 +9,8 @@ the part of a program of examples/ between two comments
     /* [example: mdot_predict, mdot_sweep] */
     /* [end of example] */
 
-A function that lacks a fact, or an example, is a warning, and therefore an error of the build. X-macros (NAME_MAP)
-become tables. The directive `c-layout` lists a struct's fields with their offsets.
+A function that lacks a fact, or an example, is a warning, and therefore an error of the build; so is a struct, a field, a
+callback or a constant without text. X-macros (NAME_MAP) become tables. The directive `c-layout` lists a struct's fields with their offsets.
 """
 
 import functools
@@ -101,6 +101,25 @@ def functions_without_facts(xml, header):
             if missing:
                 problems.append((name, missing))
     return problems
+
+
+def without_text(xml, path):
+    """Names of structs, fields, types and constants that lack a text, for tests and for the build. A constant that an
+    X-macro makes has its text in the macro's table."""
+    code = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+    written = set(re.findall(r"\bMDOTC?_\w+", " ".join(re.findall(r"\benum (?:\w+ )?\{(.*?)\}", code, re.S))))
+    names = []
+    for _, kind, name, member in members_of(xml, path.name):
+        if kind == "enum":
+            names += [text_of(v.find("name")) for v in member.findall("enumvalue")
+                      if text_of(v.find("name")) in written and not text_of(v.find("detaileddescription"))]
+        if kind == "struct":
+            names += [f"{name}.{text_of(field.find('name'))}" for field in member.iter("memberdef")
+                      if not text_of(field.find("detaileddescription"))]
+        if kind in ("struct", "typedef") or kind == "enum" and not name.startswith("@"):
+            if not text_of(member.find("detaileddescription")):
+                names.append(name)
+    return sorted(set(names))
 
 
 # ---- Pages -----------------------------------------------------------------------------------------------------------
@@ -215,6 +234,8 @@ class CHeader(SphinxDirective):
         self.env.note_dependency(str(HEADERS / header))
         for name, missing in functions_without_facts(xml, header):
             logger.warning("%s: %s lacks: %s", header, name, ", ".join(missing), location=self.get_location())
+        for name in without_text(xml, HEADERS / header):
+            logger.warning("%s: %s lacks a text", header, name, location=self.get_location())
         return self.parse_text_to_nodes(page(header, xml), allow_section_headings=True)
 
 

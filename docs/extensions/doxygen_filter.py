@@ -132,7 +132,7 @@ def with_single_fields(text):
 def with_markers(text):
     lines, is_inside = [], False
     for number, line in enumerate(text.split("\n")):
-        opening = re.match(r"(typedef (?:struct|enum) \w+ \{) /\* (.*) \*/$", line)
+        opening = re.match(r"(typedef (?:struct|enum) \w+ \{) +/\* (.*) \*/$", line)
         if opening:
             lines += [f"/** {opening.group(2)} */", opening.group(1)]
             continue

@@ -31,8 +31,14 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 9, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64, MDOT_ABI_MAX_DIVISOR = 1 << 16 };
-enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
+enum {
+    MDOT_ABI_VERSION = 9,           /* version of the structs below and of the calling rules; the list is at the end */
+    MDOT_ABI_ALIGNMENT = 64,        /* of the table, the code's list, the weights and scratch memory, in bytes */
+    MDOT_ABI_MAX_IMAGES = 64,       /* images of an artefact */
+    MDOT_ABI_MAX_DIVISOR = 1 << 16, /* largest divisor of a dimension's floor */
+    MDOT_ABI_CUDA_ALIGNMENT = 256,  /* of cubins and their weights, in bytes */
+    MDOT_ABI_CUDA_MAX_TENSORS = 16  /* inputs of an entry that runs on a GPU, and also its outputs */
+};
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
 #define MDOT_ABI_SYMBOL_CODE "mdot_code"
@@ -57,8 +63,9 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
     X(AARCH64_NEON, 5, "aarch64-neon")                                                                                 \
     X(AARCH64_BF16, 6, "aarch64-bf16")
 
+/* A CPU ISA level (MDOT_CPU_ISA_MAP). */
 typedef enum mdot_cpu_isa {
-    MDOT_CPU_NONE = 0,
+    MDOT_CPU_NONE = 0, /* no level */
 #define MDOT_CPU_ISA_ENUM(name, value, text) MDOT_CPU_##name = value,
     MDOT_CPU_ISA_MAP(MDOT_CPU_ISA_ENUM)
 #undef MDOT_CPU_ISA_ENUM
@@ -69,19 +76,23 @@ typedef enum mdot_cpu_isa {
  * divisor and divisor <= MDOT_ABI_MAX_DIVISOR. Dimensions of inputs have no floor, because they determine the
  * length. */
 typedef struct mdot_abi_dim {
-    int64_t scale, offset;
-    int32_t times, step, start, divisor;
+    int64_t scale;   /* elements per unit of length; 0: independent of it */
+    int64_t offset;  /* elements at length 0, without the floor */
+    int32_t times;   /* elements per unit of the floor; 0: the dimension has no floor */
+    int32_t step;    /* factor of the length in the floor */
+    int32_t start;   /* summand in the floor */
+    int32_t divisor; /* divisor of the floor, 2 to MDOT_ABI_MAX_DIVISOR */
 } mdot_abi_dim;
 
-typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
-    uint32_t name_at;
-    uint32_t dtype; /* mdot_dtype */
-    uint32_t rank;
-    uint32_t index_count; /* rows of the tables that an integer input indexes; 0: unknown */
-    mdot_abi_dim dim[MDOT_MAX_RANK];
-    uint32_t defaults_at,
-        default_count;   /* float[]: for an f32 input of jobs, defaults of its last columns for a runtime that lacks
-                          * them (mdot.h, "Predictions") */
+typedef struct mdot_abi_tensor {     /* an input or an output; dense, row-major */
+    uint32_t name_at;                /* name of the tensor in the model */
+    uint32_t dtype;                  /* mdot_dtype */
+    uint32_t rank;                   /* number of dimensions, 0 to MDOT_MAX_RANK */
+    uint32_t index_count;            /* rows of the tables that an integer input indexes; 0: unknown */
+    mdot_abi_dim dim[MDOT_MAX_RANK]; /* extents; all zero from `rank` on */
+    uint32_t defaults_at;            /* float[default_count]: for an f32 input of jobs, defaults of its last columns
+                                      * for a runtime that lacks them (mdot.h, "Predictions") */
+    uint32_t default_count;          /* number of these defaults; 0: none */
     uint32_t columns_at; /* for the input "configuration": names of its columns, separated by commas; 0: the first
                           * columns of MDOT_CONFIGURATION_MAP */
     uint32_t reserved;
@@ -97,6 +108,7 @@ typedef struct mdot_abi_kernel {
     int64_t unit_offset; /* a row-wise kernel has length + unit_offset rows per item, or a multiple of that */
 } mdot_abi_kernel;
 
+/* Code for a range of lengths, up to max_length. A call runs in the first bucket that holds its length. */
 typedef struct mdot_abi_bucket {
     int64_t max_length;                /* 0 in an entry that has no length */
     double flops;                      /* of one call at full length */
@@ -109,8 +121,9 @@ typedef struct mdot_abi_bucket {
     int64_t unit_offset; /* the greatest unit_offset of all kernels and dimensions */
 } mdot_abi_bucket;
 
+/* An entry point: a model that callers run by its name. */
 typedef struct mdot_abi_entry {
-    uint32_t name_at;
+    uint32_t name_at;                  /* name of the entry, for example "predict" */
     uint32_t inputs_at, input_count;   /* mdot_abi_tensor[] */
     uint32_t outputs_at, output_count; /* mdot_abi_tensor[] */
     uint32_t buckets_at, bucket_count; /* mdot_abi_bucket[], ascending in max_length; at least one */
@@ -121,7 +134,11 @@ typedef struct mdot_abi_entry {
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-typedef enum mdot_image_kind { MDOT_IMAGE_CPU = 1, MDOT_IMAGE_CUDA = 2 } mdot_image_kind;
+/* Kind of processor that an image is for. */
+typedef enum mdot_image_kind {
+    MDOT_IMAGE_CPU = 1, /* CPUs of the ELF file's machine */
+    MDOT_IMAGE_CUDA = 2 /* NVIDIA's GPUs */
+} mdot_image_kind;
 
 /* Selection of an image: targets ascend from the least to the most capable, so the runtime selects an image of the
  * last target that the processor supports. Images of one target differ in precision and stand in the order of the
@@ -166,10 +183,10 @@ typedef struct mdot_abi_cuda_kernel {
     uint32_t tile_rows;     /* units of length that a block processes at a time. Blocks beyond length / tile_rows,
                              * rounded up, are idle. 0 in an entry that has no length, where one block suffices */
     uint32_t grid_barriers; /* number of times that the blocks of an item wait for one another in a call */
-    uint32_t dynamic_shared_bytes;
-    uint32_t inline_input_bytes; /* size of the space for inputs behind mdot_abi_cuda_call in the parameter; 0 if it
+    uint32_t dynamic_shared_bytes; /* dynamic shared memory per block */
+    uint32_t inline_input_bytes;   /* size of the space for inputs behind mdot_abi_cuda_call in the parameter; 0 if it
                                   * is absent */
-    uint64_t scratch_bytes;      /* per item, at full length */
+    uint64_t scratch_bytes;        /* per item, at full length */
 } mdot_abi_cuda_kernel;
 
 /* Resources of a kernel, read from the cubin for people, tools and tests; the driver obtains them itself. */
@@ -181,16 +198,17 @@ typedef struct mdot_abi_cuda_resources {
                                    * code */
     uint32_t tensor_instructions; /* counted in the code, rather than at run time */
     uint32_t barriers;            /* hardware barriers per block, of 16 */
-    uint32_t code_bytes;
+    uint32_t code_bytes;          /* size of the kernel's instructions */
     uint32_t reserved;
 } mdot_abi_cuda_resources;
 
+/* The first struct of the table. Everything else is found from here. */
 typedef struct mdot_abi_table {
-    char magic[8];
-    uint32_t abi_version;
-    uint32_t table_bytes;
-    uint64_t file_bytes;
-    uint64_t checksum;
+    char magic[8];                    /* MDOT_ABI_MAGIC */
+    uint32_t abi_version;             /* MDOT_ABI_VERSION of the compiler; another one is INCOMPATIBLE */
+    uint32_t table_bytes;             /* size of the table with everything that it refers to by offset */
+    uint64_t file_bytes;              /* size of the whole file */
+    uint64_t checksum;                /* mdot_abi_file_checksum of the file */
     uint64_t weights_bytes;           /* all CPU images together */
     uint32_t name_at;                 /* name of the predictor */
     uint32_t compiler_at;             /* "mdot 0.2.0, LLVM 19.1.7", followed by ", NVRTC 13.0" if there are CUDA
@@ -237,19 +255,22 @@ typedef struct mdot_abi_items {
  * calls; only the rounding of a vector's last elements may differ.
  */
 typedef struct mdot_abi_call {
-    const void *const *inputs;
-    void *const *outputs;
-    const void *weights;
-    void *scratch;
-    int64_t length; /* 1 … max_length; 0 if the entry has no length */
-    int64_t kernel_begin, kernel_end;
-    int64_t share_begin, share_end;
-    int64_t worker;
-    mdot_abi_items before; /* all zero in an ordinary call */
+    const void *const *inputs; /* one tensor for each input of the entry */
+    void *const *outputs;      /* memory for each output of the entry */
+    const void *weights;       /* the image's weights */
+    void *scratch;             /* working memory: scratch_bytes, and worker_bytes for each further worker */
+    int64_t length;            /* 1 … max_length; 0 if the entry has no length */
+    int64_t kernel_begin;      /* index of the first kernel, at least 0 */
+    int64_t kernel_end;        /* index behind the last kernel, at most the bucket's kernel_count */
+    int64_t share_begin;       /* begin of the slice, in parts of 2^32, at least 0 */
+    int64_t share_end;         /* end of the slice, in parts of 2^32, at most MDOT_ABI_WHOLE_SLICE */
+    int64_t worker;            /* number of the worker, from 0 */
+    mdot_abi_items before;     /* all zero in an ordinary call */
 } mdot_abi_call;
 
-#define MDOT_ABI_WHOLE_SLICE (INT64_C(1) << 32)
+#define MDOT_ABI_WHOLE_SLICE (INT64_C(1) << 32) /* end of the slice that is all of a kernel's work */
 
+/* An entry function of a bucket on a CPU. */
 typedef void (*mdot_abi_function)(const mdot_abi_call *call);
 
 /* Argument of a CUDA kernel. The kernel's only parameter is, by value and 16-byte aligned,
@@ -267,22 +288,22 @@ typedef void (*mdot_abi_function)(const mdot_abi_call *call);
  * 2^32; barrier_base is their value before the launch.
  */
 typedef struct mdot_abi_cuda_call {
-    uint64_t weights; /* the image's weights, 256-byte aligned */
-    uint64_t scratch; /* scratch_bytes per item, 256-byte aligned; uninitialised */
-    uint64_t input;   /* unused if inline_input is 1 */
-    uint64_t output;
+    uint64_t weights;        /* the image's weights, 256-byte aligned */
+    uint64_t scratch;        /* scratch_bytes per item, 256-byte aligned; uninitialised */
+    uint64_t input;          /* inputs of the first item; unused if inline_input is 1 */
+    uint64_t output;         /* outputs of the first item */
     uint64_t barrier;        /* uint32_t[items] */
     uint64_t done;           /* uint32_t[items] */
-    uint64_t scratch_stride; /* in bytes, as are the next two; multiples of 16 */
-    uint64_t input_stride;
-    uint64_t output_stride;
-    int64_t length;        /* length of every item in the launch; 0 if the entry has no length */
-    uint32_t barrier_base; /* value of the counters before this launch */
-    uint32_t ticket;
-    uint32_t inline_input; /* 1: the inputs of the only item follow this structure in the parameter */
+    uint64_t scratch_stride; /* distance of two items' scratch memories in bytes, a multiple of 16 */
+    uint64_t input_stride;   /* distance of two items' inputs in bytes, a multiple of 16 */
+    uint64_t output_stride;  /* distance of two items' outputs in bytes, a multiple of 16 */
+    int64_t length;          /* length of every item in the launch; 0 if the entry has no length */
+    uint32_t barrier_base;   /* value of the counters before this launch */
+    uint32_t ticket;         /* number of this launch, which the kernel writes to done[item] */
+    uint32_t inline_input;   /* 1: the inputs of the only item follow this structure in the parameter */
     uint32_t reserved;
-    uint32_t input_at[MDOT_ABI_CUDA_MAX_TENSORS]; /* offset of each input in its item's block, in the entry's order */
-    uint32_t output_at[MDOT_ABI_CUDA_MAX_TENSORS];
+    uint32_t input_at[MDOT_ABI_CUDA_MAX_TENSORS];  /* offset of each input in its item's block, in the entry's order */
+    uint32_t output_at[MDOT_ABI_CUDA_MAX_TENSORS]; /* the same for each output */
 } mdot_abi_cuda_call;
 
 /* Kernels are compiled against copies of these layouts. Therefore a change of layout requires a new abi_version, and

@@ -69,6 +69,7 @@ extern "C" {
     X(TOOLCHAIN, 10, "LLVM, the linker or NVRTC failed")                                                               \
     X(DEVICE, 11, "an accelerator failed")
 
+/* Status of a call (MDOT_STATUS_MAP). */
 typedef enum mdot_status {
 #define MDOT_STATUS_ENUM(name, value, text) MDOT_##name = value,
     MDOT_STATUS_MAP(MDOT_STATUS_ENUM)
@@ -90,7 +91,7 @@ const char *mdot_status_text(mdot_status status);
 
 /* Owned by the caller and of fixed size, so that error reports need no allocation. */
 typedef struct mdot_error {
-    mdot_status status;
+    mdot_status status; /* the status that the function returned */
     char message[1024]; /* names the file, the node or option, the reason and the remedy; ends with NUL */
 } mdot_error;
 
@@ -126,8 +127,9 @@ mdot_fail(mdot_error *err, mdot_status status, const char *format, ...);
     X(U64, 13, 8, "u64")                                                                                               \
     X(BF16, 16, 2, "bf16")
 
+/* Element type of a tensor (MDOT_DTYPE_MAP). */
 typedef enum mdot_dtype {
-    MDOT_DTYPE_NONE = 0,
+    MDOT_DTYPE_NONE = 0, /* no type: an absent or optional tensor */
 #define MDOT_DTYPE_ENUM(name, value, size, text) MDOT_DTYPE_##name = value,
     MDOT_DTYPE_MAP(MDOT_DTYPE_ENUM)
 #undef MDOT_DTYPE_ENUM
@@ -146,15 +148,17 @@ const char *mdot_dtype_name(mdot_dtype dtype);
  */
 size_t mdot_dtype_size_bytes(mdot_dtype dtype);
 
-enum { MDOT_MAX_RANK = 8 };
+enum {
+    MDOT_MAX_RANK = 8 /* most dimensions of a tensor */
+};
 
 /* Binds one named dimension of an ONNX model to `value`, which is at least 1, or to the dimension named `same_as` if
  * that is set. For a predictor, `value` may be 0: inputs that become empty, such as the keys and values of a past,
  * are removed from the artefact. */
 typedef struct mdot_dim_binding {
-    const char *name;
-    int64_t value;
-    const char *same_as;
+    const char *name;    /* name of the dimension in the model, for example "sequence" */
+    int64_t value;       /* its extent in elements; ignored if same_as is set */
+    const char *same_as; /* name of another dimension, which has the same extent; NULL: `value` counts */
 } mdot_dim_binding;
 
 #if defined(__GNUC__)

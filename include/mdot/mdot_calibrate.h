@@ -33,14 +33,15 @@ typedef struct mdot_calibration mdot_calibration;
  * it was not measured. */
 typedef struct mdot_measurement {
     size_t struct_size;
-    const mdot_job *job;
-    const mdot_configuration *configuration;
-    double step_ms;
+    const mdot_job *job;                     /* job that was trained */
+    const mdot_configuration *configuration; /* how it was trained; its GPU needs a name */
+    double step_ms;                          /* measured time of a step in milliseconds; 0: not measured */
     double memory_bytes; /* peak of allocated memory on one GPU, as torch.cuda.max_memory_allocated counts it */
     const mdot_prediction *prediction; /* uncalibrated prediction of the step, for example one that was stored with the
                                         * measurement; NULL: the step is predicted now */
 } mdot_measurement;
 
+/* A calibration as a whole. */
 typedef struct mdot_calibration_info {
     size_t struct_size;
     const char *predictor;       /* name of the predictor that it was made with; borrowed */
@@ -57,11 +58,13 @@ typedef struct mdot_calibration_info {
 /* A measured GPU model. Factors and intervals are those of a job that shares nothing with the measured ones. */
 typedef struct mdot_calibration_gpu {
     size_t struct_size;
-    const char *name; /* borrowed */
-    size_t row_count; /* rows in precisions other than half; factor and interval apply to them */
-    double factor, interval;
+    const char *name;      /* borrowed */
+    size_t row_count;      /* rows in precisions other than half; factor and interval apply to them */
+    double factor;         /* multiplies times in precisions other than half, above 0 */
+    double interval;       /* multiplies the logarithms of their bounds over the median, above 0 */
     size_t half_row_count; /* rows in half precision; half_factor and half_interval apply to them */
-    double half_factor, half_interval;
+    double half_factor;    /* `factor` in half precision */
+    double half_interval;  /* `interval` in half precision */
 } mdot_calibration_gpu;
 
 /* The effects in the correction of one prediction, in this order: */
@@ -75,11 +78,12 @@ typedef struct mdot_calibration_gpu {
     X(JOB, "job")                     /* on the GPU model; includes the part of related jobs */                        \
     X(CONFIGURATION, "configuration") /* of the job on the GPU model */
 
+/* An effect (MDOT_CALIBRATION_EFFECT_MAP), which is an index of the arrays below. */
 typedef enum mdot_calibration_effect {
 #define MDOT_CALIBRATION_EFFECT_ENUM(id, name) MDOT_CALIBRATION_EFFECT_##id,
     MDOT_CALIBRATION_EFFECT_MAP(MDOT_CALIBRATION_EFFECT_ENUM)
 #undef MDOT_CALIBRATION_EFFECT_ENUM
-        MDOT_CALIBRATION_EFFECT_COUNT
+        MDOT_CALIBRATION_EFFECT_COUNT /* number of effects */
 } mdot_calibration_effect;
 
 /* Returns the name of an effect (MDOT_CALIBRATION_EFFECT_MAP).
@@ -94,12 +98,13 @@ const char *mdot_calibration_effect_name(mdot_calibration_effect effect);
 typedef struct mdot_calibration_factors {
     size_t struct_size;
     double factor, interval; /* multiplier of the time; multiplier of the logarithms of its bounds over the median */
-    /* By effect, a factor of the time and how much it is believed: */
-    double by_effect[MDOT_CALIBRATION_EFFECT_COUNT], believed[MDOT_CALIBRATION_EFFECT_COUNT];
-    double memory_factor, memory_interval; /* the same for peak memory */
-    double memory_by_effect[MDOT_CALIBRATION_EFFECT_COUNT], memory_believed[MDOT_CALIBRATION_EFFECT_COUNT];
-    size_t row_count;     /* rows of the GPU model */
-    size_t job_row_count; /* those of the job */
+    double by_effect[MDOT_CALIBRATION_EFFECT_COUNT];        /* factor of the time by effect */
+    double believed[MDOT_CALIBRATION_EFFECT_COUNT];         /* how much each factor is believed, 0 to 1 */
+    double memory_factor, memory_interval;                  /* `factor` of peak memory; `interval` of peak memory */
+    double memory_by_effect[MDOT_CALIBRATION_EFFECT_COUNT]; /* factor of peak memory by effect */
+    double memory_believed[MDOT_CALIBRATION_EFFECT_COUNT];  /* how much each of these is believed, 0 to 1 */
+    size_t row_count;                                       /* rows of the GPU model */
+    size_t job_row_count;                                   /* those of the job */
 } mdot_calibration_factors;
 
 /* Fits a calibration to measured steps: jobs[i] under configurations[i] took measured_ms[i]. Names are cut to 63

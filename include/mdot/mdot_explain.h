@@ -54,8 +54,14 @@ typedef struct mdot_explanation_info {
 /* An operator's part of the step. Activations are those of its tensors that are live at the memory peak. */
 typedef struct mdot_operator_time {
     size_t struct_size;
-    double forward_ms, data_gradient_ms, weight_gradient_ms, optimizer_ms;
-    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
+    double forward_ms;         /* time in the forward pass */
+    double data_gradient_ms;   /* time of the gradient of its inputs, including recomputation */
+    double weight_gradient_ms; /* time of the gradient of its parameters */
+    double optimizer_ms;       /* time of the update of its parameters */
+    double weight_bytes;       /* its parameters */
+    double gradient_bytes;     /* gradients of its parameters */
+    double optimizer_bytes;    /* optimizer's state of its parameters */
+    double activation_bytes;   /* its tensors at the memory peak */
 } mdot_operator_time;
 
 /* Explains one prediction: where its time and its memory go. It allocates memory, so avoid it in a loop.

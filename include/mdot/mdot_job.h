@@ -21,19 +21,19 @@ extern "C" {
  */
 typedef struct mdot_job mdot_job;
 
-/* A job names one of the first three; a configuration may choose any. */
+/* Optimizer that updates the parameters. A job names one of the first three; a configuration may choose any. */
 typedef enum mdot_optimizer {
-    MDOT_OPTIMIZER_SGD, /* with momentum */
-    MDOT_OPTIMIZER_ADAM,
-    MDOT_OPTIMIZER_ADAMW,
-    MDOT_OPTIMIZER_SGD_PLAIN, /* without momentum: no state */
-    MDOT_OPTIMIZER_ADAM8BIT,  /* bitsandbytes: both states have one byte per parameter, and a scale for 256 */
-    MDOT_OPTIMIZER_ADAMW8BIT,
-    MDOT_OPTIMIZER_ADAFACTOR, /* factored second moments of matrices, no first moment */
-    MDOT_OPTIMIZER_LION,
+    MDOT_OPTIMIZER_SGD,        /* with momentum: one state per parameter */
+    MDOT_OPTIMIZER_ADAM,       /* first and second moments: two states per parameter */
+    MDOT_OPTIMIZER_ADAMW,      /* ADAM with decoupled weight decay */
+    MDOT_OPTIMIZER_SGD_PLAIN,  /* without momentum: no state */
+    MDOT_OPTIMIZER_ADAM8BIT,   /* bitsandbytes: both states have one byte per parameter, and a scale for 256 */
+    MDOT_OPTIMIZER_ADAMW8BIT,  /* ADAM8BIT with decoupled weight decay */
+    MDOT_OPTIMIZER_ADAFACTOR,  /* factored second moments of matrices, no first moment */
+    MDOT_OPTIMIZER_LION,       /* sign of a moving average: one state per parameter */
     MDOT_OPTIMIZER_MUON,       /* for the matrices in blocks, with AdamW for all other parameters */
     MDOT_OPTIMIZER_ADAM_FUSED, /* the same as ADAM with optimizer_kernels FUSED */
-    MDOT_OPTIMIZER_ADAMW_FUSED
+    MDOT_OPTIMIZER_ADAMW_FUSED /* the same as ADAMW with optimizer_kernels FUSED */
 } mdot_optimizer;
 
 /* FLOPs and bytes of an operation. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
@@ -45,11 +45,11 @@ typedef struct mdot_load {
 
 /* The parts of a training step in which an operator of the forward graph works. */
 typedef enum mdot_phase {
-    MDOT_PHASE_FORWARD,
+    MDOT_PHASE_FORWARD,         /* result of the operator */
     MDOT_PHASE_DATA_GRADIENT,   /* gradient of its inputs, including the sum of the gradients that a result gets from
                                  * several readers; zero if no parameter precedes the operator */
     MDOT_PHASE_WEIGHT_GRADIENT, /* gradient of its parameters */
-    MDOT_PHASE_COUNT
+    MDOT_PHASE_COUNT            /* number of phases */
 } mdot_phase;
 
 /* Attributes of an operator: name, text. An attribute that an operator type lacks is 0. Spatial dimensions are depth,
@@ -82,15 +82,17 @@ typedef enum mdot_phase {
     X(DIRECTIONS, "directions") /* of a recurrent operator */                                                          \
     X(INPUTS, "inputs")         /* tensors read, except parameters and constants */
 
+/* Index of an attribute in mdot_job_operator.setting. */
 typedef enum mdot_setting {
 #define MDOT_SETTING_ENUM(name, text) MDOT_SETTING_##name,
     MDOT_SETTING_MAP(MDOT_SETTING_ENUM)
 #undef MDOT_SETTING_ENUM
-        MDOT_SETTING_COUNT
+        MDOT_SETTING_COUNT /* number of attributes */
 } mdot_setting;
 
-/* Capacity for future attributes, so that an appended one leaves the layout unchanged. */
-enum { MDOT_SETTING_CAPACITY = 48 };
+enum {
+    MDOT_SETTING_CAPACITY = 48 /* room for future attributes, so that an appended one leaves the layout unchanged */
+};
 
 /* Returns the name of an attribute of operators (MDOT_SETTING_MAP).
  *
@@ -111,8 +113,8 @@ typedef enum mdot_autocast {
  * the operator reads or writes. */
 enum {
     MDOT_SAVES_NOTHING = 1u << 0, /* used alone: autograd keeps zero tensors */
-    MDOT_SAVES_INPUTS = 1u << 1,
-    MDOT_SAVES_RESULT = 1u << 2,
+    MDOT_SAVES_INPUTS = 1u << 1,  /* every tensor that it reads */
+    MDOT_SAVES_RESULT = 1u << 2,  /* its result */
     MDOT_SAVES_FACTORS = 1u << 3, /* inputs, if the other factor needs them for its gradient */
     MDOT_SAVES_INDICES = 1u << 4, /* 64 bits for each element of the result */
     MDOT_SAVES_SCORES = 1u << 5   /* of attention: heads * queries * keys elements */
@@ -146,7 +148,7 @@ enum {
     MDOT_OPERATOR_RECOMPUTED = 1u << 0,     /* the program checkpoints it, so that its forward pass runs again in the
                                          * backward pass */
     MDOT_OPERATOR_STOPS_GRADIENT = 1u << 1, /* it gets no gradient, although operators before it have parameters */
-    MDOT_OPERATOR_FLAGS_ALL = (1u << 2) - 1
+    MDOT_OPERATOR_FLAGS_ALL = (1u << 2) - 1 /* all flags that this version knows */
 };
 
 /* One operator of a job. At batch B, the FLOPs and bytes of a phase are B * per_sample + per_step, because parameters
@@ -156,16 +158,17 @@ typedef struct mdot_job_operator {
     const char *type;                       /* "Conv", "Linear", "Attention" …: ONNX's name if ONNX has one */
     bool known;                             /* false: mdot knows only the sizes of its tensors */
     int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
-    mdot_load per_sample[MDOT_PHASE_COUNT];
-    mdot_load per_step[MDOT_PHASE_COUNT];
-    double parameters; /* elements that training updates */
-    /* Dependencies: indices of the operators whose results it reads, ascending, each less than its own index. */
-    size_t input_count;
-    const uint32_t *inputs;
-    /* Position, computed by mdot_job_create: the longest path before (depth) and behind (height) this operator, in
-     * operators, and the number of operators that read its result. */
-    uint32_t depth, height, out_degree;
-    mdot_operator_traits traits;
+    mdot_load per_sample[MDOT_PHASE_COUNT]; /* work that grows with the batch, of one sample, by phase */
+    mdot_load per_step[MDOT_PHASE_COUNT];   /* work that is independent of the batch, by phase */
+    double parameters;                      /* elements that training updates, 0 to 2^53 */
+    size_t input_count;                     /* number of the operators whose results it reads */
+    const uint32_t *inputs;                 /* their indices, ascending, each less than its own index; NULL if
+                                             * input_count is 0 */
+    /* Position, which mdot_job_create computes: */
+    uint32_t depth;              /* longest path before this operator, in operators */
+    uint32_t height;             /* longest path behind this operator, in operators */
+    uint32_t out_degree;         /* number of operators that read its result */
+    mdot_operator_traits traits; /* properties of its type in training; all zero if the type is unknown */
     /* Number of its block (layer): 1 …, ascending over the job; 0 if it belongs to none. */
     uint32_t block;
     /* Number of blocks that equal its block, itself included, computed by mdot_job_create. Blocks are equal if their
@@ -180,33 +183,35 @@ typedef struct mdot_job_operator {
 
 /* Uncertainties that the reader found in a job's graph, and its origin. Stored in `.job` files: append only. */
 enum {
-    MDOT_JOB_FOLDED = 1u << 0,       /* an exporter folded BatchNormalizations; the job contains them again */
-    MDOT_JOB_MAYBE_FOLDED = 1u << 1, /* an exporter probably folded them, but the file lacks the traces needed to
+    MDOT_JOB_FOLDED = 1u << 0,         /* an exporter folded BatchNormalizations; the job contains them again */
+    MDOT_JOB_MAYBE_FOLDED = 1u << 1,   /* an exporter probably folded them, but the file lacks the traces needed to
                                       * restore them */
-    MDOT_JOB_NOTES_ALL = (1u << 2) - 1
+    MDOT_JOB_NOTES_ALL = (1u << 2) - 1 /* all notes that this version knows */
 };
 
+/* Everything that mdot_job_create needs to make a job. */
 typedef struct mdot_job_description {
     size_t struct_size;
     const mdot_job_operator *operators; /* in topological order; the position fields are ignored */
-    size_t operator_count;
-    int64_t batch;      /* batch of the file; 1 if the file leaves it open */
-    bool has_optimizer; /* the graph contains an optimizer, which is `optimizer` */
-    mdot_optimizer optimizer;
-    uint32_t notes;    /* MDOT_JOB_… */
-    uint32_t reserved; /* must be 0 */
+    size_t operator_count;              /* number of operators, 1 to 2^22 */
+    int64_t batch;                      /* batch of the file; 1 if the file leaves it open */
+    bool has_optimizer;                 /* the graph contains an optimizer, which is `optimizer` */
+    mdot_optimizer optimizer;           /* SGD, ADAM or ADAMW; ignored unless has_optimizer is set */
+    uint32_t notes;                     /* MDOT_JOB_… */
+    uint32_t reserved;                  /* must be 0 */
 } mdot_job_description;
 
+/* A job as a whole. */
 typedef struct mdot_job_info {
     size_t struct_size;
     size_t operator_count, unknown_count; /* number of all operators; of those of unknown types */
     double parameters;                    /* elements that training updates */
     int64_t batch;                        /* batch of the file; 1 if the file leaves it open */
     bool has_optimizer;                   /* the graph contains an optimizer, which is `optimizer` */
-    mdot_optimizer optimizer;
-    uint32_t block_count;     /* the highest block number */
-    uint32_t notes;           /* MDOT_JOB_… */
-    double frozen_parameters; /* elements that training reads but leaves unchanged */
+    mdot_optimizer optimizer;             /* SGD, ADAM or ADAMW; SGD unless has_optimizer is set */
+    uint32_t block_count;                 /* the highest block number */
+    uint32_t notes;                       /* MDOT_JOB_… */
+    double frozen_parameters;             /* elements that training reads but leaves unchanged */
 } mdot_job_info;
 
 /* Creates a job from a description and copies all of it. Equal names are stored once. An operator takes about one
@@ -227,10 +232,10 @@ mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **
  * adapter. */
 typedef struct mdot_job_freezing {
     size_t struct_size;
-    const char *const *frozen;
-    size_t frozen_count;
-    const char *const *trained;
-    size_t trained_count;
+    const char *const *frozen;  /* patterns of modules to freeze; may be NULL if frozen_count is 0 */
+    size_t frozen_count;        /* number of these patterns; 0: every module */
+    const char *const *trained; /* patterns of modules to train all the same; may be NULL if trained_count is 0 */
+    size_t trained_count;       /* number of these patterns */
 } mdot_job_freezing;
 
 /* Creates a copy of the job in which the selected parameters are frozen. Their gradients are removed, and so is the

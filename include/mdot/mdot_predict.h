@@ -14,9 +14,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+/* Number formats of a training step. */
 typedef enum mdot_precision {
-    MDOT_PRECISION_FP32,
-    MDOT_PRECISION_TF32,
+    MDOT_PRECISION_FP32,     /* fp32 everywhere, without tensor cores */
+    MDOT_PRECISION_TF32,     /* fp32 tensors, whose matmuls and convolutions round their factors to tf32 */
     MDOT_PRECISION_AMP,      /* autocast to fp16: weights, gradients and the optimizer's state stay fp32 */
     MDOT_PRECISION_AMP_BF16, /* autocast to bf16; GPUs below compute capability 8.0 emulate bf16 matmuls in fp32 */
     MDOT_PRECISION_BF16,     /* bf16 for weights, gradients, the optimizer's state and activations, without autocast */
@@ -26,17 +27,23 @@ typedef enum mdot_precision {
      * both (DeepSpeed, Megatron), and gradients are in half precision. At stage 3 it has a shard of the fp32 weights
      * and gradients, and gathers weights in half precision (FSDP's MixedPrecision). */
     MDOT_PRECISION_MIXED_BF16,
-    MDOT_PRECISION_MIXED_FP16,
-    /* MIXED_BF16 with FP8 operands in the matmuls of linear layers, as torchao's float8 training: with a scale per
-     * tensor or per row, or per 32 elements (MX formats, from Blackwell on). The operands are cast before each matmul;
-     * tensors stay in bf16. INVALID_ARGUMENT for a GPU that lacks FP8 (mdot_gpu.fp8_tflops). */
+    MDOT_PRECISION_MIXED_FP16, /* the same as MIXED_BF16, in fp16 */
+    /* MIXED_BF16 with FP8 operands in the matmuls of linear layers, as torchao's float8 training, with a scale per
+     * tensor. The operands are cast before each matmul; tensors stay in bf16. INVALID_ARGUMENT for a GPU that lacks FP8
+     * (mdot_gpu.fp8_tflops). */
     MDOT_PRECISION_FP8,
-    MDOT_PRECISION_FP8_ROWWISE,
-    MDOT_PRECISION_MXFP8,
-    MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
+    MDOT_PRECISION_FP8_ROWWISE,                  /* FP8 with a scale per row */
+    MDOT_PRECISION_MXFP8,                        /* FP8 with a scale per 32 elements (MX formats, from Blackwell on) */
+    MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP /* another name of AMP */
 } mdot_precision;
-typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
 
+/* Memory layout of images: batch (N), channels (C), height (H) and width (W), the last one contiguous. */
+typedef enum mdot_layout {
+    MDOT_LAYOUT_NCHW, /* PyTorch's contiguous_format */
+    MDOT_LAYOUT_NHWC  /* PyTorch's channels_last, which tensor cores prefer */
+} mdot_layout;
+
+/* Kernels of attention. */
 typedef enum mdot_attention {
     MDOT_ATTENTION_PROGRAM, /* the kernels that the job's program called; FLASH if the job lacks them */
     MDOT_ATTENTION_EAGER,   /* matmuls and a softmax, each a separate kernel */
@@ -46,7 +53,7 @@ typedef enum mdot_attention {
 
 /* Parts of the forward pass that are recomputed in the backward pass, so that their results need not be kept. */
 typedef enum mdot_recompute {
-    MDOT_RECOMPUTE_NOTHING,
+    MDOT_RECOMPUTE_NOTHING,  /* all results that the backward pass needs are kept */
     MDOT_RECOMPUTE_BLOCKS,   /* each block except its inputs, as by torch.utils.checkpoint around every block; refused
                               * for a job without blocks */
     MDOT_RECOMPUTE_SELECTIVE /* everything except matmuls, convolutions and attention */
@@ -55,48 +62,62 @@ typedef enum mdot_recompute {
 /* Kernels of the update by SGD, Adam and AdamW. The other optimizers have one implementation each. */
 typedef enum mdot_optimizer_kernels {
     MDOT_OPTIMIZER_KERNELS_DEFAULT, /* FOREACH, as PyTorch; FUSED in mixed precision below ZeRO stage 3 */
-    MDOT_OPTIMIZER_KERNELS_FOREACH,
-    MDOT_OPTIMIZER_KERNELS_FUSED,
-    MDOT_OPTIMIZER_KERNELS_FOR_LOOP
+    MDOT_OPTIMIZER_KERNELS_FOREACH, /* one kernel for each operation of the formula, over lists of tensors */
+    MDOT_OPTIMIZER_KERNELS_FUSED,   /* one kernel for the whole formula, over lists of tensors */
+    MDOT_OPTIMIZER_KERNELS_FOR_LOOP /* one kernel for each operation of the formula and each tensor */
 } mdot_optimizer_kernels;
 
-/* Type of gradients. HALF is fp16 or bf16. */
-typedef enum mdot_number { MDOT_NUMBER_DEFAULT, MDOT_NUMBER_FP32, MDOT_NUMBER_HALF } mdot_number;
+/* Type of gradients. */
+typedef enum mdot_number {
+    MDOT_NUMBER_DEFAULT, /* that of the precision: the type of the weights that the backward pass reads */
+    MDOT_NUMBER_FP32,    /* fp32 */
+    MDOT_NUMBER_HALF     /* fp16 or bf16 */
+} mdot_number;
 
 /* Parts of the training's state that are in host memory. The update then runs on the host (DeepSpeed's CPUAdam), except
  * for PAGES: managed memory, whose pages the GPU reads and the driver evicts when the GPU is full (bitsandbytes). */
 typedef enum mdot_offload {
-    MDOT_OFFLOAD_NOTHING,
-    MDOT_OFFLOAD_OPTIMIZER,
-    MDOT_OFFLOAD_PARAMETERS,
-    MDOT_OFFLOAD_PAGES
+    MDOT_OFFLOAD_NOTHING,    /* everything is in GPU memory */
+    MDOT_OFFLOAD_OPTIMIZER,  /* the optimizer's state */
+    MDOT_OFFLOAD_PARAMETERS, /* also weights and gradients; needs ZeRO stage 3 */
+    MDOT_OFFLOAD_PAGES       /* pages of the optimizer's state that do not fit the GPU */
 } mdot_offload;
 
 /* Type of frozen weights of matmuls. */
 typedef enum mdot_frozen {
-    MDOT_FROZEN_UNCHANGED,
-    MDOT_FROZEN_INT8, /* one byte, and a scale per row */
-    MDOT_FROZEN_NF4   /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
+    MDOT_FROZEN_UNCHANGED, /* the type that the precision gives all weights */
+    MDOT_FROZEN_INT8,      /* one byte, and a scale per row */
+    MDOT_FROZEN_NF4        /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
 } mdot_frozen;
 
-/* Kernels of the cross-entropy at the end of a job. CHUNKED keeps the logits as the matmul writes them, and converts an
- * eighth of them to fp32 at a time (torchtune's CEWithChunkedOutputLoss). FUSED computes logits, loss and gradients of
- * a part of the tokens at a time: hidden size / vocabulary of them (Liger's FusedLinearCrossEntropy). */
-typedef enum mdot_loss { MDOT_LOSS_WHOLE, MDOT_LOSS_CHUNKED, MDOT_LOSS_FUSED } mdot_loss;
+/* Kernels of the cross-entropy at the end of a job. */
+typedef enum mdot_loss {
+    MDOT_LOSS_WHOLE,   /* all logits at once, in fp32 */
+    MDOT_LOSS_CHUNKED, /* keeps the logits as the matmul writes them, and converts an eighth of them to fp32 at a time
+                        * (torchtune's CEWithChunkedOutputLoss) */
+    MDOT_LOSS_FUSED /* computes logits, loss and gradients of a part of the tokens at a time: hidden size / vocabulary
+                        * of them (Liger's FusedLinearCrossEntropy) */
+} mdot_loss;
 
-/* Schedule of a pipeline of p stages. It waits (p - 1) / virtual_stages micro-steps for others, or a third with
- * ZERO_BUBBLE, because gradients of weights fill the gaps. */
-typedef enum mdot_schedule { MDOT_SCHEDULE_1F1B, MDOT_SCHEDULE_ZERO_BUBBLE } mdot_schedule;
+/* Schedule of a pipeline of p stages. */
+typedef enum mdot_schedule {
+    MDOT_SCHEDULE_1F1B,       /* one forward and one backward pass in turn. A stage waits (p - 1) / virtual_stages
+                               * micro-steps for others */
+    MDOT_SCHEDULE_ZERO_BUBBLE /* a third of this wait, because gradients of weights fill the gaps (ZB-H1) */
+} mdot_schedule;
 
-/* What a step is: a training step; or a forward pass in evaluation, without gradients. */
-typedef enum mdot_mode { MDOT_MODE_TRAIN, MDOT_MODE_INFERENCE } mdot_mode;
+/* Kind of step that is predicted. */
+typedef enum mdot_mode {
+    MDOT_MODE_TRAIN,    /* a training step: forward and backward passes, and the optimizer's update */
+    MDOT_MODE_INFERENCE /* a forward pass in evaluation, without gradients, on one GPU */
+} mdot_mode;
 
 /* Link between the GPUs of a node. Rates are per GPU, outgoing, in one direction. */
 typedef enum mdot_link {
     MDOT_LINK_DEFAULT, /* NVLink on GPU models that include it (mdot_gpu.nvlink_gbps), PCIe on others. A predictor
                         * that reads gpu_count and ignores links assumes the links of its training data */
-    MDOT_LINK_PCIE,
-    MDOT_LINK_NVLINK /* INVALID_ARGUMENT for a GPU whose nvlink_gbps is 0 */
+    MDOT_LINK_PCIE,    /* PCIe, also on GPU models that include NVLink */
+    MDOT_LINK_NVLINK   /* INVALID_ARGUMENT for a GPU whose nvlink_gbps is 0 */
 } mdot_link;
 
 /* Spec values of a GPU. runtime/job/gpus.def holds the table with its sources and defines the columns. Rates are
@@ -308,9 +329,9 @@ enum {
 #undef MDOT_WARNING_ENUM
 };
 
-/* All warnings that are such reasons. */
 enum {
 #define MDOT_OUTSIDE_OR(number, id) | MDOT_WARN_##id
+    /* all warnings that are such reasons, as one mask */
     MDOT_WARN_OUTSIDE_REASONS = 0 MDOT_OUTSIDE_MAP(MDOT_OUTSIDE_OR)
 #undef MDOT_OUTSIDE_OR
 };
@@ -358,6 +379,7 @@ const char *mdot_implausible_name(uint32_t implausible);
  */
 const char *mdot_implausible_text(uint32_t implausible);
 
+/* The answer to one question: time, memory, plausibility and energy of a step. */
 typedef struct mdot_prediction {
     size_t struct_size;
     double step_ms;             /* median time of one training step: forward and backward passes, optimizer; or of one
@@ -377,8 +399,10 @@ typedef struct mdot_prediction {
     double memory_share;     /* utilisation of the GPU's peak memory bandwidth, if each operator reads and writes each
                               * tensor once */
     double unknown_share;    /* fraction of the job's estimated cost that operators of unknown types take */
-    /* Parts of the peak memory; the four add up to it except for fractions of a byte: */
-    double weight_bytes, gradient_bytes, optimizer_bytes;
+    /* Parts of the peak memory on one GPU; the four add up to it except for fractions of a byte: */
+    double weight_bytes;     /* parameters and buffers of the model */
+    double gradient_bytes;   /* gradients of the parameters that are allocated at the peak */
+    double optimizer_bytes;  /* the optimizer's state */
     double activation_bytes; /* and other temporary memory: half-precision copies of weights, or the optimizer's
                               * update */
     uint64_t memory_lower_bytes, memory_upper_bytes; /* 90 % interval of peak_memory_bytes; its width follows from

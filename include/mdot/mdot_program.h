@@ -16,7 +16,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-enum { MDOT_PEAK_MOMENTS_MAX = 16, MDOT_RECORDED_MEMORY_MAX = 9 };
+enum {
+    MDOT_PEAK_MOMENTS_MAX = 16,  /* moments of one recorded pass */
+    MDOT_RECORDED_MEMORY_MAX = 9 /* recorded passes of a job */
+};
 
 /* Memory at one moment of a forward and backward pass on one GPU, besides weights, gradients and the optimizer's
  * state. Bytes are at most 2^53. */
@@ -30,10 +33,10 @@ typedef struct mdot_peak_moment {
 
 /* The moments of one pass at which its memory may be largest. */
 typedef struct mdot_recorded_memory {
-    mdot_precision precision; /* FP32; AMP, for autocast to either type; or BF16 */
-    mdot_recompute recompute;
-    size_t moment_count; /* 1 to MDOT_PEAK_MOMENTS_MAX */
-    const mdot_peak_moment *moments;
+    mdot_precision precision;        /* FP32; AMP, for autocast to either type; or BF16 */
+    mdot_recompute recompute;        /* recomputation of this pass */
+    size_t moment_count;             /* 1 to MDOT_PEAK_MOMENTS_MAX */
+    const mdot_peak_moment *moments; /* the moments, moment_count of them */
 } mdot_recorded_memory;
 
 /* The sizes are those of the weights as the program holds them. All three are 0 if they are unknown. */
@@ -44,10 +47,10 @@ typedef struct mdot_job_program {
     mdot_attention attention; /* kernels that the program called: EAGER or FLASH; PROGRAM: unknown */
     double trained_bytes;     /* parameters that require a gradient */
     double frozen_bytes;      /* other parameters; quantised ones count as they are packed */
-    double buffer_bytes;
-    bool has_loss;         /* the graph contains the loss */
-    size_t recorded_count; /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision or recomputation */
-    const mdot_recorded_memory *recorded;
+    double buffer_bytes;      /* buffers that are no parameters, for example running means of BatchNormalizations */
+    bool has_loss;            /* the graph contains the loss */
+    size_t recorded_count;    /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision or recomputation */
+    const mdot_recorded_memory *recorded; /* memory that was recorded; may be NULL if recorded_count is 0 */
 } mdot_job_program;
 
 /* Creates a copy of the job with this information, which replaces earlier information, and copies all of it. Bytes are

@@ -28,6 +28,7 @@ extern "C" {
  */
 typedef struct mdot_recorder mdot_recorder;
 
+/* Steps that a recorder leaves out, and steps that it averages. */
 typedef struct mdot_recorder_options {
     size_t struct_size;
     uint32_t warmup_steps; /* first steps, which are excluded, up to 2^16; 0: 10. They compile, choose kernels and fill
@@ -76,7 +77,7 @@ typedef struct mdot_measured_row {
     size_t struct_size;
     const char *job; /* file of the job, .job or ONNX; relative to the folder of the table unless it begins with '/' */
     const mdot_configuration *configuration; /* its GPU must be one that mdot_gpu_find knows */
-    double step_ms;
+    double step_ms;                          /* column `ms`: time of a step in milliseconds, above 0 */
     double memory_bytes; /* column `gib`: peak of allocated memory on one GPU, as torch.cuda.max_memory_allocated counts
                           * it; 0: unknown */
     const char *note;    /* column `note`, for example versions of software; NULL: empty. Line ends become blanks */

@@ -75,23 +75,27 @@ mdot_status mdot_predictor_open(const char *path, const mdot_open_options *optio
  */
 void mdot_predictor_close(mdot_predictor *predictor);
 
-typedef struct mdot_dim {  /* extent: scale * length + offset elements, and those of mdot_dim_floor */
+/* Extent of a dimension: scale * length + offset elements, and those of mdot_dim_floor. */
+typedef struct mdot_dim {
     int64_t scale, offset; /* elements per unit of length; elements at length 0 */
 } mdot_dim;
 
 /* Added to an extent that is rounded, such as that behind a strided convolution: times * floor((step * length + start)
  * / divisor) elements. All fields are 0 if the extent is scale * length + offset. */
 typedef struct mdot_dim_floor {
-    int32_t times, step, start, divisor;
+    int32_t times;   /* elements per unit of the floor, above 0 */
+    int32_t step;    /* factor of the length, 1 to divisor - 1 */
+    int32_t start;   /* summand, 0 to divisor - 1 */
+    int32_t divisor; /* divisor, 2 to 2^16 */
 } mdot_dim_floor;
 
 typedef struct mdot_tensor_info { /* one input or output of an entry point; tensors are dense and row-major */
     size_t struct_size;
-    const char *name;
-    mdot_dtype dtype;
-    int rank;
-    mdot_dim dim[MDOT_MAX_RANK];
-    const char *columns; /* names of its columns, separated by commas; empty if the artefact omits them */
+    const char *name;            /* name of the tensor in the model */
+    mdot_dtype dtype;            /* element type */
+    int rank;                    /* number of dimensions, 0 to MDOT_MAX_RANK */
+    mdot_dim dim[MDOT_MAX_RANK]; /* extents of its dimensions; zero from `rank` on */
+    const char *columns;         /* names of its columns, separated by commas; empty if the artefact omits them */
     mdot_dim_floor floor[MDOT_MAX_RANK]; /* of an output; those of inputs are 0 */
 } mdot_tensor_info;
 
@@ -105,15 +109,17 @@ static inline int64_t mdot_tensor_extent(const mdot_tensor_info *tensor, int axi
                              : extent + floor->times * ((floor->step * length + floor->start) / floor->divisor);
 }
 
+/* One kernel of a bucket. */
 typedef struct mdot_kernel_info {
     size_t struct_size;
     const char *name; /* symbol in the artefact less its suffix, such as ".v3" or ".v4" */
     const char *kind; /* "linear", "attention", "norm", "nest", "sequential" */
-    double flops;     /* at full length */
+    double flops;     /* FLOPs of one call at full length */
     size_t step;      /* index of the bucket's step that contains this kernel; small kernels run together in one step
                        * (mdot_run_step) */
 } mdot_kernel_info;
 
+/* A bucket: the code for a range of lengths. */
 typedef struct mdot_bucket_info {
     size_t struct_size;
     int64_t max_length;   /* 0 in an entry that has no length */
@@ -122,10 +128,13 @@ typedef struct mdot_bucket_info {
     size_t kernel_count;  /* kernels that one call runs */
 } mdot_bucket_info;
 
+/* An entry point. */
 typedef struct mdot_entry_info {
     size_t struct_size;
-    const char *name; /* name of the entry, for example "run"; borrowed */
-    size_t input_count, output_count, bucket_count;
+    const char *name;      /* name of the entry, for example "run"; borrowed */
+    size_t input_count;    /* number of its inputs */
+    size_t output_count;   /* number of its outputs */
+    size_t bucket_count;   /* number of its buckets, at least 1 */
     bool has_length;       /* false: every dimension is a constant */
     uint64_t schema_hash;  /* equal for equal input and output names, types and shapes */
     int64_t min_length;    /* shortest length of a call: 1 by default; 0 for an entry that has no length */
@@ -156,18 +165,20 @@ typedef struct mdot_image_kernel_info { /* code of one bucket: one launch on a G
     size_t spill_bytes;           /* size of the code's register spills, stores and loads together */
     size_t inline_input_bytes;    /* inputs up to this size are passed with the launch */
     size_t scratch_bytes;         /* scratch memory per prediction */
-    size_t code_bytes;
+    size_t code_bytes;            /* size of the kernel's instructions */
 } mdot_image_kernel_info;
 
+/* An opened artefact as a whole. Its strings are borrowed from the predictor. */
 typedef struct mdot_predictor_info {
     size_t struct_size;
-    const char *name;
-    const char *compiler;         /* "mdot 0.2.0, LLVM 19.1.7" */
-    const char *kernel_precision; /* precision of the matrix kernels on the CPU: "fp32", "bf16" */
-    const char *cpu_isa;          /* target of the CPU image in use: "x86-64-v4" */
-    size_t entry_count;
-    size_t image_count; /* number of images in the artefact, CPUs first */
-    size_t weights_bytes, file_bytes;
+    const char *name;                    /* name of the predictor: mdotc_options.name */
+    const char *compiler;                /* "mdot 0.2.0, LLVM 19.1.7" */
+    const char *kernel_precision;        /* precision of the matrix kernels on the CPU: "fp32", "bf16" */
+    const char *cpu_isa;                 /* target of the CPU image in use: "x86-64-v4" */
+    size_t entry_count;                  /* number of entry points, at least 1 */
+    size_t image_count;                  /* number of images in the artefact, CPUs first */
+    size_t weights_bytes;                /* size of the weights of all CPU images together */
+    size_t file_bytes;                   /* size of the artefact */
     const char *device;                  /* "cpu", "cuda:0" */
     const char *device_name;             /* "NVIDIA H200"; empty for the CPU */
     const char *device_kernel_precision; /* precision of the matrix kernels on the device: "fp32", "bf16", "fp16" */
@@ -314,9 +325,10 @@ typedef struct mdot_input { /* a dense row-major tensor, aligned to its element 
     mdot_dtype dtype;       /* element type, which must be the input's */
     int rank;               /* number of dimensions, 0 to MDOT_MAX_RANK */
     const int64_t *dims;    /* extents in elements, `rank` of them; may be NULL if rank is 0 */
-    const void *data;
+    const void *data;       /* its elements */
 } mdot_input;
 
+/* Memory for one output, which the call fills as a dense row-major tensor. */
 typedef struct mdot_output {
     const char *name;  /* name of an output of the predictor */
     void *data;        /* aligned to the element size */
@@ -365,10 +377,10 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
 mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                           void *const *outputs, size_t step, mdot_error *err);
 
-typedef struct mdot_item { /* one of several calls of an entry; the fields are arguments of mdot_run_ordered */
-    int64_t length;
-    const void *const *inputs;
-    void *const *outputs;
+typedef struct mdot_item {     /* one of several calls of an entry; the fields are arguments of mdot_run_ordered */
+    int64_t length;            /* number of rows; 0 for an entry that has no length */
+    const void *const *inputs; /* dense tensors in the entry's order */
+    void *const *outputs;      /* memory for the outputs in the entry's order */
 } mdot_item;
 
 /* Runs mdot_run_ordered for each of several items, whose lengths may differ, without padding. The result of an item is

@@ -63,12 +63,15 @@ typedef struct mdot_store_options { /* zero selects the default of every field *
     uint32_t busy_ms; /* longest wait for another writer; 0: 30,000 ms */
 } mdot_store_options;
 
+/* The file of a store, and its numbers of records. */
 typedef struct mdot_store_info {
     size_t struct_size;
     uint32_t schema_version; /* version of the file's tables */
     uint32_t is_shared_disk; /* 1: the file is on a network file system, and uses a rollback journal instead of WAL,
                               * because WAL needs memory that all processes share. 0 or 1 */
-    uint64_t row_count, job_count, outcome_count;
+    uint64_t row_count;      /* number of measured steps */
+    uint64_t job_count;      /* number of jobs */
+    uint64_t outcome_count;  /* number of outcomes */
 } mdot_store_info;
 
 /* Opens a store, and creates it if the file is absent or empty.
@@ -106,6 +109,7 @@ mdot_status mdot_store_migrate(const char *path, uint32_t *out_from, mdot_error 
  */
 mdot_status mdot_store_check(mdot_store *store, mdot_error *err);
 
+/* Counts of a recovery. */
 typedef struct mdot_store_recovery {
     size_t struct_size;
     uint64_t row_count, job_count, outcome_count; /* saved records */
@@ -135,7 +139,9 @@ void mdot_store_free(void *memory);
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-enum { MDOT_STORE_DIGEST_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
+enum {
+    MDOT_STORE_DIGEST_BYTES = 33 /* 32 hexadecimal digits and a NUL */
+};
 
 /* Computes the digest of a job from its operators: types (256 letters of each), attributes, FLOPs, bytes and
  * connections. It leaves out the batch of the file, the names of modules, and everything that a configuration selects.
@@ -145,17 +151,19 @@ enum { MDOT_STORE_DIGEST_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
  */
 mdot_status mdot_store_digest(const mdot_job *job, char out_digest[MDOT_STORE_DIGEST_BYTES], mdot_error *err);
 
+/* A job of the store. */
 typedef struct mdot_store_job {
     size_t struct_size;
-    const char *digest;
-    const char *name; /* name of the file that it was read from, or another name for people */
-    int64_t operator_count;
-    double parameters;
-    int64_t added_at;
-    uint64_t size_bytes; /* size of its `.job` file */
-    uint64_t row_count;  /* measured rows of the job */
+    const char *digest;     /* 32 hexadecimal digits */
+    const char *name;       /* name of the file that it was read from, or another name for people */
+    int64_t operator_count; /* number of its operators */
+    double parameters;      /* elements that training updates */
+    int64_t added_at;       /* when the store got it, in seconds since 1970 */
+    uint64_t size_bytes;    /* size of its `.job` file */
+    uint64_t row_count;     /* measured rows of the job */
 } mdot_store_job;
 
+/* Called for each job; returns false to stop. */
 typedef bool (*mdot_store_visit_job)(void *user, const mdot_store_job *job);
 /* Visits the jobs of the store.
  *
@@ -196,17 +204,17 @@ typedef struct mdot_store_row {
     const char *name;   /* name of the job in the store. Ignored in a row to be added */
     const char *gpu;    /* the name that the measurement gave */
     const char
-        *gpu_name; /* the GPU model's name in mdot's table, or `gpu` if mdot does not know it. Ignored in a row to
+        *gpu_name;     /* the GPU model's name in mdot's table, or `gpu` if mdot does not know it. Ignored in a row to
                            * be added */
-    int64_t batch;
-    double ms;            /* measured time of a step, above 0 */
-    double memory_gib;    /* measured peak memory; 0: unknown */
-    const char *settings; /* the other columns, one line "name=value" for each, sorted by name */
-    const char *software; /* for example "torch 2.4.1, CUDA 12.4, driver 550.54" */
-    const char *host;
+    int64_t batch;     /* samples of a pass of one worker, 1 to 2^24 */
+    double ms;         /* measured time of a step in milliseconds, above 0 */
+    double memory_gib; /* measured peak memory in GiB; 0: unknown */
+    const char *settings;  /* the other columns, one line "name=value" for each, sorted by name */
+    const char *software;  /* for example "torch 2.4.1, CUDA 12.4, driver 550.54" */
+    const char *host;      /* name of the machine */
     const char *predictor; /* predictor that was in use when the job ran, and its version */
-    const char *note;
-    int64_t measured_at;
+    const char *note;      /* any text of one line */
+    int64_t measured_at;   /* when it was measured, in seconds since 1970; 0: unknown */
     double weight; /* weight of the row in its group, 0 to 1; below MDOT_STORE_OUTLIER_WEIGHT: an outlier. 0 before
                     * mdot_store_refresh has seen it. Ignored in a row to be added */
 } mdot_store_row;
@@ -231,6 +239,7 @@ typedef struct mdot_store_filter { /* zero selects all rows */
     double below_weight;  /* rows with smaller weights only; 0: all rows */
 } mdot_store_filter;
 
+/* Called for each row; returns false to stop. */
 typedef bool (*mdot_store_visit_row)(void *user, const mdot_store_row *row);
 /* Visits rows in the order of their ids.
  *
@@ -278,6 +287,7 @@ enum {
                                          * mdot_store_visit_groups */
 };
 
+/* Rows and columns of an export. */
 typedef struct mdot_store_export {
     size_t struct_size;
     uint32_t flags;                  /* MDOT_STORE_EXPORT_… */
@@ -301,12 +311,13 @@ mdot_status mdot_store_export_csv(mdot_store *store, const mdot_store_export *op
 
 /* ---- Outcomes ---------------------------------------------------------------------------------------------------- */
 
+/* How an execution ended. docs/reference/formats/store.md lists Slurm's states of each outcome. */
 typedef enum mdot_outcome {
     MDOT_OUTCOME_UNFINISHED, /* pending, running or suspended */
-    MDOT_OUTCOME_COMPLETED,
-    MDOT_OUTCOME_FAILED,
-    MDOT_OUTCOME_CANCELLED,
-    MDOT_OUTCOME_TIMED_OUT
+    MDOT_OUTCOME_COMPLETED,  /* ended by itself with exit status 0 */
+    MDOT_OUTCOME_FAILED,     /* ended with an error of the program, the node or its memory */
+    MDOT_OUTCOME_CANCELLED,  /* ended by a person, a preemption or a revocation */
+    MDOT_OUTCOME_TIMED_OUT   /* ended at its time limit or deadline */
 } mdot_outcome;
 
 /* Returns the name of an outcome.
@@ -319,22 +330,26 @@ const char *mdot_outcome_name(mdot_outcome outcome);
 /* One execution of a job. Times of Slurm are those of the cluster's clock, as if its zone were UTC. */
 typedef struct mdot_store_outcome {
     size_t struct_size;
-    int64_t id;          /* number in this store; ignored in an outcome to be added */
-    const char *cluster; /* the first three identify an execution */
-    const char *job_id;  /* "1234", or "1234_7" for a task of a job array */
-    int64_t submitted_at;
-    const char *name, *user, *account, *partition;
-    const char *state;  /* the scheduler's own word, for example "OUT_OF_MEMORY" */
-    const char *digest; /* of its network, if it is known */
-    const char *gpu;    /* type of its GPUs, as the scheduler names it */
-    int64_t gpu_count;  /* allocated GPUs, or requested ones if none were allocated */
-    int64_t node_count;
-    int64_t started_at, ended_at;
-    int64_t elapsed_s; /* -1: unknown */
-    int64_t limit_s;   /* time limit; 0: unknown, -1: unlimited */
-    int64_t exit_code; /* -1: unknown */
-    mdot_outcome outcome;
-    uint32_t reserved; /* must be 0 */
+    int64_t id;            /* number in this store; ignored in an outcome to be added */
+    const char *cluster;   /* name of the cluster. Cluster, job_id and submitted_at identify an execution */
+    const char *job_id;    /* "1234", or "1234_7" for a task of a job array */
+    int64_t submitted_at;  /* when it was submitted or requeued, in seconds since 1970 */
+    const char *name;      /* name of the job */
+    const char *user;      /* user who submitted it */
+    const char *account;   /* account that pays for it */
+    const char *partition; /* partition of the cluster */
+    const char *state;     /* the scheduler's own word, for example "OUT_OF_MEMORY" */
+    const char *digest;    /* of its network, if it is known */
+    const char *gpu;       /* type of its GPUs, as the scheduler names it */
+    int64_t gpu_count;     /* allocated GPUs, or requested ones if none were allocated */
+    int64_t node_count;    /* allocated nodes; 0: unknown */
+    int64_t started_at;    /* when it started, in seconds since 1970; 0: it has not, or unknown */
+    int64_t ended_at;      /* when it ended, in seconds since 1970; 0: it has not, or unknown */
+    int64_t elapsed_s;     /* run time in seconds; -1: unknown */
+    int64_t limit_s;       /* time limit in seconds; 0: unknown, -1: unlimited */
+    int64_t exit_code;     /* -1: unknown */
+    mdot_outcome outcome;  /* outcome that `state` means */
+    uint32_t reserved;     /* must be 0 */
 } mdot_store_outcome;
 
 /* Adds outcomes in one transaction. An outcome that the store has already is updated, unless that would replace a
@@ -347,6 +362,7 @@ typedef struct mdot_store_outcome {
  */
 mdot_status mdot_store_add_outcomes(mdot_store *store, const mdot_store_outcome *outcomes, size_t count,
                                     mdot_store_import *out_import, mdot_error *err);
+/* Called for each outcome; returns false to stop. */
 typedef bool (*mdot_store_visit_outcome)(void *user, const mdot_store_outcome *outcome);
 /* Visits the outcomes of the store.
  *
@@ -356,6 +372,7 @@ typedef bool (*mdot_store_visit_outcome)(void *user, const mdot_store_outcome *o
  */
 mdot_status mdot_store_visit_outcomes(mdot_store *store, mdot_store_visit_outcome visit, void *user, mdot_error *err);
 
+/* Options of an import of Slurm's accounting. */
 typedef struct mdot_store_accounting {
     size_t struct_size;
     const char *name;    /* name of the text in messages */
@@ -380,29 +397,37 @@ mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t 
 
 /* ---- Groups: repeated measurements ------------------------------------------------------------------------------- */
 
-#define MDOT_STORE_OUTLIER_WEIGHT 0.25
+#define MDOT_STORE_OUTLIER_WEIGHT 0.25 /* a row with a smaller weight is an outlier */
 
 /* Rows of one job, GPU model, batch, settings and software. Their logarithms follow a Student t distribution of four
  * degrees of freedom, which gives rows far from the others small weights: for example, those of a throttled or shared
  * GPU. */
 typedef struct mdot_store_group {
     size_t struct_size;
-    int64_t id;
-    const char *digest, *job, *gpu_name, *settings, *software;
-    int64_t batch;
-    uint64_t row_count, outlier_count;
-    double ms;         /* robust geometric mean */
-    double spread;     /* standard deviation of the logarithm of a row */
-    double memory_gib; /* largest measured peak; 0: unknown */
-    int64_t first_at, last_at;
-    double predicted_ms, lower_ms, upper_ms; /* 0: not predicted */
+    int64_t id;                              /* number of the group in this store */
+    const char *digest;                      /* digest of its job */
+    const char *job;                         /* name of the job in the store */
+    const char *gpu_name;                    /* the GPU model's name in mdot's table */
+    const char *settings;                    /* mdot_store_row.settings of its rows */
+    const char *software;                    /* mdot_store_row.software of its rows */
+    int64_t batch;                           /* batch of its rows */
+    uint64_t row_count;                      /* number of its rows */
+    uint64_t outlier_count;                  /* rows with a weight below MDOT_STORE_OUTLIER_WEIGHT */
+    double ms;                               /* robust geometric mean of a step in milliseconds */
+    double spread;                           /* standard deviation of the logarithm of a row */
+    double memory_gib;                       /* largest measured peak in GiB; 0: unknown */
+    int64_t first_at;                        /* time of its first row, in seconds since 1970 */
+    int64_t last_at;                         /* time of its last row, in seconds since 1970 */
+    double predicted_ms, lower_ms, upper_ms; /* predicted median and 90 % interval in milliseconds; 0: not predicted */
 } mdot_store_group;
 
+/* Counts of a refresh. */
 typedef struct mdot_store_refresh_report {
     size_t struct_size;
-    uint64_t new_row_count;  /* rows since the last refresh */
-    uint64_t read_row_count; /* rows that were read: those of the groups that got new rows */
-    uint64_t changed_group_count, group_count;
+    uint64_t new_row_count;       /* rows since the last refresh */
+    uint64_t read_row_count;      /* rows that were read: those of the groups that got new rows */
+    uint64_t changed_group_count; /* groups that got new rows */
+    uint64_t group_count;         /* all groups of the store */
 } mdot_store_refresh_report;
 
 /* Updates groups and weights. It reads only the groups that got rows since the last refresh. Calibrations and drift
@@ -413,6 +438,7 @@ typedef struct mdot_store_refresh_report {
  */
 mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out_report, mdot_error *err);
 
+/* Called for each group; returns false to stop. */
 typedef bool (*mdot_store_visit_group)(void *user, const mdot_store_group *group);
 /* Visits groups, with the predictions of a predictor.
  *
@@ -425,10 +451,13 @@ typedef bool (*mdot_store_visit_group)(void *user, const mdot_store_group *group
 mdot_status mdot_store_visit_groups(mdot_store *store, const mdot_store_filter *filter, const char *predictor,
                                     mdot_store_visit_group visit, void *user, mdot_error *err);
 
+/* A prediction for a group. */
 typedef struct mdot_store_prediction {
     size_t struct_size;
-    int64_t group; /* id of a group */
-    double ms, lower_ms, upper_ms;
+    int64_t group;   /* id of a group */
+    double ms;       /* predicted median in milliseconds, above 0 */
+    double lower_ms; /* lower bound of the 90 % interval in milliseconds */
+    double upper_ms; /* upper bound of the 90 % interval in milliseconds */
 } mdot_store_prediction;
 
 /* Stores predictions of a predictor for groups.
@@ -456,20 +485,24 @@ mdot_status mdot_store_set_predictions(mdot_store *store, const char *predictor,
  */
 typedef struct mdot_store_drift {
     size_t struct_size;
-    const char *gpu_name, *software;
+    const char *gpu_name;                       /* the GPU model's name in mdot's table */
+    const char *software;                       /* software version: the column `software`, or else PyTorch's version */
     uint64_t row_count, group_count, job_count; /* with predictions */
     double ratio;                               /* measured over predicted, geometric mean over jobs */
     double level_z, level_p;                    /* normal statistic */
     uint64_t dated_row_count;                   /* rows with a date in groups of two or more */
     int64_t changed_at;                         /* first row after the change */
     double change_ratio;                        /* times after over times before */
-    double change_statistic, change_p;
-    const char *previous_software;
-    uint64_t pair_count;
-    double software_ratio; /* times with this software over the previous one */
-    double software_t, software_p;
+    double change_statistic;                    /* largest sum of deviations, above 0 if there was a test */
+    double change_p;                            /* p-value of the test for a change, 0 to 1 */
+    const char *previous_software;              /* version that was first measured before this one; "": none */
+    uint64_t pair_count;                        /* pairs of equal groups with both versions */
+    double software_ratio;                      /* times with this software over the previous one */
+    double software_t;                          /* statistic of the test of the software */
+    double software_p;                          /* its p-value, 0 to 1 */
 } mdot_store_drift;
 
+/* Called for each GPU model and software version; returns false to stop. */
 typedef bool (*mdot_store_visit_drift)(void *user, const mdot_store_drift *drift);
 /* Compares all groups that have predictions of a predictor. Refresh first. Software versions are ordered by their
  * first measurement.

@@ -30,7 +30,7 @@ uint32_t mdotjob_version_number(void);
 typedef struct mdot_job_options { /* zero selects the default of every field */
     size_t struct_size;
     const mdot_dim_binding *dims; /* bindings of symbolic dimensions; all except the batch are required */
-    size_t dim_count;
+    size_t dim_count;             /* number of bindings */
     void (*warning)(void *user, const char *message); /* called for each warning; the text is valid during the call
                                                        * only */
     void *user;

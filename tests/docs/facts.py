@@ -1,8 +1,10 @@
-"""Checks the check of docs/extensions/c_reference.py: a public function that lacks a fact must be reported.
+"""Checks the check of docs/extensions/c_reference.py: a public function that lacks a fact must be reported, and so must a
+struct, a field, a type or a constant that lacks a text.
 
     facts.py SOURCE_FOLDER
 
-Doxygen reads a header with three functions: one complete, one without any fact, and one that lacks the text of a parameter.
+Doxygen reads a header with three functions: one complete, one without any fact, and one that lacks the text of a parameter;
+and with structs and enums, of which some have texts.
 """
 import pathlib
 import subprocess
@@ -29,7 +31,25 @@ typedef struct mdot_sample_size {
     double width, height; /* in metres,
                            * at most 8 */
     double weight, value; /* kg; euros */
+    int count;
 } mdot_sample_size;
+typedef struct mdot_sample_item {  /* an item */
+    double count; /* of items */
+} mdot_sample_item;
+typedef struct mdot_sample_bare {
+    int reserved; /* must be 0 */
+} mdot_sample_bare;
+#define MDOT_SAMPLE_MAP(X) X(GREEN, "green")
+/* Colours. */
+typedef enum mdot_sample_colour {
+    MDOT_SAMPLE_RED = 1, /* the first one */
+    MDOT_SAMPLE_BLUE,
+#define MDOT_SAMPLE_ENUM(id, name) MDOT_SAMPLE_##id,
+    MDOT_SAMPLE_MAP(MDOT_SAMPLE_ENUM)
+#undef MDOT_SAMPLE_ENUM
+} mdot_sample_colour;
+enum { MDOT_SAMPLE_LIMIT = 8, MDOT_SAMPLE_SIZE = 9 /* bytes */ };
+typedef void (*mdot_sample_visit)(void *user);
 /* Makes a sample.
  *
  * @param size number of bytes, at most 16
@@ -55,7 +75,8 @@ WANTED = {
     "mdot_sample_destroy": {"example"},
 }
 FIELDS = {"struct_size": "size of this struct as the caller knows it; MDOT_INIT sets it", "width": "in metres, at most 8",
-          "height": "in metres, at most 8", "weight": "kg", "value": "euros"}
+          "height": "in metres, at most 8", "weight": "kg", "value": "euros", "count": ""}
+WITHOUT_TEXT = ["MDOT_SAMPLE_BLUE", "MDOT_SAMPLE_LIMIT", "mdot_sample_bare", "mdot_sample_size.count", "mdot_sample_visit"]
 
 
 def fields_of(folder):
@@ -72,12 +93,16 @@ def main():
             f'INPUT = "{folder}"\nOUTPUT_DIRECTORY = "{folder}"\nWARNINGS = NO\nWARN_IF_DOC_ERROR = NO\n')
         subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=SOURCE, check=True, capture_output=True)
         fields = fields_of(folder)
+        without_text = c_reference.without_text(folder / "xml", folder / "mdot_sample.h")
         found = {name: set(missing) for name, missing in c_reference.functions_without_facts(folder / "xml", "mdot_sample.h")}
     if found != WANTED:
         print(f"found {found}, expected {WANTED}")
         return 1
     if fields != FIELDS:
         print(f"fields have the texts {fields}, expected {FIELDS}")
+        return 1
+    if without_text != WITHOUT_TEXT:
+        print(f"without text are {without_text}, expected {WITHOUT_TEXT}")
         return 1
     print("functions that lack facts are found, and every field of a line has its text")
     return 0

@@ -195,6 +195,20 @@ def calibrations_are_read(folder):
     expect_refusal(cal_file.read, path.read_text() + "gpu 1\n", "a line that is cut")
 
 
+# ---- Pages -----------------------------------------------------------------------------------------------------------
+
+
+def pages_state_the_current_versions(folder):
+    """docs/reference/formats/NAME.md states the version of the files that this build writes."""
+    job, calibration = (folder / "resnet50.job").read_bytes(), (folder / "site.cal").read_text()
+    for name, version in (("mdot", mdot_file.Table(PREDICTOR.read_bytes()).abi_version),
+                          ("job", int.from_bytes(job[8:12], "little")),
+                          ("cal", int(calibration.split()[1]))):
+        text = " ".join((SOURCE / "docs" / "reference" / "formats" / f"{name}.md").read_text().split())
+        stated, = re.findall(r"The current version is (\d+)", text)
+        expect_equal(version, int(stated), f"version on the page {name}.md")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         artefacts_are_read()
@@ -202,7 +216,8 @@ def main():
         predictions_are_read(pathlib.Path(name))
         programs_of_jobs_are_read(pathlib.Path(name))
         calibrations_are_read(pathlib.Path(name))
-    print("four formats are read as mdot reads them")
+        pages_state_the_current_versions(pathlib.Path(name))
+    print("four formats are read as mdot reads them, and their pages state the versions")
 
 
 main()
