@@ -34,7 +34,10 @@ def read_queue(path: str) -> tuple[list[tuple[Request, int]], list[str]]:
     csv.field_size_limit(1 << 30)  # a long cell is refused with its line instead of ending the program
     with open(path, newline="", errors="replace") as file:
         reader = csv.reader(file)
-        names = next(reader, [])
+        try:
+            names = next(reader, [])
+        except csv.Error as fault:
+            raise ValueError(f"{path}: {fault}") from fault
         missing = [name for name in COLUMNS if name not in names]
         if missing or len(set(names)) != len(names):
             raise ValueError(f"{path}: no column {missing[0]!r}" if missing else f"{path}: a column appears twice")
