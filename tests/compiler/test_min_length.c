@@ -118,6 +118,18 @@ static void false_remedies_are_withheld(void **state)
     }
 }
 
+static void huge_strides_of_transposed_convolutions_are_refused(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    assert_int_equal(plan("x = input f32[1,1,L]\nw = weights f32[1,1,1]\ny = ConvTranspose(x, w) {strides=[16777216]}\n"
+                          "return y\n",
+                          0, &err),
+                     MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "product above 4096"));
+    assert_null(strstr(err.message, "--min-length"));
+}
+
 static void no_minimum_is_suggested_if_none_helps(void **state)
 {
     (void)state;
@@ -137,6 +149,7 @@ int main(void)
         cmocka_unit_test(the_last_position_may_be_indexed_at_every_length),
         cmocka_unit_test(a_bucket_that_is_too_short_names_the_least_length),
         cmocka_unit_test(false_remedies_are_withheld),
+        cmocka_unit_test(huge_strides_of_transposed_convolutions_are_refused),
         cmocka_unit_test(no_minimum_is_suggested_if_none_helps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

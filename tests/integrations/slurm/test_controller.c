@@ -553,7 +553,7 @@ static void signals_are_left_to_other_threads(void **state)
 
 int main(void)
 {
-    alarm(60); /* a deadlock ends the program */
+    alarm(240); /* a deadlock ends the program, also on a busy machine before the limit of ctest */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_submission_becomes_a_decision),
         cmocka_unit_test(wrong_submissions_give_a_reason_and_leave_later_ones_intact),

@@ -48,7 +48,7 @@ static void honest_small_jobs_and_overstated_ones_hide_no_lie(void **state)
     for (int i = 0; i < 1000; i++) sl_outcomes_add(o, 1, 10, 10, 1, true, now);
     assert_true(sl_outcomes_understatement(o, 1, now) > .4 * lie);
     for (int i = 0; i < 1000; i++)
-        sl_outcomes_add(o, 1, 1e9, 10, 8, true, now); /* counts what ran, not what was stated */
+        sl_outcomes_add(o, 1, 1e9, 10, 8, true, now); /* the run time counts, rather than the stated limit */
     assert_true(sl_outcomes_understatement(o, 1, now) > 5);
     sl_outcomes_add(o, 2, 7200, 100, 1, false, now); /* cancelled early: no evidence */
     assert_true(sl_outcomes_understatement(o, 2, now) == 1);

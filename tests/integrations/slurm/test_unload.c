@@ -125,7 +125,7 @@ static void unloading_before_a_request_frees_the_plugin(void **state)
 
 int main(void)
 {
-    alarm(60); /* a deadlock ends the program */
+    alarm(240); /* a deadlock ends the program, also on a busy machine before the limit of ctest */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unloading_before_a_request_frees_the_plugin),
         cmocka_unit_test(unloading_waits_for_no_request),

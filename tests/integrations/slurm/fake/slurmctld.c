@@ -19,6 +19,7 @@ fake_calls calls;
 /* ---- The plugin's thread ----------------------------------------------------------------------------------------- */
 
 static _Thread_local bool is_watcher, has_round;
+static _Thread_local time_t read_s; /* the wall clock, as the thread read it last */
 static pthread_mutex_t *waiting_mutex;
 static pthread_cond_t *waiting_condition;
 static bool is_late; /* the thread's time to wait is over */
@@ -33,7 +34,11 @@ int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
-    if (clock != CLOCK_MONOTONIC) return __real_clock_gettime(clock, out);
+    if (clock != CLOCK_MONOTONIC) {
+        int result = __real_clock_gettime(clock, out);
+        if (clock == CLOCK_REALTIME) read_s = out->tv_sec;
+        return result;
+    }
     *out = (struct timespec){(time_t)fake.monotonic_s, 0};
     return 0;
 }
@@ -50,12 +55,10 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
 {
     if (!is_watcher) return pthread_cond_wait(condition, mutex);
-    struct timespec now;
-    __real_clock_gettime(CLOCK_REALTIME, &now);
     waiting_mutex = mutex;
     waiting_condition = condition;
     if (has_round) {
-        calls.waited_s = (double)(until->tv_sec - now.tv_sec);
+        calls.waited_s = (double)(until->tv_sec - read_s);
         has_round = false;
         sem_post(&finished_rounds);
     }
