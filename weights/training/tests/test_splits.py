@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mdot_training.predictor import dataset, splits
+from mdot_training.predictor import collected, dataset, splits
 from mdot_training.predictor.labels import Network
 
 
@@ -72,6 +72,22 @@ def test_newer_software_is_held_out_for_every_kind_of_label(measured):
     (_, train, test), = splits.folds(measured, splits.SOFTWARE)
     assert set(measured.software[train]) == {"pt110", "pt111", "pt17"}
     assert set(measured.software[test]) == {"pt112"}
+
+
+def test_own_networks_are_left_out_of_our_own_records_alone(make_sequence, make_label):
+    own = [f"collected.timm.net{i}" for i in range(6)]
+    sequences = {Network(name, 224): make_sequence(i + 2) for i, name in enumerate([*own, "resnet18"])}
+    labels = [make_label(name, 8, 1.0, kind=kind, gpu="H200-SXM-141GB", run=collected.RUN) for name in own
+              for kind in ("backward", "infer")]
+    data = dataset.build(sequences, [*labels, make_label("resnet18", 8, 1.0, kind="infer"), make_label(own[0], 8, 1.0)])
+    tested = []
+    for _, train, test in splits.folds(data, splits.COLLECTED):
+        assert set(data.run[test]) == {collected.RUN}
+        assert not set(data.label_network[train]) & set(data.label_network[test])
+        tested.extend(test)
+    assert sorted(tested) == list(np.flatnonzero(data.run == collected.RUN))
+    of_inference = [label for _, _, test in splits.folds(data, splits.INFERENCE_FAMILIES) for label in test]
+    assert collected.RUN not in set(data.run[of_inference])
 
 
 @pytest.fixture

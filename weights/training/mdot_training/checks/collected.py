@@ -27,10 +27,9 @@ import torch
 from mdot_training.collect import records
 from mdot_training.collect.architecture import build
 from mdot_training.collect.catalogue import BY_NAME
+from mdot_training.collect.measurements_csv import OPTIMIZERS, PRECISIONS
 from mdot_training.collect.tasks import TASKS
 
-PRECISIONS = {"fp32": "fp32", "tf32": "tf32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
-OPTIMIZERS = {"sgd": "sgd-plain", "sgd_momentum": "sgd", "adam": "adam", "adamw": "adamw"}
 GIB = 1 << 30
 KERNELS = {"fused": "fused", "foreach": "foreach", "forloop": "for-loop"}
 TRACED_BATCH = 2
@@ -41,7 +40,8 @@ GPU_BOUND = 1.5
 
 COLUMNS = ("key", "bound", "step_ms", "predicted_ms", "lower_ms", "upper_ms", "inference_ms", "predicted_inference_ms",
            "inference_lower_ms", "inference_upper_ms", "allocated_gib", "predicted_gib",
-           "predicted_with_cublas_gib", "reserved_gib", "predicted_reserved_gib", "joules", "predicted_joules", "watts", "predicted_watts")
+           "predicted_with_cublas_gib", "reserved_gib", "predicted_reserved_gib", "joules", "predicted_joules", "watts",
+           "predicted_watts")
 Row = dict[str, Any]
 
 
@@ -104,7 +104,7 @@ def mark_bound(rows: list[Row]) -> None:
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of a group of rows, in percent."""
+    """Errors of a group of rows, in percent. `bias` is the median of the signed errors."""
 
     count: int
     mean: float
@@ -118,7 +118,7 @@ class Errors:
 
 
 def errors(rows: Iterable[Row], measured: str, predicted: str, bounds: tuple[str, str] | None = None) -> Errors | None:
-    """None if no row has the measured column. `bias` is the median of the signed errors."""
+    """Errors of the rows that have the measured column. Without such a row, the result is None."""
     pairs = [row for row in rows if row.get(measured)]
     if not pairs:
         return None

@@ -102,7 +102,7 @@ class GpuMonitor:
         return state
 
     def joules(self) -> float | None:
-        """The board's counter of energy in J; None if the driver has none. The driver updates it about ten times a second."""
+        """The board's counter of energy in J, which the driver updates about ten times a second. None without such a counter."""
         if self._handle is None:
             return None
         try:

@@ -20,7 +20,7 @@ COLUMNS = ("note", "job", "gpu", "batch", "precision", "layout", "optimizer", "g
 PRECISIONS = {"fp32": "fp32", "tf32": "tf32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
 """bf16 and fp16 are measured as autocast over float32 weights (configuration.py)."""
 
-OPTIMIZERS = {"sgd": "sgd", "sgd_momentum": "sgd", "adam": "adam", "adamw": "adamw"}
+OPTIMIZERS = {"sgd": "sgd-plain", "sgd_momentum": "sgd", "adam": "adam", "adamw": "adamw"}
 
 
 def rows(records: Iterable[Record], graphs: Path, table: Path, batch: str) -> tuple[list[tuple], list[str]]:

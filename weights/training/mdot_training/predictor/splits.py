@@ -54,7 +54,8 @@ def _same_operators(data: Dataset) -> np.ndarray:
     single operators and our own records come last, so that image networks are in the same folds with and without them."""
     numbers: dict[bytes, int] = {}
     result = np.zeros(data.network_count, dtype=int)
-    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith((LANGUAGE, OPERATOR, collected.PREFIX))):
+    last = (LANGUAGE, OPERATOR, collected.PREFIX)
+    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith(last)):
         result[n] = numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
     return result
 
