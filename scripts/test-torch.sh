@@ -24,6 +24,6 @@ if [ $# -eq 0 ]; then
     "$python" tests/bindings/python/torch/test_programs.py
     "$python" tests/bindings/python/torch/test_gpu_programs.py
     "$python" tests/bindings/python/torch/test_recorded_trainings.py
-"$python" tests/bindings/python/torch/test_recorded_on_gpu.py
+    "$python" tests/bindings/python/torch/test_recorded_on_gpu.py
 fi
 exec "$python" tests/bindings/python/torch/test_networks.py "$@"

@@ -150,7 +150,7 @@ def save_inputs(graph, feeds, folder):
 
 
 def third_opinion(model, feeds, index):
-    """Output `index` by onnx's own reference implementation; None if it cannot run the model."""
+    """Output `index` by onnx's own reference implementation. The answer is None if that fails to run the model."""
     try:
         from onnx.reference import ReferenceEvaluator
         with np.errstate(all="ignore"):

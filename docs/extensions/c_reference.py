@@ -9,8 +9,9 @@ the part of a program of examples/ between two comments
     /* [example: mdot_predict, mdot_sweep] */
     /* [end of example] */
 
-A function that lacks a fact, or an example, is a warning, and therefore an error of the build; so is a struct, a field, a
-callback or a constant without text. X-macros (NAME_MAP) become tables. The directive `c-layout` lists a struct's fields with their offsets.
+A function that lacks a fact, or an example, is a warning, and therefore an error of the build. So is a struct, a field, a
+callback or a constant without text. X-macros (NAME_MAP) become tables. The directive `c-layout` lists a struct's fields with
+their offsets.
 """
 
 import functools

@@ -34,7 +34,7 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
     return ir_build_cast(b, ir_build_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
 }
 
-/* A filter from here on absorbs every score, so that a row without a key has equal scores. */
+/* A filter of this value or less absorbs every score, so that the scores of a row without a key are equal. */
 #define ABSORBING_FILTER (-1e12)
 
 /* If a mask leaves out every key of a row, the row's softmax is that of the scores alone. There the filter is 0,

@@ -194,7 +194,7 @@ static void cross_entropy_has_four_tensors_of_logits(void **state)
     mdot_job_destroy(job);
 }
 
-/* The network has zero parameters. Therefore it needs neither gradients nor saved activations. At f1: samples and two
+/* The network has zero parameters. Therefore it computes no gradients and saves no activations. At f1: samples and two
  * results. */
 static void network_without_parameters_saves_nothing(void **state)
 {
