@@ -338,8 +338,8 @@ static void add_external(pb_buffer *tensor, const char *key, const char *value)
     pb_message(tensor, 13, &entry);
 }
 
-/* Weights in other files, which are absent. The first one has a location, because the reader refuses a model at its first
- * tensor without one. */
+/* Weights in other files, which are absent. The first one has a location, because the reader refuses a model at
+ * the first tensor without one. */
 static pb_buffer external(void)
 {
     onnx_builder *b = onnx_begin(17);
