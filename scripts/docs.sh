@@ -15,7 +15,7 @@ command -v doxygen > /dev/null || { echo "docs.sh: doxygen is missing (apt-get i
 python=${MDOT_DOCS_PYTHON:-$out/venv/bin/python}
 if [ -z "${MDOT_DOCS_PYTHON:-}" ] && ! cmp -s docs/requirements.txt "$out/venv/requirements.txt"; then
     python3 -m venv "$out/venv"
-    "$python" -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+    "$python" -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.txt
     cp docs/requirements.txt "$out/venv/requirements.txt"
 fi
 mkdir -p "$out/doxygen"

@@ -61,6 +61,7 @@ static const char help[] =
     "  --window FROM:COUNT  only COUNT jobs from FROM on, among those that fit the cluster\n"
     "  --scale-load L      stretch submit times until the load is L\n"
     "  --restart-cost B[,D]  duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)\n"
+    "  --start-cost        the first start of a job costs as much as a restart\n"
     "  --deadlines A:B     every job's deadline is A to B times its duration after its submission, "
     "at random\n"
     "  --idle FILE         gpu,from_s,to_s: place jobs of one GPU in these idle windows instead, "
@@ -228,6 +229,7 @@ enum {
     STEPS,
     NOISE,
     OUTCOMES,
+    START,
     HELP
 };
 
@@ -258,6 +260,9 @@ static bool take(int option, char *value, sc_request *request)
         return parse_number("--scale-load", value, '\0', 1e-6, 1e6, &request->window.load, NULL);
     case RESTART:
         return parse_restart(value, request);
+    case START:
+        request->restart.first = true;
+        return true;
     case SEED:
         return parse_seed(value, request);
     case JSON:
@@ -357,6 +362,8 @@ static bool check(const sc_request *request)
         return refuse("--sweep and --predictor require each other");
     if ((request->steps_path != NULL) != (request->noise_path != NULL))
         return refuse("--step-times and --gradient-noise require each other");
+    if (request->restart.first && request->restart.base_s == 0 && request->restart.per_doubling_s == 0)
+        return refuse("--start-cost requires --restart-cost");
     if (request->policy_count > 1 && request->jobs_path != NULL) return refuse("--per-job requires a single policy");
     if (request->policy_count > 1 && request->log_path != NULL) return refuse("--log requires a single policy");
     return true;
@@ -373,6 +380,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"window", required_argument, NULL, WINDOW},
                                             {"scale-load", required_argument, NULL, LOAD},
                                             {"restart-cost", required_argument, NULL, RESTART},
+                                            {"start-cost", no_argument, NULL, START},
                                             {"seed", required_argument, NULL, SEED},
                                             {"json", no_argument, NULL, JSON},
                                             {"per-job", required_argument, NULL, PER_JOB},

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 
@@ -93,8 +95,8 @@ static char *write_bytes(const char *folder, const char *name, const void *bytes
 
 static void a_missing_file_is_named(void **state)
 {
-    expect_refused(*state, "/nonexistent.onnx", NULL, FAILED, "/nonexistent.onnx", "No such file");
-    expect_refused(*state, "/nonexistent.job", NULL, FAILED, "/nonexistent.job", "No such file");
+    expect_refused(*state, "/nonexistent.onnx", NULL, FAILED, "/nonexistent.onnx", strerror(ENOENT));
+    expect_refused(*state, "/nonexistent.job", NULL, FAILED, "/nonexistent.job", strerror(ENOENT));
 }
 
 static void open_dimensions_are_listed(void **state)

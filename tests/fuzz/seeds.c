@@ -222,6 +222,43 @@ static void add_graph(onnx_builder *b, const char *name, pb_buffer *graph)
     onnx_attr_raw(b, &attribute);
 }
 
+/* Other operators of com.microsoft on bytes, and weights of four bits. */
+static pb_buffer packed(void)
+{
+    static const float scale[] = {0.5f};
+    static const unsigned char zero[] = {3};
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "2,5,16");
+    onnx_initializer(b, "s", MDOT_DTYPE_F32, "", scale);
+    onnx_initializer(b, "z", MDOT_DTYPE_U8, "", zero);
+    onnx_initializer(b, "w", MDOT_DTYPE_U8, "16,48", NULL);
+    onnx_initializer(b, "c", MDOT_DTYPE_F32, "48", NULL);
+    onnx_initializer(b, "bias", MDOT_DTYPE_I32, "48", NULL);
+    onnx_input(b, "condition", MDOT_DTYPE_BOOL, "2,5,16");
+    onnx_initializer(b, "four", MDOT_DTYPE_U8, "8,1,8", NULL);
+    onnx_initializer(b, "scales", MDOT_DTYPE_F32, "8", NULL);
+    onnx_initializer(b, "shape", MDOT_DTYPE_I64, "2", (const int64_t[]){10, 16});
+    onnx_node(b, "QuantizeLinear", "x,s,z", "q");
+    onnx_node(b, "com.microsoft:QAttention", "q,w,c,s,s,,z,z", "a");
+    onnx_attr_int(b, "num_heads", 4);
+    onnx_node(b, "com.microsoft:DynamicQuantizeMatMul", "a,w,s,z", "d");
+    onnx_node(b, "com.microsoft:MatMulIntegerToFloat", "q,w,s,s,z,z,c", "m");
+    onnx_node(b, "com.microsoft:QLinearConcat", "s,z,q,s,z,q,s,z", "k");
+    onnx_attr_int(b, "axis", 1);
+    onnx_node(b, "com.microsoft:QLinearWhere", "condition,q,s,z,q,s,z,s,z", "e");
+    onnx_node(b, "com.microsoft:DequantizeLinear", "e,s,z", "f");
+    onnx_node(b, "Reshape", "q,shape", "rows");
+    onnx_node(b, "com.microsoft:QGemm", "rows,s,z,w,s,z,bias,s,z", "g");
+    onnx_node(b, "com.microsoft:MatMulNBits", "x,four,scales", "n");
+    onnx_attr_int(b, "K", 16);
+    onnx_attr_int(b, "N", 8);
+    onnx_attr_int(b, "bits", 4);
+    onnx_attr_int(b, "block_size", 16);
+    for (const char *outputs = "dmkfgn"; *outputs != '\0'; outputs++) onnx_output(b, (const char[]){*outputs, '\0'});
+    return onnx_finish(b);
+}
+
 /* A Loop, a Scan, an If whose condition is known and one whose condition is an input. */
 static pb_buffer loops(void)
 {
@@ -262,15 +299,62 @@ static pb_buffer loops(void)
     return onnx_finish(b);
 }
 
-/* Weights in other files, which are absent. */
+/* Loops whose number of steps is a length: of a dimension plus one, and at most seven. */
+static pb_buffer counted_loops(void)
+{
+    static const int64_t at = 0, one = 1, most = 7;
+    static const unsigned char yes = 1;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "at", MDOT_DTYPE_I64, "", &at);
+    onnx_initializer(b, "one", MDOT_DTYPE_I64, "", &one);
+    onnx_initializer(b, "most", MDOT_DTYPE_I64, "", &most);
+    onnx_initializer(b, "yes", MDOT_DTYPE_BOOL, "", &yes);
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,8", NULL);
+    onnx_node(b, "Shape", "x", "dims");
+    onnx_node(b, "Gather", "dims,at", "length");
+    onnx_node(b, "Add", "length,one", "longer");
+    onnx_node(b, "Min", "longer,most", "trips");
+    for (int i = 0; i < 2; i++) {
+        pb_buffer body = {0};
+        add_node(&body, "MatMul", "h,w", "h2");
+        add_node(&body, "Less", "i,most", "go2");
+        add_values(&body, 11, "i,go,h");
+        add_values(&body, 12, "go2,h2,h2");
+        onnx_node(b, "Loop", i == 0 ? "longer,yes,x" : "trips,yes,y0", i == 0 ? "y0,ys0" : "y1,ys1");
+        add_graph(b, "body", &body);
+    }
+    onnx_output(b, "y1");
+    onnx_output(b, "ys0");
+    return onnx_finish(b);
+}
+
+/* Adds an entry of the external data of a tensor. */
+static void add_external(pb_buffer *tensor, const char *key, const char *value)
+{
+    pb_buffer entry = {0};
+    pb_text(&entry, 1, key);
+    pb_text(&entry, 2, value);
+    pb_message(tensor, 13, &entry);
+}
+
+/* Weights in other files, which are absent. The first one has a location, because the reader refuses a model at
+ * the first tensor without one. */
 static pb_buffer external(void)
 {
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    pb_buffer part = onnx_tensor_head("part", 1, "32,4"); /* float */
+    add_external(&part, "location", "weights.bin");
+    add_external(&part, "offset", "4096");
+    add_external(&part, "length", "512");
+    pb_int(&part, 14, 1); /* data_location EXTERNAL */
+    onnx_graph_raw(b, 5, &part);
     onnx_initializer_elsewhere(b, "w", MDOT_DTYPE_F32, "16,32");
     onnx_initializer_elsewhere(b, "bias", MDOT_DTYPE_BF16, "32");
     onnx_node(b, "Gemm", "x,w,bias", "h");
-    onnx_node(b, "Relu", "h", "y");
+    onnx_node(b, "Relu", "h", "r");
+    onnx_node(b, "MatMul", "r,part", "y");
     onnx_output(b, "y");
     return onnx_finish(b);
 }
@@ -411,13 +495,22 @@ static pb_buffer all_operators(void)
     return onnx_finish(b);
 }
 
-const seed_model seed_models[] = {{"old_opset", old_opset},         {"new_opset", new_opset},
-                                  {"functions", functions},         {"tensors", tensors},
-                                  {"predictor", predictor},         {"training", training},
-                                  {"quantised", quantised},         {"loops", loops},
-                                  {"external", external},           {"recurrent", recurrent},
-                                  {"transformer", transformer},     {"images", images},
-                                  {"all_operators", all_operators}, {NULL, NULL}};
+const seed_model seed_models[] = {{"old_opset", old_opset},
+                                  {"new_opset", new_opset},
+                                  {"functions", functions},
+                                  {"tensors", tensors},
+                                  {"predictor", predictor},
+                                  {"training", training},
+                                  {"quantised", quantised},
+                                  {"packed", packed},
+                                  {"loops", loops},
+                                  {"counted_loops", counted_loops},
+                                  {"external", external},
+                                  {"recurrent", recurrent},
+                                  {"transformer", transformer},
+                                  {"images", images},
+                                  {"all_operators", all_operators},
+                                  {NULL, NULL}};
 
 const char seed_calibration[] =
     "mdot-calibration 3\n"

@@ -179,6 +179,19 @@ static void factors_and_windows_are_accepted(void **state)
     assert_int_equal(f->result.status, 0);
 }
 
+/* a, b and d run one after another: 100, 110, 140. With the cost, they end at 130, 180 and 260. */
+static void first_starts_cost_as_much_as_restarts_on_request(void **state)
+{
+    fixture *f = *state;
+    double value;
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--restart-cost", "30", "--json");
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
+    assert_true(value > 116.66 && value < 116.67);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--restart-cost", "30", "--start-cost", "--json");
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
+    assert_true(value > 176.66 && value < 176.67);
+}
+
 static void wrong_command_lines_are_refused(void **state)
 {
     fixture *f = *state;
@@ -199,6 +212,7 @@ static void wrong_command_lines_are_refused(void **state)
         {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job requires a single policy"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--step-times", "x"}, "--gradient-noise require each other"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--gradient-noise", "x"}, "--step-times and --gradient"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--start-cost"}, "--start-cost requires --restart-cost"},
         {{"T", "T", "--gpus", "4", "--policy", "fifo"}, "one trace"},
         {{"T", "--gpu-count", "4"}, "usage:"},
     };
@@ -349,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(named_pipes_for_results_are_refused_without_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nodes_and_spreads_are_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(factors_and_windows_are_accepted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(first_starts_cost_as_much_as_restarts_on_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_give_the_reason_and_leave_no_file, set_up, tear_down),
     };

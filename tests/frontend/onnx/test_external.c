@@ -1,6 +1,7 @@
 /* test_external.c — external data, which may only be read from the model's folder, and invalid files. */
 #include "tests/support/frontend_fixture.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,8 +176,8 @@ static void irregular_files_are_refused(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_refusal(s->model, model_with("2", "pipe", NULL, NULL), "not a regular file");
     expect_refusal(s->model, model_with("2", "sub", NULL, NULL), "not a regular file");
-    expect_refusal(s->model, model_with("2", "absent.bin", NULL, NULL), "No such file");
-    expect_refusal(s->model, model_with("2", "weights.bin/x", NULL, NULL), "Not a directory");
+    expect_refusal(s->model, model_with("2", "absent.bin", NULL, NULL), strerror(ENOENT));
+    expect_refusal(s->model, model_with("2", "weights.bin/x", NULL, NULL), strerror(ENOTDIR));
 }
 
 static void ranges_beyond_the_file_are_refused(void **state)

@@ -279,14 +279,21 @@ id=$(user sbatch --parsable -o /dev/null --gres=gpu:a100:1 --mdot=$requested,ste
 for _ in $(seq 120); do [ -s "$work/state/mdot_outcomes" ] && break; sleep .2; done
 check "the time of a finished job is kept with its user" grep -q "^65534 " "$work/state/mdot_outcomes"
 
-# Random requests: what Slurm accepts without --mdot, it accepts with it, and what starts without it, starts with it. The two
-# jobs have the cluster for themselves one after the other. If they waited together, one would wait for the other's GPUs.
+# Random requests: what Slurm accepts without --mdot, it accepts with it, and what starts without it, starts with it. A job that
+# waits for its partition without --mdot waits for a partition with it, too, and for no limit of its own. The two jobs have the
+# cluster for themselves one after the other. If they waited together, one would wait for the other's GPUs.
 starts() { # starts JOB SECONDS: whether it starts within these; $state is its last state and reason
     for _ in $(seq $(($2 * 5))); do
         state=$(squeue -h -t all -j "$1" -o '%T %r' 2> /dev/null)
         case $state in RUNNING* | COMPLET* | CONFIGURING*) return 0 ;; PENDING* | '') sleep .2 ;; *) return 1 ;; esac
     done
     return 1
+}
+is_eligible() { # is_eligible REASON: whether a job that waits for REASON starts once that has passed
+    case $1 in
+        PENDING\ PartitionDown | PENDING\ PartitionInactive | PENDING\ Resources | PENDING\ Priority | PENDING\ None) return 0 ;;
+        *) return 1 ;;
+    esac
 }
 remove() { # removes a job, and waits until its GPUs are free
     scancel "$1"
@@ -296,6 +303,7 @@ RANDOM=${SEED:-1}
 worse=0
 tried=0
 started=0
+waiting=0
 pick() { eval "picked=\${$((RANDOM % $# + 1))}"; }
 for round in $(seq "${ROUNDS:-6}"); do
     pick ALL ANY NO
@@ -312,6 +320,8 @@ for round in $(seq "${ROUNDS:-6}"); do
         scontrol update PartitionName=$partition AllowGroups="$picked"
         pick 5 30 600 INFINITE
         scontrol update PartitionName=$partition MaxTime="$picked"
+        pick 2 7 40 NONE
+        scontrol update PartitionName=$partition DefaultTime="$picked"
     done
     settle
     for _ in $(seq 12); do
@@ -332,6 +342,7 @@ for round in $(seq "${ROUNDS:-6}"); do
         tried=$((tried + 1))
         does_start=no
         starts "$plain" 2 && does_start=yes
+        waits_for=$state
         remove "$plain"
         # shellcheck disable=SC2086
         if ! with=$(user sbatch --parsable -o /dev/null $options --mdot=$requested,steps="$steps" job.sh 2> messages); then
@@ -345,14 +356,21 @@ for round in $(seq "${ROUNDS:-6}"); do
                 echo "FAILED: $enforced $options does not start with steps=$steps: $state"
                 worse=$((worse + 1))
             }
+        elif is_eligible "$waits_for"; then
+            waiting=$((waiting + 1))
+            starts "$with" 2 || is_eligible "$state" || {
+                echo "FAILED: $enforced $options waits for $state with steps=$steps, and for $waits_for without --mdot"
+                worse=$((worse + 1))
+            }
         fi
         remove "$with"
     done
 done
-check "of $tried random requests, $started of which start at once, none is worse off with --mdot" [ "$worse" = 0 ]
+check "of $tried random requests, $started of which start at once and $waiting wait for a partition, none is worse off with --mdot" \
+    [ "$worse" = 0 ]
 check "(with requests to compare)" [ "$tried" -gt 10 ]
 for partition in a100 h100 short mixed plain; do
-    scontrol update PartitionName=$partition State=UP AllowGroups=ALL
+    scontrol update PartitionName=$partition State=UP AllowGroups=ALL DefaultTime=7
 done
 scontrol update PartitionName=short MaxTime=30
 for partition in a100 h100; do scontrol update PartitionName=$partition MaxTime=3-0; done

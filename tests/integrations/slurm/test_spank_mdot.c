@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "integrations/slurm/parcel.h"
 #include "tests/integrations/slurm/support/small_job.h"
 #include "tests/support/process.h"
@@ -186,7 +188,9 @@ static void the_command_line_replaces_the_script(void **state)
 static void faults_reach_the_user_and_the_controller(void **state)
 {
     run("/nonexistent/a.job");
-    expect_problem("/nonexistent/a.job: No such file");
+    char reason[128];
+    snprintf(reason, sizeof reason, "/nonexistent/a.job: %s", strerror(ENOENT));
+    expect_problem(reason);
     reset(state);
     run("");
     expect_problem("the file is missing: FILE.job must come first");

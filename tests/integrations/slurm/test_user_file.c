@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "integrations/slurm/user_file.h"
@@ -72,7 +73,7 @@ static void a_job_is_read_unchanged(void **state)
 static void files_of_other_types_are_refused_at_once(void **state)
 {
     (void)state;
-    refuses(path_of("nowhere.job"), 1000, MDOT_NOT_FOUND, "No such file");
+    refuses(path_of("nowhere.job"), 1000, MDOT_NOT_FOUND, strerror(ENOENT));
     assert_int_equal(mkfifo(path_of("pipe.job"), 0600), 0);
     refuses(path_of("pipe.job"), 1000, MDOT_INVALID_ARGUMENT, "not a regular file");
     assert_int_equal(mkdir(path_of("folder.job"), 0700), 0);

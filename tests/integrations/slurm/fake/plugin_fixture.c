@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <sys/stat.h>
 #include <time.h>
 
 #include "integrations/slurm/base64.h"
@@ -69,6 +70,7 @@ int plugin_set_up(void **state)
     size_t count;
     char file[512];
     static process_result result;
+    umask(022); /* files that the group may write are trusted only if the group is */
     folder = process_make_folder();
     snprintf(conf_path, sizeof conf_path, "%s/mdot.conf", folder);
     snprintf(outcomes_path, sizeof outcomes_path, "%s/mdot_outcomes", folder);

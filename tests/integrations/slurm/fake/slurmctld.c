@@ -19,7 +19,8 @@ fake_calls calls;
 /* ---- The plugin's thread ----------------------------------------------------------------------------------------- */
 
 static _Thread_local bool is_watcher, has_round;
-static _Thread_local time_t read_s; /* the wall clock, as the thread read it last */
+static _Thread_local time_t read_s;                       /* the wall clock, as the thread read it last */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of the next two; never held while another mutex is taken */
 static pthread_mutex_t *waiting_mutex;
 static pthread_cond_t *waiting_condition;
 static bool is_late; /* the thread's time to wait is over */
@@ -55,8 +56,10 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
 {
     if (!is_watcher) return pthread_cond_wait(condition, mutex);
+    pthread_mutex_lock(&guard);
     waiting_mutex = mutex;
     waiting_condition = condition;
+    pthread_mutex_unlock(&guard);
     if (has_round) {
         calls.waited_s = (double)(until->tv_sec - read_s);
         has_round = false;
@@ -83,10 +86,14 @@ void fake_modify(void)
 
 void fake_pass_time(void)
 {
-    pthread_mutex_lock(waiting_mutex);
+    pthread_mutex_lock(&guard);
+    pthread_mutex_t *mutex = waiting_mutex;
+    pthread_cond_t *condition = waiting_condition;
+    pthread_mutex_unlock(&guard);
+    pthread_mutex_lock(mutex);
     is_late = true;
-    pthread_cond_signal(waiting_condition);
-    pthread_mutex_unlock(waiting_mutex);
+    pthread_cond_signal(condition);
+    pthread_mutex_unlock(mutex);
     fake_wait_for_round();
 }
 
