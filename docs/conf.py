@@ -20,7 +20,7 @@ release = re.search(r'MDOT_VERSION_STRING "([^"]+)"', (ROOT / "include/mdot/mdot
 version = release
 
 extensions = ["myst_parser", "breathe", "sphinx.ext.autodoc", "c_reference", "table_pages",
-              "python_commands", "mathml"]
+              "python_commands", "mathml", "index_tables"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 exclude_patterns = ["extensions/README.md"]
