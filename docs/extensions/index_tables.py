@@ -1,7 +1,8 @@
 """Index entries for the names in the tables of the reference, so that the search for a name leads to its row.
 
 Each name in code font in the first column, or in a column with the title `name`, gets an entry. Examples are training options,
-environment variables, GPU models, operators, warnings and fields of file formats.
+environment variables, GPU models, operators, warnings and fields of file formats. The entries are main ones, because the search
+lists the others last.
 """
 
 from docutils import nodes
@@ -32,7 +33,7 @@ class IndexTables(SphinxTransform):
                     continue
                 if not row["ids"]:
                     self.document.set_id(row)
-                yield "single", name.replace(";", ","), row["ids"][0], "", None
+                yield "single", name.replace(";", ","), row["ids"][0], "main", None
 
 
 def setup(app):
