@@ -4,6 +4,7 @@ Pages are Markdown (MyST). Doxygen reads the C headers, and the extension `c_ref
 reference comes from docstrings. The site needs no network: the theme uses the fonts of the reader's system.
 """
 
+import hashlib
 import logging
 import os
 import pathlib
@@ -20,7 +21,7 @@ release = re.search(r'MDOT_VERSION_STRING "([^"]+)"', (ROOT / "include/mdot/mdot
 version = release
 
 extensions = ["myst_parser", "breathe", "sphinx.ext.autodoc", "c_reference", "table_pages",
-              "python_commands", "mathml"]
+              "python_commands", "mathml", "index_tables"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 exclude_patterns = ["extensions/README.md"]
@@ -49,3 +50,9 @@ html_theme_options = {"navigation_with_keys": True}
 
 # A section without pages is an empty list rather than a warning.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
+
+
+def setup(app):
+    """A change of an extension builds every page again."""
+    code = b"".join(path.read_bytes() for path in sorted((ROOT / "docs" / "extensions").glob("*.py")))
+    app.add_config_value("extensions_digest", hashlib.sha256(code).hexdigest(), "env")

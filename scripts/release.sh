@@ -13,6 +13,7 @@
 # The same commit and build machine give the same files, except signatures: dates are those of the commit. Needs mdot's build
 # dependencies (scripts/install-deps.sh), Python with venv, and access to PyPI for scripts/release/requirements.txt.
 set -eu
+umask 022 # packages hold the modes of files and folders
 cd "$(dirname "$0")/.."
 fail() { echo "release.sh: $*" >&2; exit 1; }
 

@@ -8,6 +8,7 @@
 # The same commit gives the same wheels in every folder. scripts/test-wheel.sh tests them with other versions of Python.
 # Needs mdot's build dependencies (scripts/install-deps.sh), Python with venv, and scripts/release/requirements.txt from PyPI.
 set -eu
+umask 022 # wheels hold the modes of files
 cd "$(dirname "$0")/.."
 build=$PWD/build/wheel
 stage=$build/stage
@@ -42,6 +43,7 @@ cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
 cp "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/share/mdot/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
 strip --strip-unneeded "$stage"/*/*/lib/*"$soname" "$stage/mdot/mdot/bin/mdot"
+chmod -R u=rwX,go=rX "$stage" # a clone or an earlier build may have been made under another umask
 
 for package in mdot compiler; do
     "$build/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$stage/$package/raw" "$stage/$package"

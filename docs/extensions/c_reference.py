@@ -144,7 +144,7 @@ def introduction(text):
 
 def table_of_map(name, text):
     """Rows X(A, 1, "text") of a macro, with the comments behind them, as a table."""
-    body = re.search(rf"#define {name}\(X\)(.*?[^\\])\n(?!.*\\\n)", text + "\n", re.S).group(1)
+    body = re.search(rf"#define {name}\(X\)((?:[^\n]*\\\n)*[^\n]*)", text).group(1)
     body = re.sub(r"\s*\\\n\s*", " ", body)
     body = re.sub(r'"\s+"', "", body)
     rows = []

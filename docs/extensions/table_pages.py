@@ -155,6 +155,8 @@ class MapTable(SphinxDirective):
         self.env.note_dependency(str(HEADERS / header))
         lines = table_of_map(macro, (HEADERS / header).read_text(encoding="utf-8")).split("\n")
         titles = [title.strip() for title in " ".join(self.content).split("|")]
+        if len(titles) != lines[0].count("|") - 1:
+            raise self.error(f"{macro} has {lines[0].count('|') - 1} columns, and the page has titles for {len(titles)}")
         lines[0] = "| " + " | ".join(titles) + " |"
         return self.parse_text_to_nodes("\n".join(lines))
 

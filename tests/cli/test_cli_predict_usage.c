@@ -71,7 +71,8 @@ static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "\"B17\"");
     expect_contains(f->result.err, "the most similar names are ");
-    expect_contains(f->result.err, "`mdot gpus` lists all 73; --gpu-spec describes other GPUs");
+    expect_contains(f->result.err, "`mdot gpus` lists all "); /* test_gpus compares the number */
+    expect_contains(f->result.err, "; --gpu-spec describes other GPUs");
     assert_true(strlen(f->result.err) < 300);
     assert_string_equal(f->result.out, "");
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Pages for contributors and the workflow name things that exist: scripts, presets, and the targets of links in Markdown files.
-# CITATION.cff has the version of the headers.
+# CITATION.cff has the version of the headers. The list of design decisions counts the records of each area, each record has four
+# parts, and each recipe for an addition names a past change.
 # Usage: contributors.sh SOURCE_FOLDER
 set -eu
 cd "$1"
@@ -25,6 +26,21 @@ for page in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.m
     done
 done
 [ "$links" -ge 15 ] || fail "the pages have $links links"
+areas=0
+for area in docs/decisions/*.md; do
+    [ "$area" = docs/decisions/index.md ] && continue
+    records=$(grep -c '^## [A-Z]-[0-9]*: ' "$area")
+    grep -q "](${area##*/}) | [A-Z] | $records |\$" docs/decisions/index.md ||
+        fail "docs/decisions/index.md has another number than $records for the records of $area"
+    for part in Context Decision Consequences Alternatives; do
+        [ "$(grep -c "^- \*\*$part\.\*\* " "$area")" -eq "$records" ] || fail "$area: not every record has a part $part"
+    done
+    areas=$((areas + 1))
+done
+[ "$areas" -ge 10 ] || fail "there are $areas areas of decisions"
+for recipe in docs/how-to/add-*.md; do
+    grep -qi 'past change' "$recipe" && grep -qE '`[0-9a-f]{8}`' "$recipe" || fail "$recipe names no past change"
+done
 version=$(sed -n 's/^#define MDOT_VERSION_STRING "\(.*\)"/\1/p' include/mdot/mdot_base.h)
 grep -qx "version: $version" CITATION.cff || fail "CITATION.cff has another version than $version; run scripts/release.sh --prepare"
 echo "$scripts scripts and $links links exist"

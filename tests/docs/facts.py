@@ -1,5 +1,5 @@
 """Checks the check of docs/extensions/c_reference.py: a public function that lacks a fact must be reported, and so must a
-struct, a field, a type or a constant that lacks a text.
+struct, a field, a type or a constant that lacks a text. The table of a macro must have the rows of this macro alone.
 
     facts.py SOURCE_FOLDER
 
@@ -40,6 +40,12 @@ typedef struct mdot_sample_bare {
     int reserved; /* must be 0 */
 } mdot_sample_bare;
 #define MDOT_SAMPLE_MAP(X) X(GREEN, "green")
+#define MDOT_SAMPLE_SHAPE_MAP(X) \\
+    X(ROUND, 1, "of no corners")  \\
+    X(FLAT, 2, "of " \\
+               "no height")
+#define MDOT_SAMPLE_SIZE_MAP(X) \\
+    X(SMALL, 1, 2, "small")
 /* Colours. */
 typedef enum mdot_sample_colour {
     MDOT_SAMPLE_RED = 1, /* the first one */
@@ -76,6 +82,11 @@ WANTED = {
 }
 FIELDS = {"struct_size": "size of this struct as the caller knows it; MDOT_INIT sets it", "width": "in metres, at most 8",
           "height": "in metres, at most 8", "weight": "kg", "value": "euros", "count": ""}
+SHAPES = """|  |  |  |
+| --- | --- | --- |
+| `ROUND` | `1` | of no corners |
+| `FLAT` | `2` | of no height |
+"""
 WITHOUT_TEXT = ["MDOT_SAMPLE_BLUE", "MDOT_SAMPLE_LIMIT", "mdot_sample_bare", "mdot_sample_size.count", "mdot_sample_visit"]
 
 
@@ -100,6 +111,9 @@ def main():
         return 1
     if fields != FIELDS:
         print(f"fields have the texts {fields}, expected {FIELDS}")
+        return 1
+    if c_reference.table_of_map("MDOT_SAMPLE_SHAPE_MAP", HEADER) != SHAPES:
+        print("the table of a macro has other rows:", c_reference.table_of_map("MDOT_SAMPLE_SHAPE_MAP", HEADER), sep="\n")
         return 1
     if without_text != WITHOUT_TEXT:
         print(f"without text are {without_text}, expected {WITHOUT_TEXT}")

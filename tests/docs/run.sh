@@ -20,11 +20,15 @@ mkdir -p "$work"
 MDOT_DOCS_PYTHON="$python" "$source/scripts/docs.sh" "$work"
 html=$work/html
 "$python" "$tests/links.py" "$html" || { echo "docs: links are broken"; exit 1; }
+if grep -rlE --include='*.html' '^(<p>)?\| .* \|' "$html"; then echo "docs: these pages show a table as text"; exit 1; fi
 "$python" "$tests/facts.py" "$source" || { echo "docs: facts that are missing go unnoticed"; exit 1; }
 command -v chromium > /dev/null || { echo "skipped after the build: chromium is missing (apt-get install chromium)"; exit 77; }
 cp "$tests/browse.html" "$work/browse.html"
 {
-    echo "const pages = {root: 'html', searches: [['mdot_predict_many', 'reference/c/predict.html'], ['checksum', 'formats/mdot.html']],"
+    echo "const pages = {root: 'html', searches: [['mdot_predict_many', 'reference/c/predict.html'], ['checksum', 'formats/mdot.html'],"
+    echo "        ['gpu-not-measured', 'reference/statuses.html#'], ['MDOT_CPU_ISA', 'reference/environment.html#'],"
+    echo "        ['host_launch_us', 'reference/configuration.html#'], ['RTX-A5000', 'reference/gpus.html#'],"
+    echo "        ['Einsum', 'reference/operators.html#']],"
     echo "    list: ["
     (cd "$html" && find . -name '*.html' ! -name search.html | sed "s|^\./\(.*\)|        '\1',|" | LC_ALL=C sort)
     echo "    ]};"

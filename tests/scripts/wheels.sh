@@ -9,8 +9,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "$*"; exit 1; }
 first=$work/a second=$work/deeper/folder/of/another/length
+from=$(git -C "$source" rev-parse --show-toplevel)
 for clone in "$first" "$second"; do
-    git clone -q --no-hardlinks --depth 1 "file://$(git -C "$source" rev-parse --show-toplevel)" "$clone"
+    git clone -q --no-hardlinks --depth 1 "file://$from" "$clone"
+    from=$first # the same commit, although the source may get another one meanwhile
     # ccache would answer the second build with the first one's files
     (cd "$clone" && CCACHE_DISABLE=1 scripts/wheel.sh --no-tests) > "$work/log" 2>&1 || fail "$(tail -40 "$work/log")"
     (cd "$clone/dist" && sha256sum -- *.whl) > "$clone.sums"
