@@ -78,8 +78,6 @@ ROWS = (
      "ONNX Runtime subtracts the square of the mean from the mean of squares, which may be negative"),
     ({"ArgMax", "ArgMin"}, reads_nan, False, "the order of NaN is open; mdot takes the first or last NaN, as NumPy does"),
     ({"TopK"}, reads_nan, True, "the order of NaN is open"),
-    ({"Gelu", "BiasGelu", "FastGelu", "QuickGelu"}, only_special, True,
-     "GELU of minus infinity is 0, its limit, while ONNX Runtime multiplies by 0"),
     ({"DFT"}, only_special, True,
      "infinity times a factor that is 0, or nearly 0 after rounding, is NaN or infinite; the order of sums is open"),
     ({"Resize"}, special_only_there, False, "a neighbour of weight 0 is left out, while ONNX Runtime multiplies it by 0"),
