@@ -107,9 +107,9 @@ LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x)
     if (by_table) x = cg_resize(e, x, INTERVALS, 0);
     /* at most index 15, however products round */
     double end = by_table ? INTERVALS * interval_width * (1 - 1e-6) : polynomial_end;
-    /* max(0, x) as (x + |x|) / 2, which is NaN for negative infinity, as the product of infinity and 0 is */
-    LLVMValueRef half = constant(e, x, 0.5), size = cg_fabs(e, x);
-    LLVMValueRef positive = cg_fma(e, size, half, cg_fmul(e, x, half)), a = cg_fmin(e, size, constant(e, x, end));
+    LLVMValueRef a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
+    /* max(0, x), with the sign of 0. Infinity minus infinity is NaN, as the product of negative infinity and 0 is. */
+    LLVMValueRef positive = cg_fsub(e, x, cg_fmin(e, x, constant(e, x, 0)));
     LLVMValueRef result = cg_fma(e, a, by_table ? tail_by_table(e, a) : tail_by_polynomial(e, a), positive);
     return cg_resize(e, result, lanes, 0);
 }

@@ -178,6 +178,34 @@ static ir_value *overwritten(ir_builder *b, const ir_node *node)
     return ir_build_infer(b, gather);
 }
 
+/* A scatter of this node's form that adds updates to 0. */
+static ir_value *scattered_sum(ir_builder *b, const ir_node *node, ir_value *updates)
+{
+    const ir_type *type = &node->outputs[0]->type;
+    b->dtype = type->dtype;
+    ir_value *inputs[] = {ir_build_expand(b, ir_build_scalar(b, 0), type->dim, type->rank), node->inputs[1], updates};
+    if (inputs[0] == NULL || updates == NULL) return NULL;
+    bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
+    ir_node *sum = ir_build_node(b, is_nd ? IR_OP_ScatterND : IR_OP_ScatterElements, inputs, 3, 1);
+    ir_build_set_string(b, sum, "reduction", "add");
+    if (!is_nd) ir_build_set_int(b, sum, "axis", ir_node_int(node, "axis", 0));
+    return ir_build_infer(b, sum);
+}
+
+/* A scatter without reduction at computed indices. ONNX requires that those of selected elements differ, but others may
+ * equal them. Therefore updates are added to 0 instead, and elements that got one replace those of the data. */
+static void replace_computed_scatter(ir_builder *b, ir_node *node, const ir_mark *m)
+{
+    ir_value *updates = node->inputs[2];
+    ir_value *sums = scattered_sum(b, node, masked_by_number(b, m, updates, 0));
+    ir_dim dims[MDOT_MAX_RANK];
+    memcpy(dims, updates->type.dim, sizeof dims);
+    ir_value *ones = ir_build_expand(b, ir_build_scalar(b, 1), dims, updates->type.rank);
+    ir_value *hits = scattered_sum(b, node, ones != NULL ? masked_by_number(b, m, ones, 0) : NULL);
+    ir_value *is_hit = ir_build_cast(b, hits, MDOT_DTYPE_BOOL);
+    ir_replace(b, node->outputs[0], ir_build_where(b, is_hit, sums, node->inputs[0]));
+}
+
 void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m, bool is_distinct)
 {
     ir_builder *b = &w->b;
@@ -198,7 +226,10 @@ void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m
     }
     if (kept == NULL && b->status == MDOT_OK) { /* none: elements outside of the mask write the old number again */
         if (!is_distinct) {
-            refuse(b, node, m->of, "it overwrites elements at computed indices, which may be equal, with elements");
+            if (updates->type.dtype == MDOT_DTYPE_BOOL)
+                refuse(b, node, m->of, "it scatters booleans at computed indices from elements");
+            else
+                replace_computed_scatter(b, node, m);
             return;
         }
         kept = masked(b, m, updates, overwritten(b, node));

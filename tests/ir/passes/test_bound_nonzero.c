@@ -75,6 +75,21 @@ static void scatters_reduce_and_overwrite(void **state)
                 "r = GatherND(x, ix)\ne = Exp(r)\ny = ScatterND(x, ix, e)\nreturn y\n");
 }
 
+/* TorchScript writes index_add as an overwriting scatter into zeros. Each token is selected in one of two slots: the
+ * other slot has the same index. */
+static void computed_indices_overwrite(void **state)
+{
+    (void)state;
+    expect_same("x = input f32[L,4]\nm = input bool[1,L]\nnot = Not(m)\nmm = Concat(not, m) {axis=0}\n"
+                "i = NonZero(mm)\n" TOKENS "r = Gather(x, t) {axis=0}\ne = Exp(r)\nax = constant i64[1] [1]\n"
+                "u = Unsqueeze(t, ax)\ny = ScatterND(x, u, e)\nsh = Shape(e)\nuu = Expand(u, sh)\n"
+                "z = ScatterElements(x, uu, e) {axis=0}\nreturn y, z\n");
+    /* Tokens that are selected in no slot keep their numbers. */
+    expect_same("x = input f32[L,4]\nm = input bool[1,L]\nno = constant bool[1,1] [0]\nn = And(m, no)\n"
+                "mm = Concat(m, n) {axis=0}\ni = NonZero(mm)\n" TOKENS "r = Gather(x, t) {axis=0}\ne = Exp(r)\n"
+                "ax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\ny = ScatterND(x, u, e)\nreturn y\n");
+}
+
 static void sums_ignore_other_elements(void **state)
 {
     (void)state;
@@ -164,9 +179,10 @@ static void other_uses_are_refused(void **state)
                    "it computes with the number of elements");
     expect_refused(ROWS PICKED "y = Add(r, x)\nz = ReduceSum(y)\nreturn z\n", "it combines other data");
     expect_refused(ROWS PICKED "t = Transpose(r) {perm=[1, 0]}\ng = MatMul(t, r)\nreturn g\n", "it combines elements");
-    expect_refused(MASK TOKENS "r = Gather(x, t) {axis=0}\nax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\n"
-                               "y = ScatterND(x, u, r)\nreturn y\n",
-                   "computed indices");
+    expect_refused("x = input bool[L]\n" "m = input bool[2,L]\ni = NonZero(m)\n" TOKENS
+                   "r = Gather(x, t) {axis=0}\nn = Not(r)\nax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\n"
+                   "y = ScatterND(x, u, n)\nreturn y\n",
+                   "scatters booleans");
     expect_refused(ROWS PICKED "w = input bool[L]\nk = NonZero(w)\nkx = Transpose(k) {perm=[1, 0]}\n"
                                "q = GatherND(x, kx)\ny = Add(r, q)\nz = ReduceSum(y)\nreturn z\n",
                    "another selection");
@@ -178,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(experts_add_to_their_tokens),
         cmocka_unit_test(scatters_reduce_and_overwrite),
+        cmocka_unit_test(computed_indices_overwrite),
         cmocka_unit_test(sums_ignore_other_elements),
         cmocka_unit_test(rows_pass_through_norms_products_and_reshapes),
         cmocka_unit_test(elements_outside_of_the_mask_may_be_nan),
