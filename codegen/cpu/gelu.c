@@ -4,8 +4,8 @@
  * -erfc(a/√2) / 2. The product vanishes by a = 6. If a look-up in sixteen entries is one instruction, p is sixteen
  * polynomials of degree 4, also for fewer lanes, so that an element's result is independent of its place in a row.
  * Otherwise p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign,
- * because the factor a is exact. NaN passes through, negative infinity gives NaN as in ONNX Runtime and PyTorch, and neither
- * form divides.
+ * because the factor a is exact. NaN passes through, negative infinity gives NaN as in ONNX Runtime and PyTorch, and
+ * neither form divides.
  */
 #include "codegen/cpu/gelu.h"
 

@@ -64,6 +64,24 @@ static ir_value *indices_along(ir_builder *b, const ir_type *type, int axis, ir_
     return ir_build_reshape(b, ir_build_expand(b, range, type->dim, type->rank), row, 2);
 }
 
+/* If the mask expands the mask of an earlier selection along new last axes, notes that selection. */
+static void note_rows(const ir_bounding *w, ir_selection *s)
+{
+    const ir_value *x = s->source, *inner = x->def != NULL && ir_node_opcode(x->def) == IR_OP_Expand ? x->def->inputs[0] : NULL;
+    const ir_value *mask = inner != NULL && ir_is_reshaped(inner) ? inner->def->inputs[0] : inner;
+    if (mask == NULL || mask->type.rank >= x->type.rank || inner->type.rank != x->type.rank) return;
+    for (int d = 0; d < x->type.rank; d++) {
+        bool is_row = d < mask->type.rank;
+        if (!ir_dim_equal(inner->type.dim[d], is_row ? x->type.dim[d] : ir_dim_number(1))) return;
+        if (is_row && !ir_dim_equal(mask->type.dim[d], x->type.dim[d])) return;
+    }
+    s->width = ir_dim_number(1);
+    for (int d = mask->type.rank; d < x->type.rank; d++)
+        if (!ir_dim_mul(s->width, x->type.dim[d], &s->width)) return;
+    for (const ir_selection *rows = w->selections; rows != NULL; rows = rows->next)
+        if (rows->source == mask) s->rows = rows;
+}
+
 static void replace_nonzero(ir_bounding *w, ir_node *node)
 {
     ir_builder *b = &w->b;
@@ -85,6 +103,7 @@ static void replace_nonzero(ir_bounding *w, ir_node *node)
                         .mask = ir_build_reshape(b, ir_build_cast(b, x, MDOT_DTYPE_BOOL), &bound, 1),
                         .indices = indices,
                         .next = w->selections};
+    note_rows(w, s);
     w->selections = s;
     ir_replace(b, node->outputs[0], indices);
     set_mark(w, indices, (ir_mark){.of = s, .axis = 1, .is_distinct = true});

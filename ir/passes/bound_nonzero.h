@@ -13,6 +13,9 @@ struct ir_selection {
     ir_dim bound;     /* number of its elements */
     ir_value *mask;   /* bool [bound]: is this element selected? */
     ir_value *indices;
+    /* If the mask repeats another one along new last axes, as in x[mask] = y for rows of x: */
+    const ir_selection *rows; /* the selection of the other mask; NULL otherwise */
+    ir_dim width;             /* number of elements of a row */
     ir_selection *next;
 };
 

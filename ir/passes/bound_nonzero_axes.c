@@ -58,11 +58,29 @@ static int reshaped_axis(const ir_type *from, int axis, const ir_type *to)
     return LOST;
 }
 
-static const char *follow_reshape(const ir_node *node, const ir_mark *in, ir_mark *out)
+/* A reshape to one axis makes the elements of selected rows from the rows. NULL: no NonZero selects them. */
+static const ir_selection *elements_of_rows(const ir_bounding *w, const ir_mark *m, const ir_type *from,
+                                            const ir_type *to)
+{
+    for (const ir_selection *s = w->selections; s != NULL && to->rank == 1 && m->axis == 0; s = s->next) {
+        if (s->rows == m->of && ir_dim_equal(s->bound, to->dim[0]) &&
+            ir_dim_products_equal(from->dim + 1, from->rank - 1, &s->width, 1))
+            return s;
+    }
+    return NULL;
+}
+
+static const char *follow_reshape(const ir_bounding *w, const ir_node *node, const ir_mark *in, ir_mark *out)
 {
     if (!is_marked(&in[0])) return counts;
-    int axis = reshaped_axis(&node->inputs[0]->type, in[0].axis, &node->outputs[0]->type);
-    if (axis == LOST) return "it merges the axis of elements with another one";
+    const ir_type *from = &node->inputs[0]->type, *to = &node->outputs[0]->type;
+    int axis = reshaped_axis(from, in[0].axis, to);
+    const ir_selection *elements = axis == LOST ? elements_of_rows(w, &in[0], from, to) : NULL;
+    if (elements != NULL) {
+        *out = (ir_mark){.of = elements, .axis = 0};
+        return NULL;
+    }
+    if (axis == LOST) return "it merges with another axis the axis of elements";
     *out = moved(&in[0], axis, true);
     return NULL;
 }
@@ -139,10 +157,27 @@ static const char *follow_gather_elements(const ir_node *node, const ir_mark *in
     return NULL;
 }
 
+/* A slice along the axis of the selection alone, from 0 to the number of its elements, as TorchScript writes it. */
+static bool is_whole_slice(const ir_node *node, const ir_mark *in)
+{
+    int64_t start, axis = 0, step = 1;
+    ir_dim end[IR_MAX_KNOWN];
+    int count = 0;
+    const ir_value *axes = ir_node_input(node, 3), *steps = ir_node_input(node, 4);
+    if (ir_node_opcode(node) != IR_OP_Slice || !is_marked(&in[0]) || in[2].of != in[0].of) return false;
+    if (!ir_value_int(node->inputs[1], &start) || !ir_value_known(node->inputs[2], end, &count)) return false;
+    if ((axes != NULL && !ir_value_int(axes, &axis)) || (steps != NULL && !ir_value_int(steps, &step))) return false;
+    return start == 0 && step == 1 && axis == in[0].axis && count == 1 && ir_dim_equal(end[0], in[0].of->bound);
+}
+
 /* Split and Slice keep the axis if they leave all of its elements. */
 static const char *follow_cut(const ir_node *node, const ir_mark *in, ir_mark *out)
 {
     const ir_type *type = &node->inputs[0]->type;
+    if (is_whole_slice(node, in)) {
+        *out = in[0];
+        return NULL;
+    }
     for (int i = 1; i < node->input_count; i++)
         if (in[i].of != NULL) return counts;
     if (ir_node_opcode(node) == IR_OP_Split) {
@@ -301,6 +336,7 @@ const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *in
     ir_opcode op = ir_node_opcode(node);
     bool shapes = op == IR_OP_Reshape || op == IR_OP_Expand || op == IR_OP_ConstantOfShape;
     if (op == IR_OP_Shape && !shape_has_axis(node, in)) return NULL;
+    if (is_whole_slice(node, in)) shapes = true;
     if (node->op->traits & IR_SHAPE_ONLY || (any_is_number(node, in) && !shapes)) {
         if (any_is_marked(node, in) && any_is_number(node, in)) return counts;
         return follow_number(node, in, out_mark);
@@ -310,7 +346,7 @@ const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *in
     case IR_OP_Squeeze:
     case IR_OP_Unsqueeze:
     case IR_OP_Identity:
-        return follow_reshape(node, in, out_mark);
+        return follow_reshape(w, node, in, out_mark);
     case IR_OP_Expand:
         return follow_expand(node, in, out_mark);
     case IR_OP_ConstantOfShape:

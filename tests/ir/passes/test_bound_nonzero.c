@@ -2,6 +2,7 @@
  * evaluates the graph before the pass, with as many elements as the mask has. */
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "tests/support/graph_code.h"
 #include "tests/support/graph_notation.h"
 
 #include <math.h>
@@ -90,6 +91,25 @@ static void computed_indices_overwrite(void **state)
                 "ax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\ny = ScatterND(x, u, e)\nreturn y\n");
 }
 
+/* x[mask] = y, as TorchScript writes it: the mask is expanded to the elements of the rows. */
+static void masked_rows_are_assigned(void **state)
+{
+    (void)state;
+    static const char *const widths[] = {"4", "3"};
+    char text[1024];
+    for (int k = 0; k < 2; k++) {
+        snprintf(text, sizeof text,
+                 ROWS PICKED "e = Exp(r)\nax = constant i64[1] [1]\nu = Unsqueeze(m, ax)\nsh = Shape(x)\n"
+                             "mm = Expand(u, sh)\nj = NonZero(mm)\njx = Transpose(j) {perm=[1, 0]}\n"
+                             "flat = constant i64[1] [-1]\nv = Reshape(e, flat)\njs = Shape(jx)\n"
+                             "zero = constant i64[1] [0]\none = constant i64[1] [1]\nn = Slice(js, zero, one)\n"
+                             "c = Slice(v, zero, n, zero)\nz = Mul(x, x)\ny = ScatterND(z, jx, c)\nreturn y\n");
+        char *dims = strstr(text, "L,4");
+        dims[2] = widths[k][0];
+        expect_same(text);
+    }
+}
+
 static void sums_ignore_other_elements(void **state)
 {
     (void)state;
@@ -142,6 +162,20 @@ static void elements_outside_of_the_mask_may_be_nan(void **state)
     ir_arena_destroy(arena);
 }
 
+/* Through all passes, the plan and the code of every level. */
+static void experts_become_kernels(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 9, 16, 40, 0};
+    assert_code_agrees(MASK TOKENS
+                       "w = weights f32[4,16]\nv = weights f32[16,4]\nr = Gather(x, t) {axis=0}\ne = MatMul(r, w)\n"
+                       "g = Gelu(e)\nd = MatMul(g, v)\nax = constant i64[1] [-1]\nu = Unsqueeze(t, ax)\n"
+                       "y = ScatterND(x, u, d) {reduction=\"add\"}\nzero = constant i64[1] [0]\n"
+                       "z = ReduceMax(d, zero)\nreturn y, z\n",
+                       lengths);
+    assert_code_agrees(ROWS PICKED "e = Exp(r)\ny = ScatterND(x, ix, e)\nreturn y\n", lengths);
+}
+
 static void indices_of_constants_are_folded(void **state)
 {
     (void)state;
@@ -171,6 +205,8 @@ static void other_uses_are_refused(void **state)
 {
     (void)state;
     expect_refused(MASK "return i\n", "the shape of output \"i\" is the number of elements");
+    expect_refused(ROWS PICKED "flat = constant i64[1] [-1]\nv = Reshape(r, flat)\ny = ReduceSum(v)\nreturn y\n",
+                   "it merges with another axis");
     expect_refused(ROWS PICKED "return r\n", "the shape of output \"r\"");
     expect_refused(ROWS PICKED "zero = constant i64[] [0]\ny = Gather(r, zero) {axis=0}\nreturn y\n",
                    "it picks single elements");
@@ -195,9 +231,11 @@ int main(void)
         cmocka_unit_test(experts_add_to_their_tokens),
         cmocka_unit_test(scatters_reduce_and_overwrite),
         cmocka_unit_test(computed_indices_overwrite),
+        cmocka_unit_test(masked_rows_are_assigned),
         cmocka_unit_test(sums_ignore_other_elements),
         cmocka_unit_test(rows_pass_through_norms_products_and_reshapes),
         cmocka_unit_test(elements_outside_of_the_mask_may_be_nan),
+        cmocka_unit_test(experts_become_kernels),
         cmocka_unit_test(indices_of_constants_are_folded),
         cmocka_unit_test(other_uses_are_refused),
     };
