@@ -43,11 +43,11 @@ typedef struct builder {
 static mdot_status read_lists(builder *b)
 {
     const ml_writer *w = b->w;
-    node_list *lists[] = {&b->features,  &b->yes,        &b->no,      &b->yes_is_leaf,
+    node_list *lists[] = {&b->features,   &b->yes,     &b->no,      &b->yes_is_leaf,
                           &b->no_is_leaf, &b->missing, &b->targets, &b->roots};
-    static const char *const names[] = {"nodes_featureids",  "nodes_truenodeids", "nodes_falsenodeids",
-                                        "nodes_trueleafs",   "nodes_falseleafs",  "nodes_missing_value_tracks_true",
-                                        "leaf_targetids",    "tree_roots"};
+    static const char *const names[] = {"nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids",
+                                        "nodes_trueleafs",  "nodes_falseleafs",  "nodes_missing_value_tracks_true",
+                                        "leaf_targetids",   "tree_roots"};
     mdot_status status = fe_ml_read_tensor(w, "nodes_splits", &b->splits);
     if (status == MDOT_OK) status = fe_ml_read_tensor(w, "leaf_weights", &b->weights);
     if (status == MDOT_OK) status = fe_ml_read_tensor(w, "membership_values", &b->members);
@@ -59,8 +59,8 @@ static mdot_status read_lists(builder *b)
         bool may_differ = lists[k] == &b->roots || (lists[k] == &b->missing && lists[k]->count == 0);
         if (status == MDOT_OK && !may_differ && lists[k]->count != wanted)
             status = fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' has %lld elements, but '%s' has %lld", names[k],
-                                (long long)lists[k]->count,
-                                lists[k] == &b->targets ? "leaf_weights" : "nodes_splits", (long long)wanted);
+                                (long long)lists[k]->count, lists[k] == &b->targets ? "leaf_weights" : "nodes_splits",
+                                (long long)wanted);
     }
     if (status != MDOT_OK) return status;
     const ir_attr *modes = ir_node_attr(w->node, "nodes_modes");
@@ -131,20 +131,18 @@ static void add_leaf(builder *b, forest_node *node, int64_t leaf)
 {
     node->first = b->f->weight_count;
     node->count = 1;
-    b->f->weights[b->f->weight_count++] =
-        (forest_weight){node - b->f->nodes, b->targets.at[leaf], b->weights.at[leaf]};
+    b->f->weights[b->f->weight_count++] = (forest_weight){node - b->f->nodes, b->targets.at[leaf], b->weights.at[leaf]};
 }
 
 static bool is_only_leaf(const builder *b, int64_t n)
 {
-    return b->yes_is_leaf.at[n] != 0 && b->no_is_leaf.at[n] != 0 && b->yes.at[n] == b->no.at[n] &&
-           b->yes.at[n] >= 0 && b->yes.at[n] < b->weights.count;
+    return b->yes_is_leaf.at[n] != 0 && b->no_is_leaf.at[n] != 0 && b->yes.at[n] == b->no.at[n] && b->yes.at[n] >= 0 &&
+           b->yes.at[n] < b->weights.count;
 }
 
 static mdot_status add_tests(builder *b, const branch *at, forest_node *node)
 {
-    static const forest_mode modes[] = {FOREST_LEQ, FOREST_LT, FOREST_GTE, FOREST_GT,
-                                        FOREST_EQ,  FOREST_NEQ, FOREST_EQ};
+    static const forest_mode modes[] = {FOREST_LEQ, FOREST_LT, FOREST_GTE, FOREST_GT, FOREST_EQ, FOREST_NEQ, FOREST_EQ};
     int64_t n = at->at;
     bool is_set = b->modes[n] == MODE_MEMBER;
     const double *value = is_set ? &b->members.at[b->first_member[n]] : &b->splits.at[n];

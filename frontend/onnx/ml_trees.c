@@ -255,8 +255,8 @@ static ir_value *vector_of(const ml_writer *w, const forest *f, const ml_reals *
     return fe_add_data(w->u, w->node, list->name, MDOT_DTYPE_F64, 1, &list->count, list->at);
 }
 
-mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, const ml_reals *base,
-                                  mdot_dtype result, ir_value **out_sums)
+mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, const ml_reals *base, mdot_dtype result,
+                                  ir_value **out_sums)
 {
     ir_value *sums = NULL, *x = fe_ml_cast(w, w->node->inputs[0], f->dtype);
     if (base->count != 0 && base->count != f->target_count)

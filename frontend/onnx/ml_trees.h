@@ -23,7 +23,7 @@ mdot_status fe_ml_read_tensor(const ml_writer *w, const char *name, ml_reals *li
 mdot_status fe_ml_check_target_count(const ml_writer *w, int64_t count);
 mdot_status fe_ml_check_tree_transform(const ml_writer *w, const forest *f, ml_transform transform);
 /* Aggregates the trees and adds the base values, in the forest's type. Results are of type `result`. */
-mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, const ml_reals *base,
-                                  mdot_dtype result, ir_value **out_sums);
+mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, const ml_reals *base, mdot_dtype result,
+                                  ir_value **out_sums);
 
 #endif

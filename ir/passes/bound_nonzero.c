@@ -67,7 +67,8 @@ static ir_value *indices_along(ir_builder *b, const ir_type *type, int axis, ir_
 /* If the mask expands the mask of an earlier selection along new last axes, notes that selection. */
 static void note_rows(const ir_bounding *w, ir_selection *s)
 {
-    const ir_value *x = s->source, *inner = x->def != NULL && ir_node_opcode(x->def) == IR_OP_Expand ? x->def->inputs[0] : NULL;
+    const ir_value *x = s->source,
+                   *inner = x->def != NULL && ir_node_opcode(x->def) == IR_OP_Expand ? x->def->inputs[0] : NULL;
     const ir_value *mask = inner != NULL && ir_is_reshaped(inner) ? inner->def->inputs[0] : inner;
     if (mask == NULL || mask->type.rank >= x->type.rank || inner->type.rank != x->type.rank) return;
     for (int d = 0; d < x->type.rank; d++) {

@@ -50,8 +50,7 @@ static const char *follow_elementwise(const ir_node *node, const ir_mark *in, ir
 static int reshaped_axis(const ir_type *from, int axis, const ir_type *to)
 {
     for (int d = 0; d < to->rank; d++) {
-        if (ir_dim_equal(to->dim[d], from->dim[axis]) &&
-            ir_dim_products_equal(to->dim, d, from->dim, axis) &&
+        if (ir_dim_equal(to->dim[d], from->dim[axis]) && ir_dim_products_equal(to->dim, d, from->dim, axis) &&
             ir_dim_products_equal(to->dim + d + 1, to->rank - d - 1, from->dim + axis + 1, from->rank - axis - 1))
             return d;
     }

@@ -181,10 +181,11 @@ static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, 
 /* Fails because of a reason, which follows "is resized". */
 static ir_value *refuse(ir_builder *b, const ir_node *node, const char *reason)
 {
-    b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
-                        "a dimension that depends on the length is resized %s, which is unsupported; bind the dimension "
-                        "with --dim, or resize a fixed dimension",
-                        reason);
+    b->status =
+        ir_fail(node, b->err, MDOT_UNSUPPORTED,
+                "a dimension that depends on the length is resized %s, which is unsupported; bind the dimension "
+                "with --dim, or resize a fixed dimension",
+                reason);
     return NULL;
 }
 

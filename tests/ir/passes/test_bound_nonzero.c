@@ -35,7 +35,8 @@ static void expect_same(const char *text)
         for (const ir_node *node = after->first; node != NULL; node = node->next)
             assert_false(node->op == &ir_ops[IR_OP_NonZero]);
         for (uint64_t seed = 1; seed < 4; seed++)
-            assert_same_results(before, after, (const ir_wide *const *)random_inputs(before, length, seed, arena), 1e-6);
+            assert_same_results(before, after, (const ir_wide *const *)random_inputs(before, length, seed, arena),
+                                1e-6);
         bool changed;
         if (ir_run_pass(after, "infer", &changed, &err) != MDOT_OK) fail_msg("%s\n%s", text, err.message);
         ir_arena_destroy(arena);
@@ -66,8 +67,8 @@ static void scatters_reduce_and_overwrite(void **state)
     static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
     char text[1024];
     for (size_t k = 0; k < sizeof reductions / sizeof *reductions; k++) {
-        snprintf(text, sizeof text,
-                 ROWS PICKED "e = Exp(r)\ny = ScatterND(x, ix, e) {reduction=\"%s\"}\nreturn y\n", reductions[k]);
+        snprintf(text, sizeof text, ROWS PICKED "e = Exp(r)\ny = ScatterND(x, ix, e) {reduction=\"%s\"}\nreturn y\n",
+                 reductions[k]);
         expect_same(text);
     }
     /* A number in every selected place: the shape of the updates is the count. */
@@ -113,8 +114,8 @@ static void masked_rows_are_assigned(void **state)
 static void sums_ignore_other_elements(void **state)
 {
     (void)state;
-    static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
-                                        "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"};
+    static const char *const names[] = {"ReduceSum",  "ReduceMean", "ReduceMax", "ReduceMin",
+                                        "ReduceProd", "ReduceL1",   "ReduceL2",  "ReduceSumSquare"};
     char text[1024];
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         for (int keeps = 0; keeps < 2; keeps++) {
@@ -215,7 +216,8 @@ static void other_uses_are_refused(void **state)
                    "it computes with the number of elements");
     expect_refused(ROWS PICKED "y = Add(r, x)\nz = ReduceSum(y)\nreturn z\n", "it combines other data");
     expect_refused(ROWS PICKED "t = Transpose(r) {perm=[1, 0]}\ng = MatMul(t, r)\nreturn g\n", "it combines elements");
-    expect_refused("x = input bool[L]\n" "m = input bool[2,L]\ni = NonZero(m)\n" TOKENS
+    expect_refused("x = input bool[L]\n"
+                   "m = input bool[2,L]\ni = NonZero(m)\n" TOKENS
                    "r = Gather(x, t) {axis=0}\nn = Not(r)\nax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\n"
                    "y = ScatterND(x, u, n)\nreturn y\n",
                    "scatters booleans");
