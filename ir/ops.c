@@ -60,8 +60,6 @@ static const char *way_out(const char *op_type)
     static const struct {
         const char *op_type, *instead;
     } ways[] = {
-        {"NonZero", "the number of elements depends on data: instead of x[mask], keep the shape and write "
-                    "torch.where(mask, x, 0), or sum x * mask"},
         {"Compress", "the number of elements depends on data: keep the shape and write torch.where(mask, x, 0)"},
         {"Unique", "the number of elements depends on data"},
         {"If", "the branch depends on data, and the results of the branches differ in type or shape: give both "

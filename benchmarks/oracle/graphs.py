@@ -218,7 +218,8 @@ class Graph:
         graph = helper.make_graph(self.nodes, "oracle", [self._info(v) for v in self.inputs],
                                   [self._info(v) for v in outputs],
                                   [numpy_helper.from_array(v.array, v.name) for v in self.initializers])
-        versions = {"": self.opset, "ai.onnx.ml": 3, "com.microsoft": 1}
+        newest_trees = any(n.op_type == "TreeEnsemble" for n in self.nodes)
+        versions = {"": self.opset, "ai.onnx.ml": 5 if newest_trees else 3, "com.microsoft": 1}
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, versions[d]) for d in sorted(self.domains)])
         model.ir_version = 8 if self.opset < 21 else 10
         return model

@@ -8,7 +8,7 @@ approximates, and 32 to 128 for sums.
 
 import numpy as np
 
-from graphs import FLOATS, LENGTH, TYPES, Unavailable, fixed, is_fixed
+from graphs import FLOATS, LENGTH, TYPES, Unavailable, Value, fixed, is_fixed
 
 OPERATORS = {}
 
@@ -500,6 +500,28 @@ def scatter_nd(g, op):
     reduce = g.pick([None, "add", "mul"]) if g.opset >= 16 else None
     return g.node(op, [value, index, g.like(value, fixed(count) + value.shape[1:])], [(value.dtype, value.shape)], False,
                   reduction=reduce, sums=reduce is not None)
+
+
+@operator("NonZero", weight=2)
+def selected_rows(g, op):
+    """Rows that a mask selects, an operator on them, and a sum or a scatter back."""
+    g.since(op, 13)
+    x = g.operand("f32", rank=2, where=lambda v: not is_fixed(v.shape[0]))
+    mask = g.like(Value("", "bool", x.shape[:1], True))
+    at = g.node(op, [mask], [("i64", fixed(1, 1))], True, keep=False)
+    at = g.node("Transpose", [at], [("i64", fixed(1, 1))], True, keep=False)
+    rows = g.node("GatherND", [x, at], [("f32", x.shape)], x.exact, keep=False)
+    function = g.pick([None, "Exp", "Tanh", "Sigmoid"])
+    if function:
+        rows = g.node(function, [rows], [("f32", x.shape)], False, rounding=16, keep=False)
+    end = g.pick(["none", "add", "mul", "ReduceSum", "ReduceMax", "ReduceMean"])
+    if end == "ReduceSum":
+        return g.node(end, [rows, g.integers([0])], [("f32", x.shape[1:])], False, rounding=64, sums=True, keepdims=0)
+    if end in ("ReduceMax", "ReduceMean"):
+        g.require(g.opset >= 18)
+        return g.node(end, [rows, g.integers([0])], [("f32", x.shape[1:])], False, rounding=64, sums=True, keepdims=0)
+    reduce = end if end != "none" and g.opset >= 16 else None
+    return g.node("ScatterND", [x, at, rows], [("f32", x.shape)], False, rounding=8, reduction=reduce, sums=reduce is not None)
 
 
 @operator("OneHot")

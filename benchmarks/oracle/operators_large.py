@@ -2,7 +2,7 @@
 recurrent networks, quantised forms, trees, linear models and loops."""
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from graphs import LENGTH, Value, fixed, is_fixed
 from operators import operator
@@ -168,12 +168,20 @@ def resize(g, op):
     g.require(mode != "cubic" or x.rank == 4)
     place = g.pick(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
     shape = [(a * f, b * f) for (a, b), f in zip(x.shape, factors)]
+    divisor = g.pick([1, 1, 2, 3, 4, 5])
+    if divisor > 1 and place != "align_corners":  # the length over a whole number
+        factors[-1], shape[-1] = np.float32(1) / np.float32(divisor), None
+        g.min_length = max(g.min_length, 2 * divisor)
     attributes = {"nearest_mode": g.pick(["floor", "ceil", "round_prefer_floor"])} if mode == "nearest" else {}
     g.min_length = max(g.min_length, 2)
     exact = mode == "nearest" and place in ("half_pixel", "asymmetric")
     g.require(mode != "nearest" or exact)  # other positions round at ties
-    return g.node(op, [x, g.constant(np.zeros(0, np.float32)), g.constant(np.array(factors, np.float32))], [("f32", shape)],
-                  exact and x.exact, rounding=64, sums=True, mode=mode, coordinate_transformation_mode=place, **attributes)
+    is_rounded = shape[-1] is None  # a rounded length has no form as a pair
+    shape[-1] = (1, 1) if is_rounded else shape[-1]
+    y = g.node(op, [x, g.constant(np.zeros(0, np.float32)), g.constant(np.array(factors, np.float32))], [("f32", shape)],
+               exact and x.exact, rounding=64, sums=True, mode=mode, coordinate_transformation_mode=place, **attributes)
+    y.content = "result" if is_rounded else "any"  # no other operator takes it
+    return y
 
 
 @operator("DFT")
@@ -468,6 +476,40 @@ def trees(g, op):
         attributes["base_values"] = [0.5]
     return g.node(op, [x], [("f32", fixed(LENGTH, targets))], False, domain="ai.onnx.ml", rounding=32, n_targets=targets,
                   aggregate_function=g.pick(["SUM", "SUM", "AVERAGE"]), **attributes)
+
+
+@operator("TreeEnsemble")
+def joined_trees(g, op):
+    """The same trees in the form of version 5: lists of inner nodes and of leaves."""
+    features, targets = g.pick([1, 4, 9]), g.pick([1, 1, 3])
+    x = g.input("f32", fixed(LENGTH, features))
+    a = grown(g, features, g.pick([2, 8, 20]), targets)
+    rows = list(zip(*(a[k] for k in list(a)[:8])))
+    places, inner, leaves = {}, [], []
+    leaf_of = {(t, n): (i, w) for t, n, i, w in zip(*(a[k] for k in list(a)[8:12]))}
+    for row in rows:
+        kind = leaves if row[4] == "LEAF" else inner
+        places[row[0], row[1]] = (len(kind), int(row[4] == "LEAF"))
+        kind.append(row)
+    roots = []
+    for tree in sorted({row[0] for row in rows}):
+        place, is_leaf = places[tree, 0]
+        if is_leaf:  # a node whose branches lead to the same leaf
+            places[tree, -1] = (place, 1)
+            inner.append((tree, -2, 0, 0.0, "BRANCH_LEQ", -1, -1, 0))
+            place = len(inner) - 1
+        roots.append(place)
+    yes = [places[row[0], row[5]] for row in inner]
+    no = [places[row[0], row[6]] for row in inner]
+    numbers = lambda kind, items: numpy_helper.from_array(np.array(items, kind))  # noqa: E731
+    return g.node(op, [x], [("f32", fixed(LENGTH, targets))], False, domain="ai.onnx.ml", rounding=32, n_targets=targets,
+                  aggregate_function=g.pick([0, 1, 1, 2, 3]), tree_roots=roots, nodes_modes=numbers(np.uint8, [0] * len(inner)),
+                  nodes_splits=numbers(np.float32, [row[3] for row in inner]), nodes_featureids=[row[2] for row in inner],
+                  nodes_truenodeids=[p for p, _ in yes], nodes_trueleafs=[leaf for _, leaf in yes],
+                  nodes_falsenodeids=[p for p, _ in no], nodes_falseleafs=[leaf for _, leaf in no],
+                  nodes_missing_value_tracks_true=[row[7] for row in inner],
+                  leaf_targetids=[leaf_of[row[0], row[1]][0] for row in leaves],
+                  leaf_weights=numbers(np.float32, [leaf_of[row[0], row[1]][1] for row in leaves]))
 
 
 @operator("LinearRegressor", "Scaler", "Normalizer", "Binarizer")

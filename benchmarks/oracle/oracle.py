@@ -141,7 +141,7 @@ class Case:
     def report(self, found):
         """Minimises the failure, names its place, and returns the report."""
         graph, feeds = minimise(self.graph, self.feeds, self.fails)
-        self.small_feeds = feeds
+        self.small, self.small_feeds = graph, feeds
         self.build(graph)
         found = self.compare(graph, feeds, self.length) or found
         inputs = os.path.join(self.folder, "inputs")

@@ -4,7 +4,8 @@
  * -erfc(a/√2) / 2. The product vanishes by a = 6. If a look-up in sixteen entries is one instruction, p is sixteen
  * polynomials of degree 4, also for fewer lanes, so that an element's result is independent of its place in a row.
  * Otherwise p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign,
- * because the factor a is exact. NaN passes through, and neither form divides.
+ * because the factor a is exact. NaN passes through, negative infinity gives NaN as in ONNX Runtime and PyTorch, and
+ * neither form divides.
  */
 #include "codegen/cpu/gelu.h"
 
@@ -106,7 +107,9 @@ LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x)
     if (by_table) x = cg_resize(e, x, INTERVALS, 0);
     /* at most index 15, however products round */
     double end = by_table ? INTERVALS * interval_width * (1 - 1e-6) : polynomial_end;
-    LLVMValueRef positive = cg_fmax(e, constant(e, x, 0), x), a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
+    LLVMValueRef a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
+    /* max(0, x), with the sign of 0. Infinity minus infinity is NaN, as the product of negative infinity and 0 is. */
+    LLVMValueRef positive = cg_fsub(e, x, cg_fmin(e, x, constant(e, x, 0)));
     LLVMValueRef result = cg_fma(e, a, by_table ? tail_by_table(e, a) : tail_by_polynomial(e, a), positive);
     return cg_resize(e, result, lanes, 0);
 }

@@ -255,6 +255,10 @@ static void infer(inferrer *in, ir_node *node)
         make_opaque(in, node, "it is unknown to mdot");
         return;
     }
+    if (node->op == &ir_ops[IR_OP_NonZero]) { /* the bound of its shape rule is far above what a step selects */
+        make_opaque(in, node, "the number of its elements depends on data");
+        return;
+    }
     mdot_error reason;
     mdot_status status = ir_infer_node(graph, node, &reason);
     if (status == MDOT_OUT_OF_MEMORY) { /* perhaps in an arena of the shape rule's own */

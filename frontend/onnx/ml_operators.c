@@ -192,6 +192,7 @@ mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node)
         {"ai.onnx.ml:LinearClassifier", write_linear_classifier},
         {"ai.onnx.ml:TreeEnsembleRegressor", fe_ml_write_tree_regressor},
         {"ai.onnx.ml:TreeEnsembleClassifier", fe_ml_write_tree_classifier},
+        {"ai.onnx.ml:TreeEnsemble", fe_ml_write_tree_ensemble},
     };
     const ml_writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {

@@ -16,21 +16,12 @@ typedef struct int_list {
     int64_t count;
 } int_list;
 
-/* Numbers of an attribute, or of the tensor in attribute NAME_as_tensor. */
-typedef struct real_list {
-    const char *name;
-    double *at;
-    int64_t count;
-    bool is_double;
-} real_list;
-
 static mdot_status read_ints(const ml_writer *w, int_list *list)
 {
     return fe_ml_ints(w, list->name, &list->at, &list->count);
 }
 
-/* A tensor attribute as doubles. Absent: count 0. */
-static mdot_status read_tensor(const ml_writer *w, const char *name, real_list *list)
+mdot_status fe_ml_read_tensor(const ml_writer *w, const char *name, ml_reals *list)
 {
     const ir_attr *attr = ir_node_attr(w->node, name);
     if (attr == NULL) return MDOT_OK;
@@ -44,7 +35,7 @@ static mdot_status read_tensor(const ml_writer *w, const char *name, real_list *
     return MDOT_OK;
 }
 
-static mdot_status read_reals(const ml_writer *w, real_list *list)
+static mdot_status read_reals(const ml_writer *w, ml_reals *list)
 {
     const double *values;
     char name[64];
@@ -53,7 +44,7 @@ static mdot_status read_reals(const ml_writer *w, real_list *list)
     if (status != MDOT_OK || list->count > 0) return status;
     strcpy(name, list->name);
     strcat(name, "_as_tensor");
-    return read_tensor(w, name, list);
+    return fe_ml_read_tensor(w, name, list);
 }
 
 static mdot_status need_count(const ml_writer *w, const char *name, int64_t count, const char *like, int64_t wanted)
@@ -67,7 +58,7 @@ static mdot_status need_count(const ml_writer *w, const char *name, int64_t coun
 
 typedef struct node_lists {
     int_list trees, ids, features, yes, no, missing;
-    real_list values;
+    ml_reals values;
     const ir_attr *modes;
 } node_lists;
 
@@ -208,7 +199,7 @@ static mdot_status read_weights(const ml_writer *w, const char *prefix, const no
         strcat(names[i], suffixes[i]);
     }
     int_list trees = {.name = names[0]}, nodes = {.name = names[1]}, targets = {.name = names[2]};
-    real_list weights = {.name = names[3]};
+    ml_reals weights = {.name = names[3]};
     mdot_status status = read_ints(w, &trees);
     if (status == MDOT_OK) status = read_ints(w, &nodes);
     if (status == MDOT_OK) status = read_ints(w, &targets);
@@ -258,14 +249,14 @@ static mdot_status read_forest(const ml_writer *w, const char *prefix, forest *f
 /* ---- Scores ------------------------------------------------------------------------------------------------------ */
 
 /* Numbers as a vector of the forest's type. */
-static ir_value *vector_of(const ml_writer *w, const forest *f, const real_list *list)
+static ir_value *vector_of(const ml_writer *w, const forest *f, const ml_reals *list)
 {
     if (f->dtype == MDOT_DTYPE_F32) return fe_ml_vector(w, list->name, list->at, list->count);
     return fe_add_data(w->u, w->node, list->name, MDOT_DTYPE_F64, 1, &list->count, list->at);
 }
 
-/* Aggregates the trees and adds the base values, in the forest's type. Results are f32. */
-static mdot_status write_sums(const ml_writer *w, forest *f, bool averages, const real_list *base, ir_value **out_sums)
+mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, const ml_reals *base, mdot_dtype result,
+                                  ir_value **out_sums)
 {
     ir_value *sums = NULL, *x = fe_ml_cast(w, w->node->inputs[0], f->dtype);
     if (base->count != 0 && base->count != f->target_count)
@@ -280,13 +271,13 @@ static mdot_status write_sums(const ml_writer *w, forest *f, bool averages, cons
     if (averages)
         sums = fe_ml_add2(w, IR_OP_Div, sums, fe_add_scalar(w->u, w->node, "count", f->dtype, (double)f->root_count));
     if (base->count > 0) sums = fe_ml_add2(w, IR_OP_Add, sums, vector_of(w, f, base));
-    if (f->dtype != MDOT_DTYPE_F32) sums = fe_ml_cast(w, sums, MDOT_DTYPE_F32);
+    if (f->dtype != result) sums = fe_ml_cast(w, sums, result);
     *out_sums = sums;
     return sums != NULL ? MDOT_OK : fe_out_of_memory(w->u->context);
 }
 
 /* ONNX Runtime ignores all transforms but PROBIT if there is one target, against the specification. */
-static mdot_status check_transform(const ml_writer *w, const forest *f, ml_transform transform)
+mdot_status fe_ml_check_tree_transform(const ml_writer *w, const forest *f, ml_transform transform)
 {
     if (f->target_count > 1 || transform == ML_NONE || transform == ML_PROBIT) return MDOT_OK;
     return fe_ml_fail(w, MDOT_UNSUPPORTED,
@@ -294,7 +285,7 @@ static mdot_status check_transform(const ml_writer *w, const forest *f, ml_trans
                       "example Sigmoid, behind it");
 }
 
-static mdot_status check_target_count(const ml_writer *w, int64_t count)
+mdot_status fe_ml_check_target_count(const ml_writer *w, int64_t count)
 {
     if (count >= 1 && count <= INT_MAX) return MDOT_OK;
     return fe_ml_fail(w, MDOT_MALFORMED, "attribute 'n_targets' must be at least 1, but is %lld", (long long)count);
@@ -304,7 +295,7 @@ mdot_status fe_ml_write_tree_regressor(const ml_writer *w)
 {
     static const char *const aggregates[] = {"SUM", "AVERAGE", "MIN", "MAX"};
     const char *aggregate = ir_node_string(w->node, "aggregate_function", "SUM");
-    real_list base = {.name = "base_values"};
+    ml_reals base = {.name = "base_values"};
     ml_transform transform = ML_NONE;
     ir_value *sums = NULL;
     forest f = {.target_count = ir_node_int(w->node, "n_targets", 1)};
@@ -313,13 +304,13 @@ mdot_status fe_ml_write_tree_regressor(const ml_writer *w)
     if (k == 4)
         return fe_ml_fail(w, MDOT_UNSUPPORTED,
                           "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX", aggregate);
-    mdot_status status = check_target_count(w, f.target_count);
+    mdot_status status = fe_ml_check_target_count(w, f.target_count);
     if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
-    if (status == MDOT_OK) status = check_transform(w, &f, transform);
+    if (status == MDOT_OK) status = fe_ml_check_tree_transform(w, &f, transform);
     if (status == MDOT_OK) status = read_forest(w, "target", &f);
     if (status == MDOT_OK) status = read_reals(w, &base);
     if (k > 1) f.aggregate = aggregates[k];
-    if (status == MDOT_OK) status = write_sums(w, &f, k == 1, &base, &sums);
+    if (status == MDOT_OK) status = fe_ml_write_tree_sums(w, &f, k == 1, &base, MDOT_DTYPE_F32, &sums);
     if (status != MDOT_OK) return status;
     ir_value *result = fe_ml_transform_scores(w, transform, sums);
     return fe_ml_finish(w, &result, 1);
@@ -361,7 +352,7 @@ mdot_status fe_ml_write_tree_classifier(const ml_writer *w)
 {
     const int64_t *labels = NULL;
     int64_t label_count = 0;
-    real_list base = {.name = "base_values"};
+    ml_reals base = {.name = "base_values"};
     ml_transform transform = ML_NONE;
     ir_value *sums = NULL;
     forest f = {0};
@@ -377,7 +368,7 @@ mdot_status fe_ml_write_tree_classifier(const ml_writer *w)
                           "all its weights are for the second class; export them for class 0, as "
                           "skl2onnx and onnxmltools do, or for both classes");
     if (classes == 1) f.target_count = 1;
-    status = write_sums(w, &f, false, &base, &sums);
+    status = fe_ml_write_tree_sums(w, &f, false, &base, MDOT_DTYPE_F32, &sums);
     if (status != MDOT_OK) return status;
     if (classes == 1) return write_only_score(w, &f, transform, sums, labels);
     ir_value *label = fe_ml_best_label(w, sums, labels, label_count);

@@ -37,15 +37,35 @@ static mdot_status read_floats(const ir_operands *from, int input, const char *w
     return MDOT_OK;
 }
 
-static mdot_status scale_dim(const ir_operands *from, ir_resize_axis *a)
+/* Scales are f32, and 1/3 is not exact there. */
+int64_t ir_resize_divisor(const ir_resize_axis *a)
+{
+    double divisor = a->scale > 0 && a->scale < 1 ? nearbyint(1 / a->scale) : 0;
+    return divisor > 0 && (float)(1 / divisor) == (float)a->scale ? (int64_t)divisor : 0;
+}
+
+/* A length that is scaled by 1/k must leave an element, and two if a single one would have another position. */
+static mdot_status need_elements(const ir_operands *from, const ir_resize *r, ir_dim out)
+{
+    int least = r->position == IR_RESIZE_PYTORCH_HALF_PIXEL ? 2 : 1;
+    char text[IR_DIM_TEXT_BYTES];
+    if (ir_dim_always_le(from->graph, ir_dim_number(least), out)) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the result has %s elements, of which it needs %d%s",
+                   ir_dim_text(out, from->graph->symbol, text, sizeof text), least,
+                   least == 2 ? ", because pytorch_half_pixel gives a single one another position" : "");
+}
+
+static mdot_status scale_dim(const ir_operands *from, const ir_resize *r, ir_resize_axis *a)
 {
     double scale = a->scale;
+    int64_t divisor = ir_resize_divisor(a);
     if (!(scale >= 1e-6) || scale > 1e6)
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6",
                        scale);
     if (ir_dim_is_number(a->in)) {
-        /* f32 scales such as 1/3 are slightly below the intended value. */
+        /* f32 scales such as 0.7 are slightly below the intended value. */
         double extent = floor((double)a->in.offset * scale + 1e-4);
+        if (divisor > 0) extent = (double)(a->in.offset / divisor);
         if (extent >= 0x1p63)
             return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld elements scaled by %g overflow",
                            (long long)a->in.offset, scale);
@@ -53,10 +73,9 @@ static mdot_status scale_dim(const ir_operands *from, ir_resize_axis *a)
         return MDOT_OK;
     }
     if (scale == floor(scale) && ir_dim_mul(a->in, ir_dim_number((int64_t)scale), &a->out)) return MDOT_OK;
-    if (1 / scale == floor(1 / scale) && ir_dim_div_floor(from->graph, a->in, (int64_t)(1 / scale), &a->out))
-        return MDOT_OK;
+    if (divisor > 0 && ir_dim_div_floor(from->graph, a->in, divisor, &a->out)) return need_elements(from, r, a->out);
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                   "a symbolic dimension is scaled by %g; supported are integers and their reciprocals", scale);
+                   "a symbolic dimension is scaled by %g; supported are whole numbers k and 1/k", scale);
 }
 
 /* The factor between two extents; 0 if it depends on the length. */
@@ -112,7 +131,7 @@ static mdot_status read_scales(const ir_operands *from, ir_resize *r)
     mdot_status status = read_floats(from, SCALES, "scales", r->count, scales);
     for (int i = 0; i < r->count && status == MDOT_OK; i++) {
         r->axes[i].scale = scales[i];
-        status = scale_dim(from, &r->axes[i]);
+        status = scale_dim(from, r, &r->axes[i]);
     }
     return status;
 }
@@ -229,21 +248,27 @@ int64_t ir_resize_taps(const ir_resize *r, const ir_resize_axis *a)
     return r->mode == IR_RESIZE_NEAREST ? 1 : 2 * -(int64_t)floor(-reach / shrinking(r, a));
 }
 
-/* In f32, as ONNX Runtime does, because scales are f32: 3.5 / 0.7 is 5 there, and a little more in f64. */
+/* In f32, as ONNX Runtime does, because scales are f32: 3.5 / 0.7 is 5 there, and a little more in f64. A scale of 1/k
+ * multiplies by k, so that positions have the same fraction everywhere. */
 bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t at, double *out_position)
 {
     float x = (float)at, in = (float)a->in.offset, scale = (float)a->scale, length = scale * in;
-    float half = (x + .5F) / scale - .5F, part = (float)(a->end - a->start) * (in - 1);
+    float divisor = (float)ir_resize_divisor(a), times = x * divisor, half_times = (x + .5F) * divisor;
+    if (divisor == 0) {
+        times = x / scale;
+        half_times = (x + .5F) / scale;
+    }
+    float half = half_times - .5F, part = (float)(a->end - a->start) * (in - 1);
     float position = half;
     switch (r->position) {
     case IR_RESIZE_ALIGN_CORNERS:
         position = length == 1 ? 0 : x * (in - 1) / (length - 1);
         break;
     case IR_RESIZE_ASYMMETRIC:
-        position = x / scale;
+        position = times;
         break;
     case IR_RESIZE_HALF_PIXEL_OF_TF:
-        position = (x + .5F) / scale;
+        position = half_times;
         break;
     case IR_RESIZE_PYTORCH_HALF_PIXEL:
         position = length == 1 ? -.5F : half;

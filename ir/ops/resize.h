@@ -41,6 +41,8 @@ typedef struct ir_resize {
 
 /* MALFORMED, UNSUPPORTED. Types the result in *out_type. */
 mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_type *out_type);
+/* The whole number k if the axis is scaled by 1/k, which is not exact in f32; otherwise 0. */
+int64_t ir_resize_divisor(const ir_resize_axis *a);
 /* Does the axis keep its elements? */
 bool ir_resize_keeps(const ir_resize *r, const ir_resize_axis *a);
 /* Number of elements in the sum for each element of the result. */

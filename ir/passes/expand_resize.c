@@ -4,6 +4,8 @@
  *                          more taps (antialias): a matmul with a constant matrix
  *   the length, times s    element s·i + r takes elements i + k(r), with weights that depend on r alone: slices of the
  *                          input, extended at its edges, are added for each r and interleaved
+ *   the length, over k     element i takes elements k·i + first … with the same weights: slices with steps of k of the
+ *                          extended input are added
  */
 #include "ir/ops.h"
 #include "ir/ops/resize.h"
@@ -12,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_GATHERED = 4, MOST_PHASES = 64 };
+enum { MOST_GATHERED = 4, MOST_PHASES = 64, MOST_STRIDED = 64 };
 
 static ir_value *gathered(ir_builder *b, ir_value *x, int axis, const int64_t *indices, int64_t count)
 {
@@ -176,34 +178,37 @@ static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, 
     return ir_build_concat(b, axis + 1, parts, (int)count);
 }
 
-static ir_value *symbolic_axis(ir_builder *b, const ir_node *node, const ir_resize *r, const ir_resize_axis *a,
-                               ir_value *x)
+/* Fails because of a reason, which follows "is resized". */
+static ir_value *refuse(ir_builder *b, const ir_node *node, const char *reason)
+{
+    b->status =
+        ir_fail(node, b->err, MDOT_UNSUPPORTED,
+                "a dimension that depends on the length is resized %s, which is unsupported; bind the dimension "
+                "with --dim, or resize a fixed dimension",
+                reason);
+    return NULL;
+}
+
+/* Positions relative to element i of a long input. */
+static ir_resize_axis long_axis(const ir_resize_axis *a, int64_t in, int64_t out)
+{
+    ir_resize_axis made = *a;
+    made.in = ir_dim_number(in);
+    made.out = ir_dim_number(out);
+    return made;
+}
+
+static ir_value *multiplied_axis(ir_builder *b, const ir_resize *r, const ir_resize_axis *a, ir_value *x)
 {
     phase phases[MOST_PHASES];
     int64_t count = (int64_t)a->scale, taps = ir_resize_taps(r, a);
     ir_dim dims[MDOT_MAX_RANK];
-    bool whole = a->scale == floor(a->scale) && a->scale >= 1 && a->scale <= MOST_PHASES;
-    bool corners = r->position == IR_RESIZE_ALIGN_CORNERS || r->position == IR_RESIZE_CROP;
-    const char *reason = !whole                          ? "by anything but a whole number up to 64"
-                         : corners                       ? "with align_corners or tf_crop_and_resize"
-                         : r->exclude_outside            ? "with exclude_outside"
-                         : x->type.rank == MDOT_MAX_RANK ? "in a tensor of the highest rank"
-                                                         : NULL;
-    if (reason != NULL) {
-        b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
-                            "a dimension that depends on the length is resized %s, which is unsupported; bind the "
-                            "dimension with --dim, or resize a fixed dimension",
-                            reason);
-        return NULL;
-    }
-    ir_resize_axis long_axis = *a; /* positions relative to element i of a long input */
-    long_axis.in = ir_dim_number(2);
-    long_axis.out = ir_dim_number(2 * count);
+    ir_resize_axis relative = long_axis(a, 2, 2 * count);
     bool repeats = true;
     for (int64_t k = 0; k < count; k++) {
         double position;
-        (void)ir_resize_position_of(r, &long_axis, k, &position);
-        ir_resize_weights(r, &long_axis, position, &phases[k].first, phases[k].weight);
+        (void)ir_resize_position_of(r, &relative, k, &position);
+        ir_resize_weights(r, &relative, position, &phases[k].first, phases[k].weight);
         repeats = repeats && r->mode == IR_RESIZE_NEAREST && phases[k].first == 0;
     }
     memcpy(dims, x->type.dim, sizeof dims);
@@ -221,6 +226,57 @@ static ir_value *symbolic_axis(ir_builder *b, const ir_node *node, const ir_resi
         apart = interleaved(b, phases, count, taps, x, a->axis);
     }
     return apart != NULL ? ir_build_reshape(b, apart, dims, rank) : NULL;
+}
+
+/* ---- The length over a whole number ------------------------------------------------------------------------------ */
+
+/* Every k-th element from `from` on, as many as the result has: the last one is in front of the last k - 1 elements of
+ * the axis before it was extended. */
+static ir_value *strided(ir_builder *b, ir_value *extended, int axis, int64_t from, int64_t behind, int64_t k)
+{
+    int64_t along = axis, to = behind > 0 ? -behind : INT64_MAX;
+    ir_value *inputs[] = {extended, ir_build_integers(b, &from, 1), ir_build_integers(b, &to, 1),
+                          ir_build_integers(b, &along, 1), ir_build_integers(b, &k, 1)};
+    if (extended == NULL || inputs[4] == NULL) return NULL;
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Slice, inputs, 5, 1));
+}
+
+static ir_value *divided_axis(ir_builder *b, const ir_resize *r, const ir_resize_axis *a, ir_value *x)
+{
+    int64_t k = ir_resize_divisor(a), taps = ir_resize_taps(r, a), first;
+    double weights[MOST_STRIDED], position;
+    ir_resize_axis relative = long_axis(a, 4 * k, 4);
+    (void)ir_resize_position_of(r, &relative, 0, &position);
+    ir_resize_weights(r, &relative, position, &first, weights);
+    while (taps > 1 && weights[taps - 1] == 0) taps--; /* the tent of `linear` ends in the middle of its last taps */
+    int64_t before = first < 0 ? -first : 0, after = first + taps > k ? first + taps - k : 0;
+    ir_value *wide = extended(b, x, a->axis, before, after), *sum = NULL;
+    for (int64_t t = 0; t < taps; t++) {
+        if (weights[t] == 0) continue;
+        int64_t from = before + first + t;
+        ir_value *part = strided(b, wide, a->axis, from, before + after + k - 1 - from, k);
+        if (weights[t] != 1) part = ir_build_mul(b, part, ir_build_scalar(b, weights[t]));
+        sum = sum == NULL ? part : ir_build_add(b, sum, part);
+    }
+    return sum;
+}
+
+static ir_value *symbolic_axis(ir_builder *b, const ir_node *node, const ir_resize *r, const ir_resize_axis *a,
+                               ir_value *x)
+{
+    int64_t divisor = ir_resize_divisor(a), taps = ir_resize_taps(r, a);
+    bool is_multiple = a->scale == floor(a->scale) && a->scale >= 1 && a->scale <= MOST_PHASES;
+    bool corners = r->position == IR_RESIZE_ALIGN_CORNERS || r->position == IR_RESIZE_CROP;
+    if (!is_multiple && divisor == 0) return refuse(b, node, "by anything but k or 1/k for a whole number k up to 64");
+    if (corners) return refuse(b, node, "with align_corners or tf_crop_and_resize");
+    if (r->exclude_outside) return refuse(b, node, "with exclude_outside");
+    if (divisor > MOST_PHASES || taps > MOST_STRIDED)
+        return refuse(b, node, "by 1/k for k above 64, or as a sum of more than 64 elements");
+    if (divisor > 0 && r->position == IR_RESIZE_HALF_PIXEL_SYMMETRIC)
+        return refuse(b, node, "by 1/k with half_pixel_symmetric, whose positions depend on the remainder");
+    if (divisor > 0) return divided_axis(b, r, a, x);
+    if (x->type.rank == MDOT_MAX_RANK) return refuse(b, node, "in a tensor of the highest rank");
+    return multiplied_axis(b, r, a, x);
 }
 
 void ir_expand_resize(ir_builder *b, ir_node *node)

@@ -5,6 +5,7 @@
 
 #include "ir/passes.h"
 
+mdot_status ir_pass_bound_nonzero(ir_graph *graph, bool *out_changed, mdot_error *err);    /* bound_nonzero.c */
 mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);            /* fold.c */
 mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *err);      /* promote_f16.c */
 mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);         /* simplify.c */

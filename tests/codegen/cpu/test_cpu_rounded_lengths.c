@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -160,6 +161,32 @@ static void what_was_halved_is_doubled(void **state)
                        lengths);
 }
 
+/* Resize by 1/k: the length is divided, and every position has the same fraction. */
+static void resizes_divide_the_length(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "mode=\"nearest\"",
+        "mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"",
+        "mode=\"nearest\", coordinate_transformation_mode=\"tf_half_pixel_for_nn\", nearest_mode=\"ceil\"",
+        "mode=\"linear\"",
+        "mode=\"linear\", coordinate_transformation_mode=\"pytorch_half_pixel\"",
+        "mode=\"linear\", antialias=1",
+        "mode=\"cubic\", cubic_coeff_a=-0.5",
+        "mode=\"cubic\", antialias=1",
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        for (int k = 2; k <= 7; k++) {
+            snprintf(text, sizeof text,
+                     "x = input f32[2,L,3]\nr = constant f32[0] []\ns = constant f32[3] [1, %.9g, 1]\n"
+                     "y = Resize(x, r, s) {%s}\nreturn y\n",
+                     (double)(1.0F / (float)k), forms[i]);
+            assert_code_agrees(text, longer);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +199,7 @@ int main(void)
         cmocka_unit_test(parts_of_different_forms_are_joined),
         cmocka_unit_test(unfolding_gathers_patches),
         cmocka_unit_test(what_was_halved_is_doubled),
+        cmocka_unit_test(resizes_divide_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void each_operator_that_computes_has_a_type_id(void **state)
         const fe_row *row = fe_row_at((ir_opcode)i);
         bool moves_nothing = ir_ops[i].lowering == IR_LOWER_ALIAS || ir_ops[i].lowering == IR_LOWER_FOLD;
         if (moves_nothing && !row->is_free) fail_msg("%s computes nothing, so it must be free", name_of(i));
-        bool has_type_id = !row->is_free && i != IR_OP_Opaque;
+        bool has_type_id = !row->is_free && row->type != IR_OP_Opaque;
         if ((row->traits.number != 0) != has_type_id) fail_msg("%s has type id %u", name_of(i), row->traits.number);
     }
 }
@@ -89,7 +89,7 @@ static void saved_tensors_are_consistent(void **state)
         const uint32_t saved[] = {row->traits.saved_written, row->traits.saved_fused, row->traits.saved_recomputed};
         for (int k = 0; k < 3; k++) {
             bool alone = (saved[k] & MDOT_SAVES_NOTHING) == 0 || saved[k] == MDOT_SAVES_NOTHING;
-            if (!alone || (saved[k] == 0) != (i == IR_OP_Opaque)) fail_msg("%s saves %u", name_of(i), saved[k]);
+            if (!alone || (saved[k] == 0) != (row->type == IR_OP_Opaque)) fail_msg("%s saves %u", name_of(i), saved[k]);
             if ((saved[k] & MDOT_SAVES_SCORES) != 0 && (k > 0 || row->gradient != FE_GRADIENT_ATTENTION))
                 fail_msg("%s has no scores to save", name_of(i));
         }

@@ -405,9 +405,190 @@ static void ambiguous_forms_are_refused(void **state)
     expect_refused(b, NULL, MDOT_UNSUPPORTED, "second class", NULL);
 }
 
+/* ---- TreeEnsemble, of version 5 ---------------------------------------------------------------------------------- */
+
+typedef struct joined { /* the same ensemble in lists of inner nodes and leaves */
+    int nodes, leaves, roots;
+    int64_t feature[MAX_NODES], yes[MAX_NODES], no[MAX_NODES], yes_leaf[MAX_NODES], no_leaf[MAX_NODES];
+    int64_t missing[MAX_NODES], target[MAX_WEIGHTS], root[MAX_NODES];
+    unsigned char mode[MAX_NODES];
+    double split[MAX_NODES], weight[MAX_WEIGHTS];
+} joined;
+
+static int position_of(const ensemble *e, int64_t tree, int64_t id)
+{
+    int n = 0;
+    while (e->tree[n] != tree || e->id[n] != id) n++;
+    return n;
+}
+
+static int64_t join_leaf(joined *j, const ensemble *e, int n)
+{
+    int k = 0;
+    while (e->weight_tree[k] != e->tree[n] || e->weight_node[k] != e->id[n]) k++;
+    j->weight[j->leaves] = e->weight[k];
+    j->target[j->leaves] = e->target[k];
+    return j->leaves++;
+}
+
+/* Returns the position of an inner node or leaf, and whether it is a leaf. */
+static int64_t join_node(joined *j, const ensemble *e, int n, int64_t *out_leaf)
+{
+    *out_leaf = e->mode[n] == MODES;
+    if (*out_leaf) return join_leaf(j, e, n);
+    int at = j->nodes++;
+    j->feature[at] = e->feature[n];
+    j->mode[at] = (unsigned char)e->mode[n];
+    j->split[at] = e->value[n];
+    j->missing[at] = e->missing[n];
+    j->yes[at] = join_node(j, e, position_of(e, e->tree[n], e->yes[n]), &j->yes_leaf[at]);
+    j->no[at] = join_node(j, e, position_of(e, e->tree[n], e->no[n]), &j->no_leaf[at]);
+    return at;
+}
+
+static void join_tree(joined *j, const ensemble *e, int64_t tree)
+{
+    int64_t is_leaf, at = join_node(j, e, position_of(e, tree, 0), &is_leaf);
+    if (is_leaf) { /* a node whose branches lead to the same leaf */
+        j->yes[j->nodes] = j->no[j->nodes] = at;
+        j->yes_leaf[j->nodes] = j->no_leaf[j->nodes] = 1;
+        at = j->nodes++;
+    }
+    j->root[j->roots++] = at;
+}
+
+static void put_floats(onnx_builder *b, const char *name, mdot_dtype dtype, int count, const double *values)
+{
+    char shape[16];
+    float singles[MAX_WEIGHTS];
+    snprintf(shape, sizeof shape, "%d", count);
+    for (int i = 0; i < count; i++) singles[i] = (float)values[i];
+    onnx_attr_tensor(b, name, dtype, shape, dtype == MDOT_DTYPE_F64 ? (const void *)values : singles);
+}
+
+static onnx_builder *tree_ensemble(const joined *j, mdot_dtype dtype, int64_t aggregate)
+{
+    char shape[16];
+    onnx_builder *b = onnx_begin(21);
+    onnx_import(b, "ai.onnx.ml", 5);
+    onnx_input(b, "x", dtype, "N,3");
+    onnx_node(b, "ai.onnx.ml:TreeEnsemble", "x", "y");
+    snprintf(shape, sizeof shape, "%d", j->nodes);
+    onnx_attr_tensor(b, "nodes_modes", MDOT_DTYPE_U8, shape, j->mode);
+    put_floats(b, "nodes_splits", dtype, j->nodes, j->split);
+    put_floats(b, "leaf_weights", dtype, j->leaves, j->weight);
+    onnx_attr_ints(b, "nodes_featureids", j->nodes, j->feature);
+    onnx_attr_ints(b, "nodes_truenodeids", j->nodes, j->yes);
+    onnx_attr_ints(b, "nodes_falsenodeids", j->nodes, j->no);
+    onnx_attr_ints(b, "nodes_trueleafs", j->nodes, j->yes_leaf);
+    onnx_attr_ints(b, "nodes_falseleafs", j->nodes, j->no_leaf);
+    onnx_attr_ints(b, "nodes_missing_value_tracks_true", j->nodes, j->missing);
+    onnx_attr_ints(b, "leaf_targetids", j->leaves, j->target);
+    onnx_attr_ints(b, "tree_roots", j->roots, j->root);
+    onnx_attr_int(b, "n_targets", TARGETS);
+    onnx_attr_int(b, "aggregate_function", aggregate);
+    onnx_output(b, "y");
+    return b;
+}
+
+static void check_joined(int64_t aggregate, int depth, mdot_dtype dtype)
+{
+    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    ensemble *e = calloc(1, sizeof *e);
+    joined *j = calloc(1, sizeof *j);
+    float x[ROWS * FEATURES];
+    assert_non_null(e);
+    assert_non_null(j);
+    for (int t = 0; t < 6; t++) {
+        int64_t next_id = 1; /* the root is 0, which its own tree does not use otherwise */
+        int first = e->nodes;
+        int64_t root = add_nodes(e, 10 + e->trees++, &next_id, depth, t % TARGETS);
+        for (int n = first; n < e->nodes; n++) {
+            if (e->id[n] != root) continue;
+            for (int k = 0; k < e->weights; k++)
+                if (e->weight_tree[k] == e->tree[n] && e->weight_node[k] == root) e->weight_node[k] = 0;
+            e->id[n] = 0;
+        }
+        join_tree(j, e, 10 + t);
+    }
+    for (int i = 0; i < ROWS * FEATURES; i++) x[i] = rand() % 6 == 0 ? NAN : number();
+    results r = run(tree_ensemble(j, dtype, aggregate), x, ROWS, dtype);
+    assert_int_equal(r.out[0]->dtype, dtype);
+    for (int row = 0; row < ROWS; row++) {
+        double wanted[TARGETS];
+        walk(e, &x[row * FEATURES], names[aggregate], wanted);
+        for (int t = 0; t < TARGETS; t++) {
+            double have = r.out[0]->f[row * TARGETS + t];
+            if (fabs(have - wanted[t]) > 1e-6)
+                fail_msg("%s: row %d target %d is %g, not %g", names[aggregate], row, t, have, wanted[t]);
+        }
+    }
+    ir_arena_destroy(r.arena);
+    free(e);
+    free(j);
+}
+
+static void ensembles_of_version_5_follow_the_definition(void **state)
+{
+    (void)state;
+    srand(2);
+    for (int k = 0; k < 60; k++) check_joined(k % 4, k % 5, k % 3 == 0 ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32);
+}
+
+/* The root tests x[0] in {1, 3}, and the node behind it x[1] in {2}. NaN takes the branch that each node names. */
+static joined sets(void)
+{
+    return (joined){.nodes = 2,
+                    .leaves = 3,
+                    .roots = 1,
+                    .feature = {0, 1},
+                    .mode = {6, 6},
+                    .yes = {1, 0},
+                    .no = {2, 1},
+                    .yes_leaf = {0, 1},
+                    .no_leaf = {1, 1},
+                    .missing = {1, 0},
+                    .weight = {10, 20, 30}};
+}
+
+static void members_of_sets_take_the_true_branch(void **state)
+{
+    (void)state;
+    const joined j = sets();
+    const double members[] = {1, 3, (double)NAN, 2, (double)NAN};
+    const float x[] = {1, 2, 0, 3, 2, 0, 3, 5, 0, 2, 2, 0, NAN, 2, 0, 1, NAN, 0};
+    const double wanted[] = {10, 10, 20, 30, 10, 20};
+    onnx_builder *b = tree_ensemble(&j, MDOT_DTYPE_F32, 1);
+    put_floats(b, "membership_values", MDOT_DTYPE_F32, 5, members);
+    results r = run(b, x, 6, MDOT_DTYPE_F32);
+    for (int row = 0; row < 6; row++) assert_true(r.out[0]->f[row * TARGETS] == wanted[row]);
+    ir_arena_destroy(r.arena);
+}
+
+static void broken_ensembles_of_version_5_are_refused(void **state)
+{
+    (void)state;
+    static const char *const op = "TreeEnsemble";
+    joined j = sets();
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "membership_values", NULL);
+    j.mode[0] = j.mode[1] = 7;
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_UNSUPPORTED, op, "mode 7 of node 0", NULL);
+    j.mode[0] = j.mode[1] = 0;
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 4), NULL, MDOT_UNSUPPORTED, op, "aggregate_function 4", NULL);
+    j.yes[0] = 0; /* a circle */
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "not trees", NULL);
+    j.yes[0] = 5;
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "node 5 of 2", NULL);
+    j.leaves = 0;
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "leaf_weights", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ensembles_of_version_5_follow_the_definition),
+        cmocka_unit_test(members_of_sets_take_the_true_branch),
+        cmocka_unit_test(broken_ensembles_of_version_5_are_refused),
         cmocka_unit_test(every_mode_and_direction_of_nan_follows_the_definition),
         cmocka_unit_test(classifiers_score_as_onnx_runtime_does),
         cmocka_unit_test(broken_trees_are_refused),

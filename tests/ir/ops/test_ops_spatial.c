@@ -141,6 +141,7 @@ static void resize_accepts_scales_or_sizes(void **state)
     (void)state;
     assert_types("f32[1,3,16,12]", "Resize", .inputs = {"f32[1,3,8,6]", "_", "f32[4] [1, 1, 2, 2]"});
     assert_types("f32[1,3,2L,3]", "Resize", .inputs = {"f32[1,3,L,6]", "_", "f32[4] [1, 1, 2, 0.5]"});
+    assert_types("f32[1,3,16,7]", "Resize", .inputs = {"f32[1,3,49,21]", "_", "f32[4] [1, 1, 0.33333334, 0.33333334]"});
     assert_types("f32[1,3,7,5]", "Resize", .inputs = {"f32[1,3,8,6]", "_", "_", "i64[4] [1, 3, 7, 5]"});
     assert_types("f32[1,3,7,5]", "Resize", "axes=[2,3]", .inputs = {"f32[1,3,8,6]", "_", "_", "i64[2] [7, 5]"});
     assert_shape_fault(MDOT_MALFORMED, "scales or sizes are required", "Resize", .inputs = {"f32[1,3,8,6]"});

@@ -1,0 +1,344 @@
+/* bound_nonzero.c — replaces NonZero, whose result depends on data, by the indices of all elements.
+ *
+ * A mixture of experts selects tokens with a mask, computes an expert on them, and adds the results to their tokens:
+ *
+ *     i = NonZero(mask)    x[i]    expert(x[i])    y.scatter_add(i, expert(x[i]))
+ *
+ * The result is the same if the expert computes all tokens and the scatter ignores those outside of the mask. The pass
+ * follows the axis of selected elements ("the selection") from NonZero through operators that treat each element by
+ * itself. It ends where elements are combined: a scatter or a sum gets a neutral number for each element outside of the
+ * mask. Where an operator combines them in another way, the model is refused.
+ *
+ * Shapes are typed on the way, because the place of the axis depends on them. The number of selected elements is no
+ * shape: values that contain it may only describe the shape of a selection.
+ */
+#include "ir/passes/bound_nonzero.h"
+
+#include "ir/ops/families.h"
+#include "ir/passes/fold.h"
+#include "ir/passes/pass.h"
+
+#include <math.h>
+#include <string.h>
+
+static void refuse(ir_builder *b, const ir_node *node, const ir_selection *s, const char *reason)
+{
+    b->status = ir_fail(node, b->err, MDOT_UNSUPPORTED,
+                        "%s, which NonZero at \"%s\" selects; their number depends on data, therefore only row-wise "
+                        "operators, sums, extremes, means and scatters of them compile: instead of x[mask], keep the "
+                        "shape and write torch.where(mask, x, 0)",
+                        reason, s->name);
+    b->status = ir_fail_in_file(b->graph, b->status, b->err);
+}
+
+/* ---- Marks ------------------------------------------------------------------------------------------------------- */
+
+static ir_mark mark_of(const ir_bounding *w, const ir_value *value)
+{
+    return value != NULL && value->id < w->mark_count ? w->marks[value->id] : (ir_mark){0};
+}
+
+static void set_mark(ir_bounding *w, const ir_value *value, ir_mark mark)
+{
+    if (value == NULL || w->b.status != MDOT_OK) return;
+    if (value->id >= w->mark_count) {
+        int count = 2 * (value->id + 16);
+        ir_mark *marks = ir_build_alloc(&w->b, count, sizeof *marks);
+        if (marks == NULL) return;
+        memset(marks, 0, (size_t)count * sizeof *marks);
+        if (w->mark_count > 0) memcpy(marks, w->marks, (size_t)w->mark_count * sizeof *marks);
+        w->marks = marks;
+        w->mark_count = count;
+    }
+    w->marks[value->id] = mark;
+}
+
+/* ---- NonZero ----------------------------------------------------------------------------------------------------- */
+
+/* The index along `axis` of each of the mask's elements: [1, bound]. */
+static ir_value *indices_along(ir_builder *b, const ir_type *type, int axis, ir_dim bound)
+{
+    ir_dim dims[MDOT_MAX_RANK], row[] = {ir_dim_number(1), bound};
+    for (int d = 0; d < type->rank; d++) dims[d] = d == axis ? type->dim[d] : ir_dim_number(1);
+    ir_value *range = ir_build_reshape(b, ir_build_range(b, type->dim[axis]), dims, type->rank);
+    return ir_build_reshape(b, ir_build_expand(b, range, type->dim, type->rank), row, 2);
+}
+
+/* If the mask expands the mask of an earlier selection along new last axes, notes that selection. */
+static void note_rows(const ir_bounding *w, ir_selection *s)
+{
+    const ir_value *x = s->source,
+                   *inner = x->def != NULL && ir_node_opcode(x->def) == IR_OP_Expand ? x->def->inputs[0] : NULL;
+    const ir_value *mask = inner != NULL && ir_is_reshaped(inner) ? inner->def->inputs[0] : inner;
+    if (mask == NULL || mask->type.rank >= x->type.rank || inner->type.rank != x->type.rank) return;
+    for (int d = 0; d < x->type.rank; d++) {
+        bool is_row = d < mask->type.rank;
+        if (!ir_dim_equal(inner->type.dim[d], is_row ? x->type.dim[d] : ir_dim_number(1))) return;
+        if (is_row && !ir_dim_equal(mask->type.dim[d], x->type.dim[d])) return;
+    }
+    s->width = ir_dim_number(1);
+    for (int d = mask->type.rank; d < x->type.rank; d++)
+        if (!ir_dim_mul(s->width, x->type.dim[d], &s->width)) return;
+    for (const ir_selection *rows = w->selections; rows != NULL; rows = rows->next)
+        if (rows->source == mask) s->rows = rows;
+}
+
+static void replace_nonzero(ir_bounding *w, ir_node *node)
+{
+    ir_builder *b = &w->b;
+    ir_value *x = node->inputs[0], *rows[MDOT_MAX_RANK];
+    for (ir_selection *s = w->selections; s != NULL; s = s->next) {
+        if (s->source != x) continue; /* a second NonZero of the same mask selects the same elements */
+        ir_replace(b, node->outputs[0], s->indices);
+        return;
+    }
+    ir_dim bound = node->outputs[0]->type.dim[1];
+    for (int d = 0; d < x->type.rank; d++) rows[d] = indices_along(b, &x->type, d, bound);
+    ir_value *indices = ir_build_concat(b, 0, rows, x->type.rank);
+    ir_selection *s = ir_build_alloc(b, 1, sizeof *s);
+    if (s == NULL || indices == NULL) return;
+    *s = (ir_selection){.name = node->name,
+                        .source = x,
+                        .rank = x->type.rank,
+                        .bound = bound,
+                        .mask = ir_build_reshape(b, ir_build_cast(b, x, MDOT_DTYPE_BOOL), &bound, 1),
+                        .indices = indices,
+                        .next = w->selections};
+    note_rows(w, s);
+    w->selections = s;
+    ir_replace(b, node->outputs[0], indices);
+    set_mark(w, indices, (ir_mark){.of = s, .axis = 1, .is_distinct = true});
+}
+
+/* ---- Ends of a selection: reductions and scatters ---------------------------------------------------------------- */
+
+/* The values where the mask is set along the axis, and `other` elsewhere. */
+static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, ir_value *other)
+{
+    ir_dim dims[MDOT_MAX_RANK];
+    for (int d = 0; d < x->type.rank; d++) dims[d] = d == m->axis ? m->of->bound : ir_dim_number(1);
+    return ir_build_where(b, ir_build_reshape(b, m->of->mask, dims, x->type.rank), x, other);
+}
+
+static ir_value *masked_by_number(ir_builder *b, const ir_mark *m, ir_value *x, double number)
+{
+    b->dtype = x->type.dtype;
+    return masked(b, m, x, ir_build_scalar(b, number));
+}
+
+static bool neutral_number(const ir_node *node, double *out)
+{
+    bool is_float = ir_dtype_is_float(node->inputs[0]->type.dtype);
+    *out = 0;
+    switch (ir_node_opcode(node)) {
+    case IR_OP_ReduceSum:
+    case IR_OP_ReduceMean:
+    case IR_OP_ReduceL1:
+    case IR_OP_ReduceL2:
+    case IR_OP_ReduceSumSquare:
+        return true;
+    case IR_OP_ReduceProd:
+        *out = 1;
+        return true;
+    case IR_OP_ReduceMax:
+        *out = -INFINITY;
+        return is_float;
+    case IR_OP_ReduceMin:
+        *out = INFINITY;
+        return is_float;
+    default:
+        return false;
+    }
+}
+
+/* ReduceMean over the selection: the sum, divided by the number of selected elements. */
+static void replace_mean(ir_builder *b, ir_node *node, const ir_mark *m, const bool *reduced)
+{
+    ir_value *x = node->inputs[0], *y = node->outputs[0];
+    int64_t axes[MDOT_MAX_RANK], others = 1, first = 0;
+    int count = 0;
+    for (int d = 0; d < x->type.rank; d++) {
+        if (!reduced[d]) continue;
+        axes[count++] = d;
+        if (d == m->axis) continue;
+        if (!ir_dim_is_number(x->type.dim[d])) {
+            refuse(b, node, m->of, "it averages elements over the length and over elements");
+            return;
+        }
+        others *= x->type.dim[d].offset;
+    }
+    ir_value *sum = ir_build_reduce(b, IR_OP_ReduceSum, masked_by_number(b, m, x, 0), axes, count);
+    ir_value *selected = ir_build_reduce(b, IR_OP_ReduceSum, ir_build_cast(b, m->of->mask, x->type.dtype), &first, 1);
+    if (others != 1) selected = ir_build_mul(b, selected, ir_build_scalar(b, (double)others));
+    ir_replace(b, y, ir_build_reshape(b, ir_build_div(b, sum, selected), y->type.dim, y->type.rank));
+}
+
+void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark *m, const bool *reduced)
+{
+    ir_builder *b = &w->b;
+    double number;
+    if (!neutral_number(node, &number)) {
+        refuse(b, node, m->of, "it reduces elements");
+    } else if (ir_node_opcode(node) == IR_OP_ReduceMean) {
+        replace_mean(b, node, m, reduced);
+    } else {
+        ir_value *x = masked_by_number(b, m, node->inputs[0], number);
+        if (x != NULL) ir_node_set_input(node, 0, x);
+        b->changed = true;
+    }
+}
+
+/* The elements that a scatter would overwrite. */
+static ir_value *overwritten(ir_builder *b, const ir_node *node)
+{
+    ir_value *inputs[] = {node->inputs[0], node->inputs[1]};
+    bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
+    ir_node *gather = ir_build_node(b, is_nd ? IR_OP_GatherND : IR_OP_GatherElements, inputs, 2, 1);
+    if (!is_nd) ir_build_set_int(b, gather, "axis", ir_node_int(node, "axis", 0));
+    return ir_build_infer(b, gather);
+}
+
+/* A scatter of this node's form that adds updates to 0. */
+static ir_value *scattered_sum(ir_builder *b, const ir_node *node, ir_value *updates)
+{
+    const ir_type *type = &node->outputs[0]->type;
+    b->dtype = type->dtype;
+    ir_value *inputs[] = {ir_build_expand(b, ir_build_scalar(b, 0), type->dim, type->rank), node->inputs[1], updates};
+    if (inputs[0] == NULL || updates == NULL) return NULL;
+    bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
+    ir_node *sum = ir_build_node(b, is_nd ? IR_OP_ScatterND : IR_OP_ScatterElements, inputs, 3, 1);
+    ir_build_set_string(b, sum, "reduction", "add");
+    if (!is_nd) ir_build_set_int(b, sum, "axis", ir_node_int(node, "axis", 0));
+    return ir_build_infer(b, sum);
+}
+
+/* A scatter without reduction at computed indices. ONNX requires that those of selected elements differ, but others may
+ * equal them. Therefore updates are added to 0 instead, and elements that got one replace those of the data. */
+static void replace_computed_scatter(ir_builder *b, ir_node *node, const ir_mark *m)
+{
+    ir_value *updates = node->inputs[2];
+    ir_value *sums = scattered_sum(b, node, masked_by_number(b, m, updates, 0));
+    ir_dim dims[MDOT_MAX_RANK];
+    memcpy(dims, updates->type.dim, sizeof dims);
+    ir_value *ones = ir_build_expand(b, ir_build_scalar(b, 1), dims, updates->type.rank);
+    ir_value *hits = scattered_sum(b, node, ones != NULL ? masked_by_number(b, m, ones, 0) : NULL);
+    ir_value *is_hit = ir_build_cast(b, hits, MDOT_DTYPE_BOOL);
+    ir_replace(b, node->outputs[0], ir_build_where(b, is_hit, sums, node->inputs[0]));
+}
+
+void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m, bool is_distinct)
+{
+    ir_builder *b = &w->b;
+    static const struct {
+        const char *reduction;
+        double neutral;
+        bool needs_floats;
+    } rows[] = {{"add", -0.0, false}, {"mul", 1, false}, {"max", -INFINITY, true}, {"min", INFINITY, true}};
+    const char *reduction = ir_node_string(node, "reduction", "none");
+    ir_value *updates = node->inputs[2], *kept = NULL;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(reduction, rows[k].reduction) != 0) continue;
+        if (rows[k].needs_floats && !ir_dtype_is_float(updates->type.dtype)) {
+            refuse(b, node, m->of, "it scatters extremes of integers");
+            return;
+        }
+        kept = masked_by_number(b, m, updates, rows[k].neutral);
+    }
+    if (kept == NULL && b->status == MDOT_OK) { /* none: elements outside of the mask write the old number again */
+        if (!is_distinct) {
+            if (updates->type.dtype == MDOT_DTYPE_BOOL)
+                refuse(b, node, m->of, "it scatters booleans at computed indices from elements");
+            else
+                replace_computed_scatter(b, node, m);
+            return;
+        }
+        kept = masked(b, m, updates, overwritten(b, node));
+    }
+    if (kept != NULL) ir_node_set_input(node, 2, kept);
+    b->changed = true;
+}
+
+/* ---- The walk ---------------------------------------------------------------------------------------------------- */
+
+static bool reads_selection(const ir_bounding *w, const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (mark_of(w, node->inputs[i]).of != NULL) return true;
+    return false;
+}
+
+/* Passes the marks of a node's inputs on to its outputs. */
+static void follow(ir_bounding *w, ir_node *node)
+{
+    ir_mark in[IR_MARKED_INPUTS], out = {0};
+    const char *reason = NULL;
+    const ir_selection *s = NULL;
+    bool fits = node->input_count <= IR_MARKED_INPUTS;
+    for (int i = 0; i < node->input_count; i++) {
+        ir_mark m = mark_of(w, node->inputs[i]);
+        if (i < IR_MARKED_INPUTS) in[i] = m;
+        if (m.of == NULL) continue;
+        if (s != NULL && m.of != s) reason = "it combines elements of another selection with elements";
+        s = m.of;
+    }
+    if (!fits) reason = "it combines elements";
+    if (reason == NULL) reason = ir_follow_selection(w, node, in, &out);
+    if (reason != NULL && w->b.status == MDOT_OK) refuse(&w->b, node, s, reason);
+    for (int i = 0; i < node->output_count && out.of != NULL; i++) set_mark(w, node->outputs[i], out);
+}
+
+static void visit(ir_bounding *w, ir_node *node)
+{
+    ir_builder *b = &w->b;
+    b->at = node;
+    b->name = node->name;
+    b->status = ir_infer_node(b->graph, node, b->err);
+    if (b->status != MDOT_OK) return;
+    b->dtype = node->outputs[0] != NULL ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
+    b->first_new = b->graph->value_count;
+    if (reads_selection(w, node))
+        follow(w, node);
+    else if (node->op == &ir_ops[IR_OP_NonZero] && node->inputs[0]->constant == NULL)
+        replace_nonzero(w, node);
+    else
+        ir_fold_node(b, node);
+}
+
+static bool is_typed(const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
+    return true;
+}
+
+static mdot_status check_outputs(const ir_bounding *w)
+{
+    const ir_graph *graph = w->b.graph;
+    for (int i = 0; i < graph->output_count; i++) {
+        ir_mark m = mark_of(w, graph->outputs[i]);
+        if (m.of == NULL) continue;
+        return mdot_fail(w->b.err, MDOT_UNSUPPORTED,
+                         "%s: the shape of output \"%s\" is the number of elements that NonZero at \"%s\" selects, and "
+                         "depends on data: instead of x[mask], keep the shape and write torch.where(mask, x, 0)",
+                         graph->name, graph->outputs[i]->name, m.of->name);
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_pass_bound_nonzero(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    ir_bounding w = {.b = {.graph = graph, .err = err}};
+    bool has_any = false;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next)
+        has_any = has_any || node->op == &ir_ops[IR_OP_NonZero];
+    if (!has_any) return MDOT_OK;
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (node->op != NULL && is_typed(node)) visit(&w, node);
+        if (w.b.status != MDOT_OK) return w.b.status;
+    }
+    mdot_status status = check_outputs(&w);
+    if (status != MDOT_OK) return status;
+    ir_graph_remove_dead(graph);
+    *out_changed = true;
+    return MDOT_OK;
+}
