@@ -520,7 +520,7 @@ def test_newer_software_makes_no_interval_narrower():
     interval = Interval()
     interval.fit(x, residual, torch.ones(1000))
     for side in interval.half_widths(x):
-        assert side[1] >= side[0]
+        assert side[1] > 1.1 * side[0]      # no whole step with it was measured
 
 
 def test_the_interval_covers_its_training_residuals():
