@@ -37,7 +37,7 @@ enum { ROUNDS = 2, LEAST_ROWS_FOR_SCALES = 3 };
 static const struct {
     double general, idle, log_prior;
 } scales[] = {
-    {1, 0, 0},   {0.25, 0, -1},   {4, 0, -1.5},   {RT_CALIBRATION_MOST_GENERAL, 0, -3},
+    {1, 0, 0},    {0.25, 0, -1},   {4, 0, -1.5},   {RT_CALIBRATION_MOST_GENERAL, 0, -3},
     {1, 0.2, -1}, {0.25, 0.2, -2}, {4, 0.2, -2.5}, {RT_CALIBRATION_MOST_GENERAL, 0.2, -4},
     {1, 0.8, -2}, {0.25, 0.8, -3}, {4, 0.8, -3.5}, {RT_CALIBRATION_MOST_GENERAL, 0.8, -5},
 };
@@ -320,11 +320,8 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
 /* A step of no job, which has the GPU's mean deviation and host share. */
 static rt_step mean_step(const rt_fit *fit, rt_quantity q)
 {
-    rt_step step = {.job = RT_NO_JOB,
-                    .gpu_count = 1,
-                    .batch = 1,
-                    .is_new_gpu = fit->is_new_gpu,
-                    .host_share = fit->host_share};
+    rt_step step = {
+        .job = RT_NO_JOB, .gpu_count = 1, .batch = 1, .is_new_gpu = fit->is_new_gpu, .host_share = fit->host_share};
     step.deviation[q] = fit->deviation;
     return step;
 }

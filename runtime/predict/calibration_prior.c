@@ -43,7 +43,7 @@
 #define RELATED 0.7           /* correlation of different jobs whose operators divide the work in the same way */
 #define RELATED_DISTANCE 0.08 /* distance at which it is smaller by e */
 #define CONFIGURATION 0.35
-#define NEIGHBOURS 0.18      /* the part of a configuration that only neighbouring batches share */
+#define NEIGHBOURS 0.18     /* the part of a configuration that only neighbouring batches share */
 #define BATCH_DOUBLINGS 8.0 /* doublings of the batch after which a correlation is smaller by e */
 #define NEIGHBOUR_DOUBLINGS 2.0
 #define OTHER_LAYOUT 0.5 /* correlation of the parts of configurations that differ in one respect */
@@ -80,8 +80,8 @@ static double of_configuration(const rt_step *a, const rt_step *b)
 static double whole(const rt_step *s)
 {
     double device = 1 - s->host_share, gpu = SITE + GPU + KERNELS * device * device + PRECISION;
-    return (s->is_new_gpu ? 1 : KNOWN_GPU) * gpu + HOST * s->host_share * s->host_share + (s->gpu_count > 1 ? SEVERAL : 0) +
-           JOB + CONFIGURATION + NEIGHBOURS;
+    return (s->is_new_gpu ? 1 : KNOWN_GPU) * gpu + HOST * s->host_share * s->host_share +
+           (s->gpu_count > 1 ? SEVERAL : 0) + JOB + CONFIGURATION + NEIGHBOURS;
 }
 
 double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out[RT_TERMS])
