@@ -137,7 +137,10 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
                          p->step_ms, p->lower_ms, p->upper_ms);
     rt_state_deviations(p, &out->step);
     out->gpu = rt_calibration_find_gpu(calibration, name);
-    if (out->gpu != NULL) out->step.host_share = out->gpu->fit[RT_QUANTITY_TIME].host_share;
+    if (out->gpu != NULL) {
+        out->step.host_share = out->gpu->fit[RT_QUANTITY_TIME].host_share;
+        out->step.is_new_gpu = out->gpu->is_new;
+    }
     return MDOT_OK;
 }
 
@@ -286,6 +289,7 @@ static rt_corrected correct_any_job(const mdot_calibration *calibration, const r
     const rt_fit *fit = gpu != NULL ? &gpu->fit[RT_QUANTITY_TIME] : NULL;
     rt_step step = {.job = RT_NO_JOB, .precision = (uint32_t)precision, .gpu_count = gpu_count, .batch = 1};
     step.host_share = fit != NULL ? fit->host_share : 0;
+    step.is_new_gpu = gpu != NULL && gpu->is_new;
     step.deviation[RT_QUANTITY_TIME] =
         fit != NULL && fit->count > 0 ? fit->deviation : calibration->site[RT_QUANTITY_TIME].deviation;
     rt_corrected corrected = {.interval = 1};

@@ -40,6 +40,7 @@ typedef struct rt_step {
     uint32_t gpu_count;
     uint64_t others; /* hash of all other options */
     double batch;
+    bool is_new_gpu;                 /* the predictor's training data lack steps on the GPU model */
     double host_share;               /* fraction of the step that waits for the host, 0 to 1 */
     double deviation[RT_QUANTITIES]; /* standard deviation of the logarithm that the predictor states */
 } rt_step;
@@ -75,12 +76,14 @@ typedef struct rt_fit {
     double spread;        /* variance of the residuals over the modelled one */
     double deviation;     /* mean stated one */
     double host_share;    /* mean */
+    bool is_new_gpu;
 } rt_fit;
 
 typedef struct rt_calibration_gpu {
     char name[RT_CALIBRATION_NAME_BYTES];
     size_t row_count[RT_PRECISION_CLASSES]; /* of measured times */
     size_t several_row_count;
+    bool is_new; /* the predictor's training data lack steps on it; equal in all of its anchors */
     size_t anchor_count;
     rt_anchor *anchors;
     rt_fit fit[RT_QUANTITIES];
@@ -110,6 +113,7 @@ struct mdot_calibration {
 #define RT_CALIBRATION_LEAST_DEVIATION 0.005
 #define RT_CALIBRATION_MOST_DEVIATION 4.0
 #define RT_CALIBRATION_MOST_OWN 1e4
+#define RT_CALIBRATION_MOST_GENERAL 16.0
 #define RT_CALIBRATION_MOST_RESIDUAL 6.0 /* a factor of 400 */
 
 static inline rt_precision_class rt_precision_class_of(uint32_t precision)
@@ -123,7 +127,8 @@ static inline rt_precision_class rt_precision_class_of(uint32_t precision)
  * multiplied by `general`. Returns their sum. */
 double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out_terms[RT_TERMS]);
 /* Correlation of the variance that is added for two steps of an outlying job. Steps on one GPU and on several GPUs
- * share a part, because communication may be the cause of the residual. */
+ * share a part, because communication may be the cause of the residual. Steps of two layouts share a part, because the
+ * kernels of one layout may be the cause. */
 double rt_own_correlation(const rt_step *a, const rt_step *b);
 /* Variance of a measurement of one quantity, of this stated deviation. */
 double rt_noise(double deviation, double idle);
@@ -155,7 +160,8 @@ void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibr
 /* Reads a configuration and finds its GPU's name, which lives as long as the configuration. */
 mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step *out_step, const char **out_gpu,
                                 mdot_error *err);
-/* Sets the stated deviations. A quantity that the prediction lacks gets the largest. */
+/* Sets the stated deviations, and whether the GPU model is new to the predictor. A quantity that the prediction lacks
+ * gets the largest deviation. */
 void rt_state_deviations(const mdot_prediction *prediction, rt_step *step);
 /* Index of the job; RT_NO_JOB if the calibration lacks it. */
 uint32_t rt_calibration_find_job(const mdot_calibration *calibration, uint64_t digest);

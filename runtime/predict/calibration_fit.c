@@ -11,7 +11,8 @@
  *      itself and hardly moves the terms that jobs share (Student's t for effects of jobs: Lange, Little and Taylor,
  *      JASA 84, 1989). Only a part of that variance is common to its steps on one GPU and on several.
  *   2. The scale of the shared terms and that of the noise are chosen from a grid, by the marginal likelihood and a
- *      prior that prefers 1 and 0. If the jobs of a site have nothing in common, little is carried over.
+ *      prior that prefers 1 and 0. If the jobs of a site have nothing in common, little is carried over. If they have
+ *      more in common than the prior expects, more is: a larger scale needs more evidence.
  *   3. The variance that remains is multiplied by the residuals' variance over the modelled one, which PRIOR_ROWS
  *      pseudo-rows pull towards 1.
  */
@@ -23,7 +24,7 @@
 #include <string.h>
 
 #define PRIOR_ROWS 6.0
-#define LEAST_SPREAD 0.5    /* rows that agree by chance, and jobs that differ in their noise */
+#define LEAST_SPREAD 0.8    /* rows that agree by chance, and jobs that differ in their noise */
 #define PRIOR_JOBS 4.0      /* pseudo-jobs that pull the scale of outliers towards 1 */
 #define FAR 1.7             /* standard deviations beyond which a job is an outlier among others */
 #define FAR_ALONE 1.0       /* the same for the only job */
@@ -36,8 +37,9 @@ enum { ROUNDS = 2, LEAST_ROWS_FOR_SCALES = 3 };
 static const struct {
     double general, idle, log_prior;
 } scales[] = {
-    {1, 0, 0},           {0.25, 0, -0.7}, {0.0625, 0, -1.4}, {1, 0.2, -1},        {0.25, 0.2, -1.7},
-    {0.0625, 0.2, -2.4}, {1, 0.8, -2},    {0.25, 0.8, -2.7}, {0.0625, 0.8, -3.4},
+    {1, 0, 0},    {0.25, 0, -1},   {4, 0, -1.5},   {RT_CALIBRATION_MOST_GENERAL, 0, -3},
+    {1, 0.2, -1}, {0.25, 0.2, -2}, {4, 0.2, -2.5}, {RT_CALIBRATION_MOST_GENERAL, 0.2, -4},
+    {1, 0.8, -2}, {0.25, 0.8, -3}, {4, 0.8, -3.5}, {RT_CALIBRATION_MOST_GENERAL, 0.8, -5},
 };
 enum { SCALES = sizeof scales / sizeof *scales };
 
@@ -298,6 +300,7 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
     for (size_t i = 0, at = 0; i < gpu->anchor_count; i++)
         if (gpu->anchors[i].row_count[q] > 0) fit->anchor[at++] = (uint32_t)i;
     fit->deviation = fit->host_share = 0;
+    fit->is_new_gpu = gpu->is_new;
     for (size_t i = 0; i < n; i++) {
         const rt_anchor *a = anchor_of(&f, i);
         f.residual[i] = a->residual[q];
@@ -317,7 +320,8 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
 /* A step of no job, which has the GPU's mean deviation and host share. */
 static rt_step mean_step(const rt_fit *fit, rt_quantity q)
 {
-    rt_step step = {.job = RT_NO_JOB, .gpu_count = 1, .batch = 1, .host_share = fit->host_share};
+    rt_step step = {
+        .job = RT_NO_JOB, .gpu_count = 1, .batch = 1, .is_new_gpu = fit->is_new_gpu, .host_share = fit->host_share};
     step.deviation[q] = fit->deviation;
     return step;
 }
@@ -327,9 +331,11 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
 {
     double deviation = 0, precision = 0, sum = 0;
     size_t measured = 0;
+    bool are_new = true; /* all measured ones: a known GPU lacks the larger part of the site */
     for (size_t g = 0; g < c->gpu_count; g++) {
         if (c->gpus[g].fit[q].count == 0) continue;
         deviation += c->gpus[g].fit[q].deviation;
+        are_new = are_new && c->gpus[g].is_new;
         measured++;
     }
     c->site[q] = (rt_site){0};
@@ -352,7 +358,7 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
         sum += own / known / noise;
         precision += 1 / noise;
     }
-    rt_step step = {.job = RT_NO_JOB, .gpu_count = 1, .batch = 1};
+    rt_step step = {.job = RT_NO_JOB, .gpu_count = 1, .batch = 1, .is_new_gpu = are_new};
     double terms[RT_TERMS];
     rt_common_terms(&step, &step, 1, terms);
     double prior = terms[RT_TERM_SITE] * deviation * deviation;

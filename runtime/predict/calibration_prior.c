@@ -10,7 +10,12 @@
  *   precision       steps in half precision, or steps in full precision
  *   several GPUs    steps of several GPUs together
  *   job             steps of one job; jobs whose operators divide the work alike share a part
- *   configuration   steps of one job, the more the closer batch, layout, software, precision and other options are
+ *   configuration   steps of one job, the more the closer batch, layout, software, precision and other options are;
+ *                   related jobs share a part
+ *
+ * The parts of the site, the GPU, its kernels and its precision are smaller for a GPU model of the predictor's training
+ * data, because the predictor has learned the errors that its jobs have in common. Its interval then states the errors
+ * of jobs.
  *
  * A step with a wide interval and one with a narrow interval share the smaller variance (the covariance of Brownian
  * motion), so that a correction is never amplified when it is carried over.
@@ -18,9 +23,10 @@
  * The parts began as those of largest marginal likelihood on half of the networks of timm (held-out families, torch
  * 1.11 and 1.12), torchvision (held-out GPUs), NeuSight, Sailor, vTrain and llm-foundry (held-out language models), and
  * PROFET. They were then rounded, and the parts of a configuration and of noise were raised until intervals covered
- * about 90 %, on all of these networks. Therefore the other half judges the starting values alone
- * (weights/training/mdot_training/checks/calibration.py). The parts are relative to stated variances, so that another
- * predictor needs no others.
+ * about 90 %, on all of these networks. KNOWN_GPU, RELATED, RELATED_DISTANCE, BATCH_DOUBLINGS, OTHER_TORCH and the
+ * layout in rt_own_correlation were later chosen on the first half alone, and judged on the other half once
+ * (weights/training/mdot_training/checks/calibration.py; docs/explanation/calibration-accuracy.md has both). The parts
+ * are relative to stated variances, so that another predictor needs no others.
  */
 #include "runtime/predict/calibration.h"
 
@@ -31,16 +37,17 @@
 #define HOST 0.25    /* of a step that only waits for the host */
 #define KERNELS 0.02 /* of a step that never waits */
 #define PRECISION 0.30
+#define KNOWN_GPU 0.08 /* SITE to PRECISION on a GPU model of the training data are multiplied by this */
 #define SEVERAL 0.30
 #define JOB 0.10
-#define RELATED 0.6           /* correlation of different jobs whose operators divide the work in the same way */
+#define RELATED 0.7           /* correlation of different jobs whose operators divide the work in the same way */
 #define RELATED_DISTANCE 0.08 /* distance at which it is smaller by e */
 #define CONFIGURATION 0.35
-#define NEIGHBOURS 0.18      /* the part of a configuration that only neighbouring batches share */
-#define BATCH_DOUBLINGS 20.0 /* doublings of the batch after which a correlation is smaller by e */
+#define NEIGHBOURS 0.18     /* the part of a configuration that only neighbouring batches share */
+#define BATCH_DOUBLINGS 8.0 /* doublings of the batch after which a correlation is smaller by e */
 #define NEIGHBOUR_DOUBLINGS 2.0
 #define OTHER_LAYOUT 0.5 /* correlation of the parts of configurations that differ in one respect */
-#define OTHER_TORCH 0.6
+#define OTHER_TORCH 0.8
 #define OTHER_PRECISION 0.2
 #define OTHER_GPU_COUNT 0.5
 #define OTHER_OPTIONS 0.6
@@ -48,16 +55,18 @@
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
 
-static double of_job(const rt_step *a, const rt_step *b)
+/* Correlation of the effects of two jobs. Without it, networks of one family would count as independent evidence of an
+ * effect of the GPU. */
+static double relation(const rt_step *a, const rt_step *b)
 {
     if (a->share == NULL || b->share == NULL) return 0;
-    if (a->job == b->job && a->job != RT_NO_JOB) return JOB;
-    return JOB * RELATED * exp(-rt_job_distance(a->share, b->share) / RELATED_DISTANCE);
+    if (a->job == b->job && a->job != RT_NO_JOB) return 1;
+    return RELATED * exp(-rt_job_distance(a->share, b->share) / RELATED_DISTANCE);
 }
 
+/* Correlation of the effects of two configurations. */
 static double of_configuration(const rt_step *a, const rt_step *b)
 {
-    if (a->job != b->job || a->job == RT_NO_JOB) return 0;
     double doublings = fabs(log2(a->batch / b->batch)), alike = exp(-doublings / BATCH_DOUBLINGS);
     if (a->layout != b->layout) alike *= OTHER_LAYOUT;
     if (a->torch != b->torch) alike *= OTHER_TORCH;
@@ -70,8 +79,8 @@ static double of_configuration(const rt_step *a, const rt_step *b)
 /* Variance of a step before it is scaled to 1. */
 static double whole(const rt_step *s)
 {
-    double device = 1 - s->host_share;
-    return SITE + GPU + HOST * s->host_share * s->host_share + KERNELS * device * device + PRECISION +
+    double device = 1 - s->host_share, gpu = SITE + GPU + KERNELS * device * device + PRECISION;
+    return (s->is_new_gpu ? 1 : KNOWN_GPU) * gpu + HOST * s->host_share * s->host_share +
            (s->gpu_count > 1 ? SEVERAL : 0) + JOB + CONFIGURATION + NEIGHBOURS;
 }
 
@@ -79,22 +88,25 @@ double rt_common_terms(const rt_step *a, const rt_step *b, double general, doubl
 {
     bool is_same = a == b;
     double scale = 1 / sqrt(whole(a) * whole(b)), sum = 0;
-    out[RT_TERM_SITE] = general * SITE;
-    out[RT_TERM_GPU] = general * GPU;
+    double gpu = a->is_new_gpu && b->is_new_gpu ? general : general * KNOWN_GPU;
+    double related = is_same ? 1 : relation(a, b);
+    out[RT_TERM_SITE] = gpu * SITE;
+    out[RT_TERM_GPU] = gpu * GPU;
     out[RT_TERM_HOST] = general * HOST * a->host_share * b->host_share;
-    out[RT_TERM_KERNELS] = general * KERNELS * (1 - a->host_share) * (1 - b->host_share);
+    out[RT_TERM_KERNELS] = gpu * KERNELS * (1 - a->host_share) * (1 - b->host_share);
     bool same_class = rt_precision_class_of(a->precision) == rt_precision_class_of(b->precision);
-    out[RT_TERM_PRECISION] = same_class ? general * PRECISION : 0;
+    out[RT_TERM_PRECISION] = same_class ? gpu * PRECISION : 0;
     out[RT_TERM_SEVERAL] = a->gpu_count > 1 && b->gpu_count > 1 ? general * SEVERAL : 0;
-    out[RT_TERM_JOB] = is_same ? JOB : of_job(a, b);
-    out[RT_TERM_CONFIGURATION] = is_same ? CONFIGURATION + NEIGHBOURS : of_configuration(a, b);
+    out[RT_TERM_JOB] = related * JOB;
+    out[RT_TERM_CONFIGURATION] = related > 0 ? related * of_configuration(a, b) : 0;
     for (int t = 0; t < RT_TERMS; t++) sum += out[t] *= scale;
     return sum;
 }
 
 double rt_own_correlation(const rt_step *a, const rt_step *b)
 {
-    return (a->gpu_count > 1) == (b->gpu_count > 1) ? 1 : OTHER_GPU_COUNT;
+    double alike = (a->gpu_count > 1) == (b->gpu_count > 1) ? 1 : OTHER_GPU_COUNT;
+    return a->layout == b->layout ? alike : alike * OTHER_LAYOUT;
 }
 
 double rt_noise(double deviation, double idle)

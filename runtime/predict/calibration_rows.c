@@ -89,6 +89,7 @@ static double deviation_of(double lower, double upper)
 
 void rt_state_deviations(const mdot_prediction *p, rt_step *step)
 {
+    step->is_new_gpu = (p->warnings & MDOT_WARN_GPU_NOT_MEASURED) != 0;
     step->deviation[RT_QUANTITY_TIME] = deviation_of(p->lower_ms, p->upper_ms);
     step->deviation[RT_QUANTITY_MEMORY] = deviation_of((double)p->memory_lower_bytes, (double)p->memory_upper_bytes);
 }
@@ -226,6 +227,7 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
     rt_calibration_gpu *gpu = &calibration->gpus[out->gpu];
     gpu->row_count[rt_precision_class_of(out->step.precision)] += m->step_ms > 0;
     gpu->several_row_count += out->step.gpu_count > 1;
+    gpu->is_new = gpu->is_new || out->step.is_new_gpu;
     calibration->row_count++;
     calibration->memory_row_count += m->memory_bytes > 0;
     return MDOT_OK;
@@ -375,6 +377,7 @@ static mdot_status make_anchors(mdot_calibration *calibration, const measured_ro
             if (level == MERGE_EQUAL || kept > RT_CALIBRATION_MAX_ANCHORS)
                 kept = merge_neighbours(anchors, kept, (merging)level);
         if (kept > RT_CALIBRATION_MAX_ANCHORS) kept = merge_small_jobs(anchors, kept);
+        for (size_t i = 0; i < kept; i++) anchors[i].step.is_new_gpu = gpu->is_new;
         gpu->anchors = anchors;
         gpu->anchor_count = kept;
     }

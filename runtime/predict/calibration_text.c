@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum { MAX_BYTES = 1 << 24 }; /* more than the text of RT_CALIBRATION_MAX_JOBS jobs and of all anchors */
-static const char magic[] = "mdot-calibration", version[] = "3";
+static const char magic[] = "mdot-calibration", version[] = "4";
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
@@ -211,7 +211,7 @@ static bool read_anchor(reader *r, const mdot_calibration *c, rt_anchor *out)
 static bool read_scales(reader *r, const char *word, rt_fit *fit)
 {
     char *rest = NULL;
-    return next_line(r, word, &rest) && read_number(r, &rest, 1e-6, 1, &fit->general) &&
+    return next_line(r, word, &rest) && read_number(r, &rest, 1e-6, RT_CALIBRATION_MOST_GENERAL, &fit->general) &&
            read_number(r, &rest, 0, 1, &fit->idle) && is_read(r, rest);
 }
 
@@ -223,8 +223,11 @@ static bool read_gpu(reader *r, mdot_calibration *c)
     rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
     for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
         if (!read_count(r, &rest, &gpu->row_count[precision_class])) return false;
-    if (!read_count(r, &rest, &gpu->several_row_count) || !read_name(r, rest, gpu->name, sizeof gpu->name))
+    size_t is_new = 0;
+    if (!read_count(r, &rest, &gpu->several_row_count) || !read_whole(r, &rest, 1, &is_new) ||
+        !read_name(r, rest, gpu->name, sizeof gpu->name))
         return false;
+    gpu->is_new = is_new == 1;
     for (size_t i = 0; i < c->gpu_count; i++)
         if (strcmp(c->gpus[i].name, gpu->name) == 0) return refuse(r, "repeats a GPU");
     c->gpu_count++;
@@ -238,6 +241,7 @@ static bool read_gpu(reader *r, mdot_calibration *c)
             return refuse(r, "begins more steps of a GPU than the limit of %d", RT_CALIBRATION_MAX_ANCHORS);
         rt_anchor *anchor = &gpu->anchors[gpu->anchor_count];
         if (!read_anchor(r, c, anchor)) return false;
+        anchor->step.is_new_gpu = gpu->is_new;
         if (gpu->anchor_count > 0 && anchor->step.job < anchor[-1].step.job)
             return refuse(r, "is out of order: steps are ordered by job");
         gpu->anchor_count++;
@@ -355,8 +359,8 @@ static void write_all(const mdot_calibration *c, FILE *file)
     }
     for (size_t g = 0; g < c->gpu_count; g++) {
         const rt_calibration_gpu *gpu = &c->gpus[g];
-        fprintf(file, "gpu %zu %zu %zu %s\n", gpu->row_count[RT_PRECISION_FULL], gpu->row_count[RT_PRECISION_HALF],
-                gpu->several_row_count, gpu->name);
+        fprintf(file, "gpu %zu %zu %zu %d %s\n", gpu->row_count[RT_PRECISION_FULL], gpu->row_count[RT_PRECISION_HALF],
+                gpu->several_row_count, gpu->is_new, gpu->name);
         write_scales("time", &gpu->fit[RT_QUANTITY_TIME], file);
         write_scales("memory", &gpu->fit[RT_QUANTITY_MEMORY], file);
         for (size_t i = 0; i < gpu->anchor_count; i++) write_anchor(c, &gpu->anchors[i], file);

@@ -63,30 +63,28 @@ static bool solve(double (*a)[TERMS], double *b)
 
 typedef struct scratch {
     double *residuals, *moved; /* one per row */
+    double (*slopes)[TERMS];   /* of a row's residual by each term */
 } scratch;
 
 /* Adds up the gradient of the error and the approximate matrix of its second derivatives. */
 static void add_up(const sc_step_table *table, const double *x, scratch *s, double (*slopes)[TERMS], double *gradient)
 {
     static const double step = 1e-5;
-    double(*rows)[TERMS] = calloc(table->row_count, sizeof *rows);
     memset(slopes, 0, TERMS * sizeof *slopes);
     memset(gradient, 0, TERMS * sizeof *gradient);
-    if (rows == NULL) return; /* the fit ends where it is */
     for (int term = 0; term < TERMS; term++) {
         double moved[TERMS];
         memcpy(moved, x, sizeof moved);
         moved[term] += step;
         residuals(table, moved, s->moved);
-        for (size_t i = 0; i < table->row_count; i++) rows[i][term] = (s->moved[i] - s->residuals[i]) / step;
+        for (size_t i = 0; i < table->row_count; i++) s->slopes[i][term] = (s->moved[i] - s->residuals[i]) / step;
     }
     for (size_t i = 0; i < table->row_count; i++) {
         for (int a = 0; a < TERMS; a++) {
-            gradient[a] += rows[i][a] * s->residuals[i];
-            for (int b = 0; b < TERMS; b++) slopes[a][b] += rows[i][a] * rows[i][b];
+            gradient[a] += s->slopes[i][a] * s->residuals[i];
+            for (int b = 0; b < TERMS; b++) slopes[a][b] += s->slopes[i][a] * s->slopes[i][b];
         }
     }
-    free(rows);
 }
 
 /* Descends from x, which is replaced; returns the sum of squares. */
@@ -120,9 +118,10 @@ static double descend(const sc_step_table *table, double *x, scratch *s)
 mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
 {
     static const double overlaps[] = {-2, 0, 2};
-    scratch s = {calloc(table->row_count, sizeof(double)), calloc(table->row_count, sizeof(double))};
+    scratch s = {calloc(table->row_count, sizeof(double)), calloc(table->row_count, sizeof(double)),
+                 calloc(table->row_count, sizeof *s.slopes)};
     double least = INFINITY, slowest_s = 0, fastest_s = INFINITY, widest_s = 0;
-    mdot_status status = s.residuals == NULL || s.moved == NULL
+    mdot_status status = s.residuals == NULL || s.moved == NULL || s.slopes == NULL
                              ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu steps", table->row_count)
                              : MDOT_OK;
     for (size_t i = 0; i < table->row_count; i++) {
@@ -143,6 +142,7 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
     }
     free(s.residuals);
     free(s.moved);
+    free(s.slopes);
     return status;
 }
 

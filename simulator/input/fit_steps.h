@@ -5,7 +5,8 @@
 #include "simulator/core/scaling.h"
 
 /* Fits table->model to the rows: the least sum of squared errors in the logarithm of the step time. The result depends
- * on the rows alone. Terms that no row shows, for example of several nodes, stay at small values. At least one row. */
+ * on the rows alone. Terms that no row shows, for example of several nodes, stay at small values. At least one row.
+ * OUT_OF_MEMORY leaves table->model as it is. */
 mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err);
 
 /* Root of the mean squared error in the logarithm of the step time. */

@@ -197,6 +197,51 @@ static void one_measured_step_corrects_a_prediction(void **state)
     expect_contains(f->result.out, "\"calibrated_by\": 2");
 }
 
+/* The factors of the effects under `title` multiply to `factor`, and each effect states how much of it is known. */
+static void expect_effects(const char *text, const char *title, double factor)
+{
+    const char *line = strstr(text, title);
+    if (line == NULL) fail_msg("no %s in %s", title, text);
+    double product = 1, most_known = 0, one, known;
+    size_t effects = 0;
+    while ((line = strchr(line, '\n')) != NULL && strncmp(++line, "    ", 4) == 0) {
+        const char *numbers = line + 4 + strcspn(line + 4, "0123456789");
+        assert_int_equal(sscanf(numbers, "%lf %lf %%", &one, &known), 2);
+        assert_true(one > 0 && known >= 0 && known <= 100);
+        product *= one;
+        most_known = fmax(most_known, known);
+        effects++;
+    }
+    if (!(effects >= 4 && most_known > 0)) fail_msg("%zu effects in %s", effects, text);
+    if (!(fabs(product / factor - 1) < 0.001 * (double)effects)) fail_msg("%g, not %g: %s", product, factor, text);
+}
+
+static void explain_shows_each_effect_on_time_and_memory(void **state)
+{
+    predict_command *f = *state;
+    double bytes, factor, interval;
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &bytes, 1), 1);
+    char measured[80];
+    snprintf(measured, sizeof measured, "batch=64,ms=90,gib=%.9g", 1.3 * bytes / (1 << 30));
+    RUN(f, resnet, "--gpu", "A100", "--batch", "128", "--explain", "-q", "--measured", measured);
+    const char *at = strstr(f->result.out, "correction  x ");
+    if (at == NULL) fail_msg("%s%s", f->result.out, f->result.err);
+    assert_int_equal(sscanf(at, "correction  x %lf", &factor), 1);
+    expect_effects(f->result.out, "effect on time", factor);
+    at = strstr(f->result.out, "  memory x ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "  memory x %lf, interval x %lf", &factor, &interval), 2);
+    assert_true(factor > 1.05 && factor < 1.3 && interval < 1);
+    expect_effects(f->result.out, "effect on memory", factor);
+    /* memory alone leaves the time as it is */
+    snprintf(measured, sizeof measured, "batch=64,gib=%.9g", 1.3 * bytes / (1 << 30));
+    RUN(f, resnet, "--gpu", "A100", "--batch", "128", "--explain", "-q", "--measured", measured);
+    expect_contains(f->result.out, "correction  x 1.000, interval x 1.00");
+    expect_effects(f->result.out, "effect on memory", factor);
+    assert_null(strstr(f->result.out, "effect on time"));
+}
+
 static void hostile_steps_are_refused(void **state)
 {
     predict_command *f = *state;
@@ -243,6 +288,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_report_uses_the_calibration, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(one_measured_step_corrects_a_prediction, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(explain_shows_each_effect_on_time_and_memory, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(hostile_steps_are_refused, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(columns_match_the_options_of_predict, predict_command_set_up,

@@ -41,7 +41,7 @@ def read(text):
         require(found == word, f"{found} stands where {word} must")
         return rest
 
-    require(expect("mdot-calibration") == "3", "the version is unknown")
+    require(expect("mdot-calibration") == "4", "the version is unknown")
     out = {"predictor": expect("predictor"), "rows": [int(n) for n in expect("rows").split(" ")], "jobs": {}, "gpus": []}
     for word, rest in take:
         words = rest.split(" ")
@@ -51,11 +51,11 @@ def read(text):
             require(len(words) == 33, "a job has no 32 shares")
             out["jobs"][words[0]] = [int(number(n, 0, 10000)) for n in words[1:]]
         elif word == "gpu":
-            full, half, several, name = rest.split(" ", 3)
-            out["gpus"].append({"name": name, "full": int(full), "half": int(half), "several": int(several), "steps": []})
+            full, half, several, is_new, name = rest.split(" ", 4)
+            out["gpus"].append({"name": name, "is_new": int(number(is_new, 0, 1)), "full": int(full), "half": int(half), "several": int(several), "steps": []})
             for scale in ("time", "memory"):
                 general, idle = expect(scale).split(" ")
-                out["gpus"][-1][scale] = (number(general, 1e-6, 1), number(idle, 0, 1))
+                out["gpus"][-1][scale] = (number(general, 1e-6, 16), number(idle, 0, 1))
         else:
             require(word == "step" and out["gpus"], f"a line begins with {word}")
             found = step(words)

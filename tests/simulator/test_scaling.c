@@ -111,6 +111,36 @@ static void a_fit_finds_the_model_behind_the_steps(void **state)
     }
 }
 
+/* The linker redirects calls of calloc to this function. Call number `failing_calloc` from now on fails. */
+static size_t failing_calloc;
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return failing_calloc > 0 && --failing_calloc == 0 ? NULL : __real_calloc(count, size);
+}
+
+/* A fit that runs out of memory fails, because a model of too few rounds would look like a fitted one. */
+static void a_fit_without_memory_is_refused(void **state)
+{
+    (void)state;
+    sc_step_table t = make_table(&(sc_step_model){.01, .001, .02, .003, .1, .004, 1.5});
+    mdot_error err = {0};
+    size_t at = 1;
+    for (;; at++) {
+        t.model = (sc_step_model){0};
+        failing_calloc = at;
+        mdot_status status = sc_fit_steps(&t, &err);
+        if (failing_calloc > 0) break; /* fewer calls than that */
+        assert_int_equal(status, MDOT_OUT_OF_MEMORY);
+        assert_non_null(strstr(err.message, "no memory for 84 steps"));
+        assert_true(t.model.overlap == 0);
+    }
+    failing_calloc = 0;
+    assert_true(at > 1 && sc_fit_error(&t) < 1e-3);
+    free(t.rows);
+}
+
 static void step_times_are_interpolated_and_extended(void **state)
 {
     (void)state;
@@ -330,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_model_adds_or_overlaps_synchronisation),
         cmocka_unit_test(a_batch_gains_less_than_its_scale),
         cmocka_unit_test(a_fit_finds_the_model_behind_the_steps),
+        cmocka_unit_test(a_fit_without_memory_is_refused),
         cmocka_unit_test(step_times_are_interpolated_and_extended),
         cmocka_unit_test(placements_of_many_nodes_have_no_pattern),
         cmocka_unit_test(tables_of_types_are_read),

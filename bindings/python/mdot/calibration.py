@@ -13,7 +13,7 @@ from mdot.explanation import Handle
 from mdot.job import Job
 from mdot.library import structs as c
 from mdot.library.libraries import call, check, encode_path, read_text, runtime
-from mdot.prediction import GIB, Prediction
+from mdot.prediction import GIB, Prediction, warning_bits
 
 if TYPE_CHECKING:
     from mdot.predictor import Predictor
@@ -231,4 +231,5 @@ def _effects(factors: Any, believed: Any) -> dict[str, Effect]:
 
 def _uncalibrated(prediction: Prediction) -> c.mdot_prediction:
     names = ("step_ms", "lower_ms", "upper_ms", "peak_memory_bytes", "memory_lower_bytes", "memory_upper_bytes")
-    return c.new(c.mdot_prediction, **{name: getattr(prediction, name) for name in names})
+    values = {name: getattr(prediction, name) for name in names}
+    return c.new(c.mdot_prediction, warnings=warning_bits(prediction.warnings), **values)

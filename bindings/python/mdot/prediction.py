@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 import itertools
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence, overload
@@ -139,6 +140,12 @@ def _limit(reserved: float, usable: float) -> str:
 def warning_names(bits: int) -> tuple[str, ...]:
     found = (runtime().mdot_warning_name(1 << bit) for bit in range(WARNING_BITS) if bits >> bit & 1)
     return tuple(read_text(name) for name in found if name is not None)
+
+
+@functools.lru_cache(maxsize=None)
+def warning_bits(names: tuple[str, ...]) -> int:
+    """The inverse of warning_names."""
+    return sum(1 << bit for bit in range(WARNING_BITS) if set(warning_names(1 << bit)) & set(names))
 
 
 def implausible_text(name: str) -> str:

@@ -238,6 +238,50 @@ static void the_factors_multiply_to_the_correction(void **state)
     mdot_calibration_destroy(calibration);
 }
 
+/* The correction of another job by three rows of one. `warnings` are those of the rows' predictions. */
+static double correct_other(site *s, uint32_t warnings)
+{
+    mdot_prediction predictions[3];
+    s->count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        add_row(s, s->job, configure("T4", 16 << i), 1.3, 0);
+        predictions[i] = predict_one(&s->f, s->job, &s->c[i]);
+        predictions[i].warnings = warnings;
+        s->rows[i].prediction = &predictions[i];
+    }
+    mdot_calibration *calibration = calibrate(s);
+    assert_int_equal(mdot_calibration_save(calibration, "test_new_gpu.cal", NULL), MDOT_OK);
+    double factor = factors_of(s, calibration, s->other, configure("T4", 16)).factor;
+    mdot_calibration_destroy(calibration);
+    assert_int_equal(mdot_calibration_load("test_new_gpu.cal", &calibration, NULL), MDOT_OK);
+    predict_assert_close(factors_of(s, calibration, s->other, configure("T4", 16)).factor, factor);
+    mdot_calibration_destroy(calibration);
+    remove("test_new_gpu.cal");
+    return factor;
+}
+
+/* Residuals on a GPU model of the training data belong to jobs, because the predictor has learned the rest. */
+static void a_new_gpu_is_corrected_more_than_one_of_the_training_data(void **state)
+{
+    double known = correct_other(*state, 0), new = correct_other(*state, MDOT_WARN_GPU_NOT_MEASURED);
+    if (!(known > 1)) fail_msg("%g", known);
+    if (!(new - 1 > 2 * (known - 1) && new < 1.3)) fail_msg("%g %g", new, known);
+}
+
+static void an_outlier_in_one_layout_corrects_the_other_by_a_part(void **state)
+{
+    site *s = *state;
+    mdot_configuration measured = configure("T4", 16), other = measured;
+    measured.layout = MDOT_LAYOUT_NCHW;
+    other.layout = MDOT_LAYOUT_NHWC;
+    add_row(s, s->job, measured, 4, 0);
+    mdot_calibration *calibration = calibrate(s);
+    double same = log(factors_of(s, calibration, s->job, measured).factor);
+    double part = log(factors_of(s, calibration, s->job, other).factor) / same;
+    if (!(same > 0.9 * log(4) && part > 0.3 && part < 0.7)) fail_msg("%g %g", same, part);
+    mdot_calibration_destroy(calibration);
+}
+
 /* A job is known by its operators, at another batch of its file and under other names. */
 static void jobs_are_recognised_by_their_operators(void **state)
 {
@@ -261,7 +305,8 @@ static void jobs_are_recognised_by_their_operators(void **state)
     mdot_calibration_factors changed = factors_of(s, calibration, jobs[2], configure("T4", 16));
     assert_int_equal(changed.job_row_count, 0);
     assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_JOB] > 1); /* a relative */
-    assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] == 1);
+    assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] > 1);
+    assert_true(changed.factor < factors_of(s, calibration, jobs[0], configure("T4", 16)).factor);
     mdot_calibration_destroy(calibration);
     for (int k = 0; k < 3; k++) mdot_job_destroy(jobs[k]);
 }
@@ -425,18 +470,18 @@ static void contradicting_rows_leave_factors_within_their_bounds(void **state)
 {
     (void)state;
     static const char text[] =
-        "mdot-calibration 3\n"
+        "mdot-calibration 4\n"
         "predictor predictor\n"
         "rows 3 1\n"
         "job 2b20dfe9d5dd0046 0 0 0 0 70 282 5 0 0 0 0 0 0 1501 5233 0 0 0 0 5 0 0 0 0 386 2519 0 0 0 0 0 0\n"
-        "gpu 1 2 1 K80\n"
+        "gpu 1 2 1 0 K80\n"
         "time 0.25 0.2\n"
         "memory 1 0\n"
         "step 2b20dfe9d5dd0046 0 0 204 1 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 "
         "0\n"
         "step 2b20dfe9d5dd0046 2 0 204 2 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
         "step - 2 1 110 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
-        "gpu 0 0 0 V100-SXM-16GB\n"
+        "gpu 0 0 0 1 V100-SXM-16GB\n"
         "time 1 0\n"
         "memory 1 0\n";
     mdot_calibration *calibration = NULL;
@@ -457,6 +502,8 @@ int main(void)
         cmocka_unit_test_setup(the_order_of_rows_does_not_matter, forget_rows),
         cmocka_unit_test_setup(a_row_of_another_gpu_leaves_a_measured_gpu_unchanged, forget_rows),
         cmocka_unit_test_setup(the_factors_multiply_to_the_correction, forget_rows),
+        cmocka_unit_test_setup(a_new_gpu_is_corrected_more_than_one_of_the_training_data, forget_rows),
+        cmocka_unit_test_setup(an_outlier_in_one_layout_corrects_the_other_by_a_part, forget_rows),
         cmocka_unit_test_setup(jobs_are_recognised_by_their_operators, forget_rows),
         cmocka_unit_test_setup(memory_is_corrected_without_a_time, forget_rows),
         cmocka_unit_test_setup(a_row_may_bring_its_prediction, forget_rows),

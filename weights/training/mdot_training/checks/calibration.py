@@ -9,11 +9,12 @@ tables predict labels that their predictor was not trained on. A step that a tab
 timm, gpus.csv for torchvision, language_models.csv for language models. The shipped predictor predicts the others (torch 1.10
 of timm, and PROFET), which is printed. The interval is the shipped predictor's around either prediction. It is narrower than
 held-out errors of networks that the shipped predictor was trained on. Therefore the intervals of each source's held-out
-predictions are widened until they hold 90 % before calibration.
+predictions are widened until they hold 90 % before calibration. Predictions of gpus.csv carry the warning that their GPU
+model is absent from the training data.
 
 `--half` selects networks by a hash of their names: the constants of runtime/predict/calibration_prior.c were first
-chosen on `chosen`, and then adjusted on all networks. Each line gives mean and median error in %, before and after, as
-medians over the draws; the share of steps inside the interval; and the largest increase of the mean error of a draw, in
+chosen on `chosen`, and then adjusted on all networks; its comment names those that were changed later on `chosen` alone.
+Each line gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the interval; and the largest increase of the mean error of a draw, in
 points.
 """
 
@@ -39,6 +40,7 @@ from mdot_training.predictor.labels import BACKWARD, TRAIN, Label, Network, read
 
 PRECISIONS = {"fp32": "fp32", "tf32": "tf32", "amp": "amp", "fp16": "amp", "amp_bf16": "amp-bf16", "bf16": "bf16"}
 TABLES = {"timm": "families", "torchvision": "gpus", "language": "language_models"}
+NEW_GPU = "gpu-not-measured"
 QUANTILE = 90
 
 
@@ -105,6 +107,8 @@ class Reader:
             return None
         if held_out_ms is not None:
             answer = _scaled(answer, held_out_ms / answer.step_ms, 1)
+            if source == "torchvision":  # gpus.csv: the GPU model was left out, too
+                answer = dataclasses.replace(answer, warnings=(*answer.warnings, NEW_GPU))
         return Step(source, network, software, job, configuration, ms, answer, held_out_ms is not None)
 
 
