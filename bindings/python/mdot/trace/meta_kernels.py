@@ -72,10 +72,10 @@ class MetaKernels:
 
     def _is_ours(self, value: Any) -> bool:
         """Whether it is no tensor, or a fake one on the CPU without a known value."""
-        if not isinstance(value, torch.Tensor):
-            return True
-        is_fake = type(value) is FakeTensor and value.fake_mode is self._mode and value.constant is None
-        return is_fake and value.fake_device == _CPU and value.layout == torch.strided
+        if not isinstance(value, FakeTensor):
+            return not isinstance(value, torch.Tensor)
+        is_plain = value.constant is None and value.layout == torch.strided
+        return is_plain and value.fake_mode is self._mode and value.fake_device == _CPU
 
     def _shape_of_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
         """The largest operand, if all tensors are contiguous, of one floating-point type, and of its shape or its last
