@@ -51,6 +51,14 @@ const cli_command cli_mdot = {
     .exit_status = "0 success, 1 failure, 2 usage error",
 };
 
+/* Whether `mdot predict` has a visible option of this name, for example explain, fit or price. */
+static bool is_predict_option(const char *name)
+{
+    for (size_t i = 0; i < cli_predict.option_count; i++)
+        if (strcmp(name, cli_predict.options[i].name) == 0) return cli_predict.options[i].help != NULL;
+    return false;
+}
+
 const cli_command *cli_find_command(const char *name)
 {
     if (strcmp(name, "tokens") == 0) name = "extract"; /* the command's name until 0.3; remove the alias in 0.4 */
@@ -70,6 +78,11 @@ const cli_command *cli_find_command(const char *name)
         return NULL;
     }
 #endif
+    if (is_predict_option(name)) {
+        cli_message(NULL, "\"%s\" is an option of a command: use `mdot predict --%s`; see `mdot help predict`", name,
+                    name);
+        return NULL;
+    }
     cli_message(NULL, "there is no command \"%s\"%s; see `mdot --help`", name, bs_suggest_end(&suggestion).text);
     return NULL;
 }

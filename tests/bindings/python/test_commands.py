@@ -57,9 +57,14 @@ class TheSame(unittest.TestCase):
         return answers[0][1]
 
     def test_every_command_without_compiler_is_there(self) -> None:
-        listed = re.findall(r"^  ([a-z-]+) ", run(os.environ["MDOT_CLI"], "--help")[1].partition("Options:")[0], re.M)
-        self.assertLess(COMPILER, set(listed))
-        for name in sorted(set(listed) - COMPILER):
+        def listed(*program: str) -> set[str]:
+            commands = run(*program, "--help")[1].partition("Options:")[0]
+            return set(re.findall(r"^  ([a-z-]+) ", commands, re.M))
+
+        whole = listed(os.environ["MDOT_CLI"])
+        self.assertLess(COMPILER, whole)
+        self.assertEqual(listed(sys.executable, "-m", "mdot"), whole - COMPILER)
+        for name in sorted(whole - COMPILER):
             with self.subTest(name):
                 self.assertIn("Usage: mdot", self.expect_same("help", name))
 
@@ -122,6 +127,13 @@ class TheSame(unittest.TestCase):
     def test_completion_and_version_are_the_same(self) -> None:
         self.assertIn(mdot.__version__, self.expect_same("--version"))
         self.expect_same("predcit", status=2)
+
+    def test_options_in_place_of_commands_have_a_remedy(self) -> None:
+        for name in ("explain", "fit", "price"):
+            with self.subTest(name):
+                self.expect_same(name, support.RESNET, status=2)
+                self.assertIn(f"use `mdot predict --{name}`", ask(name, support.RESNET)[2])
+                self.assertIn(f"--{name}", ask("help", "predict")[1])
 
 
 class Other(unittest.TestCase):

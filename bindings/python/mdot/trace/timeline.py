@@ -17,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mdot.trace.known import KnownContents
+from mdot.trace.meta_kernels import MetaKernels
 
 NEVER = 1 << 62
 """End of an allocation that outlives the step."""
@@ -90,9 +91,15 @@ def _is_matmul(name: str) -> bool:
 class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the allocations of the operators that run while it is active."""
 
-    def __init__(self, samples: int, known: KnownContents | None = None) -> None:
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False, because torch.compile is not active in a trace, and the wrapper that keeps it out takes time in each call."""
+        return False
+
+    def __init__(self, samples: int, known: KnownContents | None = None, kernels: MetaKernels | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.known = known
+        self._kernels = kernels
         self.samples = samples
         """The batch. Memory whose number of elements it divides is proportional to the batch."""
         self.allocations: list[Allocation] = []
@@ -153,7 +160,12 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if func is _DEVICE:  # two thirds of all calls, because autograd asks for the device of each gradient
             return args[0].device
-        out = func(*args, **(kwargs or {})) if self.known is None else self.known.run(func, args, kwargs or {})
+        if self.known is not None:
+            out = self.known.run(func, args, kwargs or {})
+        elif self._kernels is not None:
+            out = self._kernels.run(func, args, kwargs or {})
+        else:
+            out = func(*args, **(kwargs or {}))
         operands = _tensors(args)
         if kwargs:
             operands += _tensors(tuple(kwargs.values()))

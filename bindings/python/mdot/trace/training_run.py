@@ -21,8 +21,9 @@ from mdot.trace.autocast import like_cuda
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known import DataDependent, KnownContents, outside
 from mdot.trace.losses import own_loss
+from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
-from mdot.trace.timeline import NEVER, Timeline, storages
+from mdot.trace.timeline import NEVER, Timeline, TooLong, storages
 
 SAMPLES = 23
 """Batch of the run: a prime, so that it divides the size of a tensor only if the tensor grows with the batch."""
@@ -76,7 +77,7 @@ def run(
         return attempt(samples)
     try:
         return attempt(samples)
-    except DataDependent:
+    except (*DataDependent, TooLong):
         raise
     except Exception:  # for example a shape with the batch as a number: the batch of the examples distinguishes less
         return attempt(batch)
@@ -94,7 +95,7 @@ def _run(
     autocast: bool = False,
 ) -> TrainingRun:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    timeline = Timeline(samples, known)
+    timeline = Timeline(samples, known, MetaKernels(mode))
     with torch.random.fork_rng(devices=[]), left_alone(model), like_cuda(), contextlib.ExitStack() as stack:
         stack.enter_context(mode)
         modules.train(model)

@@ -23,7 +23,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.checkpoint import checkpoint
 
 import mdot
-from mdot.trace import losses, training_run
+from mdot.trace import losses, timeline, training_run
 
 Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 Make = Callable[[int], Made]
@@ -306,6 +306,20 @@ class Memory(support.TestCase):
             job = mdot.Job.from_torch(Decides(), (torch.ones(4, 8), torch.ones(4, dtype=torch.bool)), batch=4)
         self.assertEqual({memory.precision for memory in job.program.recorded}, {"fp32", "amp-fp16", "bf16"})
         self.assertEqual(attempts.call_count, 3 + 1 + 1)  # without contents, with them, and with the batch of the examples
+
+    def test_longest_step_is_recorded_and_a_longer_one_is_given_up(self) -> None:
+        model, example = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)]), torch.ones(2, 8)
+        length = training_run.run(model, (example,), {}, 2, autocast=True).timeline.clock  # casts are operators, too
+        with mock.patch.object(timeline, "MOST_OPERATORS", length):
+            job = mdot.Job.from_torch(model, (example,))
+            self.assertEqual({memory.precision for memory in job.program.recorded}, {"fp32", "amp-fp16", "bf16"})
+        length = training_run.run(model, (example,), {}, 2).timeline.clock
+        with mock.patch.object(timeline, "MOST_OPERATORS", length - 1):
+            with mock.patch.object(training_run, "_run", wraps=training_run._run) as attempts:
+                with self.assertWarnsRegex(mdot.Warning, f"estimated from the operators.*more than {length - 1:,} operators"):
+                    job = mdot.Job.from_torch(model, (example,))
+            self.assertEqual(job.program.recorded, ())
+            self.assertEqual(attempts.call_count, 1)  # another batch would be as long
 
     def test_loss_is_the_field_or_the_result_of_one_element(self) -> None:
         loss = torch.ones(())
