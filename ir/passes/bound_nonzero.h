@@ -1,4 +1,4 @@
-/* bound_nonzero.h — what the two files of the pass bound_nonzero share. */
+/* bound_nonzero.h — what the three files of the pass bound_nonzero share. */
 #ifndef IR_PASSES_BOUND_NONZERO_H
 #define IR_PASSES_BOUND_NONZERO_H
 
@@ -41,8 +41,11 @@ enum { IR_MARKED_INPUTS = 64 };
  * it cannot, which is followed by ", which NonZero selects", or NULL. */
 const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *in, ir_mark *out_mark);
 
-/* Give elements outside of the mask a neutral number, so that the results do not depend on them. `reduced` has an
- * element for each axis. `is_distinct`: no two of the indices are equal. */
+/* Refuses the model, because the node combines elements in a way that needs their number. */
+void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection *s, const char *reason);
+
+/* Give elements outside of the mask a neutral number, so that the results do not depend on them
+ * (bound_nonzero_ends.c). `reduced` has an element for each axis. `is_distinct`: no two of the indices are equal. */
 void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark *m, const bool *reduced);
 void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m, bool is_distinct);
 
