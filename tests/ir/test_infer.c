@@ -171,7 +171,7 @@ static void strings_are_refused_wherever_they_are(void **state)
     }
 }
 
-/* An unused result has no value, hence no type that inference could read. */
+/* An optional result that the model leaves out has no value. Inference must skip it, because it has no type. */
 static void results_may_be_omitted(void **state)
 {
     (void)state;

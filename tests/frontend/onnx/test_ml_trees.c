@@ -568,19 +568,18 @@ static void members_of_sets_take_the_true_branch(void **state)
 static void broken_ensembles_of_version_5_are_refused(void **state)
 {
     (void)state;
-    static const char *const op = "TreeEnsemble";
     joined j = sets();
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "membership_values", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "TreeEnsemble", "membership_values", NULL);
     j.mode[0] = j.mode[1] = 7;
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_UNSUPPORTED, op, "mode 7 of node 0", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_UNSUPPORTED, "mode 7 of node 0", NULL);
     j.mode[0] = j.mode[1] = 0;
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 4), NULL, MDOT_UNSUPPORTED, op, "aggregate_function 4", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 4), NULL, MDOT_UNSUPPORTED, "aggregate_function 4", NULL);
     j.yes[0] = 0; /* a circle */
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "not trees", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "not trees", NULL);
     j.yes[0] = 5;
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "node 5 of 2", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "node 5 of 2", NULL);
     j.leaves = 0;
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, op, "leaf_weights", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "leaf_weights", NULL);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 
 FakeTensorMode looks up each call in a cache, whose key has the metadata of all operands. Views and matmuls have meta kernels
 in C++ that are faster than the lookup. An elementwise operator on contiguous operands of one type has a contiguous result of
-that type, so that no kernel has to run. Neither kind has rules of its own in FakeTensorMode, thus the results are the same.
+that type, which needs no kernel. FakeTensorMode has no special rules for either kind, therefore the results are the same.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MetaKernels:
             try:
                 with in_kernel_invocation_manager(self._mode):
                     out = func(*args)
-            except RuntimeError:  # the mode's message is that of PyTorch's programs
+            except RuntimeError:  # the mode raises the message that users of PyTorch know
                 return func(*args)
         elif func in ELEMENTWISE and (like := self._shape_of_all(args, kwargs)) is not None:
             with _disable_current_modes():
@@ -71,7 +71,7 @@ class MetaKernels:
         return FakeTensor(self._mode, out, _CPU)
 
     def _is_ours(self, value: Any) -> bool:
-        """Whether it is no tensor, or a fake one on the CPU without a known value."""
+        """True for arguments that are numbers or lists, and for fake tensors of the mode on the CPU with unknown contents."""
         if not isinstance(value, FakeTensor):
             return not isinstance(value, torch.Tensor)
         is_plain = value.constant is None and value.layout == torch.strided

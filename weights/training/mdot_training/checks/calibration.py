@@ -12,10 +12,10 @@ held-out errors of networks that the shipped predictor was trained on. Therefore
 predictions are widened until they hold 90 % before calibration. Predictions of gpus.csv carry the warning that their GPU
 model is absent from the training data.
 
-`--half` selects networks by a hash of their names: the constants of runtime/predict/calibration_prior.c were first
-chosen on `chosen`, and then adjusted on all networks; its comment names those that were changed later on `chosen` alone.
-Each line gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the interval; and the largest increase of the mean error of a draw, in
-points.
+`--half` selects networks by a hash of their names. The constants of runtime/predict/calibration_prior.c were first chosen on
+`chosen`, and then adjusted on all networks. The comment there names those that were changed later on `chosen` alone. Each line
+gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the interval; and
+the largest increase of the mean error of a draw, in points.
 """
 
 from __future__ import annotations
