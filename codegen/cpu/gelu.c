@@ -108,8 +108,10 @@ LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x)
     /* at most index 15, however products round */
     double end = by_table ? INTERVALS * interval_width * (1 - 1e-6) : polynomial_end;
     LLVMValueRef a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
-    /* max(0, x), with the sign of 0. Infinity minus infinity is NaN, as the product of negative infinity and 0 is. */
-    LLVMValueRef positive = cg_fsub(e, x, cg_fmin(e, x, constant(e, x, 0)));
+    /* max(0, x), with the sign of 0. Negative infinity times 0 is NaN. A minimum instead of the product would lose the
+     * sign of -0 on AArch64, because LLVM 19 selects fminnm for it. */
+    LLVMValueRef zero = constant(e, x, 0), is_negative = LLVMBuildFCmp(e->builder, LLVMRealOLT, x, zero, "");
+    LLVMValueRef positive = cg_select(e, is_negative, cg_fmul(e, x, zero), x);
     LLVMValueRef result = cg_fma(e, a, by_table ? tail_by_table(e, a) : tail_by_polynomial(e, a), positive);
     return cg_resize(e, result, lanes, 0);
 }

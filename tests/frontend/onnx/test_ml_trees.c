@@ -569,13 +569,13 @@ static void broken_ensembles_of_version_5_are_refused(void **state)
 {
     (void)state;
     joined j = sets();
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "TreeEnsemble", "membership_values", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "membership_values", NULL);
     j.mode[0] = j.mode[1] = 7;
     expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_UNSUPPORTED, "mode 7 of node 0", NULL);
     j.mode[0] = j.mode[1] = 0;
     expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 4), NULL, MDOT_UNSUPPORTED, "aggregate_function 4", NULL);
     j.yes[0] = 0; /* a circle */
-    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "not trees", NULL);
+    expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "TreeEnsemble", "not trees", NULL);
     j.yes[0] = 5;
     expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "node 5 of 2", NULL);
     j.leaves = 0;
