@@ -206,7 +206,7 @@ static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t u
     sl_submission s = submission_of(job);
     sl_gpus gpus = sl_gpus_of(&s);
     if (!gpus.is_requested || gpus.is_mixed) return false;
-    char user[16];
+    char user[SL_USER_BYTES];
     mdot_history_job ended = sl_durations_job(&s, &gpus, (double)job->submit_time, user);
     mdot_ended outcome = state == JOB_COMPLETE                           ? MDOT_ENDED_COMPLETED
                          : state == JOB_FAILED || state == JOB_OOM       ? MDOT_ENDED_FAILED

@@ -17,7 +17,7 @@
 
 /* Texts that a job of the history points at. */
 typedef struct texts {
-    char user[16];
+    char user[SL_USER_BYTES];
     sl_gpus gpus;
 } texts;
 

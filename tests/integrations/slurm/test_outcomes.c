@@ -93,6 +93,33 @@ static void records_survive_a_restart(void **state)
         expect_contains(err.message, "outcomes:");
         assert_true(sl_outcomes_understatement(read, 5, now) > 1); /* as before */
     }
+    assert_int_equal(sl_outcomes_load(read, folder, &err), MDOT_IO);
+    expect_contains(err.message, "not a regular file");
+    assert_true(sl_outcomes_understatement(read, 5, now) > 1);
+    sl_outcomes_destroy(o);
+    sl_outcomes_destroy(read);
+    free(path);
+    process_remove_folder(folder);
+}
+
+/* A daemon may run without standard input, so that its next file gets descriptor 0. */
+static void a_record_is_read_without_standard_input(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "outcomes");
+    sl_outcomes *o = sl_outcomes_create(), *read = sl_outcomes_create();
+    mdot_error err = {0};
+    sl_outcomes_add(o, 5, 100, 72000, 1, true, now);
+    int input = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    mdot_status saved = sl_outcomes_save(o, path, &err), loaded = sl_outcomes_load(read, path, &err);
+    if (input >= 0) {
+        dup2(input, STDIN_FILENO);
+        close(input);
+    }
+    assert_int_equal(saved, MDOT_OK);
+    assert_int_equal(loaded, MDOT_OK);
+    assert_true(sl_outcomes_understatement(read, 5, now) > 5);
     sl_outcomes_destroy(o);
     sl_outcomes_destroy(read);
     free(path);
@@ -151,6 +178,7 @@ int main(void)
         cmocka_unit_test(understatement_grows_with_time_beyond_predictions),
         cmocka_unit_test(honest_small_jobs_and_overstated_ones_hide_no_lie),
         cmocka_unit_test(records_survive_a_restart),
+        cmocka_unit_test(a_record_is_read_without_standard_input),
         cmocka_unit_test(a_failed_write_keeps_the_file),
         cmocka_unit_test(budgets_expire_and_belong_to_users),
     };

@@ -101,6 +101,7 @@ static void faults_name_the_key(void **state)
     refuses("a.job,bacth=1", "\"bacth\" is not a setting");
     refuses("a.job,batch", "\"batch\" must have the form KEY=VALUE");
     refuses("a.job,batch=1,batch=1", "batch is given twice");
+    refuses("a.job,steps=0", "steps must be an integer from 1");
     refuses("a.job,batch=0", "batch must be an integer from 1");
     refuses("a.job,batch=16777217", "to 16777216");
     refuses("a.job,batch=0x10", "batch must be an integer");
