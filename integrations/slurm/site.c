@@ -212,17 +212,13 @@ static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
 {
     struct stat s;
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    FILE *file = NULL;
-    if (descriptor >= 0 && fstat(descriptor, &s) == 0 && !S_ISREG(s.st_mode)) {
+    if (descriptor < 0)
+        return mdot_fail(err, errno == ENOENT ? MDOT_NOT_FOUND : MDOT_IO, "cannot read %s: %s", path, strerror(errno));
+    bool is_regular = fstat(descriptor, &s) == 0 && S_ISREG(s.st_mode);
+    FILE *file = is_regular ? fdopen(descriptor, "r") : NULL;
+    if (file == NULL) {
         close(descriptor);
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
-    }
-    if (descriptor >= 0) file = fdopen(descriptor, "r");
-    if (file == NULL) {
-        mdot_status status = errno == ENOENT ? MDOT_NOT_FOUND : MDOT_IO;
-        mdot_fail(err, status, "cannot read %s: %s", path, strerror(errno));
-        if (descriptor >= 0) close(descriptor);
-        return status;
     }
     *out_file = file;
     return MDOT_OK;

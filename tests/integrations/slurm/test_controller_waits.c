@@ -21,6 +21,7 @@
 #include "integrations/slurm/base64.h"
 #include "tests/integrations/slurm/support/controller_fixture.h"
 #include "tests/integrations/slurm/support/small_job.h"
+#include "tests/integrations/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 
 /* With a waiting time of zero, a submission continues at once, with or without an answer. Later submissions get
@@ -46,6 +47,41 @@ static void submissions_wait_no_longer_than_the_configured_limit(void **state)
     assert_true(is_new);
     assert_int_equal(submit_job(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
     sl_controller_destroy(c);
+}
+
+/* The caller's part of a submission: without memory it gives no decision, and the next submission is as before. */
+static void submissions_without_memory_are_refused(void **state)
+{
+    (void)state;
+    sl_controller *c = make_controller("UserMilliseconds=0");
+    sl_decision d;
+    mdot_error err = {0};
+    const char *environment[] = {"MDOT_SETTINGS=steps=1000", job_text};
+    const sl_submission submission = {.partitions = "a",
+                                      .default_partition = "a",
+                                      .per_job = "gres:gpu:1",
+                                      .per_node = "gres:gpu:1",
+                                      .per_socket = "gres:gpu:1",
+                                      .per_task = "gres:gpu:1",
+                                      .user = 1};
+    assert_int_equal(sl_controller_decide(c, environment, 2, &submission, &d, &err), MDOT_OK); /* starts the thread */
+    int failures = 0, fails = 1;
+    for (; fails; failures += fails) {
+        fail_allocation_after(failures);
+        mdot_status status = sl_controller_decide(c, environment, 2, &submission, &d, &err);
+        fails = has_failed_allocation();
+        assert_int_equal(status, fails ? MDOT_OUT_OF_MEMORY : MDOT_OK);
+    }
+    assert_true(failures >= 7); /* the job, and the texts of the submission */
+    sl_controller_destroy(c);
+    for (fails = 1, failures = 0; fails; failures += fails) {
+        fail_allocation_after(failures);
+        sl_controller *none = sl_controller_create(site_path);
+        fails = has_failed_allocation();
+        assert_int_equal(none == NULL, fails);
+        sl_controller_destroy(none);
+    }
+    assert_true(failures >= 3);
 }
 
 /* ---- Costly jobs and slow files ---------------------------------------------------------------------------------- */
@@ -305,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(submissions_wait_no_longer_than_the_configured_limit),
         cmocka_unit_test(threads_may_submit_concurrently),
+        cmocka_unit_test(submissions_without_memory_are_refused),
         cmocka_unit_test(costly_jobs_are_charged_to_their_user),
         cmocka_unit_test(an_abandoned_prediction_leaves_the_next_one_intact),
         cmocka_unit_test(inputs_stay_until_an_abandoned_prediction_ends),

@@ -112,6 +112,7 @@ static void faults_name_the_key(void **state)
     refuses("a.job,torch=2", "torch must be a version, for example 1.12");
     refuses("a.job,torch=0.4", "torch must be a version of at least 1.0");
     refuses("a.job,torch=2.100", "torch must be an integer from 0 to 99");
+    refuses("a.job,compile=maybe", "compile must be one of no, yes, not \"maybe\"");
     refuses("a.job,precision=fp4", "precision must be one of fp32, tf32, amp");
     refuses("a.job,epochs=1", "epochs and dataset require each other");
     refuses("a.job,dataset=1", "epochs and dataset require each other");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -92,7 +93,7 @@ static void the_ends_of_ranges_are_accepted(void **state)
         const char *key, *least, *most, *below, *above;
     } cases[] = {{"UserMilliseconds", "0", "60000", "-0.1", "60001"}, {"MaxMilliseconds", "0", "1000", "-0.1", "1001"},
                  {"Quantile", "0.01", "0.999", "0.009", "0.9991"},    {"Margin", "0.1", "100", "0.09", "100.1"},
-                 {"PriorityWeight", "0", "1e9", "-1", "1.1e9"},       {"MaxOperators", "1", "1e9", "0", "1.1e9"},
+                 {"PriorityWeight", "0", "1e9", "-1", "1000000001"},  {"MaxOperators", "1", "1e9", "0", "1000000001"},
                  {"MaxJobBytes", "1", "786432", "0", "786433"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *const values[] = {cases[i].least, cases[i].most, cases[i].below, cases[i].above};
@@ -160,12 +161,17 @@ static void faults_name_their_line(void **state)
     refuses(LEAST "Partition=a Gpu=H100 MaxTime=1\n", MDOT_MALFORMED, "Partition=a Type= occurs twice");
     sl_site site;
     mdot_error err = {0};
+    int files = dup(STDERR_FILENO);
+    close(files);
     assert_int_equal(sl_site_read("/nowhere/mdot.conf", &site, &err), MDOT_NOT_FOUND);
     assert_int_equal(sl_site_read(folder, &site, &err), MDOT_INVALID_ARGUMENT);
     remove(path);
     assert_int_equal(mkfifo(path, 0600), 0); /* reading it would block */
     assert_int_equal(sl_site_read(path, &site, &err), MDOT_INVALID_ARGUMENT);
     remove(path);
+    int next = dup(STDERR_FILENO);
+    close(next);
+    assert_int_equal(next, files); /* no file stays open */
 }
 
 static void long_lines_and_long_files_are_refused(void **state)
