@@ -226,13 +226,13 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
     }
 }
 
-/* Returns the number of data-parallel workers: GPUs, or groups of GPUs that process one batch together. */
+/* Returns the number of data-parallel workers: GPUs, or groups of GPUs that process one batch together. A prediction
+ * requires that the GPUs suffice for one group. */
 static int worker_count(const mdot_configuration *c)
 {
     int64_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;
     int64_t pipeline = c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
-    int workers = (int)(c->gpu_count / (tensor * pipeline));
-    return workers > 0 ? workers : 1;
+    return (int)(c->gpu_count / (tensor * pipeline));
 }
 
 /* Makes the training configuration for the GPUs of the places. */

@@ -85,6 +85,7 @@ static void records_survive_a_restart(void **state)
                                         "other\n",
                                         "mdot-outcomes 1\n1 2 3\n",
                                         "mdot-outcomes 1\n1 2 3 4",
+                                        "mdot-outcomes 1\n1 2 3 4\n2 3\n",
                                         "mdot-outcomes 1\n1 nan 3 4\n",
                                         "mdot-outcomes 1\n1 -2 3 4\n",
                                         "mdot-outcomes 1\n1 2 3 4 5\n"};

@@ -67,6 +67,7 @@ static void every_line_sets_its_field(void **state)
     (void)state;
     sl_site s = reads("# a site\n\nPredictor=/a/p.mdot # "
                       "there\nCalibration=/a/site.cal\nquantile=0.9\nMargin=1.5\nStartup=1:30\nLimitDoubtful=yes\n"
+                      "LimitByHistory=yes\nMaxOperators=77\n"
                       "PriorityWeight=1000\nPriorityOrder=time\nPriorityShortest=2\nPriorityLongest=2-0\nChoose=cost\n"
                       "MaxJobBytes=5000\nMaxMilliseconds=7\n"
                       "Partition=x Gpu=a100 Type=A100 MaxTime=1-12:30 Price=2.5\n"
@@ -74,6 +75,7 @@ static void every_line_sets_its_field(void **state)
     assert_string_equal(s.predictor, "/a/p.mdot");
     assert_string_equal(s.calibration, "/a/site.cal");
     assert_true(s.quantile == .9 && s.margin == 1.5 && s.startup_s == 90 && s.limits_doubtful);
+    assert_true(s.limits_by_history && s.most_work == 77);
     assert_true(s.priority_weight == 1000 && s.order == SL_ORDER_TIME && s.shortest_s == 120 && s.longest_s == 172800);
     assert_true(s.choice == SL_CHOOSE_COST && s.most_job_bytes == 5000 && s.patience_ms == 7);
     assert_int_equal(s.place_count, 2);
@@ -126,7 +128,8 @@ static void omitted_lines_keep_defaults(void **state)
 {
     (void)state;
     sl_site s = reads(LEAST);
-    assert_true(s.quantile == .95 && s.margin == 1.1 && s.startup_s == 600 && !s.limits_doubtful);
+    assert_true(s.quantile == .95 && s.margin == 1.1 && s.startup_s == 600 && !s.limits_doubtful &&
+                !s.limits_by_history);
     assert_true(s.priority_weight == 0 && s.order == SL_ORDER_SERVICE && s.choice == SL_CHOOSE_NOT);
     assert_true(s.most_job_bytes == 128 * 1024 && s.patience_ms == 20);
 }
