@@ -175,6 +175,18 @@ static void a_calibration_of_the_predictor_is_applied(void **state)
     sl_controller_destroy(c);
 }
 
+static void the_site_file_names_the_records(void **state)
+{
+    (void)state;
+    char outcomes[SL_PATH_BYTES], history[SL_PATH_BYTES];
+    sl_controller *c = make_controller("Outcomes=/records/outcomes\nHistory=/records/history");
+    sl_controller_outcomes_path(c, outcomes);
+    sl_controller_history_path(c, history);
+    assert_string_equal(outcomes, "/records/outcomes");
+    assert_string_equal(history, "/records/history");
+    sl_controller_destroy(c);
+}
+
 static void a_missing_file_keeps_the_controller_running(void **state)
 {
     (void)state;
@@ -259,6 +271,7 @@ int main(void)
         cmocka_unit_test(wrong_submissions_give_a_reason_and_leave_later_ones_intact),
         cmocka_unit_test(new_files_are_read_and_faults_are_logged_once),
         cmocka_unit_test(a_calibration_of_the_predictor_is_applied),
+        cmocka_unit_test(the_site_file_names_the_records),
         cmocka_unit_test(a_missing_file_keeps_the_controller_running),
         cmocka_unit_test(files_that_other_users_may_change_are_refused),
     };

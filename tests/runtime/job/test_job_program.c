@@ -79,6 +79,7 @@ static void job_without_a_program_is_not_found(void **state)
     mdot_job *job = job_file_make();
     mdot_job_program p = MDOT_INIT(mdot_job_program);
     assert_int_equal(mdot_job_get_program(job, &p), MDOT_NOT_FOUND);
+    assert_int_equal(mdot_job_get_program(NULL, &p), MDOT_INVALID_ARGUMENT);
     p.struct_size = 1;
     assert_int_equal(mdot_job_get_program(job, &p), MDOT_INVALID_ARGUMENT);
     mdot_job_destroy(job);
