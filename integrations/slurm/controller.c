@@ -28,9 +28,9 @@ typedef struct watched {
     stamp seen;
 } watched;
 
-/* Task of the predicting thread. The thread owns it from BUSY until DONE, or until IDLE if the caller has stopped
+/* Task of the predicting thread. The thread owns it from ASKED until DONE, or until IDLE if the caller has stopped
  * waiting. */
-typedef enum task_state { TASK_IDLE, TASK_ASKED, TASK_BUSY, TASK_DONE } task_state;
+typedef enum task_state { TASK_IDLE, TASK_ASKED, TASK_DONE } task_state;
 typedef struct task {
     task_state state;
     bool is_abandoned; /* the caller has continued without an answer */
@@ -230,7 +230,7 @@ static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
  * The caller holds c->mutex. */
 static void wait_for_thread(sl_controller *c)
 {
-    while (c->task.state == TASK_ASKED || c->task.state == TASK_BUSY) pthread_cond_wait(&c->done, &c->mutex);
+    while (c->task.state == TASK_ASKED) pthread_cond_wait(&c->done, &c->mutex);
 }
 
 mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error *err)
@@ -314,7 +314,6 @@ static void *predict(void *controller)
             pthread_cond_wait(&c->requested, &c->mutex);
             continue;
         }
-        t->state = TASK_BUSY;
         pthread_mutex_unlock(&c->mutex);
         double begun_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
         t->status = answer(c, t);
@@ -366,7 +365,7 @@ static bool copy(const char *text, const char **out_copy)
 /* Looks the job up in the history, which takes some microseconds. */
 static void ask_history(const sl_controller *c, const sl_submission *submission, task *t)
 {
-    char user[16];
+    char user[SL_USER_BYTES];
     sl_gpus gpus = sl_gpus_of(submission);
     mdot_history_job job = sl_durations_job(submission, &gpus, floor(seconds_of(CLOCK_REALTIME)), user);
     sl_durations_ask(c->durations, &job, &t->history);

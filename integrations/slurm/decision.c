@@ -91,16 +91,18 @@ double sl_step_quantile_ms(const mdot_prediction *p, double quantile)
 
 /* ---- The decision ------------------------------------------------------------------------------------------------ */
 
-enum {
-    DOUBTFUL =
-        MDOT_WARN_UNKNOWN_OPERATOR | MDOT_WARN_OUTSIDE_TRAINING | MDOT_WARN_IMPLAUSIBLE | MDOT_WARN_NO_PARAMETERS,
-    MOST_MINUTES = 1 << 24 /* far below Slurm's NO_VAL and INFINITE */
-};
+enum { MOST_MINUTES = 1 << 24 }; /* far below Slurm's NO_VAL and INFINITE */
+
+bool sl_is_doubtful(uint32_t warnings)
+{
+    return (warnings & (MDOT_WARN_UNKNOWN_OPERATOR | MDOT_WARN_OUTSIDE_TRAINING | MDOT_WARN_IMPLAUSIBLE |
+                        MDOT_WARN_NO_PARAMETERS)) != 0;
+}
 
 /* The minutes that the training needs at the site's quantile; 0: set no limit. */
 static uint32_t wanted_minutes(const sl_site *site, const mdot_prediction *p, double steps)
 {
-    if (steps == 0 || !p->fits || ((p->warnings & DOUBTFUL) != 0 && !site->limits_doubtful)) return 0;
+    if (steps == 0 || !p->fits || (sl_is_doubtful(p->warnings) && !site->limits_doubtful)) return 0;
     double seconds = 1e-3 * steps * sl_step_quantile_ms(p, site->quantile) * site->margin + site->startup_s;
     double minutes = fmin(ceil(seconds / 60), MOST_MINUTES);
     return minutes < 1 ? 1 : (uint32_t)minutes;
@@ -224,13 +226,13 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
     }
 }
 
-/* Returns the number of data-parallel workers: GPUs, or groups of GPUs that process one batch together. */
+/* Returns the number of data-parallel workers: GPUs, or groups of GPUs that process one batch together. A prediction
+ * requires that the GPUs suffice for one group. */
 static int worker_count(const mdot_configuration *c)
 {
     int64_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;
     int64_t pipeline = c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
-    int workers = (int)(c->gpu_count / (tensor * pipeline));
-    return workers > 0 ? workers : 1;
+    return (int)(c->gpu_count / (tensor * pipeline));
 }
 
 /* Makes the training configuration for the GPUs of the places. */
@@ -295,7 +297,7 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     if (wanted > 0 && submission->own_minutes == 0) d.limit_minutes = sl_limit_minutes(site, submission, list, wanted);
     d.binding_minutes = sl_binding_minutes(submission, list, d.limit_minutes);
     int64_t gpu_count = occupied_gpus(submission, &gpus, places[best]);
-    bool is_trusted = (predictions[best].warnings & DOUBTFUL) == 0 && predictions[best].fits && gpus.is_requested;
+    bool is_trusted = !sl_is_doubtful(predictions[best].warnings) && predictions[best].fits && gpus.is_requested;
     if (is_trusted && gpu_count > 0 && steps > 0 && site->priority_weight > 0)
         d.priority = sl_priority(site, d.total_s, d.binding_minutes, gpu_count, submission->understatement);
     d.has_priority = d.priority > 0;

@@ -38,6 +38,10 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
 uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_minutes, int64_t gpus,
                      double understatement);
 
+/* Whether warnings (MDOT_WARN_…) make a prediction too uncertain for a priority, and for a limit unless the site
+ * permits it. */
+bool sl_is_doubtful(uint32_t warnings);
+
 /* Returns the `quantile` of a step's time. The logarithm of the time is assumed to be normal on either side of the
  * median, with a width that matches the interval. */
 double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);

@@ -50,10 +50,10 @@ void sl_durations_destroy(sl_durations *d)
 }
 
 mdot_history_job sl_durations_job(const sl_submission *submission, const sl_gpus *gpus, double submit_s,
-                                  char out_user[16])
+                                  char out_user[SL_USER_BYTES])
 {
     enum { MOST_GPUS = 1 << 20 };
-    snprintf(out_user, 16, "%" PRIu32, submission->user);
+    snprintf(out_user, SL_USER_BYTES, "%" PRIu32, submission->user);
     return (mdot_history_job){.struct_size = sizeof(mdot_history_job),
                               .user = out_user,
                               .group = submission->account,

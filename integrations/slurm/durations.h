@@ -9,13 +9,15 @@
 
 typedef struct sl_durations sl_durations;
 
+enum { SL_USER_BYTES = 11 }; /* of the longest user number, 4294967295, with its end */
+
 /* An empty record. The caller destroys it; NULL if memory ran out. */
 sl_durations *sl_durations_create(void);
 void sl_durations_destroy(sl_durations *durations);
 
 /* Makes the job of a history from a request. `out_user` holds the text of its user. */
 mdot_history_job sl_durations_job(const sl_submission *submission, const sl_gpus *gpus, double submit_s,
-                                  char out_user[16]);
+                                  char out_user[SL_USER_BYTES]);
 
 /* Adds a job that ended at `end_s` (seconds since 1970). Jobs of impossible durations are left out. */
 void sl_durations_add(sl_durations *durations, const mdot_history_job *job, mdot_ended outcome, double duration_s,

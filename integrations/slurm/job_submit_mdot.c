@@ -206,7 +206,7 @@ static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t u
     sl_submission s = submission_of(job);
     sl_gpus gpus = sl_gpus_of(&s);
     if (!gpus.is_requested || gpus.is_mixed) return false;
-    char user[16];
+    char user[SL_USER_BYTES];
     mdot_history_job ended = sl_durations_job(&s, &gpus, (double)job->submit_time, user);
     mdot_ended outcome = state == JOB_COMPLETE                           ? MDOT_ENDED_COMPLETED
                          : state == JOB_FAILED || state == JOB_OOM       ? MDOT_ENDED_FAILED
@@ -380,9 +380,9 @@ int init(void)
     set_paused(false);
     if (controller != NULL) return SLURM_SUCCESS; /* the plugin was unloaded before */
     char path[SL_PATH_BYTES];
-    const char *slash = slurm_conf.slurm_conf == NULL ? NULL : strrchr(slurm_conf.slurm_conf, '/');
-    int folder = slash == NULL ? 0 : (int)(slash - slurm_conf.slurm_conf) + 1;
-    snprintf(path, sizeof path, "%.*smdot.conf", folder, slash == NULL ? "" : slurm_conf.slurm_conf);
+    const char *conf = slurm_conf.slurm_conf == NULL ? "" : slurm_conf.slurm_conf, *slash = strrchr(conf, '/');
+    int folder = slash == NULL ? 0 : (int)(slash - conf) + 1;
+    snprintf(path, sizeof path, "%.*smdot.conf", folder, conf);
     state_folder = strdup(slurm_conf.state_save_location);
     controller = state_folder == NULL ? NULL : sl_controller_create(path);
     if (controller == NULL)

@@ -10,7 +10,7 @@ static uint32_t stated_minutes(const sl_site *site, const char *partition)
     double least_s = INFINITY;
     for (size_t i = 0; i < site->place_count; i++)
         if (strcmp(site->places[i].partition, partition) == 0) least_s = fmin(least_s, site->places[i].most_s);
-    return least_s < 60.0 * SL_UNLIMITED ? (uint32_t)floor(least_s / 60) : SL_UNLIMITED;
+    return (uint32_t)fmin(floor(least_s / 60), SL_UNLIMITED);
 }
 
 uint32_t sl_limit_minutes(const sl_site *site, const sl_submission *s, const char *list, uint32_t wanted_minutes)

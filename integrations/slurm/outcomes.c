@@ -142,9 +142,11 @@ static mdot_status read_lines(FILE *file, const char *path, sl_outcomes *to, mdo
         bool is_right =
             sscanf(line, "%" SCNu32 " %lf %lf %lf%c", &r.user, &r.predicted, &r.excess, &r.at_s, &end) == 5 &&
             end == '\n' && r.predicted >= 0 && r.excess >= 0 && isfinite(r.predicted + r.excess + r.at_s);
-        record *place = is_right ? open_record(to, r.user) : NULL;
-        if (place == NULL)
+        if (!is_right)
             return mdot_fail(err, MDOT_MALFORMED, "%s:%d: expected USER PREDICTED EXCESS TIME", path, number);
+        record *place = open_record(to, r.user);
+        if (place == NULL)
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s:%d: no memory for so many users", path, number);
         *place = r;
     }
     return ferror(file) != 0 ? mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno)) : MDOT_OK;

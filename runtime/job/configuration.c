@@ -233,7 +233,8 @@ static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
 
 static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *out_gpu, mdot_error *err)
 {
-    size_t slot = ((uintptr_t)name ^ (uintptr_t)name >> 6) % RT_GPU_SLOTS; /* names of a table lie a few bytes apart */
+    uintptr_t hash = (uintptr_t)name ^ (uintptr_t)name >> 6; /* names of a table lie a few bytes apart */
+    size_t slot = hash % RT_GPU_SLOTS;
     if (name == NULL || names->slots[slot].name != name) {
         const mdot_gpu *gpu;
         mdot_status status = rt_gpu_find(name, &gpu, err);

@@ -227,7 +227,7 @@ static double weight_copies(const parts *p, double all)
     double dequantised = p->quantised > 0 ? p->width.compute * p->job->analysis->update_parts.largest_frozen : 0;
     if (p->quantised > 0 && rt_is_half(c->precision))
         dequantised = HALF_BYTES * p->job->analysis->update_parts.largest_frozen;
-    double copied = all > 0 ? max(all - HALF_BYTES * p->quantised, 0) : 0;
+    double copied = max(all - HALF_BYTES * p->quantised, 0);
     if (c->zero_stage >= 3 && p->weights > 0) copied *= p->block / p->weights;
     return copied + dequantised / p->resolved->shard.tensor;
 }

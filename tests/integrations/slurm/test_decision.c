@@ -88,6 +88,19 @@ static void no_limit_is_set_without_steps_or_with_warnings(void **state)
     expect_contains(d.comment, "fits=no");
 }
 
+static void four_warnings_make_a_prediction_doubtful(void **state)
+{
+    (void)state;
+    const uint32_t doubtful[] = {MDOT_WARN_UNKNOWN_OPERATOR, MDOT_WARN_OUTSIDE_TRAINING, MDOT_WARN_IMPLAUSIBLE,
+                                 MDOT_WARN_NO_PARAMETERS};
+    uint32_t all = 0;
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(sl_is_doubtful(doubtful[i]) && sl_is_doubtful(doubtful[i] | MDOT_WARN_FOLDED));
+        all |= doubtful[i];
+    }
+    assert_false(sl_is_doubtful(~all));
+}
+
 static void omitted_settings_come_from_the_job(void **state)
 {
     (void)state;
@@ -144,6 +157,23 @@ static void the_best_partition_is_chosen(void **state)
     d = decides(&by_time, "steps=100", &typed);
     assert_string_equal(d.place.type, "v100");
     assert_false(d.is_chosen);
+}
+
+/* mdot.conf may have this many lines, and all of them may fit the request. */
+static void the_slowest_of_the_most_places_decides(void **state)
+{
+    (void)state;
+    sl_site full = site;
+    full.place_count = SL_MAX_PLACES;
+    for (size_t i = 0; i < SL_MAX_PLACES; i++) full.places[i] = site.places[0];
+    for (size_t slow = 0; slow < SL_MAX_PLACES; slow += SL_MAX_PLACES - 1) {
+        full.places[slow] = site.places[1];
+        strcpy(full.places[slow].partition, "a100");
+        sl_decision d = decides(&full, "steps=100", &on_a100);
+        assert_string_equal(d.place.gpu, "T4");
+        assert_true(d.step_ms == predict("T4", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
+        full.places[slow] = site.places[0];
+    }
 }
 
 static void partitions_without_enough_memory_are_skipped(void **state)
@@ -465,9 +495,11 @@ int main(void)
         cmocka_unit_test(the_limit_adds_margin_and_startup_to_the_quantile),
         cmocka_unit_test(a_limit_stays_within_the_partitions_limit),
         cmocka_unit_test(no_limit_is_set_without_steps_or_with_warnings),
+        cmocka_unit_test(four_warnings_make_a_prediction_doubtful),
         cmocka_unit_test(omitted_settings_come_from_the_job),
         cmocka_unit_test(gpus_are_counted_from_slurm_requests),
         cmocka_unit_test(the_best_partition_is_chosen),
+        cmocka_unit_test(the_slowest_of_the_most_places_decides),
         cmocka_unit_test(partitions_without_enough_memory_are_skipped),
         cmocka_unit_test(an_omitted_partition_means_the_default),
         cmocka_unit_test(priority_falls_with_the_logarithm_of_what_binds),

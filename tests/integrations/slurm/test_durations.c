@@ -13,11 +13,12 @@
 #include <pthread.h>
 
 #include "integrations/slurm/durations.h"
+#include "tests/integrations/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 
 /* Texts that a job of the history points at. */
 typedef struct texts {
-    char user[16];
+    char user[SL_USER_BYTES];
     sl_gpus gpus;
 } texts;
 
@@ -77,6 +78,20 @@ static void only_known_users_get_an_estimate(void **state)
     sl_durations_destroy(NULL);
 }
 
+static void a_record_needs_memory(void **state)
+{
+    (void)state;
+    int fails = 1;
+    for (int i = 0; fails; i++) {
+        fail_allocation_after(i);
+        sl_durations *d = sl_durations_create();
+        fails = has_failed_allocation();
+        assert_int_equal(d == NULL, fails);
+        assert_true(i > 0 || fails);
+        sl_durations_destroy(d);
+    }
+}
+
 static void the_record_survives_a_restart(void **state)
 {
     (void)state;
@@ -130,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_becomes_a_job_of_the_history),
         cmocka_unit_test(only_known_users_get_an_estimate),
+        cmocka_unit_test(a_record_needs_memory),
         cmocka_unit_test(the_record_survives_a_restart),
         cmocka_unit_test(threads_add_and_ask_at_once),
     };

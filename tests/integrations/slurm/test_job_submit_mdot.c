@@ -51,7 +51,7 @@ static void write_records(void)
     sl_durations *durations = sl_durations_create();
     sl_submission submission = {.per_node = "gres:gpu:1", .user = KNOWN_USER, .name = "train"};
     sl_gpus gpus = sl_gpus_of(&submission);
-    char user[16];
+    char user[SL_USER_BYTES];
     mdot_history_job job = sl_durations_job(&submission, &gpus, (double)fake.now_s - 9000, user);
     for (int i = 0; i < 9; i++)
         sl_durations_add(durations, &job, MDOT_ENDED_COMPLETED, 3600, (double)fake.now_s - 5000);

@@ -203,6 +203,22 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     assert_true(predicted[0] == 2000);
 }
 
+/* A job without a prediction has no outcome, so that nothing is written. */
+static void outcomes_are_written_after_a_job_with_a_prediction(void **state)
+{
+    (void)state;
+    fake_modify();
+    for (int with = 0; with < 2; with++) {
+        unlink(outcomes_path);
+        fake.jobs[0] = ended_job(6100, fake.now_s);
+        if (!with) fake.jobs[0].admin_comment = NULL;
+        fake.job_count = 1;
+        fake.now_s += 10;
+        fake_modify();
+        assert_int_equal(access(outcomes_path, F_OK) == 0, with);
+    }
+}
+
 /* The estimate for the next job of a user and name, in seconds, with its early failures; 0 if there is none. */
 static double known_duration(uint32_t user, const char *name, double *out_failures)
 {
@@ -369,6 +385,7 @@ int main(void)
         cmocka_unit_test_setup(a_job_that_asks_for_more_loses_its_priority, plugin_reset),
         cmocka_unit_test_setup(outcomes_of_jobs_are_remembered_by_user, plugin_reset),
         cmocka_unit_test_setup(each_job_counts_in_the_period_of_its_end, plugin_reset),
+        cmocka_unit_test_setup(outcomes_are_written_after_a_job_with_a_prediction, plugin_reset),
         cmocka_unit_test_setup(durations_of_all_jobs_with_gpus_are_remembered, plugin_reset),
         cmocka_unit_test_setup(the_history_is_written_every_five_minutes, plugin_reset),
         cmocka_unit_test_setup(faults_of_the_records_are_logged, plugin_reset),

@@ -19,6 +19,7 @@
 #include "integrations/slurm/budget.h"
 #include "integrations/slurm/outcomes.h"
 #include "tests/integrations/slurm/support/small_job.h"
+#include "tests/integrations/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 
 static const double now = 1.8e9, day_s = 86400;
@@ -84,6 +85,7 @@ static void records_survive_a_restart(void **state)
                                         "other\n",
                                         "mdot-outcomes 1\n1 2 3\n",
                                         "mdot-outcomes 1\n1 2 3 4",
+                                        "mdot-outcomes 1\n1 2 3 4\n2 3\n",
                                         "mdot-outcomes 1\n1 nan 3 4\n",
                                         "mdot-outcomes 1\n1 -2 3 4\n",
                                         "mdot-outcomes 1\n1 2 3 4 5\n"};
@@ -93,6 +95,105 @@ static void records_survive_a_restart(void **state)
         expect_contains(err.message, "outcomes:");
         assert_true(sl_outcomes_understatement(read, 5, now) > 1); /* as before */
     }
+    int files = dup(STDERR_FILENO);
+    close(files);
+    assert_int_equal(sl_outcomes_load(read, folder, &err), MDOT_IO);
+    int next = dup(STDERR_FILENO);
+    close(next);
+    assert_int_equal(next, files); /* no file stays open */
+    expect_contains(err.message, "not a regular file");
+    assert_true(sl_outcomes_understatement(read, 5, now) > 1);
+    sl_outcomes_destroy(o);
+    sl_outcomes_destroy(read);
+    free(path);
+    process_remove_folder(folder);
+}
+
+/* A file of as many users as the record has room for at first, and then further users. */
+static void a_record_grows_after_it_was_read(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "outcomes");
+    sl_outcomes *o = sl_outcomes_create(), *read = sl_outcomes_create();
+    mdot_error err = {0};
+    for (uint32_t user = 0; user < 64; user++) sl_outcomes_add(o, user, 100, 72000, 1, true, now);
+    assert_int_equal(sl_outcomes_save(o, path, &err), MDOT_OK);
+    assert_int_equal(sl_outcomes_load(read, path, &err), MDOT_OK);
+    for (uint32_t user = 64; user < 300; user++) sl_outcomes_add(read, user, 100, 72000, 1, true, now);
+    for (uint32_t user = 0; user < 300; user++) assert_true(sl_outcomes_understatement(read, user, now) > 5);
+    sl_outcomes_destroy(o);
+    sl_outcomes_destroy(read);
+    free(path);
+    process_remove_folder(folder);
+}
+
+static void calls_without_memory_keep_the_record(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "outcomes");
+    mdot_error err = {0};
+    for (int i = 0; i < 2; i++) {
+        fail_allocation_after(i);
+        sl_outcomes *none = sl_outcomes_create();
+        assert_int_equal(has_failed_allocation(), 1);
+        assert_null(none);
+    }
+    sl_outcomes *o = sl_outcomes_create();
+    fail_allocation_after(0);
+    sl_outcomes_add(o, 1, 100, 72000, 1, true, now);
+    assert_int_equal(has_failed_allocation(), 1);
+    assert_true(sl_outcomes_understatement(o, 1, now) == 1);
+    sl_outcomes_add(o, 1, 100, 72000, 1, true, now);
+    fail_allocation_after(0);
+    mdot_status status = sl_outcomes_save(o, path, &err);
+    assert_int_equal(has_failed_allocation(), 1);
+    assert_int_equal(status, MDOT_OUT_OF_MEMORY);
+    assert_int_equal(process_count_files(folder), 0);
+    assert_int_equal(sl_outcomes_save(o, path, &err), MDOT_OK);
+    fail_allocation_after(0);
+    status = sl_outcomes_load(o, path, &err);
+    assert_int_equal(has_failed_allocation(), 1);
+    assert_int_equal(status, MDOT_OUT_OF_MEMORY);
+    expect_contains(err.message, "outcomes:2: no memory");
+    assert_true(sl_outcomes_understatement(o, 1, now) > 5);
+    sl_outcomes_destroy(o);
+    free(path);
+    process_remove_folder(folder);
+}
+
+static void a_folder_that_is_missing_is_named(void **state)
+{
+    (void)state;
+    sl_outcomes *o = sl_outcomes_create();
+    mdot_error err = {0};
+    assert_int_equal(sl_outcomes_save(o, "/nowhere/outcomes", &err), MDOT_IO);
+    expect_contains(err.message, "/nowhere/outcomes.new: ");
+    expect_contains(err.message, strerror(ENOENT));
+    char path[4200];
+    memset(path, 'a', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    assert_int_equal(sl_outcomes_save(o, path, &err), MDOT_INVALID_ARGUMENT);
+    sl_outcomes_destroy(o);
+}
+
+/* A daemon may run without standard input, so that its next file gets descriptor 0. */
+static void a_record_is_read_without_standard_input(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "outcomes");
+    sl_outcomes *o = sl_outcomes_create(), *read = sl_outcomes_create();
+    mdot_error err = {0};
+    sl_outcomes_add(o, 5, 100, 72000, 1, true, now);
+    int input = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    mdot_status saved = sl_outcomes_save(o, path, &err), loaded = sl_outcomes_load(read, path, &err);
+    if (input >= 0) {
+        dup2(input, STDIN_FILENO);
+        close(input);
+    }
+    assert_int_equal(saved, MDOT_OK);
+    assert_int_equal(loaded, MDOT_OK);
+    assert_true(sl_outcomes_understatement(read, 5, now) > 5);
     sl_outcomes_destroy(o);
     sl_outcomes_destroy(read);
     free(path);
@@ -151,6 +252,10 @@ int main(void)
         cmocka_unit_test(understatement_grows_with_time_beyond_predictions),
         cmocka_unit_test(honest_small_jobs_and_overstated_ones_hide_no_lie),
         cmocka_unit_test(records_survive_a_restart),
+        cmocka_unit_test(a_record_grows_after_it_was_read),
+        cmocka_unit_test(calls_without_memory_keep_the_record),
+        cmocka_unit_test(a_folder_that_is_missing_is_named),
+        cmocka_unit_test(a_record_is_read_without_standard_input),
         cmocka_unit_test(a_failed_write_keeps_the_file),
         cmocka_unit_test(budgets_expire_and_belong_to_users),
     };

@@ -11,6 +11,7 @@
 
 #include "integrations/slurm/base64.h"
 #include "integrations/slurm/parcel.h"
+#include "tests/integrations/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 
 enum { VARIABLES = SL_PIECE_COUNT + 2 };
@@ -116,6 +117,22 @@ static void malformed_texts_are_refused(void **state)
     }
 }
 
+static void memory_that_runs_out_is_reported(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"MDOT_JOB_1=QUJD"};
+    sl_parcel parcel = {.job_bytes = 7};
+    mdot_error err = {0};
+    fail_allocation_after(0);
+    mdot_status status = open_texts(texts, 1, &parcel, &err);
+    assert_int_equal(has_failed_allocation(), 1);
+    assert_int_equal(status, MDOT_OUT_OF_MEMORY);
+    assert_int_equal(parcel.job_bytes, 7);
+    assert_int_equal(open_texts(texts, 1, &parcel, &err), MDOT_OK);
+    assert_int_equal(parcel.job_bytes, 3);
+    sl_parcel_close(&parcel);
+}
+
 static void an_oversized_text_is_refused(void **state)
 {
     (void)state;
@@ -150,11 +167,9 @@ static void parcels_are_found_among_other_variables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_of_any_size_round_trip),
-        cmocka_unit_test(base64_follows_rfc_4648),
-        cmocka_unit_test(malformed_texts_are_refused),
-        cmocka_unit_test(an_oversized_text_is_refused),
-        cmocka_unit_test(parcels_are_found_among_other_variables),
+        cmocka_unit_test(jobs_of_any_size_round_trip),  cmocka_unit_test(base64_follows_rfc_4648),
+        cmocka_unit_test(malformed_texts_are_refused),  cmocka_unit_test(memory_that_runs_out_is_reported),
+        cmocka_unit_test(an_oversized_text_is_refused), cmocka_unit_test(parcels_are_found_among_other_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,28 @@ static void gpus_of_nodes_are_added_up_by_type(void **state)
     assert_true(none.nodes == 0 && none.all == 0);
 }
 
+static void the_largest_node_counts_in_any_order(void **state)
+{
+    (void)state;
+    for (int largest = 0; largest < 3; largest++) {
+        sl_partition p = {.name = "p"};
+        for (int i = 0; i < 3; i++) sl_partition_add_node(&p, i == largest ? "gpu:a100:8" : "gpu:a100:4");
+        assert_int_equal(sl_partition_gpus(&p, "a100").per_node, 8);
+        assert_int_equal(sl_partition_gpus(&p, "a100").all, 16);
+    }
+}
+
+/* A comma inside of parentheses separates numbers of sockets, whatever the text behind it looks like. */
+static void lists_of_sockets_are_no_resources(void **state)
+{
+    (void)state;
+    sl_partition p = {.name = "p"};
+    sl_partition_add_node(&p, "gpu:a100:4(S:0,gpu:t4:8),gpu:h100:2");
+    assert_int_equal(p.type_count, 2);
+    assert_int_equal(sl_partition_gpus(&p, "a100").all, 4);
+    assert_int_equal(sl_partition_gpus(&p, "h100").all, 2);
+}
+
 static void many_types_and_long_texts_stay_within_their_arrays(void **state)
 {
     (void)state;
@@ -62,6 +84,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_of_nodes_are_added_up_by_type),
+        cmocka_unit_test(the_largest_node_counts_in_any_order),
+        cmocka_unit_test(lists_of_sockets_are_no_resources),
         cmocka_unit_test(many_types_and_long_texts_stay_within_their_arrays),
         cmocka_unit_test(partitions_are_found_by_their_whole_name),
     };

@@ -101,6 +101,7 @@ static void faults_name_the_key(void **state)
     refuses("a.job,bacth=1", "\"bacth\" is not a setting");
     refuses("a.job,batch", "\"batch\" must have the form KEY=VALUE");
     refuses("a.job,batch=1,batch=1", "batch is given twice");
+    refuses("a.job,steps=0", "steps must be an integer from 1");
     refuses("a.job,batch=0", "batch must be an integer from 1");
     refuses("a.job,batch=16777217", "to 16777216");
     refuses("a.job,batch=0x10", "batch must be an integer");
@@ -111,6 +112,7 @@ static void faults_name_the_key(void **state)
     refuses("a.job,torch=2", "torch must be a version, for example 1.12");
     refuses("a.job,torch=0.4", "torch must be a version of at least 1.0");
     refuses("a.job,torch=2.100", "torch must be an integer from 0 to 99");
+    refuses("a.job,compile=maybe", "compile must be one of no, yes, not \"maybe\"");
     refuses("a.job,precision=fp4", "precision must be one of fp32, tf32, amp");
     refuses("a.job,epochs=1", "epochs and dataset require each other");
     refuses("a.job,dataset=1", "epochs and dataset require each other");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -66,6 +67,7 @@ static void every_line_sets_its_field(void **state)
     (void)state;
     sl_site s = reads("# a site\n\nPredictor=/a/p.mdot # "
                       "there\nCalibration=/a/site.cal\nquantile=0.9\nMargin=1.5\nStartup=1:30\nLimitDoubtful=yes\n"
+                      "LimitByHistory=yes\nMaxOperators=77\n"
                       "PriorityWeight=1000\nPriorityOrder=time\nPriorityShortest=2\nPriorityLongest=2-0\nChoose=cost\n"
                       "MaxJobBytes=5000\nMaxMilliseconds=7\n"
                       "Partition=x Gpu=a100 Type=A100 MaxTime=1-12:30 Price=2.5\n"
@@ -73,6 +75,7 @@ static void every_line_sets_its_field(void **state)
     assert_string_equal(s.predictor, "/a/p.mdot");
     assert_string_equal(s.calibration, "/a/site.cal");
     assert_true(s.quantile == .9 && s.margin == 1.5 && s.startup_s == 90 && s.limits_doubtful);
+    assert_true(s.limits_by_history && s.most_work == 77);
     assert_true(s.priority_weight == 1000 && s.order == SL_ORDER_TIME && s.shortest_s == 120 && s.longest_s == 172800);
     assert_true(s.choice == SL_CHOOSE_COST && s.most_job_bytes == 5000 && s.patience_ms == 7);
     assert_int_equal(s.place_count, 2);
@@ -92,7 +95,7 @@ static void the_ends_of_ranges_are_accepted(void **state)
         const char *key, *least, *most, *below, *above;
     } cases[] = {{"UserMilliseconds", "0", "60000", "-0.1", "60001"}, {"MaxMilliseconds", "0", "1000", "-0.1", "1001"},
                  {"Quantile", "0.01", "0.999", "0.009", "0.9991"},    {"Margin", "0.1", "100", "0.09", "100.1"},
-                 {"PriorityWeight", "0", "1e9", "-1", "1.1e9"},       {"MaxOperators", "1", "1e9", "0", "1.1e9"},
+                 {"PriorityWeight", "0", "1e9", "-1", "1000000001"},  {"MaxOperators", "1", "1e9", "0", "1000000001"},
                  {"MaxJobBytes", "1", "786432", "0", "786433"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *const values[] = {cases[i].least, cases[i].most, cases[i].below, cases[i].above};
@@ -125,7 +128,8 @@ static void omitted_lines_keep_defaults(void **state)
 {
     (void)state;
     sl_site s = reads(LEAST);
-    assert_true(s.quantile == .95 && s.margin == 1.1 && s.startup_s == 600 && !s.limits_doubtful);
+    assert_true(s.quantile == .95 && s.margin == 1.1 && s.startup_s == 600 && !s.limits_doubtful &&
+                !s.limits_by_history);
     assert_true(s.priority_weight == 0 && s.order == SL_ORDER_SERVICE && s.choice == SL_CHOOSE_NOT);
     assert_true(s.most_job_bytes == 128 * 1024 && s.patience_ms == 20);
 }
@@ -160,12 +164,17 @@ static void faults_name_their_line(void **state)
     refuses(LEAST "Partition=a Gpu=H100 MaxTime=1\n", MDOT_MALFORMED, "Partition=a Type= occurs twice");
     sl_site site;
     mdot_error err = {0};
+    int files = dup(STDERR_FILENO);
+    close(files);
     assert_int_equal(sl_site_read("/nowhere/mdot.conf", &site, &err), MDOT_NOT_FOUND);
     assert_int_equal(sl_site_read(folder, &site, &err), MDOT_INVALID_ARGUMENT);
     remove(path);
     assert_int_equal(mkfifo(path, 0600), 0); /* reading it would block */
     assert_int_equal(sl_site_read(path, &site, &err), MDOT_INVALID_ARGUMENT);
     remove(path);
+    int next = dup(STDERR_FILENO);
+    close(next);
+    assert_int_equal(next, files); /* no file stays open */
 }
 
 static void long_lines_and_long_files_are_refused(void **state)

@@ -307,6 +307,35 @@ static void matching_time_is_linear_in_name_length(void **state)
     free(module);
 }
 
+static void each_pattern_must_match(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = {"model.embed", "model.layer"};
+    mdot_job *job = make_job(true), *frozen = NULL;
+    mdot_job_freezing f = {.struct_size = sizeof f, .frozen = patterns, .frozen_count = 2};
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_freeze(job, &f, &frozen, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "\"model.layer\" matches no module");
+    mdot_job_destroy(job);
+}
+
+/* The bytes of the program's weights follow the parameters. */
+static void a_program_is_frozen_with_its_job(void **state)
+{
+    (void)state;
+    mdot_job *plain = make_job(true), *job = NULL, *frozen = NULL;
+    const mdot_job_program program = {
+        .struct_size = sizeof program, .precision = MDOT_PRECISION_PYTORCH, .trained_bytes = 3600, .frozen_bytes = 40};
+    mdot_job_program got = MDOT_INIT(mdot_job_program);
+    assert_int_equal(mdot_job_with_program(plain, &program, &job, NULL), MDOT_OK);
+    assert_int_equal(freeze(job, "model.embed", NULL, &frozen, NULL), MDOT_OK);
+    assert_int_equal(mdot_job_get_program(frozen, &got), MDOT_OK);
+    assert_true(got.trained_bytes == 2600 && got.frozen_bytes == 1040); /* 260 of 360 parameters stay trained */
+    mdot_job_destroy(frozen);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +344,8 @@ int main(void)
         cmocka_unit_test(frozen_parameters_need_memory_for_weights_only),
         cmocka_unit_test(a_tied_layer_trains_the_weights_that_it_shares),
         cmocka_unit_test(files_keep_frozen_parameters),
+        cmocka_unit_test(each_pattern_must_match),
+        cmocka_unit_test(a_program_is_frozen_with_its_job),
         cmocka_unit_test(operators_can_be_frozen_before_the_job_is_created),
         cmocka_unit_test(operators_that_read_later_ones_are_refused),
         cmocka_unit_test(operators_stay_unchanged_if_freezing_fails),

@@ -171,6 +171,17 @@ static void a_file_truncated_anywhere_is_refused(void **state)
     job_file_expect_fault(f->bytes, f->size + 1, MDOT_MALFORMED);
 }
 
+static void a_damaged_file_is_named(void **state)
+{
+    file *f = *state;
+    mdot_job *none = NULL;
+    mdot_error err = {0};
+    assert_int_equal(truncate(f->path, (off_t)f->size - 1), 0);
+    assert_int_equal(mdot_job_load(f->path, &none, &err), MDOT_MALFORMED);
+    assert_null(none);
+    assert_ptr_equal(strstr(err.message, f->path), err.message);
+}
+
 static void every_flipped_bit_is_found(void **state)
 {
     file *f = *state;
@@ -575,6 +586,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_of_version_2_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_other_versions_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_truncated_anywhere_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_file_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_operators_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(settings_beyond_their_range_are_refused, set_up, tear_down),

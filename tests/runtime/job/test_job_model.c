@@ -30,6 +30,35 @@ static void positions_follow_from_dependencies(void **state)
     mdot_job_destroy(NULL);
 }
 
+/* Only padding may be negative. */
+static void ranges_of_settings_are_named(void **state)
+{
+    (void)state;
+    static const mdot_setting settings[] = {MDOT_SETTING_PADDING_H, MDOT_SETTING_GROUPS};
+    static const char *const ranges[] = {"accepted: -2^40 to 2^40", "accepted: 0 to 2^40"};
+    for (int i = 0; i < 2; i++) {
+        mdot_job_operator op = {.struct_size = sizeof op, .type = "Conv", .known = true};
+        const mdot_job_description d = {.struct_size = sizeof d, .operators = &op, .operator_count = 1, .batch = 1};
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        op.setting[settings[i]] = -((int64_t)1 << 41);
+        assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, ranges[i]));
+    }
+}
+
+/* A job with another program or with other parameters begins as a copy of all operators. */
+static void copies_of_a_job_have_all_its_operators(void **state)
+{
+    (void)state;
+    mdot_job *job = job_file_make(), *copy = NULL;
+    const mdot_job_program program = {.struct_size = sizeof program, .precision = MDOT_PRECISION_PYTORCH};
+    assert_int_equal(mdot_job_with_program(job, &program, &copy, NULL), MDOT_OK);
+    job_file_expect_same(job, copy);
+    mdot_job_destroy(copy);
+    mdot_job_destroy(job);
+}
+
 /* A job owns all that it was made of, in whole numbers. */
 static void a_job_keeps_copies_of_its_description(void **state)
 {
@@ -195,6 +224,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions_follow_from_dependencies),
+        cmocka_unit_test(ranges_of_settings_are_named),
+        cmocka_unit_test(copies_of_a_job_have_all_its_operators),
         cmocka_unit_test(a_job_keeps_copies_of_its_description),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
         cmocka_unit_test(reserved_fields_and_settings_must_be_zero),

@@ -79,6 +79,7 @@ static void job_without_a_program_is_not_found(void **state)
     mdot_job *job = job_file_make();
     mdot_job_program p = MDOT_INIT(mdot_job_program);
     assert_int_equal(mdot_job_get_program(job, &p), MDOT_NOT_FOUND);
+    assert_int_equal(mdot_job_get_program(NULL, &p), MDOT_INVALID_ARGUMENT);
     p.struct_size = 1;
     assert_int_equal(mdot_job_get_program(job, &p), MDOT_INVALID_ARGUMENT);
     mdot_job_destroy(job);
@@ -95,6 +96,18 @@ static void program_is_copied_with_the_job(void **state)
     job_file_expect_same(plain, job);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
+}
+
+static void a_single_record_is_kept(void **state)
+{
+    (void)state;
+    mdot_job_program p = valid_program();
+    p.recorded_count = 1;
+    mdot_job *job = make_with(&p);
+    mdot_job_program got = get(job);
+    assert_non_null(got.recorded);
+    expect_equal(&p, &got);
+    mdot_job_destroy(job);
 }
 
 static void later_program_replaces_the_earlier_but_keeps_its_attention(void **state)
@@ -319,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(job_without_a_program_is_not_found),
         cmocka_unit_test(program_is_copied_with_the_job),
+        cmocka_unit_test(a_single_record_is_kept),
         cmocka_unit_test(later_program_replaces_the_earlier_but_keeps_its_attention),
         cmocka_unit_test(invalid_numbers_are_refused),
         cmocka_unit_test(invalid_records_are_refused),

@@ -75,6 +75,28 @@ static void many_layers_are_cut_to_the_most_important_moments(void **state)
     mdot_job_destroy(job);
 }
 
+/* All moments are kept while there is room for them. */
+static void jobs_of_few_layers_keep_all_moments(void **state)
+{
+    (void)state;
+    double units[LAYERS], parameters[LAYERS];
+    for (size_t layers = 3; layers <= 12; layers++) {
+        for (size_t i = 0; i < layers; i++) {
+            units[i] = (double)(layers - i);
+            parameters[i] = 1000;
+        }
+        mdot_job *job = chain(layers, units, parameters);
+        mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
+        size_t count = moments_of(job, (mdot_configuration){0}, m);
+        /* one of each matmul but the last, whose moment has less of both than the one before it */
+        size_t wanted = layers - 1 < RT_ACTIVATION_MOMENTS ? layers - 1 : RT_ACTIVATION_MOMENTS;
+        if (count != wanted) fail_msg("%zu moments of %zu layers", count, layers);
+        for (size_t i = 1; i < count; i++)
+            assert_true(m[i].per_sample < m[i - 1].per_sample && m[i].gradients > m[i - 1].gradients);
+        mdot_job_destroy(job);
+    }
+}
+
 /* Tensor parallelism divides the results of matmuls, and sequence parallelism the other tensors. */
 static void tensors_of_a_moment_are_whole_or_divided(void **state)
 {
@@ -124,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_have_fewer_activations_and_more_gradients),
         cmocka_unit_test(many_layers_are_cut_to_the_most_important_moments),
+        cmocka_unit_test(jobs_of_few_layers_keep_all_moments),
         cmocka_unit_test(tensors_of_a_moment_are_whole_or_divided),
         cmocka_unit_test(autocast_copies_the_weights_of_matmuls),
     };

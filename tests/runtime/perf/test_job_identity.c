@@ -1,0 +1,67 @@
+/* test_job_identity.c — classes of operators by type, kernel and groups, and distances between jobs. */
+#include "runtime/perf/job_identity.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* The class of a convolution of 64 channels. */
+static int class_of(int64_t kernel_h, int64_t kernel_w, int64_t groups)
+{
+    mdot_job_operator op = {.struct_size = sizeof op, .type = "Conv", .known = true, .parameters = 64};
+    op.setting[MDOT_SETTING_KERNEL_H] = kernel_h;
+    op.setting[MDOT_SETTING_KERNEL_W] = kernel_w;
+    op.setting[MDOT_SETTING_GROUPS] = groups;
+    op.setting[MDOT_SETTING_CHANNELS_IN] = 64;
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1, 1, 1};
+    mdot_job *job = predict_make_job(&op, 1);
+    rt_job_identity identity;
+    const double cost = 3;
+    rt_identify_job(job, &cost, &identity);
+    mdot_job_destroy(job);
+    int found = -1;
+    for (int i = 0; i < RT_WORK_CLASSES; i++) {
+        if (identity.share[i] == 0) continue;
+        assert_true(identity.share[i] == 1 && found < 0);
+        found = i;
+    }
+    assert_true(found >= 0);
+    return found;
+}
+
+static void the_longer_side_of_a_kernel_and_its_groups_make_the_class(void **state)
+{
+    (void)state;
+    int point = class_of(1, 1, 1), three = class_of(3, 3, 1), large = class_of(7, 7, 1);
+    assert_true(point != three && three != large && point != large);
+    assert_int_equal(class_of(7, 1, 1), large);
+    assert_int_equal(class_of(1, 7, 1), large);
+    assert_int_equal(class_of(1, 4, 1), large);
+    assert_int_equal(class_of(1, 3, 1), three);
+    assert_int_equal(class_of(2, 1, 1), three);
+    assert_int_equal(class_of(0, 1, 1), point);
+    assert_int_equal(class_of(3, 3, 0), three);
+    int some = class_of(3, 3, 2), depthwise = class_of(3, 3, 64);
+    assert_true(some != three && depthwise != three && some != depthwise);
+    assert_int_equal(class_of(3, 3, 32), some);
+}
+
+static void distance_is_half_of_the_differences(void **state)
+{
+    (void)state;
+    const float a[RT_WORK_CLASSES] = {.5F, .5F}, b[RT_WORK_CLASSES] = {.5F, 0, .5F}, c[RT_WORK_CLASSES] = {0, 0, 0, 1};
+    assert_true(rt_job_distance(a, a) == 0);
+    assert_true(rt_job_distance(a, b) == .5);
+    assert_true(rt_job_distance(a, c) == 1 && rt_job_distance(c, a) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longer_side_of_a_kernel_and_its_groups_make_the_class),
+        cmocka_unit_test(distance_is_half_of_the_differences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
