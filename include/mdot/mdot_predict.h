@@ -245,7 +245,8 @@ typedef struct mdot_configuration {
                          * INVALID_ARGUMENT above that, below a fifth of it, and if the GPU's watts are 0 */
     double host_launch_us; /* time in which the host launches one phase of an operator, in microseconds, which bounds
                             * small batches, 1e-6 to 1e9; 0: that of the hosts that the predictor was trained on, 50
-                            * µs with the shipped one, and 30 in inference. Interpreter, framework and driver are included */
+                            * µs with the shipped one, and 30 in inference. Interpreter, framework and driver are
+                            * included */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

@@ -405,8 +405,11 @@ static void time_falls_with_lower_precision(void **state)
         for (int g = 3; g < GPU_COUNT; g++) {
             mdot_prediction before = {0};
             for (int i = 0; i < 3; i++) {
-                mdot_configuration c = {
-                    .struct_size = sizeof c, .batch = 256, .gpu = gpus[g], .precision = precisions[i], .host_launch_us = 1};
+                mdot_configuration c = {.struct_size = sizeof c,
+                                        .batch = 256,
+                                        .gpu = gpus[g],
+                                        .precision = precisions[i],
+                                        .host_launch_us = 1};
                 mdot_prediction now = predict(networks[n].jobs[1], &c);
                 if (i > 0) hold(&t, &before, &now, "arithmetic", networks[n].name, gpus[g]);
                 before = now;
