@@ -401,6 +401,7 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
         status = mdot_predictor_get_info(predictor, &info);
         snprintf(answers->predictor, sizeof answers->predictor, "%s", info.name);
         snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
+        answers->choices.torch = info.assumed_torch;
     }
     for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
         status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);

@@ -121,6 +121,7 @@ static mdot_status predict_job(const calibrated_model *model, const report_reque
     if (status != MDOT_OK) return status;
     mdot_job_get_info(job->job, &job->info);
     job->choices = cli_choices_of(job->job);
+    job->choices.torch = model->info.assumed_torch;
     list_batches(job, unit_of(&r->training));
     for (size_t i = 0; status == MDOT_OK && i < job->result_count; i++) {
         job->results[i].gpu = &r->gpus.item[i];

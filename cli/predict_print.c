@@ -411,10 +411,11 @@ static void print_json_software(const predict_answers *answers, const mdot_confi
     const cli_job_choices *choices = &answers->choices;
     mdot_attention attention = c->attention == MDOT_ATTENTION_PROGRAM ? choices->attention : c->attention;
     printf(",\n   \"software\": {\"torch\": ");
-    if (c->torch > 0)
-        printf("\"%u.%u\"", c->torch / 100, c->torch % 100);
+    uint32_t torch = c->torch > 0 ? c->torch : choices->torch;
+    if (torch > 0)
+        printf("\"%u.%u\"", torch / 100, torch % 100);
     else
-        printf("\"newest\"");
+        printf("\"unknown\"");
     if (choices->attends) printf(", \"attention\": \"%s\"", rt_attention_names[attention]);
     printf(", \"host\": ");
     if (c->host_launch_us > 0)

@@ -20,6 +20,7 @@ static const char *command_of(int number)
 typedef struct reads {
     bool any; /* the artefact is a job predictor */
     bool number[NUMBER_COUNT];
+    uint32_t torch; /* version of PyTorch that answers assume by default, 100 * major + minor; 0: not stated */
 } reads;
 
 /* Reads the names of the columns; if they are absent, the columns are the first numbers. */
@@ -46,6 +47,7 @@ static reads find_reads(const mdot_predictor *predictor)
     reads found = {0};
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
+    found.torch = info.assumed_torch;
     for (size_t e = 0; e < info.entry_count; e++) {
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         mdot_predictor_get_entry(predictor, e, &entry);
@@ -91,10 +93,16 @@ static void print_options(const reads *r, const char *title, bool some_read, boo
     cli_print_wrapped(stdout, line, column, column);
 }
 
+static void print_assumptions(const reads *r)
+{
+    if (r->torch > 0) printf("assumes    PyTorch %u.%u\n", r->torch / 100, r->torch % 100);
+}
+
 void cli_print_reads(const mdot_predictor *predictor)
 {
     reads r = find_reads(predictor);
     if (!r.any) return;
+    print_assumptions(&r);
     print_options(&r, "reads", true, false);
     print_options(&r, "in part", true, true);
     print_options(&r, "estimated", false, true);
@@ -120,5 +128,6 @@ void cli_json_reads(const mdot_predictor *predictor)
     json_numbers(&r, "reads", true);
     printf(", ");
     json_numbers(&r, "estimated", false);
+    if (r.torch > 0) printf(", \"torch\": \"%u.%u\"", r.torch / 100, r.torch % 100);
     printf("}");
 }

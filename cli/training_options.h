@@ -39,12 +39,13 @@ void cli_training_apply(const cli_training *training, const mdot_job_info *job, 
 int cli_gpu_count(const mdot_configuration *configuration);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
-/* Choices that a job makes if the command line leaves them open. */
+/* Choices of the job and of the predictor where the command line leaves them open. */
 typedef struct cli_job_choices {
     bool attends;             /* the job has attention */
     bool is_program;          /* the job was traced from a program, which makes the other choices */
     mdot_precision precision; /* of the program */
     mdot_attention attention; /* EAGER or FLASH */
+    uint32_t torch;           /* of the predictor, which the caller fills in: 100 * major + minor; 0: it states none */
 } cli_job_choices;
 cli_job_choices cli_choices_of(const mdot_job *job);
 

@@ -34,6 +34,7 @@ static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
 static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t seed)
 {
     tensor.name_at = tensor.index_count = tensor.defaults_at = tensor.default_count = tensor.columns_at = 0;
+    tensor.assumed_torch = 0;
     return mdot_abi_checksum(name, strlen(name) + 1, mdot_abi_checksum(&tensor, sizeof tensor, seed));
 }
 
@@ -50,7 +51,8 @@ static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const 
                                   .dtype = type->dtype,
                                   .rank = (uint32_t)type->rank,
                                   .index_count = count_indices(graph, values[i]),
-                                  .default_count = (uint32_t)description.default_count};
+                                  .default_count = (uint32_t)description.default_count,
+                                  .assumed_torch = description.assumed_torch};
         if (description.default_count > 0)
             tensor.defaults_at = cg_table_intern(t, description.defaults, description.default_count, sizeof(float));
         if (description.names != NULL) tensor.columns_at = cg_table_string(t, description.names);

@@ -14,7 +14,8 @@
 typedef struct cg_columns {
     int default_count; /* number of trailing columns that have a default value, for a runtime that lacks them */
     const float *defaults;
-    const char *names; /* names of all columns, separated by commas; NULL if unknown */
+    const char *names;      /* names of all columns, separated by commas; NULL if unknown */
+    uint32_t assumed_torch; /* mdot_abi_tensor.assumed_torch; 0 if unknown */
 } cg_columns;
 
 /* One entry point. Its plans share inputs, outputs and weights and differ in the bucket. */

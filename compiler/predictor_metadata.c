@@ -4,6 +4,8 @@
  *                                                           runtime that lacks them
  *     mdot.reads.configuration = "batch, is_amp, torch"     the numbers of a configuration in its columns, all of them,
  *                                                           by MDOT_CONFIGURATION_MAP's names
+ *     mdot.assumes.torch = "2.9"                            the version of PyTorch that answers stand for if a
+ *                                                           configuration leaves it open
  */
 #include "base/number.h"
 #include "base/printable.h"
@@ -14,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char defaults_prefix[] = IR_NOTE_PREFIX "defaults.", reads_key[] = IR_NOTE_PREFIX "reads.configuration";
+static const char defaults_prefix[] = IR_NOTE_PREFIX "defaults.", reads_key[] = IR_NOTE_PREFIX "reads.configuration",
+                  torch_key[] = IR_NOTE_PREFIX "assumes.torch";
 
 static const char *const number_names[] = {
 #define NAME(id, name) name,
@@ -154,6 +157,32 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
     return MDOT_OK;
 }
 
+/* ---- Assumptions ------------------------------------------------------------------------------------------------- */
+
+/* Reads one or two digits and advances `at`; -1 if there are none. */
+static int read_two_digits(const char **at)
+{
+    size_t length = strspn(*at, "0123456789");
+    if (length < 1 || length > 2) return -1;
+    int value = **at - '0';
+    if (length == 2) value = 10 * value + (*at)[1] - '0';
+    *at += length;
+    return value;
+}
+
+static mdot_status read_torch(const ir_graph *graph, const ir_note *note, cg_columns *columns, mdot_error *err)
+{
+    int input = find_input(graph, "configuration");
+    if (input < 0) return malformed(graph, note, "the model lacks the input configuration", err);
+    if (columns[input].assumed_torch > 0) return malformed(graph, note, "the entry occurs twice", err);
+    const char *at = note->value;
+    int major = read_two_digits(&at), minor = *at == '.' ? (at++, read_two_digits(&at)) : -1;
+    if (major < 1 || minor < 0 || *at != '\0')
+        return malformed(graph, note, "expected a version from 1.0 to 99.99, for example 2.9", err);
+    columns[input].assumed_torch = (uint32_t)(100 * major + minor);
+    return MDOT_OK;
+}
+
 /* ---- The notes --------------------------------------------------------------------------------------------------- */
 
 static void warn_of_note(const ir_graph *graph, const ir_note *note, const co_hooks *hooks)
@@ -177,6 +206,8 @@ mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_are
             status = read_defaults(graph, note, arena, columns, err);
         } else if (strcmp(note->key, reads_key) == 0) {
             status = read_names(graph, note, arena, columns, err);
+        } else if (strcmp(note->key, torch_key) == 0) {
+            status = read_torch(graph, note, columns, err);
         } else {
             warn_of_note(graph, note, hooks);
         }

@@ -244,8 +244,9 @@ typedef struct mdot_configuration {
     double power_limit; /* power limit of each GPU in watts, which may lower its clock, 1e-6 to 1e9; 0: the GPU's own.
                          * INVALID_ARGUMENT above that, below a fifth of it, and if the GPU's watts are 0 */
     double host_launch_us; /* time in which the host launches one phase of an operator, in microseconds, which bounds
-                            * small batches, 1e-6 to 1e9; 0: that of the GPU's generation. Interpreter, framework and
-                            * driver are included. A predictor that ignores it assumes the hosts of its training data */
+                            * small batches, 1e-6 to 1e9; 0: that of the hosts that the predictor was trained on, 50
+                            * µs with the shipped one, and 30 in inference. Interpreter, framework and driver are
+                            * included */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or
@@ -279,7 +280,7 @@ typedef struct mdot_configuration {
     X(ZERO_STAGE, "zero_stage")                                                                                        \
     X(TORCH, "torch") /* 0: the newest that the predictor knows */                                                     \
     X(IS_INFERENCE, "is_inference")                                                                                    \
-    X(HOST_LAUNCH_US, "host_launch_us") /* 0: that of the GPU's generation */
+    X(HOST_LAUNCH_US, "host_launch_us") /* 0: that of the predictor's hosts */
 
 /* Warnings of a prediction. A bit that is set lowers its reliability. Identifier, bit, name, text: names are
  * permanent, rows are appended. */

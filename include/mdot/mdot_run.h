@@ -185,6 +185,9 @@ typedef struct mdot_predictor_info {
     const char *device_reason; /* reason for the choice of device: "cuda:0 answers in 28 us, the CPU in 5231 us" */
     const char *cpu_reason;    /* reason why a more capable CPU image is unused: "x86-64-amx needs AMX-TILE, which
                                  * this machine lacks"; empty if the last image is in use */
+    uint32_t assumed_torch;    /* version of PyTorch that predictions assume if the configuration leaves it open, as
+                                 * 100 * major + minor; 0: the predictor does not state it */
+    uint32_t reserved;         /* 0 */
 } mdot_predictor_info;
 
 /* Describes an opened artefact.

@@ -19,6 +19,17 @@ static bool is_live(const mdot_predictor *predictor, const char *function)
     return predictor != NULL && rt_handle_is_live(predictor, RT_PREDICTOR, function);
 }
 
+/* The version of PyTorch that the first configuration with such a statement assumes; 0 if there is none. */
+static uint32_t assumed_torch(const mdot_abi_table *table)
+{
+    for (size_t e = 0; e < table->entry_count; e++) {
+        const mdot_abi_tensor *inputs = rt_inputs(table, rt_entry(table, e));
+        for (size_t i = 0; i < rt_entry(table, e)->input_count; i++)
+            if (inputs[i].assumed_torch > 0) return inputs[i].assumed_torch;
+    }
+    return 0;
+}
+
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
 {
     if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
@@ -39,6 +50,7 @@ mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predic
             device != NULL ? device->kernel_precision : rt_string(table, predictor->image->compute_at),
         .device_reason = predictor->device_reason,
         .cpu_reason = predictor->cpu_reason,
+        .assumed_torch = assumed_torch(table),
     };
     return bs_fill_struct(&predictor_info_type, &info, out_info, NULL);
 }

@@ -105,6 +105,9 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
 static mdot_status check_columns(const mdot_abi_table *table, const mdot_abi_tensor *tensor, const char *name,
                                  mdot_error *err)
 {
+    if (tensor->assumed_torch > 9999 || (tensor->assumed_torch > 0 && tensor->assumed_torch < 100))
+        return MALFORMED(err, "%s assumes version %u of PyTorch, which is outside 100 to 9999", name,
+                         tensor->assumed_torch);
     if (!string_fits(table, tensor->columns_at))
         return MALFORMED(err, "the names of the columns of %s are outside", name);
     const char *names = rt_string(table, tensor->columns_at);

@@ -124,7 +124,7 @@ static void elements_have_the_callers_stride(void **state)
     _Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)NULL)->last),                                \
                    #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")
 ENDS_WITH(mdot_open_options, kernel_precision);
-ENDS_WITH(mdot_predictor_info, cpu_reason);
+ENDS_WITH(mdot_predictor_info, reserved);
 ENDS_WITH(mdot_entry_info, items_together);
 ENDS_WITH(mdot_tensor_info, floor);
 ENDS_WITH(mdot_bucket_info, kernel_count);

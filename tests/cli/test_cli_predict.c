@@ -29,7 +29,7 @@ static void one_configuration_prints_a_paragraph(void **state)
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "resnet50.onnx on RTX-3090\n");
     expect_contains(f->result.out,
-                    "batch 64, amp-fp16, nchw (default), sgd (default), newest PyTorch (default), 1\n  GPU\n");
+                    "batch 64, amp-fp16, nchw (default), sgd (default), PyTorch 2.9 (default), 1\n  GPU\n");
     expect_contains(f->result.out, "90 % interval");
     expect_contains(f->result.out, "samples/s");
     expect_contains(f->result.out, " GiB allocated, 90 % interval ");
@@ -88,9 +88,9 @@ static void job_file_values_are_the_default(void **state)
     RUN(f, path, "--gpu", "T4");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), adamw (the file's),\n"
-                                   "  newest PyTorch (default), 1 GPU\n");
+                                   "  PyTorch 2.9 (default), 1 GPU\n");
     RUN(f, path, "--gpu", "T4", "--optimizer", "sgd", "--gpus", "4");
-    expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, newest PyTorch\n"
+    expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, PyTorch 2.9\n"
                                    "  (default), 4 GPUs, linked by NVLink if present, else PCIe (default)\n");
     mdot_job_destroy(job);
     free(path);
@@ -102,13 +102,13 @@ static void several_configurations_print_a_table(void **state)
     RUN(f, resnet, "--gpu", "A100,T4", "--sweep", "batch=10..70", "-q");
     assert_int_equal(f->result.status, OK);
     assert_string_equal(f->result.err, "");
-    assert_int_equal(count_lines(f->result.out), 5 + 2 * 5); /* 10, 16, 32, 64, 70 */
+    assert_int_equal(count_lines(f->result.out), 4 + 2 * 5); /* 10, 16, 32, 64, 70 */
     static const char *const starts[] = {"A100-SXM-40GB     10  ", "A100-SXM-40GB     16  ", "A100-SXM-40GB     32  ",
                                          "A100-SXM-40GB     64  ", "A100-SXM-40GB     70  ", "T4                70  "};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) expect_contains(f->result.out, starts[i]);
     assert_null(strstr(f->result.out, " \n"));
     RUN(f, resnet, "--gpu", "T4", "--sweep", "batch=3,48,5", "-q");
-    assert_int_equal(count_lines(f->result.out), 5 + 3);
+    assert_int_equal(count_lines(f->result.out), 4 + 3);
 }
 
 static void all_gpus_lists_every_gpu_of_the_table(void **state)
@@ -151,6 +151,9 @@ static void json_holds_every_prediction(void **state)
     }
     expect_contains(f->result.out, "\"optimizer\": \"sgd\"");
     expect_contains(f->result.out, "\"warnings\": [");
+    expect_contains(f->result.out, "\"software\": {\"torch\": \"2.9\", \"attention\": \"flash\", \"host\": ");
+    RUN(f, resnet, "--gpu", "T4", "--torch", "1.11", "--json", "-q");
+    expect_contains(f->result.out, "\"software\": {\"torch\": \"1.11\", \"host\": ");
 }
 
 static void a_total_time_is_in_readable_units(void **state)

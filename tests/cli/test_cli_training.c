@@ -45,7 +45,7 @@ static void rarer_options_appear_if_they_are_set(void **state)
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "mixed-bf16, nchw (default), adamw8bit, flash attention (default),\n"
                                    "  sums in fp32, optimizer in host memory, moving average of weights, gathered\n"
-                                   "  weights kept, newest PyTorch (default), 8 GPUs (4 data-parallel, 2\n"
+                                   "  weights kept, PyTorch 2.9 (default), 8 GPUs (4 data-parallel, 2\n"
                                    "  tensor-parallel, ZeRO 3)");
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--optimizer=adamw_torch_fused", "--parallel=fsdp=4", "--json",
         "-q");

@@ -189,6 +189,32 @@ static void invalid_lists_of_names_are_refused(void **state)
     ir_arena_destroy(r.arena);
 }
 
+static void an_assumed_version_of_pytorch_is_one_number(void **state)
+{
+    (void)state;
+    reading r;
+    static const char key[] = "mdot.assumes.torch";
+    static const struct {
+        const char *text;
+        uint32_t number;
+    } versions[] = {{"2.9", 209}, {"1.12", 112}, {"99.99", 9999}, {"1.0", 100}};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        const char *const notes[] = {key, versions[i].text, NULL};
+        assert_int_equal(read_notes(&r, notes), MDOT_OK);
+        assert_int_equal(r.columns[CONFIGURATION].assumed_torch, versions[i].number);
+        assert_int_equal(r.columns[TABLE].assumed_torch, 0);
+        assert_string_equal(r.warnings, "");
+        ir_arena_destroy(r.arena);
+    }
+    static const char *const others[] = {"", "2", "2.", ".9", "0.9", "2.9.1", "2.9 ", "100.1", "2.100", "newest"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        expect_refused(key, others[i], "expected a version from 1.0 to 99.99, for example 2.9");
+    static const char *const twice[] = {key, "2.9", key, "2.9", NULL};
+    assert_int_equal(read_notes(&r, twice), MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "the entry occurs twice"));
+    ir_arena_destroy(r.arena);
+}
+
 /* A block of configurations has one default per column, independent of the number of configurations. */
 static void defaults_fill_the_columns_of_a_configuration(void **state)
 {
@@ -211,6 +237,7 @@ int main(void)
         cmocka_unit_test(repeated_lists_for_one_input_are_refused),
         cmocka_unit_test(names_cover_all_columns),
         cmocka_unit_test(invalid_lists_of_names_are_refused),
+        cmocka_unit_test(an_assumed_version_of_pytorch_is_one_number),
         cmocka_unit_test(defaults_fill_the_columns_of_a_configuration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

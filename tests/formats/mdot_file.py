@@ -87,7 +87,7 @@ class Table:
             total = checksum(struct.pack("<I", len(tensors_at)), total)
             for at in tensors_at:
                 kept = bytearray(self.bytes[at:at + 288])
-                for field in (0, 12, 272, 276, 280):
+                for field in (0, 12, 272, 276, 280, 284):
                     kept[field:field + 4] = bytes(4)
                 total = checksum(self.tensor(at)[0]["name"].encode() + b"\0", checksum(kept, total))
         return total

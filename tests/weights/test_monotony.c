@@ -393,7 +393,9 @@ static void time_grows_with_the_length_of_sequences(void **state)
     expect_held(&t, "length");
 }
 
-/* For GPUs with tensor cores for both precisions. */
+/* For GPUs with tensor cores for both precisions. The host launches quickly here, because autocast launches up to two
+ * more kernels for each matmul, its casts, so that half precision takes longer where the host is the limit. Our records
+ * of an H200 show this, too: there, predicted over measured is 1.16 to 1.20 in half precision, and 1.23 in TF32. */
 static void time_falls_with_lower_precision(void **state)
 {
     (void)state;
@@ -403,8 +405,11 @@ static void time_falls_with_lower_precision(void **state)
         for (int g = 3; g < GPU_COUNT; g++) {
             mdot_prediction before = {0};
             for (int i = 0; i < 3; i++) {
-                mdot_configuration c = {
-                    .struct_size = sizeof c, .batch = 256, .gpu = gpus[g], .precision = precisions[i]};
+                mdot_configuration c = {.struct_size = sizeof c,
+                                        .batch = 256,
+                                        .gpu = gpus[g],
+                                        .precision = precisions[i],
+                                        .host_launch_us = 1};
                 mdot_prediction now = predict(networks[n].jobs[1], &c);
                 if (i > 0) hold(&t, &before, &now, "arithmetic", networks[n].name, gpus[g]);
                 before = now;

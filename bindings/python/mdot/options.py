@@ -261,7 +261,7 @@ class ConfigurationOptions:
     Values: train, inference."""
     host_launch_us: float = 0.0
     """Time in which the host launches one phase of an operator, in microseconds, which bounds small batches.
-    0 selects the default: that of the GPU's generation."""
+    0 selects the default: that of the predictor's hosts."""
     gpus: int = 0
     """Number of GPUs that work on a step.
     0 selects the default: the product of the degrees of parallelism, or 1."""

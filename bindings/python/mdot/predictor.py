@@ -108,7 +108,7 @@ class Predictor:
         return {
             name: read_text(value) if isinstance(value := getattr(info, name), bytes) else value or ""
             for name, *_ in c.mdot_predictor_info._fields_
-            if name != "struct_size"
+            if name not in ("struct_size", "reserved")
         }
 
     @functools.cached_property

@@ -113,6 +113,8 @@ static const corruption corruptions[] = {
     CORRUPTION(predict_input[0].defaults_at, offsetof(fixture_table, predict_default) + 4),
     CORRUPTION(predict_input[0].defaults_at, UINT32_MAX - 7),
     CORRUPTION(predict_input[0].columns_at, UINT32_MAX - 7),
+    CORRUPTION(predict_input[0].assumed_torch, 99),
+    CORRUPTION(predict_input[0].assumed_torch, 10000),
     CORRUPTION(predict_input[0].columns_at, sizeof(fixture_table)),
     CORRUPTION(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* one name for two columns */
     CORRUPTION(predict_input[1].default_count, 1), /* the number of columns is the length */

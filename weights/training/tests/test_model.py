@@ -157,7 +157,7 @@ def test_no_operator_is_faster_than_its_bound(shipped):
 def test_inference_takes_a_part_of_a_step_and_launches_less(ask):
     for batch in (1.0, 256.0):
         step, forward = (ask(0, batch, "RTX-3090", is_inference=flag)[0][1].item() for flag in (0.0, 1.0))
-        assert 0.15 * step < forward < 0.6 * step
+        assert 0.09 * step < forward < 0.6 * step      # at batch 1, the host launches, in .6 of the time of training
     assert ask(0, 128.0, "RTX-3090", is_inference=1.0, is_amp=0.0, is_fp32=1.0)[1]["PRECISION_NOT_MEASURED"] > 0
 
 
@@ -169,11 +169,14 @@ def test_a_slower_host_makes_small_batches_slower_and_narrows_the_interval_by_be
     assert slow[2] / slow[0] < unknown[2] / unknown[0]
 
 
-def test_hosts_of_later_gpus_launch_faster():
-    step = Predictor(SMALL).step
+@pytest.mark.parametrize("is_inference", [0.0, 1.0])
+def test_an_unknown_host_has_the_launch_cost_of_training_on_every_gpu(shipped, ask, is_inference):
+    """`evaluate` and the exported graph take one launch cost, so that a host that launches as fast changes no step."""
     with torch.no_grad():
-        ms = step.default_launch_ms(torch.tensor([6.1, 7.5, 8.0, 8.6, 8.9, 9.0, 12.0])).tolist()
-    assert ms[0] == ms[1] > ms[2] == ms[3] > ms[4] == ms[5] == ms[6]
+        us = 1e3 * shipped.members[0].step.launch_ms(torch.tensor(is_inference)).item()
+    for gpu in ("T4", "A100-SXM-80GB", "H100-SXM-80GB", "B200"):
+        unknown, known = (ask(0, 1.0, gpu, is_inference=is_inference, host_launch_us=host)[0][1].item() for host in (0.0, us))
+        assert unknown == pytest.approx(known, rel=1e-5)
 
 
 def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
@@ -490,7 +493,8 @@ def test_all_files_agree_with_training(shipped, data, tmp_path):
     assert export.export(shipped, data, tmp_path) < export.TOLERANCE
     for name in ("predictor.onnx", "evaluate.onnx", "explain.onnx"):
         metadata = {entry.key: entry.value for entry in onnx.load(str(tmp_path / name)).metadata_props}
-        assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS), "mdot.defaults.gpu": "0"}
+        assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS), "mdot.defaults.gpu": "0",
+                            "mdot.assumes.torch": "2.9"}
 
 
 def test_steps_that_shrink_with_the_batch_are_found(data):

@@ -104,6 +104,8 @@ def write(model: Exported, example: tuple[Tensor, ...], path: Path) -> None:
                           output_names=list(OUTPUTS), dynamic_axes={name: {0: "L"} for name in per_operator})
     written = onnx.load(path)
     written.metadata_props.add(key="mdot.reads.configuration", value=", ".join(READS))
+    major, minor = divmod(int(model.newest), 100)
+    written.metadata_props.add(key="mdot.assumes.torch", value=f"{major}.{minor}")
     onnx.save(written, path)
 
 

@@ -288,7 +288,7 @@ class Evaluate(nn.Module):
         always, compiled, composed, cast = (forward + rest * is_train).unbind(0)
         count = (always - compiled * c.is_compiled + composed * (1 - c.is_fused)
                  + cast * (c.is_autocast * (1 - c.is_compiled)))
-        usual_ms = step.default_launch_ms(c.rates.compute_capability) * torch.exp(c.is_inference * step.inference_launch_cost)
+        usual_ms = step.launch_ms(c.is_inference)
         return optimizer_ms, count * (usual_ms + c.is_known_host * (c.launch_ms - usual_ms))
 
     @staticmethod

@@ -88,6 +88,7 @@ def _write(file: _File, path: Path) -> None:
         model.metadata_props.add(key="mdot.reads.configuration", value=", ".join(tables.READS))
         # from a libmdot whose GPU table lacks the column of watts
         model.metadata_props.add(key="mdot.defaults.gpu", value=UNKNOWN_WATTS)
+        model.metadata_props.add(key="mdot.assumes.torch", value=f"{NEWEST // 100}.{NEWEST % 100}")
         onnx.save(model, str(path))
 
 
@@ -118,12 +119,6 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found / expected - 1).max())
 
 
-def launch_us(model: Shipped, is_inference: bool) -> float:
-    """The cost of a launch in training, which knows no generations of hosts. Members share it in the exported graph."""
-    step = model.members[0].step
-    return 1e3 * float(torch.exp(step.launch_cost + is_inference * step.inference_launch_cost).detach())
-
-
 def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
     """Worst relative difference between predictor.onnx and training, over random measured networks and batches, on any GPU,
     in any precision, with or without fused attention and torch.compile, of steps and of inference."""
@@ -140,7 +135,6 @@ def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: 
         flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]),
                  "is_eager": float(not is_fused[label]), "is_compiled": float(is_compiled[label]),
                  "is_inference": float(data.kind[label] == INFER),
-                 "host_launch_us": launch_us(model, data.kind[label] == INFER),
                  **PRECISION_FLAGS[str(data.precision[label])],
                  "torch": float(batches.versions(data, np.array([label]))[0])}
         numbers = tables.gpu(str(data.gpu[label])).numbers

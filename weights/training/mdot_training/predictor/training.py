@@ -273,17 +273,13 @@ DRAW_SEEDS = 100
 """Distance between the seeds of two draws, so that the draws of two training seeds are disjoint."""
 
 
-INFERENCE_TRUST = 0.1
-"""Weight of the penalty on the factors of inference, relative to the launch cost of a host."""
-
-
 def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:
     step_ms, of_pairs = predict(model, batch, benchmarks, knows_hosts=True)
     implausible = of_pairs.square + schedule.layout_penalty * of_pairs.layout
     error = torch.log(step_ms) - torch.log(batch.step_ms)
     each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
     loss = ((each + schedule.penalty * implausible) * batch.weight).sum() / batch.weight.sum()
-    return loss + schedule.benchmarks_penalty * (benchmarks.implausibility() + INFERENCE_TRUST * model.step.implausibility()
+    return loss + schedule.benchmarks_penalty * (benchmarks.implausibility()
                                                  + schedule.shares_penalty * model.roofline.implausibility())
 
 

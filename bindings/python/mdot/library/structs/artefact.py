@@ -38,6 +38,8 @@ class mdot_predictor_info(Sized):
         ("device_kernel_precision", c_char_p),
         ("device_reason", c_char_p),
         ("cpu_reason", c_char_p),
+        ("assumed_torch", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
