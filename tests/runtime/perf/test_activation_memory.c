@@ -470,7 +470,8 @@ static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
     static const struct {
         int64_t hidden, classes;
         double part;
-    } cases[] = {{16, 128, 1 / 8.0}, {64, 128, 1 / 2.0}, {128, 128, 1}, {256, 128, 1}, {0, 128, 1}, {1, 128, 1 / 128.0}};
+    } cases[] = {{16, 128, 1 / 8.0}, {64, 128, 1 / 2.0}, {128, 128, 1},
+                 {256, 128, 1},      {0, 128, 1},        {1, 128, 1 / 128.0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int has_view = 0; has_view < 2; has_view++) {
             network n = {0};
@@ -560,11 +561,11 @@ static void tensors_of_operators_sum_to_the_peak(void **state)
     assert_int_equal(analysis->totals.logits, 14);
     assert_true(analysis->sharding.common > 0);
     for (int i = 0; i < RT_ACTIVATION_TYPES * 2 * RT_RECOMPUTATIONS * RT_LOSSES; i++) {
-        const rt_activation_case which = {.type = (rt_activation_type)(i % RT_ACTIVATION_TYPES),
-                                          .attention = i / RT_ACTIVATION_TYPES % 2 == 0 ? MDOT_ATTENTION_EAGER
-                                                                                        : MDOT_ATTENTION_FLASH,
-                                          .recompute = (mdot_recompute)(i / RT_ACTIVATION_TYPES / 2 % RT_RECOMPUTATIONS),
-                                          .loss = (mdot_loss)(i / RT_ACTIVATION_TYPES / 2 / RT_RECOMPUTATIONS)};
+        const rt_activation_case which = {
+            .type = (rt_activation_type)(i % RT_ACTIVATION_TYPES),
+            .attention = i / RT_ACTIVATION_TYPES % 2 == 0 ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH,
+            .recompute = (mdot_recompute)(i / RT_ACTIVATION_TYPES / 2 % RT_RECOMPUTATIONS),
+            .loss = (mdot_loss)(i / RT_ACTIVATION_TYPES / 2 / RT_RECOMPUTATIONS)};
         const rt_activations *a = rt_activations_of(&analysis->activations, &which);
         assert_true(a->whole < a->all && a->moments[0].all == a->all && a->moments[0].whole == a->whole);
         for (double tensor = 1; tensor <= 4; tensor *= 2) {

@@ -484,8 +484,12 @@ static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
     (void)state;
     mdot_job *job = small_network(1);
     for (uint32_t stage = 1; stage <= 2; stage++) {
-        mdot_configuration c = {.batch = 1, .gpu_count = 4, .zero_stage = stage, .precision = MDOT_PRECISION_MIXED_BF16,
-                                .gradient_type = MDOT_NUMBER_FP32, .step_in_backward = 1};
+        mdot_configuration c = {.batch = 1,
+                                .gpu_count = 4,
+                                .zero_stage = stage,
+                                .precision = MDOT_PRECISION_MIXED_BF16,
+                                .gradient_type = MDOT_NUMBER_FP32,
+                                .step_in_backward = 1};
         assert_true(measure(job, c).gradients == 4 * 600 / (stage == 1 ? 1 : 4));
     }
     mdot_job_destroy(job);

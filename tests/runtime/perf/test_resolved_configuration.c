@@ -228,8 +228,8 @@ static void stages_keep_their_end_and_their_micro_batches(void **state)
         double first, last, micro_steps;
     } cases[] = {{1, 2, 1, 8 + 1}, {2, 2.5, 1.5, 8 + 1 / 2.0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mdot_configuration c = {
-            BASE, .pipeline_parallel = 2, .virtual_stages = cases[i].virtual_stages, .micro_batches = 4};
+        mdot_configuration c = {BASE, .pipeline_parallel = 2, .virtual_stages = cases[i].virtual_stages,
+                                .micro_batches = 4};
         c.accumulate = 2;
         rt_resolved_configuration r = resolve(job, &c), first = rt_first_stage(&r), last = rt_last_stage(&r);
         assert_true(r.steps == 8 && r.micro_steps == cases[i].micro_steps);

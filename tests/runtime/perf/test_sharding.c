@@ -343,9 +343,9 @@ static void other_bypasses_are_no_adapters(void **state)
         bool has_convolution, reads_another; /* the base is a convolution; the bypass reads another tensor */
         const char *roles;
     } cases[] = {
-        {64, 128, 63, false, false, "--c-cdr"},  {64, 128, 64, false, false, "---cr-c"},
-        {128, 64, 63, false, false, "--c-cdr"},  {128, 64, 64, false, false, "---cr-c"},
-        {64, 128, 4, true, false, "---cr-c"},    {64, 128, 4, false, true, "---cr-c"},
+        {64, 128, 63, false, false, "--c-cdr"}, {64, 128, 64, false, false, "---cr-c"},
+        {128, 64, 63, false, false, "--c-cdr"}, {128, 64, 64, false, false, "---cr-c"},
+        {64, 128, 4, true, false, "---cr-c"},   {64, 128, 4, false, true, "---cr-c"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int order = 0; order < 2; order++) { /* the base before or behind the bypass */
@@ -396,8 +396,9 @@ static void further_operators_are_replicated(void **state)
         add_matmul(&n, 64, 64, "");
         add_matmul(&n, 64, 64, "");
         mdot_job_operator *op = which == 2 ? add_matmul(&n, 64, 64, "0,1") : add(&n, "Gather", 0, "0");
-        if (which == 1) *op = (mdot_job_operator){.struct_size = sizeof *op, .type = "LSTM", .known = true,
-                                                  .inputs = op->inputs, .input_count = 1};
+        if (which == 1)
+            *op = (mdot_job_operator){
+                .struct_size = sizeof *op, .type = "LSTM", .known = true, .inputs = op->inputs, .input_count = 1};
         op->setting[MDOT_SETTING_DIRECTIONS] = which == 1;
         add_matmul(&n, 64, 64, "2");
         mdot_job_destroy(expect_roles(&n, which == 2 ? "---c" : "-c-c"));
@@ -476,9 +477,9 @@ static void tied_heads_stand_behind_the_blocks(void **state)
         const char *inputs;
         double tied, frozen;
     } cases[] = {
-        {0, 0, 9, 8, 5, 7, "1", 35, 0},   {0, 0, 0, 8, 5, 7, "1", 0, 35},  {2, 0, 9, 8, 5, 7, "1", 0, 0},
-        {0, 35, 9, 8, 5, 7, "1", 0, 0},   {0, 0, 0, 0, 5, 7, "1", 0, 0},   {0, 0, 9, 8, 0, 7, "1", 0, 0},
-        {0, 0, 9, 8, 5, 0, "1", 0, 0},    {0, 0, 9, 8, 5, 7, "0,1", 0, 0}, {0, 0, 9, 8, 5, 7, "", 35, 0},
+        {0, 0, 9, 8, 5, 7, "1", 35, 0}, {0, 0, 0, 8, 5, 7, "1", 0, 35},  {2, 0, 9, 8, 5, 7, "1", 0, 0},
+        {0, 35, 9, 8, 5, 7, "1", 0, 0}, {0, 0, 0, 0, 5, 7, "1", 0, 0},   {0, 0, 9, 8, 0, 7, "1", 0, 0},
+        {0, 0, 9, 8, 5, 0, "1", 0, 0},  {0, 0, 9, 8, 5, 7, "0,1", 0, 0}, {0, 0, 9, 8, 5, 7, "", 35, 0},
         {0, 0, 9, 0, 1, 1, "1", 1, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
