@@ -238,6 +238,22 @@ static void unknown_operators_save_everything(void **state)
     expect_units(&n, 1 + 4 + 4 + 8, 1.5 + 2 + 2 + 4); /* at b2: r0, r1, g2, g1 */
 }
 
+/* A fused normalisation reads its map twice. Samples are the rest of what a convolution reads, if there is any. */
+static void samples_are_what_a_convolution_reads_besides(void **state)
+{
+    (void)state;
+    for (int rest = -1; rest <= 1; rest++) {
+        network n = {0};
+        mdot_job_operator *conv = add(&n, "Conv", 16, 100, "");
+        conv->setting[MDOT_SETTING_NORMALISED] = 1;
+        conv->per_sample[MDOT_PHASE_FORWARD].bytes_read = (2 * 8 + rest) * UNIT;
+        add(&n, "Relu", 8, 0, "0");
+        add(&n, "GlobalAveragePool", 0.5, 0, "1");
+        double samples = rest > 0 ? rest : 0;
+        expect_units(&n, samples + 4 * 8, 1.5 * samples + 4 * 4);
+    }
+}
+
 /* ---- Variants --------------------------------------------------------------------------------------------------- */
 
 /* In bf16 everything except the samples takes half of the fp32 size. */
@@ -609,6 +625,7 @@ int main(void)
         cmocka_unit_test(moments_follow_the_backward_pass),
         cmocka_unit_test(fused_losses_have_gradients_early),
         cmocka_unit_test(tensors_of_operators_sum_to_the_peak),
+        cmocka_unit_test(samples_are_what_a_convolution_reads_besides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

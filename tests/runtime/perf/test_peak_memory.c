@@ -495,6 +495,42 @@ static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
     mdot_job_destroy(job);
 }
 
+/* Quantised weights of 600 in a byte or half of one, with their scales. One matrix at a time is dequantised to the type
+ * of computation, beside the copies that autocast makes of the 400 other weights. */
+static void quantised_weights_are_dequantised_one_by_one(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("Linear", 2, 0), make("Linear", 2, 0), make("Linear", 2, 400)};
+    operators[0].frozen_parameters = 250;
+    operators[1].frozen_parameters = 350;
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    mdot_job *job = predict_make_job(operators, 3);
+    static const struct {
+        mdot_precision precision;
+        double width, copies; /* bytes of a weight; bytes of half-precision copies */
+    } cases[] = {{MDOT_PRECISION_FP32, 4, 4 * 350},
+                 {MDOT_PRECISION_AMP_BF16, 4, 2 * 400 + 2 * 350},
+                 {MDOT_PRECISION_BF16, 2, 2 * 350}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = {.batch = 1, .precision = cases[i].precision, .frozen_weights = MDOT_FROZEN_INT8};
+        rt_memory m = measure(job, c);
+        assert_true(m.weights == cases[i].width * 400 + 600 * (1 + 4.0 / 1024) && m.half_weights == cases[i].copies);
+        c.frozen_weights = MDOT_FROZEN_NF4;
+        m = measure(job, c);
+        assert_true(m.weights == cases[i].width * 400 + 600 * (0.5 + 1 / 64.0 + 1 / 4096.0));
+        assert_true(m.half_weights == cases[i].copies);
+        c.frozen_weights = MDOT_FROZEN_UNCHANGED;
+        m = measure(job, c);
+        assert_true(m.weights == cases[i].width * 1000);
+        assert_true(m.half_weights == (cases[i].precision == MDOT_PRECISION_AMP_BF16 ? 2 * 1000 : 0));
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,6 +553,7 @@ int main(void)
         cmocka_unit_test(zero_stage_three_gathers_blocks_and_the_root),
         cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
         cmocka_unit_test(update_in_the_backward_pass_has_the_largest_gradient),
+        cmocka_unit_test(quantised_weights_are_dequantised_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

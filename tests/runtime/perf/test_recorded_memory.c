@@ -455,6 +455,25 @@ static void records_of_jobs_without_parameters_have_activations(void **state)
     mdot_job_destroy(plain);
 }
 
+/* Autocast copies the matmul's 600 weights. A record of fp32 lacks the copies, and so does one of autocast without
+ * matmuls; other types need none. */
+static void autocast_adds_copies_that_a_record_lacks(void **state)
+{
+    (void)state;
+    mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
+    static const mdot_precision precisions[] = {MDOT_PRECISION_AMP, MDOT_PRECISION_BF16, MDOT_PRECISION_FP32};
+    for (size_t i = 0; i < 3; i++) {
+        mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = precisions[i]});
+        assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+        assert_true(got[0].weight_copies == (i == 0 ? 2 * 600 : 0) && got[1].weight_copies == got[0].weight_copies);
+        r.shard.of[RT_PIPELINE_BLOCKS] = 0.5; /* a job without blocks stands for one block */
+        assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+        assert_true(got[0].weight_copies == (i == 0 ? 600 : 0));
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +493,7 @@ int main(void)
         cmocka_unit_test(checkpointed_operators_run_forward_again),
         cmocka_unit_test(losses_in_fp32_have_no_copies),
         cmocka_unit_test(records_of_jobs_without_parameters_have_activations),
+        cmocka_unit_test(autocast_adds_copies_that_a_record_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

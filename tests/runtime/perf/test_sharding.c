@@ -525,6 +525,25 @@ static void elements_are_counted_by_position(void **state)
     mdot_job_destroy(job);
 }
 
+/* Parameters before the second of two operands, or before the first, make a product train and depend on them. */
+static void either_operand_may_pass_parameters_on(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        network n = {0};
+        if (first) add_norm(&n, "");
+        add(&n, "Sigmoid", 0, "");
+        if (!first) add_norm(&n, "");
+        add(&n, "Mul", 0, "0,1");
+        add_matmul(&n, 64, 64, "2");
+        add(&n, "Add", 0, "2,3"); /* with a whole tensor that depends on parameters */
+        add_matmul(&n, 64, 64, "4");
+        mdot_job *job = expect_roles(&n, "-----c");
+        assert_true(job->analysis->sharding.summed_backward_bytes == 1000);
+        mdot_job_destroy(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +566,7 @@ int main(void)
         cmocka_unit_test(heavier_end_costs_more),
         cmocka_unit_test(tied_heads_stand_behind_the_blocks),
         cmocka_unit_test(elements_are_counted_by_position),
+        cmocka_unit_test(either_operand_may_pass_parameters_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
