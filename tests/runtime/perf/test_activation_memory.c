@@ -508,6 +508,23 @@ static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
     }
 }
 
+/* A tensor that is made between the logits and their loss is whole, whatever the loss keeps of the logits. At f1:
+ * samples of both operators, the logits and this tensor. */
+static void tensors_beside_the_logits_are_whole(void **state)
+{
+    (void)state;
+    network n = {0};
+    mdot_job_operator *logits = add(&n, "Linear", 8, 100, "");
+    logits->setting[MDOT_SETTING_CHANNELS_IN] = 16;
+    logits->setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+    add(&n, "Sigmoid", 16, 0, "");
+    add(&n, "SoftmaxCrossEntropyLoss", 0, 0, "0");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED) == 2 + 8 + 16);
+    assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED) == 2 + 1 + 16);
+    mdot_job_destroy(job);
+}
+
 /* ---- Moments ---------------------------------------------------------------------------------------------------- */
 
 static void expect_moments(const rt_activations *a, size_t count, const double moments[][2])
@@ -626,6 +643,7 @@ int main(void)
         cmocka_unit_test(fused_losses_have_gradients_early),
         cmocka_unit_test(tensors_of_operators_sum_to_the_peak),
         cmocka_unit_test(samples_are_what_a_convolution_reads_besides),
+        cmocka_unit_test(tensors_beside_the_logits_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
