@@ -123,6 +123,12 @@ static void unprintable_names_are_shown_safely(void **state)
     char expected[128];
     snprintf(expected, sizeof expected, "the GPU's name \"%s\" must", name); /* 64 letters of it */
     assert_non_null(strstr(err.message, expected));
+    memset(name, 'x', sizeof name - 1);
+    memcpy(name + 63, "\xc3\xa9\n", 3); /* an e with an accent, which does not fit whole */
+    assert_int_equal(rt_gpu_check_name(name, &err), MDOT_INVALID_ARGUMENT);
+    name[63] = '\0';
+    snprintf(expected, sizeof expected, "the GPU's name \"%s\" must", name);
+    assert_non_null(strstr(err.message, expected));
     assert_int_equal(rt_gpu_check_name("A\n", &err), MDOT_INVALID_ARGUMENT);
     assert_null(strchr(err.message, '\n'));
 }

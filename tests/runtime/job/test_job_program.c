@@ -1,6 +1,8 @@
 /* test_job_program.c — runtime/job/job_program.c: the program of a job, its checks, its file and its frozen copies. */
 #include "runtime/job/configuration_table.h"
+#include "runtime/job/job_bytes.h"
 #include "runtime/job/job_model.h"
+#include "runtime/job/program_section.h"
 #include "tests/support/job_file_fixture.h"
 
 #include <math.h>
@@ -469,6 +471,64 @@ static void damaged_sections_are_refused_or_give_a_valid_program(void **state)
     mdot_job_destroy(job);
 }
 
+/* A record's numbers are the precision, the recomputation, the analytic bytes and the number of moments, and for each
+ * moment its sizes. */
+static void cut_records_are_refused(void **state)
+{
+    (void)state;
+    enum { HEAD = 4, MOMENT = 5, NUMBERS = HEAD + 2 * MOMENT };
+    static const uint64_t numbers[NUMBERS] = {MDOT_PRECISION_BF16, MDOT_RECOMPUTE_BLOCKS, 77, 2, 40, 7, 8,
+                                              RT_PROGRAM_FRACTIONS, 9, 50, 1, 2, 0, 3};
+    for (size_t count = 0; count <= NUMBERS + 1; count++) { /* one more belongs to a later version */
+        rt_writer w = {0}, record = {0};
+        rt_program p;
+        for (size_t i = 0; i < count; i++) rt_put(&record, i < NUMBERS ? numbers[i] : 5);
+        static const uint64_t head[] = {MDOT_PRECISION_AMP, MDOT_ATTENTION_FLASH, 1, 10, 20, 30, 1};
+        for (size_t i = 0; i < sizeof head / sizeof *head; i++) rt_put(&w, head[i]);
+        rt_put_part(&w, &record);
+        rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
+        rt_get_program(&r, &p);
+        assert_int_equal(r.failed, count < NUMBERS);
+        if (!r.failed) {
+            const mdot_peak_moment *m = p.program.recorded[0].moments;
+            assert_true(p.program.trained_bytes == 10 && p.program.frozen_bytes == 20 && p.program.buffer_bytes == 30);
+            assert_true(p.program.has_loss && p.analytic_bytes[0] == 77 && p.program.recorded[0].moment_count == 2);
+            assert_true(m[0].per_sample == 40 && m[0].per_step == 7 && m[0].weight_copies == 8 && m[0].logits == 9);
+            assert_true(m[0].gradients == 1 && m[1].per_sample == 50 && m[1].gradients == 0 && m[1].logits == 3);
+        }
+        free(w.bytes);
+        free(record.bytes);
+    }
+}
+
+/* Each number of the section at its limit and one past it; the last ones break a rule of programs. */
+static void numbers_of_the_section_have_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        uint64_t number;
+        bool is_right;
+    } cases[] = {
+        {0, MDOT_PRECISION_PYTORCH, true}, {0, MDOT_PRECISION_PYTORCH + 1, false}, {1, MDOT_ATTENTION_FLASH, true},
+        {1, MDOT_ATTENTION_FLASH + 1, false}, {2, 0, true}, {2, 1, true}, {2, 2, false},
+        {3, UINT64_C(1) << 53, true}, {3, (UINT64_C(1) << 53) + 1, false}, {4, UINT64_C(1) << 53, true},
+        {4, (UINT64_C(1) << 53) + 1, false}, {5, UINT64_C(1) << 53, true}, {5, (UINT64_C(1) << 53) + 1, false},
+        {6, 0, true}, {6, MDOT_RECORDED_MEMORY_MAX + 1, false}, {6, 1, false}, {0, MDOT_PRECISION_TF32, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t numbers[] = {MDOT_PRECISION_AMP, MDOT_ATTENTION_FLASH, 1, 10, 20, 30, 0};
+        rt_writer w = {0};
+        rt_program p;
+        numbers[cases[i].at] = cases[i].number;
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) rt_put(&w, numbers[k]);
+        rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
+        rt_get_program(&r, &p);
+        if (r.failed == cases[i].is_right) fail_msg("case %zu", i);
+        free(w.bytes);
+    }
+}
+
 static void unknown_flags_are_refused(void **state)
 {
     (void)state;
@@ -499,6 +559,8 @@ int main(void)
         cmocka_unit_test(program_and_flags_come_back_from_a_file),
         cmocka_unit_test(file_without_a_program_lacks_the_section),
         cmocka_unit_test(damaged_sections_are_refused_or_give_a_valid_program),
+        cmocka_unit_test(cut_records_are_refused),
+        cmocka_unit_test(numbers_of_the_section_have_limits),
         cmocka_unit_test(unknown_flags_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
