@@ -332,6 +332,33 @@ static void plain_peaks_are_linear_in_the_batch(void **state)
     }
 }
 
+/* Two micro-batches of the same size keep the sums of gradients throughout the step, which ZeRO stage 2 divides. An
+ * inference has neither gradients nor states. */
+static void gradients_exist_and_are_divided(void **state)
+{
+    (void)state;
+    for (int j = 0; j < JOBS; j++) {
+        mdot_job *job = job_of(network_of(j));
+        mdot_configuration c = {.struct_size = sizeof c, .batch = 256, .accumulate = 1};
+        rt_resolved_configuration resolved;
+        assert_true(resolve(job, c, &resolved));
+        double trained = rt_sum_elements(rt_trained_part(&job->analysis->sharding, &resolved.shard));
+        double once = peak(job, c);
+        c.batch = 512;
+        double twice = PEAK_WITH(c, accumulate, 2);
+        if (twice < once + 2 * trained) fail_case("accumulate", once, twice, &c);
+        c.accumulate = 2;
+        c.data_parallel = 4;
+        double whole = PEAK_WITH(c, zero_stage, 1), part = PEAK_WITH(c, zero_stage, 2);
+        if (part > whole - 2 * trained) fail_case("zero_stage", whole, part, &c);
+        c.mode = MDOT_MODE_INFERENCE;
+        assert_true(resolve(job, (mdot_configuration){.struct_size = sizeof c, .batch = 8, .mode = c.mode}, &resolved));
+        rt_memory inference = rt_measure_memory(job, &resolved);
+        if (inference.gradients != 0 || inference.optimizer != 0) fail_case("inference", 0, inference.gradients, &c);
+        mdot_job_destroy(job);
+    }
+}
+
 /* The optimizer's part of the peak. */
 static double state_of(const mdot_job *job, mdot_configuration c)
 {
@@ -379,6 +406,7 @@ int main(void)
         cmocka_unit_test(memory_falls_with_sharding),
         cmocka_unit_test(options_have_an_effect_on_plain_configurations),
         cmocka_unit_test(plain_peaks_are_linear_in_the_batch),
+        cmocka_unit_test(gradients_exist_and_are_divided),
         cmocka_unit_test(optimizers_have_their_documented_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
