@@ -73,7 +73,7 @@ def read_labels() -> tuple[list[str], list[torch.Tensor], torch.Tensor]:
     with tarfile.open(TRAINING / "graphs.tar.xz") as archive:
         for member in archive:
             if member.name.startswith("torchvision."):
-                name = member.name.rsplit(".", 2)[0]  # without the image size and .job
+                name = member.name.rsplit(".", 2)[0]  # the name in front of the image size and .job
                 jobs[name] = rows_of(mdot.Job.from_bytes(archive.extractfile(member).read()))
     labels = list(csv.DictReader((TRAINING / "results" / "gpus.csv").open()))
     rows = [torch.nn.utils.rnn.pad_sequence([jobs[label["network"]][column] for label in labels], batch_first=True)

@@ -5,7 +5,7 @@
 
 The script prints one row for each group of texts, then every limit that a group exceeds. With --worst it also prints
 the N sentences that break most rules. The exit status is 1 if a group exceeds a limit. The limits find bad sentences,
-for example a sentence of 40 words. They do not make good ones, so that a reader has to judge each change.
+for example a sentence of 40 words. Good sentences need a reader, who has to judge each change.
 
 Groups: documents (.md), comments of C, of Python, of tables (.def, .cu) and of scripts (shell, CMake), the help texts
 of the command (tests/golden/cli), and messages (string literals of C that a user can see).

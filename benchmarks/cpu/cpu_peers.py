@@ -1,7 +1,7 @@
 """The sides that are measured on the CPU, each on one thread and on inputs at fixed addresses.
 
 A side is a class with a `name`, a `precision`, the `version` of its software, and `prepare(inputs, length)`. This method
-returns a call that takes no arguments and returns the outputs as arrays. Peers know the length in advance if they can use it.
+returns a call for these inputs, which returns the outputs as arrays. Peers know the length in advance if they can use it.
 A side that cannot run here raises Absent with the reason.
 """
 

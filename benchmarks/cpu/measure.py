@@ -108,7 +108,7 @@ class Core:
         return self.ceilings[level].get("gflops", 0)
 
     def peak(self, precision):
-        """The ceiling of this CPU in this precision; that of f32 if the CPU has neither bf16 dot products nor tiles."""
+        """The ceiling of this CPU in this precision; that of f32 if the CPU lacks bf16 dot products and tiles."""
         return max([self.of(level) for level in LEVELS[precision]] + [0]) or self.best
 
     def probe(self):

@@ -103,7 +103,7 @@ def last_two(jobs):
 
 
 def normalise(name):
-    """Words without digits, and without words that are mostly digits or hexadecimal."""
+    """Words with their digits removed; words that are mostly digits or hexadecimal are left out."""
     words = "".join(c.lower() if c.isalnum() else " " for c in name).split()
     words = ["".join(c for c in word if not c.isdigit()) for word in words
              if not (len(word) >= 6 and any(c.isdigit() for c in word) and all(c in "0123456789abcdef" for c in word))]

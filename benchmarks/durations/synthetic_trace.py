@@ -4,7 +4,7 @@
     synthetic_trace.py mdot|sacct FILE [--jobs N] [--seed N]
     synthetic_trace.py pai FOLDER [--jobs N] [--seed N]
 
-The traces that this project can read offline have neither users nor names. This generator is for tests and comparisons
+The traces that this project can read offline lack users and names. This generator is for tests and comparisons
 only: a result on its traces shows that an estimator finds the structure that the generator put in, and says nothing
 about a site's accuracy. It follows these published statistics, which are quoted from memory:
 

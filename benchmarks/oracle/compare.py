@@ -37,7 +37,7 @@ def session(model, optimised=True):
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its exceptions have no common base
+    except Exception as error:  # its exceptions lack a common base
         raise Skipped("ONNX Runtime: " + str(error).split("\n", maxsplit=1)[0][:160]) from None
 
 
@@ -155,5 +155,5 @@ def third_opinion(model, feeds, index):
         from onnx.reference import ReferenceEvaluator
         with np.errstate(all="ignore"):
             return ReferenceEvaluator(onnx.load_from_string(model.SerializeToString())).run(None, feeds)[index]
-    except Exception:  # any failure means that there is no opinion
+    except Exception:  # after any failure, the reference abstains
         return None

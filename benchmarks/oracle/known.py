@@ -1,4 +1,4 @@
-"""Differences that are no faults of mdot: deviations of ONNX Runtime, and results that ONNX's specification leaves open.
+"""Differences whose cause lies outside of mdot: deviations of ONNX Runtime, and results that ONNX's specification leaves open.
 
 A row has operators of which the minimised graph contains one, a condition and the reason. Remove a row when a newer ONNX
 Runtime makes it unnecessary. Rows apply only if mdot's evaluator agrees with the compiled code, except where `open` is

@@ -31,7 +31,7 @@ def with_input(graph, node, feeds):
         return None  # an input's dimension has no form such as N+1
     try:
         arrays = expected(session(graph.model(made), optimised=False), feeds)
-    except Exception:  # an invalid cut is no cut
+    except Exception:  # the cut graph is invalid
         return None
     smaller = copy.copy(graph)
     smaller.nodes = [n for n in graph.nodes if n is not node]

@@ -2,7 +2,7 @@
 
 Each name in code font in the first column, or in a column with the title `name`, gets an entry. Examples are training options,
 environment variables, GPU models, operators, warnings and fields of file formats. The entries are main ones, because the search
-lists the others last.
+lists the others last. A GPU model gets a second entry with blanks in place of hyphens, because readers search for "RTX 4090".
 """
 
 from docutils import nodes
@@ -33,7 +33,10 @@ class IndexTables(SphinxTransform):
                     continue
                 if not row["ids"]:
                     self.document.set_id(row)
-                yield "single", name.replace(";", ","), row["ids"][0], "main", None
+                names = [name.replace(";", ",")]
+                if self.env.docname == "reference/gpus" and "-" in name:
+                    names.append(name.replace("-", " "))
+                yield from (("single", each, row["ids"][0], "main", None) for each in names)
 
 
 def setup(app):

@@ -32,7 +32,8 @@ typedef struct fe_node {
     int input_count, output_count, attribute_count;
     int *inputs, *outputs;   /* value numbers or FE_NO_VALUE */
     const fe_branch *branch; /* NULL: outside of branches, or both branches of the If are read (jobs) */
-    bool folds;              /* the metadata state that a BatchNormalization was folded into it */
+    int body_count; /* for a LoopEnd: the nodes of its loop, which stand in front of it in the flat list; else 0 */
+    bool folds;     /* the metadata state that a BatchNormalization was folded into it */
     fe_attribute *attributes;
 } fe_node;
 

@@ -9,6 +9,7 @@
 #include "frontend/onnx/flatten.h"
 #include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/inline_loops.h"
+#include "frontend/onnx/loop_steps.h"
 #include "frontend/onnx/loops.h"
 #include "frontend/onnx/metadata.h"
 #include "frontend/onnx/names.h"
@@ -392,6 +393,13 @@ static bool keep_call(const fe_context *context, const fe_node *node)
     return context->options->keep_call != NULL && context->options->keep_call(node->domain, node->op_type);
 }
 
+/* Operators that passes make, with guarantees that a file's node would lack. Traces have other nodes of this domain. */
+static bool is_internal(const fe_node *node)
+{
+    if (strcmp(node->domain, "mdot") != 0) return false;
+    return ir_op_find(node->domain, node->op_type) != NULL || strcmp(node->op_type, FE_LOOP_STEPS) == 0;
+}
+
 static mdot_status flatten_node(const fe_flattener *f, const fe_scope *in, const Onnx__NodeProto *proto)
 {
     const fe_context *context = f->context;
@@ -422,6 +430,11 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *in, const
                          "%s: node '%s' (%s): the model or function that contains the node imports no opset of ai.onnx",
                          context->file, node.name, node.op_type);
     }
+    if (is_internal(&node))
+        return mdot_fail(context->err, MDOT_UNSUPPORTED,
+                         "%s: node '%s' (mdot:%s): only mdot itself may make this operator; define it as a function of "
+                         "the model, or give it another domain",
+                         context->file, node.name, node.op_type);
     if (!*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
     if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);
     if (!context->options->job && !*node.domain && fe_is_loop(&node)) return fe_inline_loop(f, in, &node);

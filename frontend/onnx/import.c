@@ -182,7 +182,8 @@ static mdot_status check_arity(const importer *im, const ir_node *node)
     if (node->input_count > op->max_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
     if (node->output_count > op->max_outputs)
         return fail_node(im, node, "it has more outputs than the operator produces");
-    for (int i = 0; i < op->min_inputs; i++) {
+    int required = op->traits & IR_VARIADIC ? node->input_count : op->min_inputs;
+    for (int i = 0; i < required || i < op->min_inputs; i++) {
         if (ir_node_input(node, i) == NULL) return fail_node(im, node, "it lacks an input that the operator requires");
     }
     for (int i = 0; i < op->min_outputs; i++) {

@@ -397,6 +397,7 @@ typedef struct kept {
     int *state;        /* numbers of the states that the body changes */
     int *begin, *next; /* per kept state: its value in the body, and behind the step */
     int index, steps;  /* values: the number of the step, and of steps */
+    int first;         /* index of the loop's first node in the flat list */
 } kept;
 
 static mdot_status begin(const loop *l, kept *k, int *values)
@@ -490,7 +491,11 @@ static mdot_status end(const loop *l, const kept *k, const int *results)
         mdot_status status = fe_add_value(l->f->context, l->f->flat, name, &outputs[0]);
         if (status != MDOT_OK) return status;
     }
-    return add(l, "mdot", "LoopEnd", inputs, in, outputs, out, attributes, 3);
+    fe_flat *flat = l->f->flat;
+    int body_count = flat->node_count - k->first;
+    mdot_status status = add(l, "mdot", "LoopEnd", inputs, in, outputs, out, attributes, 3);
+    if (status == MDOT_OK) flat->nodes[flat->node_count - 1].body_count = body_count;
+    return status;
 }
 
 /* Copies the states that the body passes on. *out_runs: the node has another output, which the steps compute. */
@@ -515,6 +520,7 @@ static mdot_status keep(const loop *l)
     if (values == NULL || results == NULL) return fe_out_of_memory(l->f->context);
     mdot_status status = copy_passed_on(l, &runs);
     if (status != MDOT_OK || !runs) return status; /* no step has an effect */
+    k.first = l->f->flat->node_count;
     status = begin(l, &k, values);
     if (status == MDOT_OK && l->is_scan) status = length_of(l, 0, &k.steps);
     if (status == MDOT_OK && !l->is_scan) {

@@ -123,9 +123,17 @@ mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *
 
 typedef enum mark { UNSEEN, OPEN, EMITTED } mark;
 
-typedef struct step { /* a node on the walk's stack, and the next input to examine */
+/* A node on the walk's stack, and what it needs next. */
+typedef struct step {
     int node, input;
+    const fe_branch *branch;
+    int body_count;
 } step;
+
+static step first_step(const fe_flat *flat, int node)
+{
+    return (step){node, 0, flat->nodes[node].branch, flat->nodes[node].body_count};
+}
 
 static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
 {
@@ -146,7 +154,7 @@ static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
     return MDOT_OK;
 }
 
-/* The producer of an input that must still be emitted; -1: none. */
+/* The producer of a value that must still be emitted; -1: none. */
 static int pending_producer(const fe_flat *flat, const unsigned char *marks, int value)
 {
     if (value == FE_NO_VALUE) return -1;
@@ -154,29 +162,50 @@ static int pending_producer(const fe_flat *flat, const unsigned char *marks, int
     return definer >= 0 && marks[definer] != EMITTED ? definer : -1;
 }
 
+/* The next node in front of which the step's node may not be emitted; -1: none is left.
+ *
+ * A node needs the conditions of the branches around it, because they decide whether it counts. A LoopEnd needs its
+ * whole body, even nodes whose results nothing reads, because nodes behind the loop may not read the body. */
+static int next_needed(const fe_flat *flat, const unsigned char *marks, step *at)
+{
+    const fe_node *node = &flat->nodes[at->node];
+    while (at->input < node->input_count) {
+        int producer = pending_producer(flat, marks, node->inputs[at->input++]);
+        if (producer >= 0) return producer;
+    }
+    while (at->branch != NULL) {
+        int producer = pending_producer(flat, marks, at->branch->condition);
+        at->branch = at->branch->around;
+        if (producer >= 0) return producer;
+    }
+    while (at->body_count > 0) {
+        int part = at->node - at->body_count--;
+        if (marks[part] != EMITTED) return part;
+    }
+    return -1;
+}
+
 static mdot_status emit(const fe_context *context, fe_flat *flat, unsigned char *marks, step *stack, int root, int *at)
 {
     int depth = 0;
-    stack[0] = (step){root, 0};
+    stack[0] = first_step(flat, root);
     marks[root] = OPEN;
     while (depth >= 0) {
         step *top = &stack[depth];
-        const fe_node *node = &flat->nodes[top->node];
-        if (top->input == node->input_count) {
+        int needed = next_needed(flat, marks, top);
+        if (needed < 0) {
             marks[top->node] = EMITTED;
             flat->order[(*at)++] = top->node;
             depth--;
             continue;
         }
-        int producer = pending_producer(flat, marks, node->inputs[top->input++]);
-        if (producer < 0) continue;
-        if (marks[producer] == OPEN) {
+        if (marks[needed] == OPEN) {
             return mdot_fail(context->err, MDOT_MALFORMED,
                              "%s: node '%s' (%s) depends on its own output: the graph has a cycle", context->file,
-                             flat->nodes[producer].name, flat->nodes[producer].op_type);
+                             flat->nodes[needed].name, flat->nodes[needed].op_type);
         }
-        marks[producer] = OPEN;
-        stack[++depth] = (step){producer, 0};
+        marks[needed] = OPEN;
+        stack[++depth] = first_step(flat, needed);
     }
     return MDOT_OK;
 }

@@ -3,7 +3,7 @@ struct, a field, a type or a constant that lacks a text. The table of a macro mu
 
     facts.py SOURCE_FOLDER
 
-Doxygen reads a header with three functions: one complete, one without any fact, and one that lacks the text of a parameter;
+Doxygen reads a header with three functions: one complete, one that lacks all facts, and one that lacks the text of a parameter;
 and with structs and enums, of which some have texts.
 """
 import pathlib

@@ -28,6 +28,7 @@ cp "$tests/browse.html" "$work/browse.html"
     echo "const pages = {root: 'html', searches: [['mdot_predict_many', 'reference/c/predict.html'], ['checksum', 'formats/mdot.html'],"
     echo "        ['gpu-not-measured', 'reference/statuses.html#'], ['MDOT_CPU_ISA', 'reference/environment.html#'],"
     echo "        ['host_launch_us', 'reference/configuration.html#'], ['RTX-A5000', 'reference/gpus.html#'],"
+    echo "        ['RTX 4090', 'reference/gpus.html#'],"
     echo "        ['Einsum', 'reference/operators.html#']],"
     echo "    list: ["
     (cd "$html" && find . -name '*.html' ! -name search.html | sed "s|^\./\(.*\)|        '\1',|" | LC_ALL=C sort)

@@ -132,8 +132,11 @@ def members_of_pages():
     """Names that docs/reference/formats/json.md and the column JSON of docs/reference/configuration.md list."""
     reference = SOURCE / "docs" / "reference"
     names = set()
-    for line in (reference / "formats" / "json.md").read_text().split("\n"):
-        names.update(re.findall(r"`(\w+)`", line.split("|")[1]) if line.startswith("| `") else [])
+    for object_ in (reference / "formats" / "json.md").read_text().split("| member |")[1:]:
+        rows = [line.split("|")[1] for line in object_.split("\n") if line.startswith("| `")]
+        of_object = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+        expect_equal(len(of_object), len(set(of_object)), "members that the page lists, and different ones")
+        names.update(of_object)
     table = (reference / "configuration.md").read_text().split("## Names")[1].split("## Other words")[0]
     for line in table.split("\n"):
         names.update(re.findall(r"`(\w+)`", line.replace("\\|", "").split("|")[4]) if line.startswith("| `") else [])
@@ -143,10 +146,11 @@ def members_of_pages():
 def predictions_are_read(folder):
     """Names, units and sums are those of the page."""
     out = json.loads(run("predict", folder / "bert_base.job", "--gpu", "T4,A100", "--sweep", "batch=8..16", "--gpus", 2, "--steps",
-                         1000, "--price", "2.5/h", "-m", PREDICTOR, "--json", "-q"))
+                         1000, "--price", "2.5/h", "-m", PREDICTOR, "--json", "-q", "--explain"))
     expect_equal(out["schema"], "mdot-predict/1", "schema")
     known = members_of_pages()
-    unknown = (set(out) | {name for p in out["predictions"] for name in p}) - known
+    explained = [e for p in out["predictions"] for e in (p["explanation"], *p["explanation"]["operators"])]
+    unknown = {name for part in (out, *out["predictions"], *explained) for name in part} - known
     expect_equal(unknown, set(), "members that no page lists")
     expect_equal([(p["gpu"], p["batch"]) for p in out["predictions"]],
                  [(gpu, batch) for gpu in ("T4", "A100-SXM-40GB") for batch in (8, 16)], "order")
@@ -161,6 +165,19 @@ def predictions_are_read(folder):
         assert math.isclose(p["total_seconds"], p["step_ms"], rel_tol=1e-5), p
         assert math.isclose(p["cost"], 2.5 * p["gpus"] * p["total_seconds"] / 3600, rel_tol=1e-4), p
         assert math.isclose(p["energy_joules"], p["average_watts"] * p["gpus"] * p["step_ms"] / 1000, rel_tol=1e-4), p
+        explanation_is_read(p)
+
+
+def explanation_is_read(p):
+    e, phases = p["explanation"], ("forward_ms", "data_gradient_ms", "weight_gradient_ms", "optimizer_ms")
+    step = sum(e[name] for name in (*phases, "host_ms", "communication_ms", "idle_ms"))
+    assert math.isclose(step, p["step_ms"], rel_tol=1e-4), f"the seven times add up to {step}, not {p['step_ms']}"
+    busy = e["gpu_busy_ms"] + e["host_busy_ms"] - e["overlap_ms"] + e["communication_ms"] + e["idle_ms"]
+    assert math.isclose(busy, p["step_ms"], rel_tol=1e-4), f"the busy times add up to {busy}, not {p['step_ms']}"
+    for name in phases:
+        total = sum(operator[name] for operator in e["operators"])
+        assert math.isclose(total, e[name], rel_tol=1e-4), f"{name} of the operators adds up to {total}, not {e[name]}"
+    expect_equal([operator["operator"] for operator in e["operators"]], list(range(len(e["operators"]))), "order of operators")
 
 
 # ---- .cal ------------------------------------------------------------------------------------------------------------
@@ -199,7 +216,8 @@ def calibrations_are_read(folder):
 
 
 def pages_state_the_current_versions(folder):
-    """docs/reference/formats/NAME.md states the version of the files that this build writes."""
+    """docs/reference/formats/NAME.md and the page index.md state the version of the files that this build writes."""
+    index = (SOURCE / "docs" / "reference" / "formats" / "index.md").read_text()
     job, calibration = (folder / "resnet50.job").read_bytes(), (folder / "site.cal").read_text()
     for name, version in (("mdot", mdot_file.Table(PREDICTOR.read_bytes()).abi_version),
                           ("job", int.from_bytes(job[8:12], "little")),
@@ -207,6 +225,8 @@ def pages_state_the_current_versions(folder):
         text = " ".join((SOURCE / "docs" / "reference" / "formats" / f"{name}.md").read_text().split())
         stated, = re.findall(r"The current version is (\d+)", text)
         expect_equal(version, int(stated), f"version on the page {name}.md")
+        listed, = re.findall(rf"\| \[`\.{name}`\]\({name}\.md\) \|.*\| (\d+) \|", index)
+        expect_equal(version, int(listed), f"version of .{name} on the page index.md")
 
 
 def main():

@@ -6,6 +6,7 @@
 #include "frontend/onnx/onnx.h"
 #include "tests/fuzz/hostile_mutate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,7 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ir_graph *graph = NULL;
     mdot_error err = {0};
     mdot_status status = fe_import_bytes(data + 1, size - 1, "fuzz", NULL, &options, arena, &graph, &err);
-    if (status == MDOT_OK ? ir_graph_verify(graph, &err) != MDOT_OK : err.message[0] == '\0') abort();
+    if (status == MDOT_OK ? ir_graph_verify(graph, &err) != MDOT_OK : err.message[0] == '\0') {
+        fprintf(stderr, "%s\n", status == MDOT_OK ? err.message : "the file was refused without a message");
+        abort();
+    }
     ir_arena_destroy(arena);
     return 0;
 }

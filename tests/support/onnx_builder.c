@@ -284,6 +284,18 @@ static pb_buffer attribute(const char *name, int type)
     return message;
 }
 
+void onnx_attr_graph(onnx_builder *b, const char *name, onnx_builder *graph)
+{
+    pb_buffer attr = {0};
+    end_node(graph);
+    pb_text(&attr, 1, name);
+    pb_message(&attr, 6, &graph->graph);
+    pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
+    onnx_attr_raw(b, &attr);
+    pb_buffer rest = onnx_finish(graph);
+    pb_free(&rest);
+}
+
 void onnx_attr_raw(onnx_builder *b, pb_buffer *content)
 {
     pb_message(&b->node, 5, content);

@@ -70,6 +70,8 @@ void onnx_attr_strings(onnx_builder *b, const char *name, const char *texts);
 void onnx_attr_tensor(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
 /* An attribute with the value of attribute `reference` of the function's call. */
 void onnx_attr_reference(onnx_builder *b, const char *name, const char *reference);
+/* The graph of another builder, which is destroyed, as a branch or a body. */
+void onnx_attr_graph(onnx_builder *b, const char *name, onnx_builder *graph);
 /* Frees `content`, an AttributeProto. */
 void onnx_attr_raw(onnx_builder *b, pb_buffer *content);
 

@@ -43,7 +43,7 @@ class Effect:
 
     factor: float
     believed: float
-    """The part of the effect's prior variance that the rows explain: 0 knows nothing of it, 1 knows it exactly."""
+    """The part of the effect's prior variance that the rows explain: from 0, unknown, to 1, known exactly."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Calibration:
     @classmethod
     def measured(cls, predictor: Predictor, rows: Iterable[MeasurementLike]) -> Calibration:
         """Fits a calibration to measured steps: Measurement, or tuples of a job, a configuration and milliseconds. One step is
-        enough. Their order does not matter. An empty list gives a calibration that changes nothing."""
+        enough, and any order gives the same result. An empty list gives a calibration that leaves predictions as they are."""
         steps = [row if isinstance(row, Measurement) else Measurement(*row) for row in rows]
         keep: list[Any] = []
         configurations = as_array((step.configuration for step in steps), keep)
@@ -125,7 +125,7 @@ class Calibration:
         return cls(handle.value)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a text file of a few lines. The file appears complete or not at all."""
+        """Writes a text file of a few lines. The file appears in one step, complete."""
         call(runtime().mdot_calibration_save, self._handle, encode_path(path))
 
     def _info(self) -> c.mdot_calibration_info:

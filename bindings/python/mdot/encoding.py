@@ -29,7 +29,7 @@ class Encoding:
 
     def evaluate(self, configurations: Iterable[Configuration]) -> list[Prediction | Error]:
         """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one call of the
-        library. An invalid configuration does not affect the others: its position holds the exception that gives the reason.
+        library. An invalid configuration leaves the others alone: its position holds the exception that gives the reason.
         Consecutive configurations with equal batches cost least."""
         listed = list(configurations)
         keep: list[Any] = []

@@ -170,7 +170,7 @@ class Job:
         """Records the operators of a PyTorch module in training mode on these inputs. Requires PyTorch 2.4 or newer.
 
         `example_inputs` is a tensor or a tuple of positional arguments, and `example_kwargs` holds the keyword arguments. The
-        module may be on the CPU or on the meta device. Tracing computes nothing and keeps no weights: a language model of 7
+        module may be on the CPU or on the meta device. Tracing works on shapes and keeps no weights: a language model of 7
         billion parameters takes seconds. The batch is the first dimension of the first tensor, or the length of a list of
         images, unless `batch` gives the number of samples. If a recurrence or attention without batch_first takes the
         sequence first, the batch is the second dimension, and a JobWarning names the module. Use at least two samples,
@@ -334,7 +334,7 @@ class Job:
     # ---- Saving and freezing -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a `.job` file. The file appears complete or not at all."""
+        """Writes a `.job` file. The file appears in one step, complete."""
         call(runtime().mdot_job_save, self._handle, encode_path(path))
 
     def freeze(self, frozen: Sequence[str] = (), trained: Sequence[str] = ()) -> Job:

@@ -155,7 +155,7 @@ class Predictor:
     ) -> list[Prediction | Error]:
         """Predicts pairs of job and configuration in one call of the library, for example in a scheduler's loop.
 
-        An invalid pair does not affect the others: its position holds the exception that gives the reason. Instead of issuing
+        An invalid pair leaves the others alone: its position holds the exception that gives the reason. Instead of issuing
         warnings, each prediction lists its `warnings`. Consecutive pairs of one job cost less than the same pairs in mixed
         order. `measured` are steps that correct the predictions; they exclude the predictor's own calibration.
         """
@@ -339,7 +339,7 @@ def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str,
 
 def _specific_warnings(row: Prediction) -> list[str]:
     """The warnings of a prediction. The general warning outside-training is dropped if a warning gives its reason. The
-    warning about software versions is no such reason: a predictor that does not read versions issues it, too."""
+    warning about software versions is excluded: a predictor that ignores versions issues it, too."""
     reasons = {kind.name for kind in OutsideTrainingWarning.__subclasses__()} - {SoftwareNotMeasuredWarning.name}
     return [name for name in row.warnings if name != OutsideTrainingWarning.name or not reasons & set(row.warnings)]
 

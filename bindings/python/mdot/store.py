@@ -176,7 +176,7 @@ class Store:
         self._finalizer = weakref.finalize(self, store().mdot_store_close, ctypes.c_void_p(self._handle.value))
 
     def close(self) -> None:
-        """Closes the file. The store cannot be used afterwards."""
+        """Closes the file. Later calls of the store fail."""
         self._finalizer()
         self._handle = ctypes.c_void_p()
 

@@ -48,7 +48,7 @@ def import_statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportF
 
 def imported(name: str, is_package: bool, tree: ast.Module, known: dict[str, Path]) -> set[str]:
     """The modules of `known` that a module imports. `from package import name` reads `package`, and loads the module
-    `package.name` if there is one. Python also loads the packages around a module, which is no import of this module."""
+    `package.name` if there is one. Python also loads the packages around a module, which this list leaves out."""
     found = set()
     for node in import_statements(tree.body):
         if isinstance(node, ast.Import):

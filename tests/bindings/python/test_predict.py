@@ -78,7 +78,7 @@ class Answers(support.TestCase):
     def test_every_option_matches_the_command(self) -> None:
         job = self.bert()
         seen = {option for options, _ in OPTIONS for option in options}
-        # This job has no loss, so that it refuses other kernels of a loss.
+        # This job lacks a loss, so that it refuses other kernels of a loss.
         self.assertEqual(seen | {"gpu", "batch", "loss"}, set(mdot.configuration.OPTIONS))
         plain = mdot.predict(job, "A100", 64)
         for options, arguments in OPTIONS:

@@ -127,6 +127,8 @@ static void wrong_arity_is_refused(void **state)
     } cases[] = {
         {"Add", "x", "y", "lacks an input"},
         {"Add", ",x", "y", "lacks an input"},
+        {"Concat", "x,,x", "y", "lacks an input"},
+        {"Max", "x,,x", "y", "lacks an input"},
         {"Relu", "x,x", "y", "more inputs"},
         {"Relu", "x", "y,z", "more outputs"},
         {"TopK", "x,x", ",y", "lacks a required output"},
@@ -135,6 +137,20 @@ static void wrong_arity_is_refused(void **state)
         onnx_builder *b = begin_model();
         onnx_node(b, cases[i].op, cases[i].inputs, cases[i].outputs);
         expect_refused(b, NULL, MDOT_MALFORMED, cases[i].op, cases[i].part, NULL);
+    }
+}
+
+static void internal_operators_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"LoopBegin", "LoopEnd", "LoopSteps", "Linear", "Opaque"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        onnx_builder *b = begin_model();
+        char op_type[32];
+        snprintf(op_type, sizeof op_type, "mdot:%s", names[i]);
+        onnx_node(b, op_type, "x", "y");
+        onnx_import(b, "mdot", 1);
+        expect_refused(b, NULL, MDOT_UNSUPPORTED, "model.onnx", op_type, "only mdot itself may make", NULL);
     }
 }
 
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(cycle_is_refused),
         cmocka_unit_test(node_that_reads_itself_is_refused),
         cmocka_unit_test(wrong_arity_is_refused),
+        cmocka_unit_test(internal_operators_are_refused),
         cmocka_unit_test(node_without_operator_is_refused),
         cmocka_unit_test(repeated_attribute_is_refused),
         cmocka_unit_test(attribute_of_unknown_type_is_refused),

@@ -21,36 +21,6 @@ static const float zeros[4];
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
 
-/* The attribute "body" with the graph of a builder, whose model is dropped. */
-static void attach(onnx_builder *b, const char *name, onnx_builder *body)
-{
-    enum { GRAPH = 7, LENGTH_DELIMITED = 2 };
-    pb_buffer model = onnx_finish(body), attr = {0};
-    size_t at = 0;
-    pb_text(&attr, 1, name);
-    while (at < model.size) {
-        uint64_t head[2] = {0};
-        bool is_sized = true;
-        for (int k = 0; k < 2 && is_sized; k++) {
-            for (int shift = 0;; shift += 7) {
-                unsigned char byte = model.data[at++];
-                head[k] |= (uint64_t)(byte & 127) << shift;
-                if (byte < 128) break;
-            }
-            if (k == 0 && (head[0] & 7) != LENGTH_DELIMITED) is_sized = false;
-        }
-        if (!is_sized) { /* the version of the format, a number */
-            while (model.data[at++] >= 128) continue;
-            continue;
-        }
-        if (head[0] >> 3 == GRAPH) pb_bytes(&attr, 6, &model.data[at], (size_t)head[1]);
-        at += (size_t)head[1];
-    }
-    pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
-    onnx_attr_raw(b, &attr);
-    pb_free(&model);
-}
-
 /* x [N, 4], and constants that the cases read. */
 static onnx_builder *begin(const char *const *outputs)
 {
@@ -123,7 +93,7 @@ static onnx_builder *scan_to(const char *x, const char *const *outputs, const ch
     snprintf(inputs, sizeof inputs, "h0,%s", x);
     onnx_node(b, "Scan", inputs, results);
     onnx_attr_int(b, "num_scan_inputs", 1);
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     return b;
 }
 
@@ -175,7 +145,7 @@ static void other_scans_are_refused(void **state)
     onnx_node(body, "Add", "row,other", "sum");
     onnx_output(body, "sum");
     onnx_attr_int(b, "num_scan_inputs", 1);
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_unsupported(b, "its inputs and outputs differ from those of its body");
     b = onnx_begin(8);
     onnx_input(b, "x", MDOT_DTYPE_F32, "1,N,4");
@@ -186,7 +156,7 @@ static void other_scans_are_refused(void **state)
     body_input(body, "row");
     onnx_node(body, "Relu", "row", "r");
     onnx_output(body, "r");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_unsupported(b, "export the model with opset 9 or later");
 }
 
@@ -229,7 +199,7 @@ static void states_that_stay_the_same_are_read_from_outside(void **state)
     onnx_node(body, "Identity", "sum", "element");
     onnx_output(body, "element");
     onnx_node(b, "Loop", "most,first,zero,n,h0,w", "c,d,last,e,all");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     imported m = expect_imported(b, NULL);
     assert_int_equal(node_of(m.graph, IR_OP_LoopBegin)->input_count, 2); /* the counter and the sum */
     assert_int_equal(node_of(m.graph, IR_OP_LoopEnd)->output_count, 3);
@@ -265,7 +235,7 @@ static onnx_builder *counting_loop(const condition *c)
     onnx_output(body, "sum");
     snprintf(names, sizeof names, "%s,yes,two,nothing", c->trips);
     onnx_node(b, "Loop", names, "c,count");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     return b;
 }
 
@@ -342,7 +312,7 @@ static onnx_builder *growing_loop(const char *steps)
     char inputs[32];
     snprintf(inputs, sizeof inputs, "%s,yes,x", steps);
     onnx_node(b, "Loop", inputs, "y,z");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     return b;
 }
 
@@ -404,10 +374,10 @@ static onnx_builder *nested_loops(const char *inner_steps)
     char inputs[32];
     snprintf(inputs, sizeof inputs, "%s,yes,h", inner_steps);
     onnx_node(outer, "Loop", inputs, "more");
-    attach(outer, "body", inner);
+    onnx_attr_graph(outer, "body", inner);
     onnx_output(outer, "more");
     onnx_node(b, "Loop", "n,yes,h0", "y");
-    attach(b, "body", outer);
+    onnx_attr_graph(b, "body", outer);
     return b;
 }
 
@@ -439,8 +409,8 @@ static void branches_may_have_initializers(void **state)
     onnx_attr_int(b, "to", MDOT_DTYPE_F32);
     onnx_node(b, "Less", "sum,limit", "below");
     onnx_node(b, "If", "below", "y");
-    attach(b, "then_branch", first);
-    attach(b, "else_branch", second);
+    onnx_attr_graph(b, "then_branch", first);
+    onnx_attr_graph(b, "else_branch", second);
     expect_same(b, "x = input f32[L,4]\ni = constant i64[] [0]\nrow = Gather(x, i)\nz = constant f32[] [0]\n"
                    "s = ReduceSum(row) {keepdims=0}\nbelow = Less(s, z)\nc = constant f32[4] [1, 2, 3, 4]\n"
                    "p = Mul(x, c)\nd = Sub(x, c)\ny = Where(below, p, d)\nreturn y\n");
@@ -455,7 +425,7 @@ static void a_loop_without_effect_copies_its_states(void **state)
     onnx_output(body, "go");
     onnx_output(body, "h");
     onnx_node(b, "Loop", "n,yes,x", "y");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_same(b, "x = input f32[L,4]\ny = Identity(x)\nreturn y\n");
 }
 
@@ -475,7 +445,7 @@ static void a_condition_may_have_the_name_of_a_constant(void **state)
     onnx_output(body, "sum");
     onnx_output(body, "yes");
     onnx_node(b, "Loop", "three,,x,no", "y");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_same(b, "x = input f32[L,4]\ny = Add(x, x)\nreturn y\n");
 }
 
@@ -491,7 +461,7 @@ static onnx_builder *cyclic_loop(const char *type)
     onnx_node(body, "Relu", "h", "r");
     onnx_output(body, "r");
     onnx_node(b, "Loop", "three,yes,h0", "y");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     return b;
 }
 
@@ -500,6 +470,66 @@ static void conditions_that_read_themselves_are_malformed(void **state)
     (void)state;
     expect_refused(cyclic_loop("Cast"), NULL, MDOT_MALFORMED, "cycle", NULL);
     expect_refused(cyclic_loop("Identity"), NULL, MDOT_MALFORMED, "cycle", NULL);
+}
+
+/* y, and x's negative, of a loop in front of which its result is read. Nothing reads node "spare" of the body, which
+ * reads `operand`. */
+static onnx_builder *unsorted_loop(const char *operand)
+{
+    static const char *const outputs[] = {"y", NULL};
+    onnx_builder *b = begin(outputs), *body = loop_body();
+    body_input(body, "h");
+    onnx_output(body, "go");
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, "h,%s", operand);
+    onnx_node(body, "Add", "h,x", "sum");
+    onnx_output(body, "sum");
+    onnx_node(body, "Mul", inputs, "spare");
+    onnx_node(b, "Neg", "r", "y");
+    onnx_node(b, "Loop", "n,yes,x", "r");
+    onnx_attr_graph(b, "body", body);
+    return b;
+}
+
+/* Nodes behind a loop may not read its body, so that an unread node of the body belongs in front of the loop's end. */
+static void unread_nodes_of_a_body_stay_in_the_loop(void **state)
+{
+    (void)state;
+    imported m = expect_imported(unsorted_loop("h"), NULL);
+    mdot_error err = {0};
+    if (ir_graph_verify(m.graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_int_equal(count_loops(m.graph), 1);
+    release(&m);
+    expect_refused(unsorted_loop("r"), NULL, MDOT_MALFORMED, "cycle", NULL);
+}
+
+/* The condition of an If decides about whole loops, wherever the file computes it. */
+static void a_branch_with_a_loop_counts_as_a_whole(void **state)
+{
+    (void)state;
+    static const char *const outputs[] = {"y", NULL};
+    for (int k = 0; k < 2; k++) {
+        onnx_builder *b = begin(outputs), *body = loop_body(), *first = onnx_begin(21), *second = onnx_begin(21);
+        body_input(body, "h");
+        onnx_output(body, "go");
+        onnx_node(body, "Add", "h,late", "sum");
+        onnx_output(body, "sum");
+        onnx_node(first, "Loop", "n,yes,x", "r");
+        onnx_attr_graph(first, "body", body);
+        onnx_output(first, "r");
+        onnx_node(second, "Neg", "x", "r");
+        onnx_output(second, "r");
+        onnx_node(b, "If", "below", "y");
+        onnx_attr_graph(b, "then_branch", first);
+        onnx_attr_graph(b, "else_branch", second);
+        onnx_node(b, "Less", k == 0 ? "one,two" : "two,one", "below");
+        onnx_node(b, "Where", "below,h0,h0", "late");
+        imported m = expect_imported(b, NULL);
+        mdot_error err = {0};
+        if (ir_graph_verify(m.graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+        assert_int_equal(count_loops(m.graph), k == 0 ? 1 : 0);
+        release(&m);
+    }
 }
 
 /* Every state is the last of the Identities, so that following each state anew would read all of them for each. */
@@ -524,7 +554,7 @@ static void long_chains_of_identities_are_read_once(void **state)
     }
     for (int i = 0; i < LINKS; i++) onnx_output(body, name);
     onnx_node(b, "Loop", inputs, "y");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_same(b, "x = input f32[L,4]\ny = Identity(x)\nreturn y\n");
 }
 
@@ -538,7 +568,7 @@ static void bodies_with_faulty_names_are_malformed(void **state)
     onnx_node(body, "Relu", "go", "r");
     onnx_output(body, "r");
     onnx_node(b, "Loop", "n,yes,h0", "y");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_refused(b, NULL, MDOT_MALFORMED, "input 2 of the body, 'go', has no name of its own", NULL);
     b = begin(outputs);
     body = loop_body();
@@ -548,7 +578,7 @@ static void bodies_with_faulty_names_are_malformed(void **state)
     onnx_node(body, "Relu", "h", "r");
     onnx_output(body, "r");
     onnx_node(b, "Loop", "n,yes,h0", "y");
-    attach(b, "body", body);
+    onnx_attr_graph(b, "body", body);
     expect_refused(b, NULL, MDOT_MALFORMED, "initializer 'h' of graph", NULL);
 }
 
@@ -569,6 +599,8 @@ int main(void)
         cmocka_unit_test(a_loop_without_effect_copies_its_states),
         cmocka_unit_test(a_condition_may_have_the_name_of_a_constant),
         cmocka_unit_test(conditions_that_read_themselves_are_malformed),
+        cmocka_unit_test(unread_nodes_of_a_body_stay_in_the_loop),
+        cmocka_unit_test(a_branch_with_a_loop_counts_as_a_whole),
         cmocka_unit_test(long_chains_of_identities_are_read_once),
         cmocka_unit_test(bodies_with_faulty_names_are_malformed),
     };

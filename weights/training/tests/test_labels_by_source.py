@@ -1,4 +1,4 @@
-"""Tests of the comparison of mdot's predictions with published labels. The package mdot is not needed."""
+"""Tests of the comparison of mdot's predictions with published labels. They run alone, that is if mdot is absent, too."""
 
 import sys
 from types import ModuleType

@@ -44,7 +44,7 @@ def test_smooth_maximum_equals_the_larger_value_and_exceeds_equal_values():
 
 def test_an_untrained_predictor_is_its_roofline(data, all_labels):
     model = Predictor(SMALL).eval()
-    torch.nn.init.constant_(model.head.tail.bias, -100.0)      # kernels without a fixed time
+    torch.nn.init.constant_(model.head.tail.bias, -100.0)      # the fixed time of kernels is zero
     with_correction = training.predict_labels((model, None), data, all_labels)
     without = Predictor(replace(SMALL, use_correction=False)).eval()
     assert np.allclose(with_correction, training.predict_labels((without, None), data, all_labels), rtol=1e-5)
@@ -315,7 +315,7 @@ def test_the_clock_falls_under_the_power_limit():
 
     assert sustained("V100") > 0.95 > 0.75 > sustained("T4") > sustained("L4") > 0.3
     assert sustained("T4", watts=140.0) > 1.3 * sustained("T4")
-    assert 2 * sustained("T4", fp32_tflops=16.2) > sustained("T4")      # a higher rate makes no GPU slower
+    assert 2 * sustained("T4", fp32_tflops=16.2) > sustained("T4")      # a GPU with a higher rate is at least as fast
 
 
 def test_few_columns_are_padded_on_tensor_cores_and_vector_units():

@@ -99,7 +99,7 @@ def path_in_table(job: str | os.PathLike[str], table: Path) -> str:
 
 def save_beside(table: Path, job: Job) -> str:
     """Saves a job in the folder of the table, under a name made of its content, so that equal jobs share a file. Returns the
-    name. The file appears complete or not at all."""
+    name. The file appears in one step, complete."""
     temporary = table.parent / f".{table.stem}-{os.getpid()}.job"
     try:
         job.save(temporary)

@@ -1,6 +1,6 @@
 """Known contents of fake tensors.
 
-Values that do not depend on the module's parameters (masks, positions, targets) are also computed for real, if they are
+Values that are independent of the module's parameters (masks, positions, targets) are also computed for real, if they are
 small, so that a module may base decisions on them.
 """
 

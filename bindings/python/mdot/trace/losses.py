@@ -111,7 +111,7 @@ def denoising(out: Any, target: torch.Tensor) -> torch.Tensor:
 
 
 def features(out: Any, *_: Any) -> torch.Tensor:
-    """The mean of the squares, for a network without logits."""
+    """The mean of the squares, for a network that lacks logits."""
     tensor = next(leaf for leaf in pytree.tree_leaves(_fields(out)) if isinstance(leaf, torch.Tensor))
     return tensor.float().square().mean()
 

@@ -29,7 +29,7 @@ _ELEMENTWISE = (
 
 
 def _overloads(names: tuple[str, ...]) -> frozenset[Any]:
-    """The overloads that return one tensor and write into none."""
+    """The overloads that return one tensor and only read the others."""
     found = []
     for name in names:
         packet = getattr(torch.ops.aten, name, None)
@@ -53,7 +53,7 @@ class MetaKernels:
     def __init__(self, mode: FakeTensorMode) -> None:
         self._mode = mode
         self.shortcuts = 0
-        """Calls that did not reach the mode."""
+        """Calls that bypassed the mode."""
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in IN_CPP and not kwargs and all(self._is_ours(value) for value in args):

@@ -202,7 +202,7 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
 
 
 def _labels(model: nn.Module, config: Any, inputs: Mapping[str, Any], batch: int) -> dict[str, Any]:
-    """The arguments from which the model computes its loss. A model without such arguments has no loss of its own."""
+    """The arguments from which the model computes its loss. Only models with such arguments have a loss of their own."""
     taken = inspect.signature(model.forward).parameters
     made: dict[str, Any] = {}
     if {"start_positions", "end_positions"} <= set(taken):

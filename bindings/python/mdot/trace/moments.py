@@ -4,7 +4,7 @@ A moment is what is allocated at one time: bytes per sample, bytes per step, byt
 the gradients. A configuration weighs the five, for example gradients by their type and by ZeRO. Only moments that are the
 largest for some weights matter.
 
-Recomputation that the program does not do itself follows from the timeline as well: `by_block` and `selectively` move the
+Recomputation beyond the program's own follows from the timeline as well: `by_block` and `selectively` move the
 intervals in which tensors are allocated, as torch.utils.checkpoint would.
 """
 
@@ -169,5 +169,5 @@ def _without_smaller(times: Sequence[tuple[float, ...]]) -> list[tuple[float, ..
 
 
 def _is_at_most(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    """Whether no kind is larger in `a`. It has no loop, because a step has tens of thousands of moments."""
+    """Whether each kind is at most as large in `a`. Without a loop, because a step has tens of thousands of moments."""
     return a[0] <= b[0] and a[1] <= b[1] and a[2] <= b[2] and a[3] <= b[3] and a[4] <= b[4]

@@ -55,7 +55,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._known.add(tensor, content)
 
     def value(self, tensor: torch.Tensor) -> g.Value:
-        """The tensor's value in the graph. A tensor that no recorded operator produced becomes a constant."""
+        """The tensor's value in the graph. A tensor from outside of the recorded operators becomes a constant."""
         found: g.Value | None = self._values.get(tensor)
         if found is None:
             if self.fake and not isinstance(tensor, FakeTensor):

@@ -74,7 +74,7 @@ def _skipped_share(block_mask: tuple[Any, ...]) -> float | None:
     """The fraction of blocks that the mask skips. None: the trace does not know the mask's numbers."""
     first = next(i for i, item in enumerate(block_mask) if isinstance(item, torch.Tensor))
     counts, indices, full_counts = block_mask[first : first + 3]
-    if counts.numel() * indices.shape[-1] == 1:  # one block for all: no mask
+    if counts.numel() * indices.shape[-1] == 1:  # one block for all: every pair attends
         return 0.0
     if isinstance(counts, FakeTensor):
         return None

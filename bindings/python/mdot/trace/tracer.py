@@ -36,7 +36,7 @@ class Traced:
     graph: Graph
     batch: int
     unused: list[str]
-    """Parameters that the run never read."""
+    """Parameters that the run left unread."""
     notes: list[str]
     program: Program | None
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""

@@ -1,7 +1,7 @@
 """Runs a training step of a module on fake tensors, and records its memory timeline.
 
 The forward pass and the backward pass run below autograd, so that everything that the program does counts: types,
-regions without gradient, checkpointing, kernels of attention, losses. The optimizer's update is not part of the run.
+regions without gradient, checkpointing, kernels of attention, losses. The run ends before the optimizer's update.
 """
 
 from __future__ import annotations

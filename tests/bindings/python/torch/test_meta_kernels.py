@@ -1,4 +1,4 @@
-"""Operators that do not reach FakeTensorMode have the results that this mode would give them."""
+"""Operators that bypass FakeTensorMode have the results that this mode would give them."""
 
 from __future__ import annotations
 

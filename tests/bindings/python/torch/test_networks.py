@@ -78,7 +78,7 @@ class Networks(support.TestCase):
                             continue
                         shape = [dim.dim_value for dim in known[value.name].shape.dim]
                         if 0 in shape and 0 not in value.shape:
-                            continue  # the shape was not inferred
+                            continue  # the shape is unknown
                         self.assertEqual((tuple(shape), known[value.name].elem_type), (value.shape, value.dtype), node.name)
 
     def test_a_module_is_unchanged(self) -> None:

@@ -1,7 +1,7 @@
 """ETS: a recurrent network reads a sliding window over the operators in execution order.
 
 Source: ETS: Deep Learning Training Iteration Time Prediction based on Execution Trace Sliding Window; its code, repository
-iscas-system/ETS. Venue and year were not available.
+iscas-system/ETS. Venue and year were unavailable.
 
 Published: the trace of a step is the sequence of its operators, forward, backward and update, each with its kind,
 hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time. An LSTM reads the window and

@@ -62,7 +62,7 @@ class Exported(nn.Module):
         self.newest = float(max(v for v, seen in zip(VERSIONS, training_steps.configuration[:, 2:].any(axis=0)) if seen))
 
     def _outside(self, numbers: dict[str, Tensor], gpu: Tensor) -> Tensor:
-        """[8] in the order of MDOT_OUTSIDE_MAP. FLOPs, bytes and types beyond the data are not checked."""
+        """[8] in the order of MDOT_OUTSIDE_MAP. FLOPs, bytes and types beyond the data are left unchecked."""
         batch, nothing = numbers["batch"], torch.zeros(1)
         other_gpu = ((gpu - self.trained_gpu) / (self.trained_gpu + 1)).abs().amax(dim=0, keepdim=True)
         below, above = torch.relu(torch.log(self.least_batch / batch)), torch.relu(torch.log(batch / self.most_batch))

@@ -5,7 +5,7 @@ Distributed Systems 33(1), 2022.
 
 Published: the graph is summarised in a few numbers (FLOPs, parameters, memory read and written, batch size, operators of each
 kind), and a tree ensemble regresses the utilisation of the GPU. Here: the same kind of numbers, boosted trees, and the step's
-time instead of the utilisation, which the labels lack. The exact list of features was not available. The FLOPs and bytes of the
+time instead of the utilisation, which the labels lack. The exact list of features was unavailable. The FLOPs and bytes of the
 backward pass, which the graph of a training step contains, are added.
 """
 

@@ -6,7 +6,7 @@ Source: Deep Learning Training Time Prediction Algorithm Integrating Multi-dimen
 
 Published: type, configuration, and FLOPs and bytes of an operator are three tokens, which a Transformer fuses into one. An
 encoding of its position in the graph is added, and a Transformer reads the sequence of operators. The result is pooled, and a
-head regresses the time of a training step. Widths, pooling and training were not available and are tuned here. The load is
+head regresses the time of a training step. Widths, pooling and training were unavailable and are tuned here. The load is
 that at the job's batch. Layout and software, in which the labels here differ, are inputs of the head. So is the sequence's
 length, because a mean over the sequence loses it. Sequences longer than the largest bucket are merged as in the runtime.
 

@@ -13,7 +13,7 @@ from mdot_training.baselines.jobs import LOADS
 
 COST_BATCH = 64
 FLOPS_PER_BYTE = 32
-"""The same constants as in runtime/perf/operator_groups.c. They only select the cheap neighbours, and affect no time."""
+"""The same constants as in runtime/perf/operator_groups.c. They only select the cheap neighbours, and leave times alone."""
 
 BISECTIONS = 64
 

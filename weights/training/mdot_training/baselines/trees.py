@@ -1,5 +1,5 @@
 """Boosted trees on all quantities of a job that can be counted: occurrences of each operator type, and sums of the work of
-each kind. It corresponds to no publication. It shows the value of published features to trees without the published
+each kind. It is our own baseline. It shows the value of published features to trees without the published
 selection.
 """
 

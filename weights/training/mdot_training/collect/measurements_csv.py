@@ -47,7 +47,7 @@ def rows(records: Iterable[Record], graphs: Path, table: Path, batch: str) -> tu
 
 
 def write(found: list[tuple], out: Path) -> None:
-    """Writes the table, which appears whole or not at all."""
+    """Writes the table, which appears in one step, complete."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([COLUMNS, *found])
     temporary = out.with_name(out.name + ".new")

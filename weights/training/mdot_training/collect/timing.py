@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class CudaClock:
-    """Events in the current stream. They cost about a microsecond each and do not block."""
+    """Events in the current stream. They cost about a microsecond each, and the host continues at once."""
 
     def mark(self):
         import torch

@@ -29,7 +29,7 @@ LINK_GBPS, NODE = 300.0, 8
 NETWORK_GBPS = 25.0
 """One direction for each GPU of a node: eight ports of 200 Gbit/s, as in DGX A100."""
 VOCABULARY = 51200
-"""GPT-2's vocabulary with Megatron's padding. vTrain's points do not state it."""
+"""GPT-2's vocabulary with Megatron's padding, which vTrain's points leave unstated."""
 HALF = 2
 
 

@@ -39,7 +39,7 @@ NORMALISATIONS = ("BatchNormalization", "LayerNormalization", "GroupNormalizatio
                   "RMSNormalization", "Softmax", "LogSoftmax")
 
 ROWS = ("Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LayerNormalization", "Softmax")
-"""Types that work on rows, so that the memory layout of feature maps has no effect on them."""
+"""Types that work on rows, so that they are independent of the layout of feature maps."""
 
 
 class Work(NamedTuple):

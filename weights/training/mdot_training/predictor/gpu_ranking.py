@@ -1,5 +1,5 @@
 """Evaluates predictions for held-out GPU models: how often the faster of two GPUs is predicted to be faster, and how much of
-the error is one constant per GPU, for example its host, which no spec value of the GPU reveals."""
+the error is one constant per GPU, for example its host, which the GPU's spec values leave open."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MPT = {"125m": (768, 12, 12), "350m": (1024, 24, 16), "760m": (1536, 24, 12), "1
        "7b": (4096, 32, 32), "13b": (5120, 40, 40), "30b": (7168, 48, 56), "70b": (8192, 80, 64)}
 """Width, layers and heads, from llm-foundry's configurations."""
 MPT_VOCABULARY, MEGATRON_VOCABULARY = 50368, 51200
-"""llm-foundry's vocabulary, and GPT-2's with Megatron's padding. vTrain's points do not state theirs."""
+"""llm-foundry's vocabulary, and GPT-2's with Megatron's padding, which vTrain's points leave unstated."""
 TRANSLATION_VOCABULARY = 33708
 """Joint vocabulary of WMT14's English and German."""
 

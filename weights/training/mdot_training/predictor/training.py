@@ -270,7 +270,7 @@ def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedu
 
 
 DRAW_SEEDS = 100
-"""Distance between the seeds of two draws, so that two training seeds have no draw in common."""
+"""Distance between the seeds of two draws, so that the draws of two training seeds are disjoint."""
 
 
 INFERENCE_TRUST = 0.1

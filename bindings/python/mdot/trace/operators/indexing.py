@@ -156,7 +156,7 @@ def _argsort(call: Call) -> Value:
 
 
 def _nonzero(call: Call) -> Any:
-    """mdot has no such operator, therefore the node has an unknown type with ONNX's name."""
+    """mdot lacks this operator, therefore the node has an unknown type with ONNX's name."""
     outputs = [(tuple(tensor.shape), INT64) for tensor in call.outputs]
     return call.graph.node("NonZero", call.operands[:1], outputs, domain="aten")
 

@@ -35,7 +35,7 @@ def _binary(op: str) -> Translation:
 
 
 def _product(op: str) -> Translation:
-    """Drops random factors, because jobs do not count dropout and stochastic depth."""
+    """Drops random factors, because jobs leave out dropout and stochastic depth."""
 
     def translate(call: Call) -> Value:
         left, right = call["self"], call["other"]
@@ -179,7 +179,7 @@ def _detach(call: Call) -> Value:
 
 
 def _dropout(call: Call) -> list[Value]:
-    """Passes its input through, because jobs do not count dropout. native_dropout also returns a mask."""
+    """Passes its input through, because jobs leave out dropout. native_dropout also returns a mask."""
     return [call.x, *[call.graph.constant(tuple(t.shape), BOOL) for t in call.outputs[1:]]]
 
 

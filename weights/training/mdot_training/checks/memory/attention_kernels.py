@@ -1,7 +1,7 @@
 """The kernel that scaled_dot_product_attention selects on an NVIDIA GPU of compute capability 8.0: flash, else efficient,
 else math, as PyTorch's sdp_utils.cpp does. Fake tensors have no card that PyTorch could ask, and would always get math.
 
-mdot/trace/gpu_kernels.py makes the same choice. The two share no code, because this one is the reference that tests it."""
+mdot/trace/gpu_kernels.py makes the same choice. The code is separate, because this one is the reference that tests it."""
 
 from __future__ import annotations
 

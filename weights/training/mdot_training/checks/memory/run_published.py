@@ -39,7 +39,7 @@ def _has(name: str, value: Any) -> bool:
 
 def expressible(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The options for this mdot, and those that it lacks. A fused optimizer becomes the plain one if
-    this mdot distinguishes no implementations."""
+    this mdot treats implementations alike."""
     known, lacking = {}, []
     for name, value in options.items():
         if name == "optimizer" and not _has(name, value):

@@ -75,7 +75,7 @@ def _language(row: dict[str, str], gpu_model: str, gpus: int, batch: int) -> Poi
     model, precision = row["model"], _precision(row, gpu_model)
     is_several_of_one = "ulti-node" in row["notes"] and row["framework"] == "TensorFlow2"
     is_pretraining = "re-training" in row["notes"]
-    # ELECTRA's generator and BART's summarisation are not rebuilt here.
+    # ELECTRA's generator and BART's summarisation are left out.
     is_missing = is_pretraining and model == "ELECTRA" or "ine-tuning" in row["notes"] and model == "BART"
     if is_several_of_one or is_missing or batch > MOST_BATCH:
         return None
