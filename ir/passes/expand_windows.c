@@ -164,15 +164,15 @@ static ir_value *linear(ir_builder *b, const convolution *c, ir_value *x, ir_val
  *     [0 a b] [a b c] [b c 0] [c 0 d] [0 d e] …      the fourth window is computed and cut off
  *
  * Each run of taps that are adjacent in memory (a row of the kernel or, with dilation, a single tap) then is an
- * mdot.Linear over windows of this long row, from the run's place in it on. Its sum continues that of the run before, as
- * in one long linear. The images of a batch follow each other in the same way, with rows of zeros between them. A
+ * mdot.Linear over windows of this long row, from the run's place in it on. Its sum continues that of the run before,
+ * as in one long linear. The images of a batch follow each other in the same way, with rows of zeros between them. A
  * convolution of one dimension is one of images with a single row. */
 typedef struct long_row {
-    int64_t kernel[2], dilation[2], run;    /* taps and their distances along height and width; taps of a run */
-    ir_dim image[4], pads[8], padded[4];    /* [batch, height, width, channels], and the same with zeros */
-    ir_dim positions;                       /* of the padded images: batch * height * width */
-    ir_dim out[4];                          /* [batch, height, width, filters] with the windows that are cut off */
-    ir_dim windows;                         /* batch * height * width of these */
+    int64_t kernel[2], dilation[2], run; /* taps and their distances along height and width; taps of a run */
+    ir_dim image[4], pads[8], padded[4]; /* [batch, height, width, channels], and the same with zeros */
+    ir_dim positions;                    /* of the padded images: batch * height * width */
+    ir_dim out[4];                       /* [batch, height, width, filters] with the windows that are cut off */
+    ir_dim windows;                      /* batch * height * width of these */
 } long_row;
 
 /* The choice must be the same in every bucket, because the bits of the result depend on it. It assumes one length for
@@ -363,7 +363,8 @@ void ir_expand_convolution(ir_builder *b, ir_node *node)
     ir_value *x = channels_last(b, &c.s, node->inputs[0]), *bias = ir_node_input(node, 2), *result;
     long_row row;
     if (x == NULL) return;
-    if (c.groups == 1 && node->inputs[1]->constant != NULL && x->type.dtype == MDOT_DTYPE_F32 && find_long_row(&c, x, &row)) {
+    bool is_linear = c.groups == 1 && node->inputs[1]->constant != NULL && x->type.dtype == MDOT_DTYPE_F32;
+    if (is_linear && find_long_row(&c, x, &row)) {
         ir_replace(b, node->outputs[0], channels_first(b, &c.s, along_long_row(b, &c, &row, x, node->inputs[1], bias)));
         return;
     }
