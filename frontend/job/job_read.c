@@ -13,6 +13,7 @@
 #include "frontend/job/strip_dropout.h"
 #include "frontend/job/traced_program.h"
 #include "frontend/job/unfold_batchnorm.h"
+#include "frontend/job/widen_types.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
 
@@ -70,11 +71,11 @@ static void find_batch(fe_job *job)
 }
 
 static void (*const stages[])(fe_job *job) = {
-    fe_job_strip_backward,    fe_job_find_parameter_inputs,
-    fe_job_strip_dropout,     fe_job_mark_folded_norms, /* before constants are folded */
-    fe_job_infer_types,       find_batch,
-    fe_job_unfold_norms,      fe_job_canonicalise,
-    recognise_patterns,       fe_job_fold_constants, /* of nodes that passes made */
+    fe_job_strip_backward,    fe_job_find_parameter_inputs, fe_job_strip_dropout,
+    fe_job_mark_folded_norms, /* before constants are folded */
+    fe_job_infer_types,       fe_job_widen_types,           find_batch,
+    fe_job_unfold_norms,      fe_job_canonicalise,          recognise_patterns,
+    fe_job_fold_constants, /* of nodes that passes made */
     fe_job_extract_operators,
 };
 

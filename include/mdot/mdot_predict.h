@@ -87,7 +87,8 @@ typedef enum mdot_offload {
 typedef enum mdot_frozen {
     MDOT_FROZEN_UNCHANGED, /* the type that the precision gives all weights */
     MDOT_FROZEN_INT8,      /* one byte, and a scale per row */
-    MDOT_FROZEN_NF4        /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
+    MDOT_FROZEN_NF4,       /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
+    MDOT_FROZEN_NF4_SINGLE /* half a byte, with fp32 scales of 64 weights (without double quantisation) */
 } mdot_frozen;
 
 /* Kernels of the cross-entropy at the end of a job. */

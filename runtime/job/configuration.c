@@ -5,12 +5,12 @@
  * this once per name pointer.
  */
 #include "runtime/job/configuration.h"
+#include "base/join.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/gpus.h"
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { FIRST_COMPILED = 200 }; /* PyTorch 2.0 came with torch.compile */
@@ -100,20 +100,20 @@ enum {
 
 static mdot_status refuse_value(const rt_option *option, double value, mdot_error *err)
 {
-    char names[192] = "";
+    char names[192];
+    bs_join list;
     if (option->kind == RT_KIND_REAL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g; accepted: 0, or %g to %g", option->field, value,
                          option->least, option->most);
     if (option->kind == RT_KIND_VERSION)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; a version is 100 * major + minor (2.4 is 204)",
                          option->field, value);
-    for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL; i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
-    }
+    bs_join_begin(&list, names, sizeof names);
+    for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL; i++)
+        bs_join_add(&list, "%s", option->choices[i]);
     double least = option->accepts_zero ? 0 : option->least;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; accepted: %.0f to %.0f%s", option->field, value, least,
-                     option->most, names);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; accepted: %.0f to %.0f%s%s", option->field, value, least,
+                     option->most, option->choices != NULL ? ": " : "", names);
 }
 
 /* False for NaN. */

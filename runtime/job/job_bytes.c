@@ -130,22 +130,22 @@ bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_byte
     return d->operators != NULL && d->inputs != NULL;
 }
 
+enum { MASK_BITS = 64 }; /* of settings and of loads */
+
 void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_count)
 {
     mdot_job_operator *op = &d->operators[index];
     op->struct_size = sizeof *op;
     op->parameters = rt_get_count(r);
     uint64_t settings = rt_get(r);
-    for (int s = 0; settings >> s != 0 && !r->failed; s++) {
+    for (int s = 0; s < MASK_BITS; s++) {
         int64_t value = settings >> s & 1 ? get_signed(r) : 0;
         if (s < MDOT_SETTING_COUNT) op->setting[s] = value;
-        if (s == 63) break;
     }
     uint64_t loads = rt_get(r);
-    for (int k = 0; loads >> k != 0 && !r->failed; k++) {
+    for (int k = 0; k < MASK_BITS; k++) {
         double value = loads >> k & 1 ? rt_get_count(r) : 0;
         if (k < RT_LOAD_COUNT) *rt_load_at(op, k) = value;
-        if (k == 63) break;
     }
     op->input_count = rt_get_below(r, (uint64_t)index + 1);
     op->inputs = d->inputs + *input_count;

@@ -269,7 +269,7 @@ mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err
 
 static void get_job(rt_reader *r, rt_decoded *d)
 {
-    d->description.batch = (int64_t)rt_get_below(r, (uint64_t)INT64_MAX);
+    d->description.batch = (int64_t)rt_get_below(r, (uint64_t)INT64_MAX + 1);
     uint64_t optimizer = rt_get_below(r, MDOT_OPTIMIZER_ADAMW + 2);
     d->description.has_optimizer = optimizer > 0;
     d->description.optimizer = optimizer > 0 ? (mdot_optimizer)(optimizer - 1) : MDOT_OPTIMIZER_SGD;

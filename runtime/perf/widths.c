@@ -35,13 +35,23 @@ rt_widths rt_widths_of(const mdot_configuration *c)
 }
 
 /* bitsandbytes. LLM.int8() has an fp32 scale per row of at least 1024 weights. NF4 has an 8-bit scale for 64 weights,
- * and an fp32 scale for 256 of these (QLoRA, section 3: .127 bits per weight). */
+ * and an fp32 scale for 256 of these (QLoRA, section 3: .127 bits per weight). Without double quantisation
+ * (bnb_4bit_use_double_quant=False), the scale of 64 weights is fp32. */
 #define INT8_BYTES (1 + 4.0 / 1024)
 #define NF4_BYTES (0.5 + 1 / 64.0 + 4 / (64.0 * 256))
+#define NF4_SINGLE_BYTES (0.5 + 4 / 64.0)
 
 double rt_frozen_width(const mdot_configuration *c, double unchanged)
 {
-    return c->frozen_weights == MDOT_FROZEN_INT8  ? INT8_BYTES
-           : c->frozen_weights == MDOT_FROZEN_NF4 ? NF4_BYTES
-                                                  : unchanged;
+    switch (c->frozen_weights) {
+    case MDOT_FROZEN_INT8:
+        return INT8_BYTES;
+    case MDOT_FROZEN_NF4:
+        return NF4_BYTES;
+    case MDOT_FROZEN_NF4_SINGLE:
+        return NF4_SINGLE_BYTES;
+    case MDOT_FROZEN_UNCHANGED:
+        break;
+    }
+    return unchanged;
 }

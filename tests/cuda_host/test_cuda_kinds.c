@@ -15,6 +15,20 @@
 static const int64_t LENGTHS[] = {17, 1, 16, 33, 15, 64, 0};
 static const int64_t FEW_LENGTHS[] = {37, 5, 64, 0};
 
+/* ---- Convolution ------------------------------------------------------------------------------------------------- */
+
+/* Rows of the linears overlap and begin anywhere in a buffer. With matrix instructions and with plain threads. */
+static void windows_of_images_and_batches_are_read_in_place(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,16,L,9]\nw = weights f32[32,16,3,3]\nb = weights f32[32]\n"
+                       "c = Conv(x, w, b) {pads=[1, 1, 1, 1]}\nr = Relu(c)\nv = weights f32[8,32,3,3]\n"
+                       "y = Conv(r, v) {pads=[2, 2, 2, 2], dilations=[2, 2]}\nreturn y\n",
+                       FEW_LENGTHS);
+    assert_graph_right("x = input f32[3,5,L]\nw = weights f32[7,5,3]\ny = Conv(x, w) {pads=[1, 1]}\nreturn y\n",
+                       FEW_LENGTHS);
+}
+
 /* ---- Attention --------------------------------------------------------------------------------------------------- */
 
 #define PROJECTED(width, three, qkv)                                                                                   \
@@ -270,6 +284,7 @@ static void sine_and_cosine_of_huge_angles_match(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_of_images_and_batches_are_read_in_place),
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
         cmocka_unit_test(nan_reaches_the_result),

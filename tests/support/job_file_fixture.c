@@ -2,9 +2,11 @@
 #include "tests/support/job_file_fixture.h"
 
 #include "mdot/mdot_abi.h"
+#include "tests/support/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,4 +134,50 @@ void job_file_expect_fault(const unsigned char *bytes, size_t size, mdot_status 
     assert_int_equal(status, expected);
     assert_int_equal(err.status, expected);
     assert_true(err.message[0] != '\0');
+}
+
+size_t job_file_list_sections(const unsigned char *bytes, job_file_section out[JOB_FILE_MAX_SECTIONS])
+{
+    uint32_t count;
+    memcpy(&count, bytes + JOB_FILE_CHECKSUM_END, sizeof count);
+    assert_true(count <= JOB_FILE_MAX_SECTIONS - 1);
+    const unsigned char *content = bytes + JOB_FILE_HEADER_BYTES + count * JOB_FILE_ENTRY_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&out[i], bytes + JOB_FILE_HEADER_BYTES + i * JOB_FILE_ENTRY_BYTES, JOB_FILE_ENTRY_BYTES);
+        out[i].bytes = content;
+        content += out[i].size;
+    }
+    return count;
+}
+
+size_t job_file_write_sections(const unsigned char *bytes, const job_file_section *sections, size_t section_count,
+                               unsigned char *out, size_t capacity)
+{
+    uint32_t count = (uint32_t)section_count;
+    size_t size = JOB_FILE_HEADER_BYTES;
+    memcpy(out, bytes, JOB_FILE_HEADER_BYTES);
+    memcpy(out + JOB_FILE_CHECKSUM_END, &count, sizeof count);
+    for (size_t i = 0; i < count; i++, size += JOB_FILE_ENTRY_BYTES)
+        memcpy(out + size, &sections[i], JOB_FILE_ENTRY_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(size + sections[i].size < capacity);
+        memcpy(out + size, sections[i].bytes, sections[i].size);
+        size += sections[i].size;
+    }
+    job_file_sign(out, size);
+    return size;
+}
+
+size_t job_file_bytes_of(const mdot_job *job, unsigned char *out, size_t capacity)
+{
+    char *folder = process_make_folder(), path[300];
+    snprintf(path, sizeof path, "%s/net.job", folder);
+    assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
+    FILE *stream = fopen(path, "rb");
+    assert_non_null(stream);
+    size_t size = fread(out, 1, capacity, stream);
+    assert_true(size < capacity);
+    fclose(stream);
+    process_remove_folder(folder);
+    return size;
 }

@@ -26,4 +26,21 @@ void job_file_sign(unsigned char *bytes, size_t size);
 mdot_status job_file_parse(const unsigned char *bytes, size_t size, mdot_job **out_job, mdot_error *err);
 void job_file_expect_fault(const unsigned char *bytes, size_t size, mdot_status expected);
 
+/* A section with its entry in the table of sections, of which the first three members are the bytes. */
+typedef struct job_file_section {
+    uint32_t tag, flags;
+    uint64_t size;
+    const unsigned char *bytes;
+} job_file_section;
+enum { JOB_FILE_MAX_SECTIONS = 8 };
+
+/* Finds the sections of a file of version 3, and leaves room for one more. Returns their number. */
+size_t job_file_list_sections(const unsigned char *bytes, job_file_section out[JOB_FILE_MAX_SECTIONS]);
+/* Writes and signs a file of these sections, with the header of `bytes`. Returns its size. The test fails if that
+ * exceeds `capacity`. */
+size_t job_file_write_sections(const unsigned char *bytes, const job_file_section *sections, size_t section_count,
+                               unsigned char *out, size_t capacity);
+/* Saves the job in a folder of its own, and reads the file. Returns its size. The test fails if it exceeds `capacity`. */
+size_t job_file_bytes_of(const mdot_job *job, unsigned char *out, size_t capacity);
+
 #endif

@@ -75,7 +75,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "reduce_type": ("default", "fp32", "half"),
     "offload": ("nothing", "optimizer", "parameters", "pages"),
     "loss": ("whole", "chunked", "fused"),
-    "frozen_weights": ("unchanged", "int8", "nf4"),
+    "frozen_weights": ("unchanged", "int8", "nf4", "nf4-single"),
     "mode": ("train", "inference"),
     "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
@@ -174,7 +174,7 @@ ROWS: tuple[Row, ...] = (
     Row("offload", "offload", "choice", 0, 3),
     Row("offload_activations", "offload_activations", "flag", 0, 1),
     Row("loss", "loss", "choice", 0, 2),
-    Row("frozen_weights", "frozen_weights", "choice", 0, 2),
+    Row("frozen_weights", "frozen_weights", "choice", 0, 3),
     Row("ema", "ema", "flag", 0, 1),
     Row("power_limit", "power_limit", "rate", 0, 1000000000),
     Row("mode", "mode", "choice", 0, 1),
@@ -250,7 +250,7 @@ class ConfigurationOptions:
     Values: whole, chunked, fused."""
     frozen_weights: str = "unchanged"
     """Type of the frozen weights of matmuls, which are dequantised before each use.
-    Values: unchanged, int8, nf4."""
+    Values: unchanged, int8, nf4, nf4-single."""
     ema: bool = False
     """Moving average of the weights, an fp32 copy that each step updates."""
     power_limit: float = 0.0

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -19,6 +21,9 @@ static const int64_t lengths[] = {1, 2, 9, 40, 0};
 #define BETWEEN(weights, attributes)                                                                                   \
     "r = input f32[1,L,6]\nx = Transpose(r) {perm=[0, 2, 1]}\nw = weights f32" weights "\nb = weights f32[12]\n"       \
     "c = Conv(x, w, b) {" attributes "}\na = Relu(c)\ny = Transpose(a) {perm=[0, 2, 1]}\nreturn y\n"
+
+#define IMAGES(x, weights, attributes)                                                                                 \
+    "x = input f32[" x "]\nw = weights f32[" weights "]\ny = Conv(x, w) {" attributes "}\nreturn y\n"
 
 static void a_pointwise_convolution_becomes_a_linear(void **state)
 {
@@ -36,12 +41,63 @@ static void contiguous_windows_are_read_in_place(void **state)
     assert_kernels(BETWEEN("[12,6,3]", "pads=[1, 1]"), "linear nest");
 }
 
-static void strides_dilations_and_batches_copy_their_windows(void **state)
+/* Adjacent taps of a row are one linear each, and so is every tap with dilation. */
+static void windows_of_images_batches_and_dilations_are_read_in_place(void **state)
+{
+    (void)state;
+    assert_kernels(CONV("1", "[12,6,3]", "pads=[4, 0], dilations=[2]"), "linear3 nest2");
+    assert_kernels(CONV("3", "[12,6,3]", "pads=[1, 1]"), "linear nest2");
+    assert_kernels(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), "linear3 nest2");
+    assert_kernels(IMAGES("1,6,L,16", "12,6,2,3", "pads=[2, 1, 2, 1], dilations=[3, 1]"), "linear2 nest2");
+    assert_kernels(IMAGES("1,6,16,L", "12,6,2,2", "pads=[2, 1, 0, 1], dilations=[2, 2]"), "linear4 nest2");
+    assert_kernels(IMAGES("L,6,12,16", "12,6,1,5", "pads=[0, 2, 0, 2]"), "linear nest2");
+    /* in full precision and with rounded factors */
+    assert_code_agrees_everywhere(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), lengths);
+    assert_code_agrees_everywhere(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
+}
+
+/* Every combination of one or several images, the symbolic dimension, padding before and after, and dilation. */
+static void long_rows_have_zeros_for_every_window(void **state)
+{
+    (void)state;
+    static const int64_t few[] = {1, 3, 18, 0};
+    static const char *const shapes[] = {"1,5,L,20", "1,5,20,L", "2,5,20,L", "L,5,20,21"};
+    static const char *const attributes[] = {"pads=[1, 1, 1, 1]",
+                                             "pads=[0, 0, 2, 2]",
+                                             "pads=[2, 2, 0, 0]",
+                                             "pads=[1, 0, 1, 2]",
+                                             "pads=[2, 2, 2, 2], dilations=[2, 2]",
+                                             "pads=[2, 1, 1, 0], dilations=[2, 1]"};
+    char notation[512];
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (size_t a = 0; a < sizeof attributes / sizeof *attributes; a++) {
+            snprintf(notation, sizeof notation,
+                     "x = input f32[%s]\nw = weights f32[7,5,3,3]\nb = weights f32[7]\ny = Conv(x, w, b) {%s}\n"
+                     "r = Relu(y)\nreturn r\n",
+                     shapes[s], attributes[a]);
+            bool may_be_empty = strstr(attributes[a], "pads=[1, 0, 1, 2]") != NULL ||
+                                strstr(attributes[a], "pads=[2, 1, 1, 0]") != NULL;
+            assert_code_agrees(notation, may_be_empty ? few + 1 : few);
+        }
+    }
+    assert_code_agrees(CONV("3", "[12,6,5]", "pads=[8, 0], dilations=[2]"), lengths);
+    assert_code_agrees(CONV("L", "[12,6,1]", "pads=[0, 0]"), lengths);
+}
+
+/* Windows that are cut off cost more than copies if rows are short and filters are many. */
+static void short_rows_copy_their_windows(void **state)
+{
+    (void)state;
+    assert_kernels("x = input f32[1,4,L,3]\nw = weights f32[256,4,3,3]\ny = Conv(x, w) {pads=[1, 1, 1, 1]}\nreturn y\n",
+                   "linear nest3");
+}
+
+static void strides_and_wide_padding_copy_their_windows(void **state)
 {
     (void)state;
     static const int64_t even[] = {2, 8, 34, 0};
-    assert_code_agrees(CONV("1", "[12,6,3]", "pads=[2, 2], dilations=[2]"), lengths);
-    assert_code_agrees(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
+    assert_code_agrees(CONV("1", "[12,6,3]", "pads=[5, 5], dilations=[2]"), lengths);
+    assert_code_agrees(CONV("3", "[12,6,3]", "pads=[0, 3]"), lengths);
     assert_code_agrees("x = input f32[1,6,40]\nw = weights f32[12,6,3]\ny = Conv(x, w) {strides=[3], pads=[1, 0]}\n"
                        "z = input f32[L]\nu = Neg(z)\nreturn y, u\n",
                        even);
@@ -128,7 +184,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pointwise_convolution_becomes_a_linear),
         cmocka_unit_test(contiguous_windows_are_read_in_place),
-        cmocka_unit_test(strides_dilations_and_batches_copy_their_windows),
+        cmocka_unit_test(windows_of_images_batches_and_dilations_are_read_in_place),
+        cmocka_unit_test(long_rows_have_zeros_for_every_window),
+        cmocka_unit_test(short_rows_copy_their_windows),
+        cmocka_unit_test(strides_and_wide_padding_copy_their_windows),
         cmocka_unit_test(groups_are_convolved_separately),
         cmocka_unit_test(images_have_windows_in_two_dimensions),
         cmocka_unit_test(weights_may_be_inputs),

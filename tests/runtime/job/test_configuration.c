@@ -236,6 +236,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
         const char *reason;
     } cases[] = {
         {{.compiled = 1, .torch = 199}, {.compiled = 1, .torch = 200}, "compiled needs PyTorch 2.0 or later"},
+        {{.compiled = 1, .torch = 100}, {.compiled = 1, .torch = 201}, "torch is 1.0"},
         {{.compiled = 1, .torch = 113}, {.compiled = 0, .torch = 113}, "torch is 1.13"},
         {{.compiled = 1, .torch = 113}, {.compiled = 1}, "torch is 1.13"},
         {{.gradient_type = MDOT_NUMBER_HALF},
@@ -316,6 +317,68 @@ static void options_that_exclude_each_other_are_refused(void **state)
         if (read_refused(cases[i].accepted, &err) != MDOT_OK) fail_msg("case %zu: %s", i, err.message);
     }
     assert_int_equal(read_refused((mdot_configuration){.gpu = "A10x"}, &err), MDOT_INVALID_ARGUMENT);
+}
+
+static void structs_of_no_known_size_are_refused(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    rt_gpu_names names = {0};
+    rt_configuration out;
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    gpu.struct_size = 1;
+    assert_int_equal(read_refused((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "struct_size");
+    const mdot_configuration c = {.struct_size = 1, .gpu = "A100", .batch = 8};
+    assert_int_equal(rt_configuration_read(&c, 0, &names, &out, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "struct_size");
+}
+
+/* Each optimizer either has the pages that bitsandbytes moves to host memory, or is refused with them. */
+static void pages_exist_for_some_optimizers(void **state)
+{
+    (void)state;
+    for (int o = 0; rt_optimizer_names[o] != NULL; o++) {
+        bool has_pages = o == MDOT_OPTIMIZER_ADAM || o == MDOT_OPTIMIZER_ADAMW || o == MDOT_OPTIMIZER_ADAM8BIT ||
+                         o == MDOT_OPTIMIZER_ADAMW8BIT || o == MDOT_OPTIMIZER_LION;
+        mdot_error err = {0};
+        const mdot_configuration c = {.optimizer = (mdot_optimizer)o, .offload = MDOT_OFFLOAD_PAGES};
+        assert_int_equal(read_refused(c, &err), has_pages ? MDOT_OK : MDOT_INVALID_ARGUMENT);
+        if (!has_pages) expect_contains(err.message, "offload is pages");
+    }
+}
+
+/* A GPU without a name is named otherwise in messages. */
+static void nameless_gpus_are_refused_as_the_gpu(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    assert_int_equal(mdot_gpu_find("T4", &gpu, NULL), MDOT_OK);
+    for (int named = 0; named < 2; named++) {
+        gpu.name = named ? "a GPU of a lab" : NULL;
+        gpu.watts = 70;
+        const char *name = named ? "a GPU of a lab" : "the GPU";
+        static const mdot_configuration refused[] = {
+            {.precision = MDOT_PRECISION_FP8}, {.link = MDOT_LINK_NVLINK}, {.power_limit = 71}, {.power_limit = 71}};
+        for (int i = 0; i < 4; i++) {
+            mdot_configuration c = refused[i];
+            if (i == 3) gpu.watts = 0;
+            c.gpu_spec = &gpu;
+            assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+            expect_contains(err.message, name);
+        }
+        gpu.watts = 70;
+        gpu.fp8_tflops = 100;
+        mdot_configuration c = {.precision = MDOT_PRECISION_MXFP8, .gpu_spec = &gpu};
+        assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, name);
+        gpu.compute_capability = 10;
+        assert_int_equal(read_refused(c, &err), MDOT_OK);
+        gpu.compute_capability = 7.5;
+        gpu.fp8_tflops = 0;
+    }
 }
 
 static void fused_optimizers_are_an_optimizer_and_its_kernels(void **state)
@@ -426,6 +489,9 @@ int main(void)
         cmocka_unit_test(power_limit_of_an_unlimited_gpu_is_refused),
         cmocka_unit_test(each_option_has_its_range),
         cmocka_unit_test(options_that_exclude_each_other_are_refused),
+        cmocka_unit_test(structs_of_no_known_size_are_refused),
+        cmocka_unit_test(pages_exist_for_some_optimizers),
+        cmocka_unit_test(nameless_gpus_are_refused_as_the_gpu),
         cmocka_unit_test(fused_optimizers_are_an_optimizer_and_its_kernels),
         cmocka_unit_test(names_of_gpus_are_found_once_for_each_address),
         cmocka_unit_test(inference_refuses_options_of_the_backward_pass_and_several_gpus),

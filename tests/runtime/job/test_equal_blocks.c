@@ -138,6 +138,26 @@ static void many_kinds_of_blocks_are_told_apart(void **state)
     }
 }
 
+/* Blocks of one, two and three operators in turn: each equals the one that is as long. */
+static void blocks_of_several_sizes_are_compared(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3, EACH_ROUND = 1 + 2 + 3 };
+    mdot_job_operator operators[ROUNDS * EACH_ROUND];
+    for (uint32_t i = 0; i < ROUNDS * EACH_ROUND; i++) {
+        uint32_t at = i % EACH_ROUND, size = at < 1 ? 1 : at < 3 ? 2 : 3;
+        operators[i] = predict_operator(0);
+        operators[i].input_count = 0;
+        operators[i].setting[MDOT_SETTING_BIAS] = at;
+        operators[i].block = i / EACH_ROUND * 3 + size;
+    }
+    operators[EACH_ROUND].setting[MDOT_SETTING_BIAS] = 9; /* the second block of one operator differs */
+    mdot_job *job = predict_make_job(operators, ROUNDS * EACH_ROUND);
+    for (uint32_t i = 0; i < ROUNDS * EACH_ROUND; i++)
+        assert_int_equal(job->operators[i].equal_blocks, i == EACH_ROUND ? 1 : i % EACH_ROUND == 0 ? 2 : 3);
+    mdot_job_destroy(job);
+}
+
 /* Operators of two blocks in turn. */
 static void operators_of_blocks_may_alternate(void **state)
 {
@@ -164,6 +184,7 @@ int main(void)
         cmocka_unit_test(equal_blocks_ignore_readers_in_other_blocks),
         cmocka_unit_test(equal_blocks_read_equal_operators),
         cmocka_unit_test(many_kinds_of_blocks_are_told_apart),
+        cmocka_unit_test(blocks_of_several_sizes_are_compared),
         cmocka_unit_test(operators_of_blocks_may_alternate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* test_freeze.c — jobs with frozen parameters: matching of patterns, and the remaining gradients, memory and files. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
@@ -336,6 +337,143 @@ static void a_program_is_frozen_with_its_job(void **state)
     mdot_job_destroy(plain);
 }
 
+static void missing_arguments_are_named(void **state)
+{
+    (void)state;
+    static const char *const pair[] = {"model.embed", NULL};
+    mdot_job *job = make_job(true), *out = NULL;
+    mdot_job_freezing f = {.struct_size = sizeof f, .frozen = pair, .frozen_count = 1};
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_freeze(NULL, &f, &out, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "mdot_job_freeze: job or out_job is NULL");
+    err = (mdot_error){0};
+    assert_int_equal(mdot_job_freeze(job, &f, NULL, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "mdot_job_freeze: job or out_job is NULL");
+    for (int i = 0; i < 4; i++) {
+        f = (mdot_job_freezing){.struct_size = sizeof f};
+        if (i == 0) f.frozen_count = 1; /* of NULL */
+        if (i == 1) f.trained_count = 1;
+        if (i == 2) f.frozen = pair, f.frozen_count = 2;
+        if (i == 3) f.trained = pair, f.trained_count = 2;
+        err = (mdot_error){0};
+        assert_int_equal(mdot_job_freeze(job, &f, &out, &err), MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "a module pattern is NULL");
+    }
+    f = (mdot_job_freezing){.struct_size = sizeof f};
+    assert_int_equal(mdot_job_freeze(job, &f, &out, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "frozen and trained are both empty");
+    f.struct_size = 1;
+    assert_int_equal(mdot_job_freeze(job, &f, &out, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "struct_size");
+    mdot_job_operator none[COUNT];
+    assert_int_equal(mdot_operators_freeze(&f, none, COUNT, &err), MDOT_INVALID_ARGUMENT);
+    f = (mdot_job_freezing){.struct_size = sizeof f, .frozen = pair, .frozen_count = 1};
+    assert_int_equal(mdot_operators_freeze(&f, NULL, COUNT, &err), MDOT_INVALID_ARGUMENT);
+    none[0].struct_size = 1;
+    assert_int_equal(mdot_operators_freeze(&f, none, COUNT, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(out);
+    mdot_job_destroy(job);
+}
+
+/* An operator without a module is frozen only if everything is that is not listed. */
+static void operators_without_modules_follow_the_kind_of_list(void **state)
+{
+    (void)state;
+    static const char *const embed = "model.embed";
+    for (int lists_trained = 0; lists_trained < 2; lists_trained++) {
+        mdot_job *job = make_job(true);
+        mdot_job_operator operators[COUNT];
+        for (size_t i = 0; i < COUNT; i++) operators[i] = job->operators[i];
+        operators[2].module = NULL;
+        operators[3].module = operators[0].module; /* again, after others */
+        mdot_job_freezing f = {.struct_size = sizeof f, .frozen = &embed, .frozen_count = 1};
+        if (lists_trained) f = (mdot_job_freezing){.struct_size = sizeof f, .trained = &embed, .trained_count = 1};
+        assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, NULL), MDOT_OK);
+        static const bool frozen[2][COUNT] = {{true, false, false, true}, {false, true, true, false}};
+        for (size_t i = 0; i < COUNT; i++)
+            assert_int_equal(operators[i].parameters == 0, frozen[lists_trained][i]);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Gradients per step disappear as those per sample do. A gradient passes if any input of an operator is trained. */
+static void all_gradients_of_frozen_operators_disappear(void **state)
+{
+    (void)state;
+    static const uint32_t inputs[3][2] = {{0}, {0}, {0, 1}};
+    static const char *const names[] = {"a", "b", "c"}, *const orders[] = {"a", "b"};
+    for (int o = 0; o < 2; o++) {
+        mdot_job_operator operators[3];
+        for (size_t i = 0; i < 3; i++) {
+            mdot_job_operator *op = &operators[i];
+            *op = (mdot_job_operator){.struct_size = sizeof *op, .type = "Linear", .module = names[i], .parameters = 5};
+            op->inputs = inputs[i];
+            op->input_count = i == 2 ? 2 : 0;
+            op->frozen_parameters = 3;
+            for (int p = 0; p < MDOT_PHASE_COUNT; p++) op->per_sample[p] = op->per_step[p] = (mdot_load){1, 2, 3};
+        }
+        const mdot_job_freezing f = {.struct_size = sizeof f, .trained = &orders[o], .trained_count = 1};
+        assert_int_equal(mdot_operators_freeze(&f, operators, 3, NULL), MDOT_OK);
+        for (size_t i = 0; i < 3; i++) {
+            const mdot_job_operator *op = &operators[i];
+            bool is_trained = *names[i] == *orders[o];
+            assert_true(op->parameters == (is_trained ? 5 : 0) && op->frozen_parameters == (is_trained ? 3 : 8));
+            const mdot_load *loads[] = {op->per_sample, op->per_step};
+            for (int k = 0; k < 2; k++) {
+                assert_true(loads[k][MDOT_PHASE_FORWARD].bytes_written == 3);
+                assert_true(loads[k][MDOT_PHASE_WEIGHT_GRADIENT].bytes_read == (is_trained ? 2 : 0));
+                assert_true(loads[k][MDOT_PHASE_DATA_GRADIENT].bytes_read == (i == 2 ? 2 : 0));
+            }
+        }
+    }
+}
+
+/* The inputs of operators may be missing, and beyond the operator only by fault. */
+static void dependencies_are_checked_before_they_are_followed(void **state)
+{
+    (void)state;
+    static const char *const all = "m", *const one = "n";
+    static const uint32_t inputs[2] = {0, 1};
+    mdot_error err = {0};
+    for (int i = 0; i < 4; i++) {
+        mdot_job_operator operators[3];
+        for (size_t k = 0; k < 3; k++)
+            operators[k] = (mdot_job_operator){
+                .struct_size = sizeof *operators, .type = "Op", .module = k == 2 ? one : all, .parameters = 1};
+        mdot_job_operator *op = &operators[i == 3 ? 1 : 2];
+        op->inputs = i == 0 ? NULL : inputs;
+        op->input_count = i == 1 ? 0 : 2; /* operator 1 reads itself in the last case */
+        const mdot_job_freezing f = {.struct_size = sizeof f, .frozen = &all, .frozen_count = 1};
+        mdot_status status = mdot_operators_freeze(&f, operators, 3, &err);
+        assert_int_equal(status, i == 0 || i == 3 ? MDOT_INVALID_ARGUMENT : MDOT_OK);
+        if (i == 0) expect_contains(err.message, "operator 2 reads an operator that does not precede it");
+        if (i == 3) expect_contains(err.message, "operator 1 reads an operator that does not precede it");
+    }
+}
+
+/* A job without parameters of its own may train those of a tied table. Its program then stays as it is. */
+static void a_program_without_parameters_keeps_its_bytes(void **state)
+{
+    (void)state;
+    static const char *const names[2] = {"table", "head"}, *const frozen = "table";
+    mdot_job_operator operators[2];
+    for (int i = 0; i < 2; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = "Linear", .module = names[i]};
+        operators[i].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = 1;
+    }
+    mdot_job *plain = predict_make_job(operators, 2), *job = NULL, *out = NULL;
+    const mdot_job_program program = {
+        .struct_size = sizeof program, .precision = MDOT_PRECISION_PYTORCH, .trained_bytes = 3600, .frozen_bytes = 40};
+    mdot_job_program got = MDOT_INIT(mdot_job_program);
+    assert_int_equal(mdot_job_with_program(plain, &program, &job, NULL), MDOT_OK);
+    assert_int_equal(freeze(job, frozen, NULL, &out, NULL), MDOT_OK);
+    assert_int_equal(mdot_job_get_program(out, &got), MDOT_OK);
+    assert_true(got.trained_bytes == 3600 && got.frozen_bytes == 40);
+    mdot_job_destroy(out);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +488,11 @@ int main(void)
         cmocka_unit_test(operators_that_read_later_ones_are_refused),
         cmocka_unit_test(operators_stay_unchanged_if_freezing_fails),
         cmocka_unit_test(impossible_requests_are_refused),
+        cmocka_unit_test(missing_arguments_are_named),
+        cmocka_unit_test(operators_without_modules_follow_the_kind_of_list),
+        cmocka_unit_test(all_gradients_of_frozen_operators_disappear),
+        cmocka_unit_test(dependencies_are_checked_before_they_are_followed),
+        cmocka_unit_test(a_program_without_parameters_keeps_its_bytes),
         cmocka_unit_test(random_patterns_match_as_documented),
         cmocka_unit_test(matching_time_is_linear_in_name_length),
     };

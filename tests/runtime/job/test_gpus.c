@@ -1,6 +1,6 @@
 /* test_gpus.c — the GPU table: names are found in the forms that people and drivers use, and spec values agree with
  * each other. */
-#include "mdot/mdot.h"
+#include "runtime/job/gpus.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -92,6 +92,45 @@ static void unknown_names_are_refused_with_the_five_most_similar(void **state)
     assert_int_equal(mdot_gpu_find("Radeon VII", &info, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "\"Radeon VII\""));
     assert_int_equal(mdot_gpu_find(NULL, &info, &err), MDOT_INVALID_ARGUMENT);
+}
+
+/* Blanks, hyphens and underlines anywhere make no difference, nor does the case of letters from A to Z. */
+static void separators_and_case_make_no_difference(void **state)
+{
+    (void)state;
+    assert_string_equal(name_of(" -_r_T-x 3--0__9 0"), "RTX-3090");
+    assert_string_equal(name_of("titan-V"), "TITAN-V");
+    assert_string_equal(name_of("NvIdIa tesla QUADRO amd instinct v100"), "V100-SXM-16GB");
+    static const char *const wrong[] = {"RTX-3090\x01", "RTX.3090", "V100|T4", "T4|", "T4{", "[4", "@4", "t4z", "RTX 3090-", ""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mdot_gpu info = MDOT_INIT(mdot_gpu);
+        mdot_status status = mdot_gpu_find(wrong[i], &info, NULL);
+        assert_int_equal(status, strcmp(wrong[i], "RTX 3090-") == 0 ? MDOT_OK : MDOT_INVALID_ARGUMENT);
+    }
+}
+
+static void unprintable_names_are_shown_safely(void **state)
+{
+    (void)state;
+    char name[200] = "";
+    mdot_error err = {0};
+    assert_int_equal(rt_gpu_check_name(NULL, &err), MDOT_OK);
+    assert_int_equal(rt_gpu_check_name("A100", &err), MDOT_OK);
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 2] = '\n';
+    assert_int_equal(rt_gpu_check_name(name, &err), MDOT_INVALID_ARGUMENT);
+    name[64] = '\0';
+    char expected[128];
+    snprintf(expected, sizeof expected, "the GPU's name \"%s\" must", name); /* 64 letters of it */
+    assert_non_null(strstr(err.message, expected));
+    memset(name, 'x', sizeof name - 1);
+    memcpy(name + 63, "\xc3\xa9\n", 3); /* an e with an accent, which does not fit whole */
+    assert_int_equal(rt_gpu_check_name(name, &err), MDOT_INVALID_ARGUMENT);
+    name[63] = '\0';
+    snprintf(expected, sizeof expected, "the GPU's name \"%s\" must", name);
+    assert_non_null(strstr(err.message, expected));
+    assert_int_equal(rt_gpu_check_name("A\n", &err), MDOT_INVALID_ARGUMENT);
+    assert_null(strchr(err.message, '\n'));
 }
 
 static void expect_hint(const char *wrong, const char *hint)
@@ -188,6 +227,8 @@ int main(void)
         cmocka_unit_test(names_are_found_in_common_forms),
         cmocka_unit_test(names_are_found_as_the_driver_reports_them),
         cmocka_unit_test(unknown_names_are_refused_with_the_five_most_similar),
+        cmocka_unit_test(separators_and_case_make_no_difference),
+        cmocka_unit_test(unprintable_names_are_shown_safely),
         cmocka_unit_test(a_misspelt_name_gets_a_suggestion),
         cmocka_unit_test(no_two_gpus_share_a_name),
         cmocka_unit_test(spec_values_are_consistent),

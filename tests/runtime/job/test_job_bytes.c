@@ -229,6 +229,72 @@ static void operators_keep_known_numbers_and_skip_others(void **state)
     assert_int_equal(op.input_count, 0);
 }
 
+/* The first settings and loads that this version lacks are skipped, as the last ones are. */
+static void the_first_unknown_numbers_are_skipped(void **state)
+{
+    (void)state;
+    const uint64_t settings = UINT64_C(3) << (MDOT_SETTING_COUNT - 1), loads = UINT64_C(3) << (RT_LOAD_COUNT - 1);
+    mdot_job_operator op;
+    uint32_t input = 0;
+    rt_writer w = write_operator(settings, loads, 1);
+    assert_true(read_operator(&w, 1, &op, &input));
+    for (int s = 0; s < MDOT_SETTING_CAPACITY; s++) assert_int_equal(op.setting[s] != 0, s == MDOT_SETTING_COUNT - 1);
+    for (int k = 0; k < RT_LOAD_COUNT; k++) assert_true((*rt_load_at(&op, k) > 0) == (k == RT_LOAD_COUNT - 1));
+    w = write_operator(1, UINT64_C(1) << RT_LOAD_COUNT, 1);
+    assert_true(read_operator(&w, 1, &op, &input));
+    for (int k = 0; k < RT_LOAD_COUNT; k++) assert_true(*rt_load_at(&op, k) == 0);
+}
+
+/* An operator that is cut anywhere is refused, and so is one with a number beyond its limit. */
+static void cut_operators_have_no_inputs(void **state)
+{
+    (void)state;
+    rt_writer whole = write_operator(UINT64_MAX, UINT64_MAX, 1);
+    for (size_t size = 0; size < whole.size; size++) {
+        mdot_job_operator op;
+        uint32_t input = 0;
+        rt_writer w = {.bytes = malloc(size + 1), .size = size};
+        assert_non_null(w.bytes);
+        memcpy(w.bytes, whole.bytes, size);
+        assert_false(read_operator(&w, 1, &op, &input));
+        assert_int_equal(op.input_count, 0);
+    }
+    free(whole.bytes);
+}
+
+static void signs_are_in_the_lowest_bit(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t number;
+        uint64_t coded;
+    } cases[] = {{0, 0}, {-1, 1}, {1, 2}, {-2, 3}, {63, 126}, {-64, 127}, {INT64_MAX, UINT64_MAX - 1}, {INT64_MIN, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_writer w = {0};
+        rt_put_signed(&w, cases[i].number);
+        rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
+        assert_true(rt_get(&r) == cases[i].coded && !r.failed);
+        free(w.bytes);
+    }
+}
+
+/* A writer grows by the bytes that it lacks, however many it is given at once. */
+static void writers_keep_bytes_of_every_size(void **state)
+{
+    (void)state;
+    enum { MOST = 700 };
+    unsigned char bytes[MOST];
+    for (size_t i = 0; i < MOST; i++) bytes[i] = (unsigned char)(i * 7 + 1);
+    rt_writer w = {0};
+    size_t total = 0;
+    for (size_t size = 0; size < MOST; total += size, size += 13) rt_put_bytes(&w, bytes, size);
+    assert_false(w.failed);
+    assert_int_equal(w.size, total);
+    const unsigned char *at = w.bytes;
+    for (size_t size = 0; size < MOST; at += size, size += 13) assert_memory_equal(at, bytes, size);
+    free(w.bytes);
+}
+
 static void a_job_may_have_no_operators(void **state)
 {
     (void)state;
@@ -262,6 +328,10 @@ int main(void)
         cmocka_unit_test(cut_texts_and_parts_are_refused),
         cmocka_unit_test(a_failed_part_makes_its_writer_fail),
         cmocka_unit_test(operators_keep_known_numbers_and_skip_others),
+        cmocka_unit_test(the_first_unknown_numbers_are_skipped),
+        cmocka_unit_test(cut_operators_have_no_inputs),
+        cmocka_unit_test(signs_are_in_the_lowest_bit),
+        cmocka_unit_test(writers_keep_bytes_of_every_size),
         cmocka_unit_test(a_job_may_have_no_operators),
         cmocka_unit_test(loads_have_places),
     };

@@ -275,49 +275,11 @@ static void settings_beyond_their_range_are_refused(void **state)
 
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
-enum { MAX_SECTIONS = 8, REQUIRED = 1 };
-
-typedef struct section {
-    uint32_t tag, flags;
-    uint64_t size;
-    const unsigned char *bytes;
-} section;
-
-static size_t list_sections(const file *f, section *out)
-{
-    uint32_t count;
-    memcpy(&count, f->bytes + JOB_FILE_CHECKSUM_END, sizeof count);
-    assert_true(count <= MAX_SECTIONS - 1);
-    const unsigned char *content = f->bytes + JOB_FILE_HEADER_BYTES + count * JOB_FILE_ENTRY_BYTES;
-    for (uint32_t i = 0; i < count; i++) {
-        memcpy(&out[i], f->bytes + JOB_FILE_HEADER_BYTES + i * JOB_FILE_ENTRY_BYTES, JOB_FILE_ENTRY_BYTES);
-        out[i].bytes = content;
-        content += out[i].size;
-    }
-    return count;
-}
-
-/* Writes and seals a file of these sections. */
-static size_t write_sections(const file *f, const section *sections, size_t section_count, unsigned char *out)
-{
-    uint32_t count = (uint32_t)section_count;
-    size_t size = JOB_FILE_HEADER_BYTES;
-    memcpy(out, f->bytes, JOB_FILE_HEADER_BYTES);
-    memcpy(out + JOB_FILE_CHECKSUM_END, &count, sizeof count);
-    for (size_t i = 0; i < count; i++, size += JOB_FILE_ENTRY_BYTES)
-        memcpy(out + size, &sections[i], JOB_FILE_ENTRY_BYTES);
-    for (size_t i = 0; i < count; i++) {
-        assert_true(size + sections[i].size < MAX_FILE_BYTES);
-        memcpy(out + size, sections[i].bytes, sections[i].size);
-        size += sections[i].size;
-    }
-    job_file_sign(out, size);
-    return size;
-}
+enum { REQUIRED = 1 };
 
 /* Appends a field to the section's only record (JOB), or two bytes to each of its records (TYPES and OPERATORS). Sizes
  * of the test's records fit into one byte. */
-static void append_fields(section *s, unsigned char *out)
+static void append_fields(job_file_section *s, unsigned char *out)
 {
     size_t size = 0, at = 0;
     if (s->tag == 1) {
@@ -346,11 +308,11 @@ static void appended_fields_and_optional_sections_are_skipped(void **state)
     mdot_job *job = job_file_make();
     for (uint32_t tag = 0; tag <= 3; tag++) {
         unsigned char bytes[MAX_FILE_BYTES], longer[MAX_FILE_BYTES];
-        section sections[MAX_SECTIONS];
-        size_t count = list_sections(f, sections);
-        if (tag == 0) sections[count++] = (section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
+        job_file_section sections[JOB_FILE_MAX_SECTIONS];
+        size_t count = job_file_list_sections(f->bytes, sections);
+        if (tag == 0) sections[count++] = (job_file_section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
         if (tag > 0) append_fields(&sections[tag - 1], longer);
-        size_t size = write_sections(f, sections, count, bytes);
+        size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
         assert_true(size > f->size);
         mdot_job *later = NULL;
         mdot_error err = {0};
@@ -366,12 +328,12 @@ static void unknown_required_sections_are_refused(void **state)
 {
     file *f = *state;
     unsigned char bytes[MAX_FILE_BYTES];
-    section sections[MAX_SECTIONS];
+    job_file_section sections[JOB_FILE_MAX_SECTIONS];
     mdot_job *job = NULL;
     mdot_error err = {0};
-    size_t count = list_sections(f, sections);
-    sections[count++] = (section){.tag = 9, .flags = REQUIRED, .size = 3, .bytes = (const unsigned char *)"abc"};
-    size_t size = write_sections(f, sections, count, bytes);
+    size_t count = job_file_list_sections(f->bytes, sections);
+    sections[count++] = (job_file_section){.tag = 9, .flags = REQUIRED, .size = 3, .bytes = (const unsigned char *)"abc"};
+    size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
     assert_int_equal(job_file_parse(bytes, size, &job, &err), MDOT_INCOMPATIBLE);
     expect_contains(err.message, "section of kind 9");
     expect_contains(err.message, "mdot extract");
@@ -381,27 +343,27 @@ static void missing_repeated_and_unordered_sections_are_refused(void **state)
 {
     file *f = *state;
     unsigned char bytes[MAX_FILE_BYTES];
-    section all[MAX_SECTIONS];
-    assert_int_equal(list_sections(f, all), 4);
+    job_file_section all[JOB_FILE_MAX_SECTIONS];
+    assert_int_equal(job_file_list_sections(f->bytes, all), 4);
     static const int orders[][4] = {{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 0, 1, 2}, {1, 0, 2, 3}, {0, 1, 3, 2}};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        section sections[4];
+        job_file_section sections[4];
         size_t count = i < 3 ? 3 : 4;
         for (size_t k = 0; k < count; k++) sections[k] = all[orders[i][k]];
-        size_t size = write_sections(f, sections, count, bytes);
+        size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
         job_file_expect_fault(bytes, size, MDOT_MALFORMED);
     }
-    section optional[3] = {all[0], all[1], all[2]}; /* without the names of modules */
+    job_file_section optional[3] = {all[0], all[1], all[2]}; /* without the names of modules */
     mdot_job *job = NULL;
-    size_t size = write_sections(f, optional, 3, bytes);
+    size_t size = job_file_write_sections(f->bytes, optional, 3, bytes, MAX_FILE_BYTES);
     assert_int_equal(job_file_parse(bytes, size, &job, NULL), MDOT_OK);
     mdot_job_destroy(job);
 }
 
 static void all_sections_but_the_names_of_modules_are_required(void **state)
 {
-    section sections[MAX_SECTIONS];
-    size_t count = list_sections(*state, sections);
+    job_file_section sections[JOB_FILE_MAX_SECTIONS];
+    size_t count = job_file_list_sections(((file *)*state)->bytes, sections);
     assert_int_equal(count, 4);
     for (size_t i = 0; i < count; i++) assert_int_equal(sections[i].flags, sections[i].tag == 4 ? 0 : REQUIRED);
 }
@@ -411,22 +373,22 @@ static void cut_records_of_types_and_other_truths_are_refused(void **state)
 {
     file *f = *state;
     unsigned char bytes[MAX_FILE_BYTES], types[MAX_FILE_BYTES];
-    section sections[MAX_SECTIONS];
-    size_t count = list_sections(f, sections);
-    section *all = &sections[1];
+    job_file_section sections[JOB_FILE_MAX_SECTIONS];
+    size_t count = job_file_list_sections(f->bytes, sections);
+    job_file_section *all = &sections[1];
     assert_true(all->tag == 2 && all->size < sizeof types);
     memcpy(types, all->bytes, all->size);
     size_t known_at = 3u + types[2]; /* behind the number of types, the size of the record and the name */
     assert_in_range(types[known_at], 0, 1);
     all->bytes = types;
     types[known_at] = 2;
-    job_file_expect_fault(bytes, write_sections(f, sections, count, bytes), MDOT_MALFORMED);
+    job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES), MDOT_MALFORMED);
     types[known_at] = 1;
     size_t end = 2u + types[1]; /* of the first record */
     memmove(types + end - 1, types + end, all->size - end);
     types[1]--;
     all->size--;
-    job_file_expect_fault(bytes, write_sections(f, sections, count, bytes), MDOT_MALFORMED);
+    job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES), MDOT_MALFORMED);
 }
 
 static void bytes_behind_the_last_section_are_refused(void **state)
@@ -455,15 +417,15 @@ static void a_list_of_no_modules_is_read(void **state)
 {
     file *f = *state;
     unsigned char bytes[MAX_FILE_BYTES];
-    section sections[MAX_SECTIONS];
+    job_file_section sections[JOB_FILE_MAX_SECTIONS];
     mdot_job *job = NULL;
     mdot_error err = {0};
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-    size_t count = list_sections(f, sections);
+    size_t count = job_file_list_sections(f->bytes, sections);
     sections[3].bytes =
         (const unsigned char[1 + JOB_FILE_OPERATORS]){0}; /* empty names of the job and of each operator */
     sections[3].size = 1 + JOB_FILE_OPERATORS;
-    size_t size = write_sections(f, sections, count, bytes);
+    size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
     if (job_file_parse(bytes, size, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
     assert_int_equal(mdot_job_get_operator(job, 0, &op), MDOT_OK);
     assert_null(op.module);
@@ -475,8 +437,8 @@ static void files_of_version_2_are_read(void **state)
 {
     file *f = *state;
     unsigned char bytes[MAX_FILE_BYTES];
-    section sections[MAX_SECTIONS];
-    size_t count = list_sections(f, sections), size = JOB_FILE_CHECKSUM_END;
+    job_file_section sections[JOB_FILE_MAX_SECTIONS];
+    size_t count = job_file_list_sections(f->bytes, sections), size = JOB_FILE_CHECKSUM_END;
     memcpy(bytes, f->bytes, JOB_FILE_CHECKSUM_END);
     bytes[8] = 2;
     for (size_t i = 0; i < count; i++) {

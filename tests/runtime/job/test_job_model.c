@@ -148,6 +148,204 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     }
 }
 
+/* Each number is accepted at its limits, and refused one step past them. */
+static void numbers_have_limits(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[4];
+    mdot_job_description d = job_file_describe(operators);
+    for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+        bool may_be_negative = s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W;
+        const int64_t most = INT64_C(1) << 40, least = may_be_negative ? -most : 0;
+        const int64_t right[] = {least, 0, 1, most}, wrong[] = {least - 1, most + 1};
+        for (int i = 0; i < 4; i++) {
+            d = job_file_describe(operators);
+            operators[1].setting[s] = right[i];
+            mdot_job_destroy(job_file_create(&d));
+        }
+        for (int i = 0; i < 2; i++) {
+            operators[1].setting[s] = wrong[i];
+            expect_invalid(&d, mdot_setting_name((mdot_setting)s));
+        }
+    }
+    for (int k = 0; k < 2 + 6 * MDOT_PHASE_COUNT; k++) {
+        static const double right[] = {0, 0x1p53}, wrong[] = {0x1p53 + 2, -1, NAN, INFINITY};
+        d = job_file_describe(operators);
+        double *number = k == 0 ? &operators[2].parameters : &operators[2].frozen_parameters;
+        if (k >= 2) {
+            mdot_load *load = &(k % 2 == 0 ? operators[2].per_sample : operators[2].per_step)[(k - 2) / 6];
+            number = (k - 2) / 2 % 3 == 0 ? &load->flops : (k - 2) / 2 % 3 == 1 ? &load->bytes_read : &load->bytes_written;
+        }
+        for (int i = 0; i < 2; i++) {
+            *number = right[i];
+            mdot_job_destroy(job_file_create(&d));
+        }
+        for (int i = 0; i < 4; i++) {
+            *number = wrong[i];
+            expect_invalid(&d, "operator 2 of the job (com.example:Fancy): FLOPs, bytes and parameters");
+        }
+    }
+    d = job_file_describe(operators);
+    operators[2].traits.number = 65535;
+    mdot_job_destroy(job_file_create(&d));
+    operators[2].type = NULL;
+    expect_invalid(&d, "operator 2 of the job: type is missing");
+    d = job_file_describe(operators);
+    operators[1].inputs = NULL;
+    expect_invalid(&d, "input_count is above 0, but inputs is NULL");
+    operators[1].input_count = 0;
+    mdot_job_destroy(job_file_create(&d));
+    d.operators = NULL;
+    expect_invalid(&d, "");
+    d.operator_count = (size_t)1 << 22; /* the limit, but the operators are missing */
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(strstr(err.message, "the limit is"));
+}
+
+static void choices_of_the_job_have_limits(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[4];
+    mdot_job_description d = job_file_describe(operators);
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    d.optimizer = (mdot_optimizer)(MDOT_OPTIMIZER_ADAMW + 1);
+    expect_invalid(&d, "optimizer is unknown");
+    d.has_optimizer = false; /* which is then ignored */
+    mdot_job *job = job_file_create(&d);
+    assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+    assert_false(info.has_optimizer);
+    assert_int_equal(info.optimizer, MDOT_OPTIMIZER_SGD);
+    mdot_job_destroy(job);
+    d.batch = INT64_MAX;
+    d.notes = MDOT_JOB_NOTES_ALL;
+    job = job_file_create(&d);
+    assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+    assert_true(info.batch == INT64_MAX && info.notes == MDOT_JOB_NOTES_ALL);
+    mdot_job_destroy(job);
+    job = NULL;
+    for (int i = 0; i < 2; i++) {
+        mdot_error err = {0};
+        d = job_file_describe(operators);
+        if (i == 0) d.notes = MDOT_JOB_NOTES_ALL + 1;
+        if (i == 1) d.reserved = 1;
+        assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INCOMPATIBLE);
+        assert_int_equal(err.status, MDOT_INCOMPATIBLE);
+        assert_non_null(strstr(err.message, "the job sets notes or reserved fields"));
+        assert_null(job);
+    }
+    mdot_error err = {0};
+    d = job_file_describe(operators);
+    assert_int_equal(mdot_job_create(&d, NULL, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "out_job is NULL"));
+    expect_invalid(NULL, "");
+    operators[0].struct_size = 1;
+    expect_invalid(&d, "struct_size");
+    d = job_file_describe(operators);
+    d.struct_size = 1;
+    expect_invalid(&d, "struct_size");
+}
+
+/* Blocks ascend by one where they begin, and may go on later. */
+static void blocks_begin_in_ascending_order(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t blocks[4], count;
+        bool is_right;
+    } cases[] = {
+        {{0, 0, 0, 0}, 0, true}, {{1, 2, 3, 4}, 4, true}, {{1, 2, 1, 2}, 2, true}, {{1, 0, 1, 2}, 2, true},
+        {{0, 1, 2, 1}, 2, true}, {{2, 1, 1, 1}, 0, false}, {{1, 3, 2, 2}, 0, false}, {{1, 2, 4, 0}, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job_operator operators[4];
+        mdot_job_description d = job_file_describe(operators);
+        for (int k = 0; k < 4; k++) operators[k].block = cases[i].blocks[k];
+        if (!cases[i].is_right) {
+            expect_invalid(&d, "blocks must ascend");
+            continue;
+        }
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
+        mdot_job *job = job_file_create(&d);
+        assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+        assert_int_equal(info.block_count, cases[i].count);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Positions of random graphs, by the longest path to each operator and from it. What the caller set is ignored. */
+static void positions_are_the_longest_paths(void **state)
+{
+    (void)state;
+    enum { COUNT = 40, ROUNDS = 20 };
+    uint32_t seed = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        mdot_job_operator operators[COUNT];
+        uint32_t inputs[COUNT][COUNT], depth[COUNT] = {0}, height[COUNT] = {0}, readers[COUNT] = {0};
+        size_t unknown = 0;
+        double parameters = 0, frozen = 0;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            mdot_job_operator *op = &operators[i];
+            *op = (mdot_job_operator){.struct_size = sizeof *op, .type = "Op", .known = i % 3 > 0, .inputs = inputs[i]};
+            op->parameters = i;
+            op->frozen_parameters = 2 * i;
+            op->depth = op->height = op->out_degree = op->equal_blocks = 77;
+            parameters += i;
+            frozen += 2 * i;
+            unknown += i % 3 == 0;
+            for (uint32_t k = 0; k < i; k++) {
+                if (((seed = seed * 1664525 + 1013904223) >> 16) % 8 > 0) continue;
+                inputs[i][op->input_count++] = k;
+                readers[k]++;
+                if (depth[i] < depth[k] + 1) depth[i] = depth[k] + 1;
+            }
+        }
+        for (uint32_t i = COUNT; i-- > 0;)
+            for (size_t k = 0; k < operators[i].input_count; k++)
+                if (height[inputs[i][k]] < height[i] + 1) height[inputs[i][k]] = height[i] + 1;
+        const mdot_job_description d = {.struct_size = sizeof d, .operators = operators, .operator_count = COUNT};
+        mdot_job *job = job_file_create(&d);
+        for (size_t i = 0; i < COUNT; i++) {
+            mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+            assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+            assert_int_equal(op.depth, depth[i]);
+            assert_int_equal(op.height, height[i]);
+            assert_int_equal(op.out_degree, readers[i]);
+            assert_int_equal(op.equal_blocks, 0);
+            assert_int_equal(op.input_count, operators[i].input_count);
+            assert_memory_equal(op.inputs, inputs[i], op.input_count * sizeof *op.inputs);
+        }
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
+        assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+        assert_int_equal(info.unknown_count, unknown);
+        assert_true(info.parameters == parameters && info.frozen_parameters == frozen);
+        mdot_job_destroy(job);
+    }
+}
+
+static void loads_are_rounded(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[4], op = MDOT_INIT(mdot_job_operator);
+    mdot_job_description d = job_file_describe(operators);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        operators[1].per_sample[phase] = (mdot_load){phase + 0.6, phase + 10.4, phase + 20.6};
+        operators[1].per_step[phase] = (mdot_load){phase + 30.4, phase + 40.6, phase + 50.4};
+    }
+    mdot_job *job = job_file_create(&d);
+    assert_int_equal(mdot_job_get_operator(job, 1, &op), MDOT_OK);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        const mdot_load *a = &op.per_sample[phase], *b = &op.per_step[phase];
+        assert_true(a->flops == phase + 1 && a->bytes_read == phase + 10 && a->bytes_written == phase + 21);
+        assert_true(b->flops == phase + 30 && b->bytes_read == phase + 41 && b->bytes_written == phase + 50);
+    }
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    assert_int_equal(mdot_job_get_info(NULL, &info), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_job_get_operator(NULL, 0, &op), MDOT_INVALID_ARGUMENT);
+    mdot_job_destroy(job);
+}
+
 static void reserved_fields_and_settings_must_be_zero(void **state)
 {
     (void)state;
@@ -228,6 +426,11 @@ int main(void)
         cmocka_unit_test(copies_of_a_job_have_all_its_operators),
         cmocka_unit_test(a_job_keeps_copies_of_its_description),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
+        cmocka_unit_test(numbers_have_limits),
+        cmocka_unit_test(choices_of_the_job_have_limits),
+        cmocka_unit_test(blocks_begin_in_ascending_order),
+        cmocka_unit_test(positions_are_the_longest_paths),
+        cmocka_unit_test(loads_are_rounded),
         cmocka_unit_test(reserved_fields_and_settings_must_be_zero),
         cmocka_unit_test(updates_cost_what_their_formulas_count),
         cmocka_unit_test(optimizers_cost_what_their_update_rule_reads_and_writes),

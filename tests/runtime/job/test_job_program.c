@@ -1,15 +1,19 @@
 /* test_job_program.c — runtime/job/job_program.c: the program of a job, its checks, its file and its frozen copies. */
+#include "runtime/job/configuration_table.h"
+#include "runtime/job/job_bytes.h"
+#include "runtime/job/job_model.h"
+#include "runtime/job/program_section.h"
 #include "tests/support/job_file_fixture.h"
-#include "tests/support/process.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+enum { MAX_FILE_BYTES = 4096 };
 
 static const mdot_peak_moment fp32_moments[] = {{.per_sample = 4096, .per_step = 17, .gradients = .25, .logits = 1024},
                                                 {.per_sample = 1024, .gradients = 1}};
@@ -154,6 +158,170 @@ static void invalid_numbers_are_refused(void **state)
         }
 }
 
+/* Each number is accepted at its limits, and refused one step past them. */
+static void numbers_have_limits(void **state)
+{
+    (void)state;
+    mdot_job_program p = valid_program();
+    double *const bytes[] = {&p.trained_bytes, &p.frozen_bytes, &p.buffer_bytes};
+    for (size_t i = 0; i < 3; i++) {
+        p = valid_program();
+        *bytes[i] = 0;
+        mdot_job_destroy(make_with(&p));
+        *bytes[i] = 0x1p53;
+        mdot_job_destroy(make_with(&p));
+        *bytes[i] = 0x1p53 + 2;
+        expect_refusal(&p, "from 0 to 2^53");
+    }
+    mdot_peak_moment many[MDOT_PEAK_MOMENTS_MAX] = {{.per_sample = 0x1p53, .logits = 0x1p53, .gradients = 1}};
+    mdot_recorded_memory record = {.precision = MDOT_PRECISION_BF16, .moments = many};
+    p = valid_program();
+    p.recorded = &record;
+    p.recorded_count = 1;
+    for (record.moment_count = 1; record.moment_count <= MDOT_PEAK_MOMENTS_MAX; record.moment_count++) {
+        mdot_job *job = make_with(&p);
+        mdot_job_program got = get(job);
+        expect_equal(&p, &got);
+        mdot_job_destroy(job);
+    }
+    record.moment_count = 2;
+    double *const numbers[] = {&many[1].per_sample, &many[1].per_step, &many[1].weight_copies};
+    for (size_t i = 0; i < 3; i++) {
+        *numbers[i] = 0x1p53;
+        mdot_job_destroy(make_with(&p));
+        *numbers[i] = 0x1p53 + 2;
+        expect_refusal(&p, "recorded[0].moments[1]");
+        *numbers[i] = 0;
+    }
+    many[1].logits = -1;
+    expect_refusal(&p, "recorded[0].moments[1]");
+    record.moments = NULL;
+    expect_refusal(&p, "recorded[0] has 0 moments");
+    p.recorded = NULL;
+    expect_refusal(&p, "the program has 0 records");
+    p.recorded_count = 0;
+    mdot_job_destroy(make_with(&p));
+}
+
+/* A program has one record of each precision and recomputation, and all of them come back from a file. */
+static void all_choices_are_accepted(void **state)
+{
+    (void)state;
+    static const mdot_precision recorded[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP, MDOT_PRECISION_BF16};
+    mdot_recorded_memory all[MDOT_RECORDED_MEMORY_MAX];
+    mdot_job_program p = valid_program();
+    for (int i = 0; i < MDOT_RECORDED_MEMORY_MAX; i++)
+        all[i] = (mdot_recorded_memory){
+            .precision = recorded[i / 3], .recompute = (mdot_recompute)(i % 3), .moment_count = 2, .moments = fp32_moments};
+    p.recorded = all;
+    p.recorded_count = MDOT_RECORDED_MEMORY_MAX;
+    for (int precision = 0; rt_precision_names[precision] != NULL; precision++) {
+        bool is_right = precision == MDOT_PRECISION_PYTORCH || precision == MDOT_PRECISION_BF16 ||
+                        precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16;
+        p.precision = (mdot_precision)precision;
+        if (!is_right) {
+            expect_refusal(&p, "the program's precision is");
+            continue;
+        }
+        for (int attention = MDOT_ATTENTION_PROGRAM; attention <= MDOT_ATTENTION_FLASH; attention++) {
+            unsigned char bytes[MAX_FILE_BYTES];
+            p.attention = (mdot_attention)attention;
+            p.has_loss = attention == MDOT_ATTENTION_FLASH;
+            mdot_job *job = make_with(&p), *loaded = NULL;
+            mdot_job_program got = get(job);
+            expect_equal(&p, &got);
+            size_t size = job_file_bytes_of(job, bytes, sizeof bytes);
+            assert_int_equal(mdot_job_parse(bytes, size, &loaded, NULL), MDOT_OK);
+            got = get(loaded);
+            expect_equal(&p, &got);
+            for (size_t i = 0; i < MDOT_RECORDED_MEMORY_MAX; i++)
+                assert_true(loaded->program->analytic_bytes[i] == job->program->analytic_bytes[i]);
+            mdot_job_destroy(loaded);
+            mdot_job_destroy(job);
+        }
+    }
+    for (int precision = 0; rt_precision_names[precision] != NULL; precision++) {
+        bool is_right = precision == MDOT_PRECISION_FP32 || precision == MDOT_PRECISION_BF16 || precision == MDOT_PRECISION_AMP;
+        p = valid_program();
+        p.recorded = all;
+        p.recorded_count = 1;
+        all[0].precision = (mdot_precision)precision;
+        if (is_right) mdot_job_destroy(make_with(&p));
+        else expect_refusal(&p, "recorded[0].precision is");
+    }
+}
+
+/* Numbers are rounded, and fractions to multiples of 2^-20. */
+static void numbers_are_rounded(void **state)
+{
+    (void)state;
+    const mdot_peak_moment moment = {
+        .per_sample = 10.4, .per_step = 2.6, .weight_copies = 3.5, .gradients = 1 / 3., .logits = 7.7};
+    const mdot_recorded_memory record = {.precision = MDOT_PRECISION_AMP, .moment_count = 1, .moments = &moment};
+    const mdot_job_program p = {.struct_size = sizeof p,
+                                .precision = MDOT_PRECISION_PYTORCH,
+                                .trained_bytes = 1.6,
+                                .frozen_bytes = 2.4,
+                                .buffer_bytes = 3.6,
+                                .recorded_count = 1,
+                                .recorded = &record};
+    mdot_job *job = make_with(&p);
+    const mdot_job_program got = get(job);
+    const mdot_peak_moment *m = &got.recorded[0].moments[0];
+    assert_true(got.trained_bytes == 2 && got.frozen_bytes == 2 && got.buffer_bytes == 4);
+    assert_true(m->per_sample == 10 && m->per_step == 3 && m->weight_copies == 4 && m->logits == 8);
+    assert_true(m->gradients == 349525 / 1048576.);
+    mdot_job_destroy(job);
+}
+
+static mdot_attention asked;
+
+static double count_bytes(const rt_analysis *analysis, mdot_precision precision, mdot_attention attention,
+                          mdot_recompute recompute)
+{
+    (void)analysis;
+    asked = attention;
+    return 100.4 + 10 * (double)precision + (double)recompute;
+}
+
+/* Bytes that are known stay, however few, because the recorded job may have been another one. */
+static void missing_bytes_are_estimated(void **state)
+{
+    (void)state;
+    const rt_job_analyzer analyzer = {.activation_bytes = count_bytes};
+    mdot_job_program source = valid_program();
+    for (int attention = MDOT_ATTENTION_PROGRAM; attention <= MDOT_ATTENTION_FLASH; attention++) {
+        rt_program p;
+        source.attention = (mdot_attention)attention;
+        rt_program_take(&source, &p);
+        p.analytic_bytes[0] = 1;
+        rt_program_estimate(&analyzer, NULL, &p);
+        assert_true(p.analytic_bytes[0] == 1);
+        assert_true(p.analytic_bytes[1] == 100 + 10 * MDOT_PRECISION_AMP + MDOT_RECOMPUTE_BLOCKS);
+        assert_true(p.analytic_bytes[2] == 0);
+        assert_int_equal(asked, attention == MDOT_ATTENTION_EAGER ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH);
+    }
+}
+
+static void missing_arguments_are_refused(void **state)
+{
+    (void)state;
+    const mdot_job_program p = valid_program();
+    mdot_job *job = job_file_make(), *out = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_with_program(NULL, &p, &out, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "job or out_job is NULL"));
+    err = (mdot_error){0};
+    assert_int_equal(mdot_job_with_program(job, &p, NULL, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "job or out_job is NULL"));
+    assert_int_equal(mdot_job_with_program(job, NULL, &out, &err), MDOT_INVALID_ARGUMENT);
+    mdot_job_program small = p;
+    small.struct_size = 1;
+    assert_int_equal(mdot_job_with_program(job, &small, &out, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(out);
+    mdot_job_destroy(job);
+}
+
 static void invalid_records_are_refused(void **state)
 {
     (void)state;
@@ -218,21 +386,9 @@ static void freezing_moves_bytes_and_keeps_the_records(void **state)
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-enum { MAX_FILE_BYTES = 4096 };
-
-/* Saves the job, reads the file's bytes, and returns their number. */
-static size_t save(const mdot_job *job, unsigned char *out_bytes)
+static size_t save(const mdot_job *job, unsigned char out_bytes[MAX_FILE_BYTES])
 {
-    char *folder = process_make_folder(), *path = NULL;
-    if (asprintf(&path, "%s/net.job", folder) < 0) fail_msg("memory ran out");
-    assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
-    FILE *stream = fopen(path, "rb");
-    assert_non_null(stream);
-    size_t size = fread(out_bytes, 1, MAX_FILE_BYTES, stream);
-    fclose(stream);
-    process_remove_folder(folder);
-    free(path);
-    return size;
+    return job_file_bytes_of(job, out_bytes, MAX_FILE_BYTES);
 }
 
 static void program_and_flags_come_back_from_a_file(void **state)
@@ -315,6 +471,64 @@ static void damaged_sections_are_refused_or_give_a_valid_program(void **state)
     mdot_job_destroy(job);
 }
 
+/* A record's numbers are the precision, the recomputation, the analytic bytes and the number of moments, and for each
+ * moment its sizes. */
+static void cut_records_are_refused(void **state)
+{
+    (void)state;
+    enum { HEAD = 4, MOMENT = 5, NUMBERS = HEAD + 2 * MOMENT };
+    static const uint64_t numbers[NUMBERS] = {MDOT_PRECISION_BF16, MDOT_RECOMPUTE_BLOCKS, 77, 2, 40, 7, 8,
+                                              RT_PROGRAM_FRACTIONS, 9, 50, 1, 2, 0, 3};
+    for (size_t count = 0; count <= NUMBERS + 1; count++) { /* one more belongs to a later version */
+        rt_writer w = {0}, record = {0};
+        rt_program p;
+        for (size_t i = 0; i < count; i++) rt_put(&record, i < NUMBERS ? numbers[i] : 5);
+        static const uint64_t head[] = {MDOT_PRECISION_AMP, MDOT_ATTENTION_FLASH, 1, 10, 20, 30, 1};
+        for (size_t i = 0; i < sizeof head / sizeof *head; i++) rt_put(&w, head[i]);
+        rt_put_part(&w, &record);
+        rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
+        rt_get_program(&r, &p);
+        assert_int_equal(r.failed, count < NUMBERS);
+        if (!r.failed) {
+            const mdot_peak_moment *m = p.program.recorded[0].moments;
+            assert_true(p.program.trained_bytes == 10 && p.program.frozen_bytes == 20 && p.program.buffer_bytes == 30);
+            assert_true(p.program.has_loss && p.analytic_bytes[0] == 77 && p.program.recorded[0].moment_count == 2);
+            assert_true(m[0].per_sample == 40 && m[0].per_step == 7 && m[0].weight_copies == 8 && m[0].logits == 9);
+            assert_true(m[0].gradients == 1 && m[1].per_sample == 50 && m[1].gradients == 0 && m[1].logits == 3);
+        }
+        free(w.bytes);
+        free(record.bytes);
+    }
+}
+
+/* Each number of the section at its limit and one past it; the last ones break a rule of programs. */
+static void numbers_of_the_section_have_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        uint64_t number;
+        bool is_right;
+    } cases[] = {
+        {0, MDOT_PRECISION_PYTORCH, true}, {0, MDOT_PRECISION_PYTORCH + 1, false}, {1, MDOT_ATTENTION_FLASH, true},
+        {1, MDOT_ATTENTION_FLASH + 1, false}, {2, 0, true}, {2, 1, true}, {2, 2, false},
+        {3, UINT64_C(1) << 53, true}, {3, (UINT64_C(1) << 53) + 1, false}, {4, UINT64_C(1) << 53, true},
+        {4, (UINT64_C(1) << 53) + 1, false}, {5, UINT64_C(1) << 53, true}, {5, (UINT64_C(1) << 53) + 1, false},
+        {6, 0, true}, {6, MDOT_RECORDED_MEMORY_MAX + 1, false}, {6, 1, false}, {0, MDOT_PRECISION_TF32, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t numbers[] = {MDOT_PRECISION_AMP, MDOT_ATTENTION_FLASH, 1, 10, 20, 30, 0};
+        rt_writer w = {0};
+        rt_program p;
+        numbers[cases[i].at] = cases[i].number;
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) rt_put(&w, numbers[k]);
+        rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
+        rt_get_program(&r, &p);
+        if (r.failed == cases[i].is_right) fail_msg("case %zu", i);
+        free(w.bytes);
+    }
+}
+
 static void unknown_flags_are_refused(void **state)
 {
     (void)state;
@@ -335,11 +549,18 @@ int main(void)
         cmocka_unit_test(a_single_record_is_kept),
         cmocka_unit_test(later_program_replaces_the_earlier_but_keeps_its_attention),
         cmocka_unit_test(invalid_numbers_are_refused),
+        cmocka_unit_test(numbers_have_limits),
+        cmocka_unit_test(all_choices_are_accepted),
+        cmocka_unit_test(numbers_are_rounded),
+        cmocka_unit_test(missing_bytes_are_estimated),
+        cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(invalid_records_are_refused),
         cmocka_unit_test(freezing_moves_bytes_and_keeps_the_records),
         cmocka_unit_test(program_and_flags_come_back_from_a_file),
         cmocka_unit_test(file_without_a_program_lacks_the_section),
         cmocka_unit_test(damaged_sections_are_refused_or_give_a_valid_program),
+        cmocka_unit_test(cut_records_are_refused),
+        cmocka_unit_test(numbers_of_the_section_have_limits),
         cmocka_unit_test(unknown_flags_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

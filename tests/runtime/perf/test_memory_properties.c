@@ -8,9 +8,11 @@
 #include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -277,6 +279,126 @@ static void memory_falls_with_sharding(void **state)
     assert_true(compared > JOBS * CONFIGURATIONS / 10);
 }
 
+/* ---- Plain configurations ---------------------------------------------------------------------------------------- */
+
+/* The peak of a plain configuration with one field changed. It must be possible. */
+#define PEAK_WITH(c, field_, value) peak_of_variant(job, (c), #field_, (value))
+
+static double peak_of_variant(const mdot_job *job, mdot_configuration c, const char *field, double value)
+{
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (strcmp(rt_options[i].field, field) == 0) rt_option_set(&c, &rt_options[i], value);
+    double bytes = peak(job, c);
+    if (bytes < 0) fail_case(field, 0, bytes, &c);
+    return bytes;
+}
+
+/* Each row changes one option of a plain configuration of a large batch, where the pass is the peak. Its effect is at
+ * least a share of the peak. An option without effect, or with a tenth of it, fails. */
+static void options_have_an_effect_on_plain_configurations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *field;
+        double value, most; /* of the peak without the option */
+    } rows[] = {
+        {"recompute", MDOT_RECOMPUTE_BLOCKS, 0.9},
+        {"offload_activations", 1, 0.9},
+        {"mode", MDOT_MODE_INFERENCE, 0.5},
+        {"context_parallel", 2, 0.75},
+        {"tensor_parallel", 2, 0.75},
+    };
+    for (int j = 0; j < JOBS; j++) {
+        if (j % 3 == 2) continue; /* images have no sequence to divide, and their kernels save other tensors */
+        mdot_job *job = job_of(network_of(j));
+        mdot_configuration c = {.struct_size = sizeof c, .batch = 256};
+        double before = peak(job, c);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            double after = peak_of_variant(job, c, rows[i].field, rows[i].value);
+            if (after > rows[i].most * before) fail_case(rows[i].field, before, after, &c);
+        }
+        mdot_job_destroy(job);
+    }
+}
+
+/* Where the pass is the peak, the tensors of samples are proportional to the batch, and all others are constant. */
+static void plain_peaks_are_linear_in_the_batch(void **state)
+{
+    (void)state;
+    for (int j = 0; j < JOBS; j++) {
+        mdot_job *job = job_of(network_of(j));
+        mdot_configuration c = {.struct_size = sizeof c, .batch = 256};
+        double one = peak(job, c), two = PEAK_WITH(c, batch, 512), four = PEAK_WITH(c, batch, 1024);
+        assert_true(two > one);
+        if (fabs((four - two) - 2 * (two - one)) > 1e-9 * four) fail_case("batch", two - one, four - two, &c);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Two micro-batches of the same size keep the sums of gradients throughout the step, which ZeRO stage 2 divides. An
+ * inference has neither gradients nor states. */
+static void gradients_exist_and_are_divided(void **state)
+{
+    (void)state;
+    for (int j = 0; j < JOBS; j++) {
+        mdot_job *job = job_of(network_of(j));
+        mdot_configuration c = {.struct_size = sizeof c, .batch = 256, .accumulate = 1};
+        rt_resolved_configuration resolved;
+        assert_true(resolve(job, c, &resolved));
+        double trained = rt_sum_elements(rt_trained_part(&job->analysis->sharding, &resolved.shard));
+        double once = peak(job, c);
+        c.batch = 512;
+        double twice = PEAK_WITH(c, accumulate, 2);
+        if (twice < once + 2 * trained) fail_case("accumulate", once, twice, &c);
+        c.accumulate = 2;
+        c.data_parallel = 4;
+        double whole = PEAK_WITH(c, zero_stage, 1), part = PEAK_WITH(c, zero_stage, 2);
+        if (part > whole - 2 * trained) fail_case("zero_stage", whole, part, &c);
+        c.mode = MDOT_MODE_INFERENCE;
+        assert_true(resolve(job, (mdot_configuration){.struct_size = sizeof c, .batch = 8, .mode = c.mode}, &resolved));
+        rt_memory inference = rt_measure_memory(job, &resolved);
+        if (inference.gradients != 0 || inference.optimizer != 0) fail_case("inference", 0, inference.gradients, &c);
+        mdot_job_destroy(job);
+    }
+}
+
+/* The optimizer's part of the peak. */
+static double state_of(const mdot_job *job, mdot_configuration c)
+{
+    rt_resolved_configuration resolved;
+    assert_true(resolve(job, c, &resolved));
+    return rt_measure_memory(job, &resolved).optimizer;
+}
+
+/* The optimizer has its documented bytes on one GPU, and they divide by the GPUs that share them. */
+static void optimizers_have_their_documented_bytes(void **state)
+{
+    (void)state;
+    for (int j = 0; j < JOBS; j++) {
+        mdot_job *job = job_of(network_of(j));
+        mdot_configuration c = {.struct_size = sizeof c, .batch = 256, .optimizer = MDOT_OPTIMIZER_SGD_PLAIN};
+        rt_resolved_configuration resolved;
+        assert_true(resolve(job, c, &resolved));
+        double trained = rt_sum_elements(rt_trained_part(&job->analysis->sharding, &resolved.shard));
+        double plain = peak(job, c), momentum = PEAK_WITH(c, optimizer, MDOT_OPTIMIZER_SGD);
+        double adam = PEAK_WITH(c, optimizer, MDOT_OPTIMIZER_ADAM), ema = PEAK_WITH(c, ema, 1);
+        double eight_bits = PEAK_WITH(c, optimizer, MDOT_OPTIMIZER_ADAM8BIT);
+        if (fabs(momentum - plain - 4 * trained) > 1e-9 * plain) fail_case("momentum", plain, momentum, &c);
+        if (fabs(adam - plain - 8 * trained) > 1e-9 * plain) fail_case("adam", plain, adam, &c);
+        if (fabs(ema - plain - 4 * trained) > 1e-9 * plain) fail_case("ema", plain, ema, &c);
+        if (eight_bits <= plain || eight_bits - plain > 0.4 * (adam - plain)) fail_case("8 bit", adam, eight_bits, &c);
+        c.optimizer = MDOT_OPTIMIZER_ADAM;
+        c.data_parallel = 4;
+        double whole = state_of(job, c);
+        if (fabs(whole - 8 * trained) > 1e-9 * whole) fail_case("whole state", 8 * trained, whole, &c);
+        for (c.zero_stage = 1; c.zero_stage <= 3; c.zero_stage++) {
+            double part = state_of(job, c);
+            if (fabs(4 * part - whole) > 1e-9 * whole) fail_case("zero_stage", whole, part, &c);
+        }
+        mdot_job_destroy(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +407,10 @@ int main(void)
         cmocka_unit_test(memory_grows_with_length_and_resolution),
         cmocka_unit_test(memory_falls_with_freezing),
         cmocka_unit_test(memory_falls_with_sharding),
+        cmocka_unit_test(options_have_an_effect_on_plain_configurations),
+        cmocka_unit_test(plain_peaks_are_linear_in_the_batch),
+        cmocka_unit_test(gradients_exist_and_are_divided),
+        cmocka_unit_test(optimizers_have_their_documented_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,6 +303,10 @@ static void frozen_weights_are_quantised(void **state)
     double bits = 4 + 0.127; /* QLoRA, section 3 */
     assert_true(fabs(nf4.weight_bytes - (bits / 8 * frozen + 2 * trained)) < 1e-3 * nf4.weight_bytes);
     assert_true(nf4.activation_bytes >= unchanged.activation_bytes); /* a dequantised matrix */
+    c.frozen_weights = MDOT_FROZEN_NF4_SINGLE;
+    mdot_prediction single = predict(job, c);
+    assert_true(is_near(single.weight_bytes, (0.5 + 4 / 64.0) * frozen + 2 * trained));
+    assert_true(single.step_ms > unchanged.step_ms);
     assert_true(nf4.step_ms > unchanged.step_ms && int8.step_ms > unchanged.step_ms);
     mdot_job_destroy(job);
 }

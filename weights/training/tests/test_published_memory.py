@@ -64,7 +64,10 @@ def test_litgpt_adapts_the_modules_of_its_configuration():
 
 
 def test_litgpt_quantises_the_base_of_qlora_and_leaves_out_failures():
-    assert litgpt.read(_litgpt(method="qlora")).options["frozen_weights"] == "nf4"
+    assert litgpt.read(_litgpt(method="qlora")).options["frozen_weights"] == "nf4-single"
+    lora = "Finetuning with LoRA on 1 GPU, bnb."
+    assert litgpt.read(_litgpt(method=lora + "nf4-dq")).options["frozen_weights"] == "nf4"
+    assert litgpt.read(_litgpt(method=lora + "nf4")).options["frozen_weights"] == "nf4-single"
     assert litgpt.read(_litgpt(peak_memory_gb="OOM")) is None
     assert litgpt.read(_litgpt(method="Single-GPU Inference")) is None
 

@@ -10,7 +10,8 @@ from typing import Iterator
 import torch
 from torch import nn
 
-from mdot.library.errors import Error, TracedModuleError
+from mdot.library.errors import Error, TracedModuleError, UnsupportedError
+from mdot.trace.replacements import ComputesGradients
 
 
 @contextlib.contextmanager
@@ -24,8 +25,17 @@ def explained(model: nn.Module, name: str) -> Iterator[None]:
     except Exception as fault:
         path = _path_of(model, fault)
         where = f"{name}: {path}" if path else name
+        if isinstance(fault, ComputesGradients):
+            what = f"{where} computes gradients in its forward pass ({fault}), which a job cannot express"
+            raise UnsupportedError(f"{what}; {_LOSS}") from None
         first = str(fault).strip().partition("\n")[0]
         raise TracedModuleError(f"{where} raised {type(fault).__name__}: {first}; {_remedy(fault)}") from fault
+
+
+_LOSS = (
+    "pass a module or a step that returns the value before the gradient, for example an energy instead of its forces, or a loss "
+    "without a call of backward"
+)
 
 
 def _remedy(fault: Exception) -> str:

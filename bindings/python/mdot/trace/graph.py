@@ -9,10 +9,12 @@ from typing import Any, Iterable, Sequence, Union
 Attribute = Union[int, float, str, Sequence[int], Sequence[float]]
 Shape = tuple[int, ...]
 
-FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+FLOAT, INT32, INT64, BOOL, FLOAT16, DOUBLE, BFLOAT16 = 1, 6, 7, 9, 10, 11, 16
 """Values of ONNX's TensorProto.DataType."""
-_PACKING = {FLOAT: "f", INT32: "i", INT64: "q", BOOL: "?", DOUBLE: "d"}
-FLOATS = frozenset({1, 10, 11, 16})
+_PACKING = {FLOAT: "f", INT32: "i", INT64: "q", BOOL: "?", FLOAT16: "e", DOUBLE: "d", BFLOAT16: "H"}
+PACKED = frozenset(_PACKING)
+"""Types whose numbers can be written."""
+FLOATS = frozenset({FLOAT, FLOAT16, DOUBLE, BFLOAT16})
 
 
 @dataclasses.dataclass(eq=False)
@@ -49,8 +51,14 @@ class Node:
 
 
 def pack(values: Iterable[Any], dtype: int) -> bytes:
-    items = list(values)
+    items = [_bfloat16_bits(value) for value in values] if dtype == BFLOAT16 else list(values)
     return struct.pack(f"<{len(items)}{_PACKING[dtype]}", *items)
+
+
+def _bfloat16_bits(number: float) -> int:
+    """The bits of the nearest bfloat16, which is the upper half of a float32; ties go to the even one."""
+    bits: int = struct.unpack("<I", struct.pack("<f", number))[0]
+    return bits >> 16 if number != number else min(bits + 0x7FFF + (bits >> 16 & 1), 0xFFFFFFFF) >> 16
 
 
 class Graph:
@@ -95,7 +103,7 @@ class Graph:
 
     def scalar(self, number: float | int | bool, dtype: int) -> Value:
         kind = dtype if dtype in _PACKING else FLOAT
-        exact = float(number) if kind in (FLOAT, DOUBLE) else bool(number) if kind == BOOL else int(number)
+        exact = float(number) if kind in FLOATS else bool(number) if kind == BOOL else int(number)
         value = self.constant((), kind, pack([exact], kind) if _fits(exact, kind) else None)
         return value if kind == dtype else self.op("Cast", [value], (), dtype, to=dtype)
 

@@ -44,6 +44,13 @@ class Method(Shell):
         return self.method(*args, **kwargs)
 
 
+def title(model: nn.Module) -> str:
+    """The name of the module's class, with the name of the method that runs."""
+    if isinstance(model, Method):
+        return f"{type(model.model).__name__}.{model.method.__name__}"
+    return type(model).__name__
+
+
 def prepare(given: Any) -> nn.Module:
     """The module with whole parameters behind wrappers such as DistributedDataParallel, torch.compile and torch.export, or a
     module that runs a bound method."""

@@ -73,7 +73,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         content = self._known.get(tensor) if self.fake else tensor
         dtype = DTYPES[tensor.dtype]
         data = None
-        writable = tensor.dtype in (torch.int32, torch.int64, torch.bool, torch.float32) and tensor.layout == torch.strided
+        writable = not tensor.is_complex() and dtype in g.PACKED and tensor.layout == torch.strided
         small = tensor.numel() <= (1 if tensor.is_floating_point() else MOST_DATA)
         if content is not None and writable and small and content.device.type == "cpu":
             with outside():

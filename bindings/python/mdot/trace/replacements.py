@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from typing import Any, Iterator
 from unittest import mock
 
 import torch
+import torch.autograd.forward_ad
+import torch.autograd.functional
+import torch.func
 from torch import nn
+from torch._functorch import eager_transforms
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
+from torch.utils.hooks import RemovableHandle
 
-from mdot.library.errors import UnsupportedError
 from mdot.trace.known import outside
 
 
 @contextlib.contextmanager
-def active(notes: list[str], refuses_gradients: bool = True) -> Iterator[None]:
-    """Replaces them, and adds notes for the user. A run without backward pass refuses modules that compute gradients."""
+def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
+    """Replaces them, and adds notes for the user. A run without backward pass refuses modules that compute gradients, and
+    ignores their hooks on gradients."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(nn.SyncBatchNorm, "forward", _batch_norm))
-        if refuses_gradients:
-            stack.enter_context(mock.patch.object(torch.autograd, "_engine_run_backward", _refuse_gradients))
+        for target, name, value in [] if has_backward else _gradients():
+            stack.enter_context(mock.patch.object(target, name, value))
         if hasattr(torch.compiler, "set_stance"):  # PyTorch 2.6: compiled functions run as they were written
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         for target, name, value in _flex_attention(notes):
@@ -35,11 +41,36 @@ def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:
     return functional.batch_norm(x, *statistics, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
 
 
-def _refuse_gradients(*_: Any, **__: Any) -> None:
-    raise UnsupportedError(
-        "the module computes gradients in its forward function (torch.autograd.grad or backward), which a job cannot express; "
-        "pass a module that returns the value before the gradient, for example an energy instead of its forces"
-    )
+# ---- Gradients inside of the forward pass ------------------------------------------------------------------------------
+
+
+class ComputesGradients(Exception):
+    """The module computes gradients in its forward function. The text is the function that it calls."""
+
+
+_ENGINES = (
+    (torch.autograd, "_engine_run_backward", "torch.autograd.grad or backward"),
+    (torch.autograd.functional, "_autograd_grad", "torch.autograd.functional"),
+    (torch.autograd.forward_ad, "enter_dual_level", "torch.autograd.forward_ad"),
+    (eager_transforms, "grad_increment_nesting", "torch.func"),
+    (eager_transforms, "jvp_increment_nesting", "torch.func"),
+)
+"""Where PyTorch starts to compute gradients, and the functions that lead there."""
+
+
+def _gradients() -> list[tuple[Any, str, Any]]:
+    def refuse(caller: str) -> Any:
+        def call(*_: Any, **__: Any) -> None:
+            raise ComputesGradients(caller)
+
+        return call
+
+    made: list[tuple[Any, str, Any]] = [
+        (target, name, refuse(caller)) for target, name, caller in _ENGINES if hasattr(target, name)
+    ]
+    made.append((torch.Tensor, "register_hook", lambda *_: RemovableHandle(OrderedDict())))
+    made.append((torch.Tensor, "retain_grad", lambda *_: None))
+    return made
 
 
 # ---- flex_attention --------------------------------------------------------------------------------------------------
@@ -54,11 +85,17 @@ def _flex_attention(notes: list[str]) -> list[tuple[Any, str, Any]]:
     if not hasattr(module, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG") or not hasattr(module, "flex_attention_hop"):
         return []
 
+    def note(text: str) -> None:
+        if not any(text[:32] in earlier for earlier in notes):
+            notes.append(text)
+
     def attend(query: Any, key: Any, value: Any, score_mod: Any, block_mask: Any, scale: Any, *_: Any) -> Any:
         share = _skipped_share(block_mask)
-        if share != 0 and not any("flex_attention" in note for note in notes):
+        if share != 0:
             part = "a part" if share is None else f"{share:.0%}"
-            notes.append(f"flex_attention counts as attention over all blocks; its block mask skips {part} of them")
+            note(f"flex_attention counts as attention over all blocks; its block mask skips {part} of them")
+        if score_mod is not getattr(module, "_identity", None):
+            note("flex_attention counts without its function of scores (score_mod), and without parameters that it alone reads")
         is_grouped = query.shape[1] != key.shape[1]
         out = functional.scaled_dot_product_attention(query, key, value, scale=scale, enable_gqa=is_grouped)
         statistics = torch.zeros(query.shape[:-1])

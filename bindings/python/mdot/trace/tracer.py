@@ -74,7 +74,7 @@ def trace(
     """
     is_fake = True
     model = modules.prepare(given)
-    name = name or type(model).__name__
+    name = name or modules.title(model)
     dimensions = batches.leading_dimensions(args, kwargs) if batch is None else ()
     model, args = losses.attach(model, args, loss, targets)
     notes: list[str] = []
@@ -100,7 +100,7 @@ def trace(
         notes.append(without_loss)
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
-    with replacements.active([], refuses_gradients=False):
+    with replacements.active([], has_backward=True):
         program = record(model, args, kwargs, batch) if is_fake else None
     if program is not None:
         notes += program.notes

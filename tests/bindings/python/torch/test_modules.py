@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import networks
 import support
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 import mdot
 from mdot.trace.models import Network, build
@@ -117,6 +119,29 @@ class Wrappers(support.TestCase):
             with warnings.catch_warnings():
                 warnings.simplefilter("error", mdot.JobWarning)
                 mdot.Job.from_torch(Attends(attend, None), torch.zeros(2, 512, 64))
+        slopes = torch.zeros(4)
+        biased = functools.partial(flex.flex_attention, score_mod=lambda score, b, h, i, j: score + slopes[h] * (i - j))
+        with self.assertWarnsRegex(mdot.JobWarning, r"flex_attention counts without its function of scores \(score_mod\)"):
+            mdot.Job.from_torch(Attends(biased, None), torch.zeros(2, 512, 64))
+
+    def test_types_leave_the_operators_unchanged(self) -> None:
+        """Attention, whose scale is a number in the module's type, is one operator in every type."""
+
+        class Attends(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.project, self.norm = nn.Linear(64, 128), nn.LayerNorm(64)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                q, k, v = self.project(self.norm(x)).view(2, 128, 8, 16).transpose(1, 2).split((4, 2, 2), 1)
+                y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+                return y * torch.sigmoid(1.702 * y) / 3
+
+        expected = list(mdot.Job.from_torch(Attends(), torch.zeros(2, 128, 64)))
+        self.assertIn("Attention", [op.type for op in expected])
+        for dtype in (torch.bfloat16, torch.float16, torch.float64):
+            with self.subTest(dtype):
+                self.assertEqual(list(mdot.Job.from_torch(Attends().to(dtype), torch.zeros(2, 128, 64, dtype=dtype))), expected)
 
 
 class Refused(support.TestCase):
@@ -138,15 +163,53 @@ class Refused(support.TestCase):
         self.refuse("hold numbers but no tensor; pass tensors", nn.Linear(8, 8), (2, 8))
 
     def test_gradients_in_forward_are_refused(self) -> None:
-        class Forces(nn.Module):
+        class Computes(nn.Module):
+            def __init__(self, function: Any) -> None:
+                super().__init__()
+                self.net, self.function = small(), function
+
+            def forward(self, x: torch.Tensor) -> Any:
+                return self.function(self.net, x)
+
+            def step(self, batch: torch.Tensor, _: int) -> torch.Tensor:
+                loss: torch.Tensor = self.net(batch).mean()
+                loss.backward()
+                return loss
+
+        def forward_mode(net: Any, x: torch.Tensor) -> Any:
+            with forward_ad.dual_level():
+                return net(forward_ad.make_dual(x, torch.ones_like(x)))
+
+        functions: list[tuple[str, Any]] = [
+            ("torch.autograd.grad or backward", lambda net, x: torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]),
+            ("torch.autograd.functional", lambda net, x: torch.autograd.functional.jacobian(net, x)),
+            ("torch.autograd.forward_ad", forward_mode),
+            ("torch.func", lambda net, x: torch.func.grad(lambda y: net(y).sum())(x)),
+            ("torch.func", lambda net, x: torch.func.vmap(torch.func.jacrev(net))(x)),
+            ("torch.func", lambda net, x: torch.func.jvp(net, (x,), (torch.ones_like(x),))[1]),
+        ]
+        remedy = "which a job cannot express; pass a module or a step that returns the value before the gradient"
+        for name, function in functions:
+            model = nn.Sequential(nn.Identity(), Computes(function))
+            pattern = rf"^Sequential: 1 computes gradients in its forward pass \({name}\), {remedy}"
+            self.refuse(pattern, model, torch.zeros(2, 8), kind=mdot.UnsupportedError)
+        step = Computes(None).step
+        self.refuse(r"^Computes\.step computes gradients .*or a loss without", step, (torch.zeros(2, 8), 0), kind=mdot.UnsupportedError)
+
+    def test_hooks_on_gradients_are_ignored(self) -> None:
+        class Hooked(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.net = small()
 
-            def forward(self, x: torch.Tensor) -> torch.Tensor:
-                return torch.autograd.grad(self.net(x).sum(), x, create_graph=True)[0]
+            def forward(self, x: torch.Tensor) -> Any:
+                y = self.net(x)
+                y.retain_grad()
+                y.register_hook(lambda gradient: 2 * gradient).remove()
+                return y
 
-        self.refuse("computes gradients in its forward function", Forces(), torch.zeros(2, 8), kind=mdot.UnsupportedError)
+        x = torch.zeros(2, 8)
+        self.assertEqual([op.type for op in mdot.Job.from_torch(Hooked(), x)], ["Linear", "Relu", "Linear"])
 
     def test_exceptions_name_the_module(self) -> None:
         inner = nn.Sequential(nn.Linear(8, 8), small())

@@ -94,8 +94,8 @@ def read(row: dict[str, str]) -> Point | None:
     is_full = method == "full"
     sequence = 512 if is_alpaca2k else 1034 if name.startswith("phi") else 1304
     options: dict[str, Any] = {"batch": int(row["micro_batch"]), "precision": "bf16", "optimizer": "adamw"}
-    if "qlora" in method or "nf4" in method:
-        options["frozen_weights"] = "nf4"
+    if "qlora" in method or "nf4" in method:    # litgpt's config_hub/finetune/*/qlora.yaml has quantize: bnb.nf4
+        options["frozen_weights"] = "nf4" if "nf4-dq" in method else "nf4-single"
     if is_full:
         options["accumulate"] = ACCUMULATED.get(name, 1)
     if is_full and name in FULL_DEVICES:
