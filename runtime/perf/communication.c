@@ -133,7 +133,6 @@ static double borders_ms(const exchange *e)
 static double ring_ms(const exchange *e)
 {
     double n = e->c->context_parallel;
-    if (n == 1) return 0;
     const rt_job_totals *totals = &e->job->analysis->totals;
     double forward = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 2 : 1, times = forward + 2;
     double bytes = times * e->half * e->micro_batch * totals->key_value_bytes / e->c->tensor_parallel;

@@ -159,19 +159,14 @@ static bool accepts_slices(const search *s, size_t i)
     return s->kind[i] == KIND_MATMUL || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_SLICEABLE && s->shardable[i]);
 }
 
-/* A tensor stays whole if any of its readers needs the whole of it. Returns true if `shardable` changed. */
-static bool sweep_backward(search *s)
+/* A tensor stays whole if any of its readers needs the whole of it. Readers come before their operands here. */
+static void sweep_backward(search *s)
 {
-    bool changed = false;
     for (size_t i = s->count; i-- > 0;) {
         if (accepts_slices(s, i)) continue;
         const mdot_job_operator *op = &s->job->operators[i];
-        for (size_t k = 0; k < op->input_count; k++) {
-            changed = changed || s->shardable[op->inputs[k]];
-            s->shardable[op->inputs[k]] = false;
-        }
+        for (size_t k = 0; k < op->input_count; k++) s->shardable[op->inputs[k]] = false;
     }
-    return changed;
 }
 
 static bool reads(const search *s, size_t i, bool sharded)
@@ -204,9 +199,8 @@ static bool find_roles(search *s)
 {
     begin(s);
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
-        bool changed = sweep_backward(s);
-        changed = sweep_forward(s) || changed;
-        if (!changed) return true;
+        sweep_backward(s);
+        if (!sweep_forward(s)) return true;
     }
     return false;
 }

@@ -2,9 +2,11 @@
  * networks that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per
  * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and
  * g3 the gradient of its result. */
+#include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -236,6 +238,22 @@ static void unknown_operators_save_everything(void **state)
     expect_units(&n, 1 + 4 + 4 + 8, 1.5 + 2 + 2 + 4); /* at b2: r0, r1, g2, g1 */
 }
 
+/* A fused normalisation reads its map twice. Samples are the rest of what a convolution reads, if there is any. */
+static void samples_are_what_a_convolution_reads_besides(void **state)
+{
+    (void)state;
+    for (int rest = -1; rest <= 1; rest++) {
+        network n = {0};
+        mdot_job_operator *conv = add(&n, "Conv", 16, 100, "");
+        conv->setting[MDOT_SETTING_NORMALISED] = 1;
+        conv->per_sample[MDOT_PHASE_FORWARD].bytes_read = (2 * 8 + rest) * UNIT;
+        add(&n, "Relu", 8, 0, "0");
+        add(&n, "GlobalAveragePool", 0.5, 0, "1");
+        double samples = rest > 0 ? rest : 0;
+        expect_units(&n, samples + 4 * 8, 1.5 * samples + 4 * 4);
+    }
+}
+
 /* ---- Variants --------------------------------------------------------------------------------------------------- */
 
 /* In bf16 everything except the samples takes half of the fp32 size. */
@@ -333,6 +351,266 @@ static void long_jobs_get_an_estimate(void **state)
     mdot_job_destroy(job);
 }
 
+/* An attention of 16 units of fp32 scores behind a matmul, each with results of 1 unit. */
+static void make_scores(network *n)
+{
+    *n = (network){0};
+    add(n, "Linear", 1, 10, "");
+    mdot_job_operator *attention = add(n, "Attention", 1, 0, "0");
+    attention->setting[MDOT_SETTING_HEADS] = 1;
+    attention->setting[MDOT_SETTING_HEAD_SIZE] = 4;
+    attention->per_sample[MDOT_PHASE_FORWARD].flops = 16 * 1024 * (4 * 4 + 5);
+}
+
+/* At b1: samples 1, r0 1, g1 1, g0 1, the probabilities 16 and their gradient 16. amp: also a copy of the samples .5
+ * and an fp16 copy of the probabilities 8. Selective recomputation also has r1, which is saved. */
+static void scores_have_a_gradient(void **state)
+{
+    (void)state;
+    network n;
+    make_scores(&n);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 4 + 32);
+    expect_case(&n, RT_ACTIVATION_AMP, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1.5 + 1.5 + 24 + 16);
+    expect_case(&n, RT_ACTIVATION_BF16, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1 + 1.5 + 16);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_SELECTIVE, 5 + 32);
+}
+
+/* At f1: samples 1, two results, the scores and the probabilities, of which amp has two copies. */
+static void scores_without_gradient_are_temporary(void **state)
+{
+    (void)state;
+    static const double units[] = {3 + 32, 2 + 8 + 24, 2 + 16}, fused[] = {3, 2, 2};
+    network n;
+    make_scores(&n);
+    for (int is_frozen = 0; is_frozen < 2; is_frozen++) {
+        if (is_frozen) n.operators[0].parameters = 0;
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        const rt_activation_table *a = &job->analysis->activations;
+        for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
+            assert_true(a->inference[type][MDOT_ATTENTION_EAGER].all == units[type] * UNIT);
+            assert_true(a->inference[type][MDOT_ATTENTION_FLASH].all == fused[type] * UNIT);
+            assert_true(a->inference[type][MDOT_ATTENTION_PROGRAM].all == fused[type] * UNIT);
+            assert_true(a->inference[type][MDOT_ATTENTION_EAGER].moments[0].gradients == 0);
+            for (int recompute = 0; is_frozen && recompute < RT_RECOMPUTATIONS; recompute++)
+                assert_true(a->of[type][MDOT_ATTENTION_EAGER][recompute].all == units[type] * UNIT);
+        }
+        mdot_job_destroy(job);
+    }
+}
+
+/* A program that checkpoints its blocks has the memory of recomputed blocks, unless an option recomputes otherwise. */
+static void checkpoints_of_a_program_recompute_its_blocks(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 1, 10, "");
+    for (uint32_t b = 1; b <= 3; b++) {
+        char first[16], second[16];
+        snprintf(first, sizeof first, "%u", 2 * b - 2);
+        snprintf(second, sizeof second, "%u", 2 * b - 1);
+        add(&n, "Linear", 4, 10, first)->block = b;
+        add(&n, "Linear", 1, 10, second)->block = b;
+    }
+    mdot_job *plain = predict_make_job(n.operators, n.count);
+    for (size_t i = 1; i < n.count; i++) n.operators[i].flags = MDOT_OPERATOR_RECOMPUTED;
+    mdot_job *marked = predict_make_job(n.operators, n.count);
+    for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
+        const rt_activations *without = plain->analysis->activations.of[type][MDOT_ATTENTION_FLASH],
+                             *with = marked->analysis->activations.of[type][MDOT_ATTENTION_FLASH];
+        assert_true(with[MDOT_RECOMPUTE_NOTHING].all == without[MDOT_RECOMPUTE_BLOCKS].all);
+        assert_true(with[MDOT_RECOMPUTE_NOTHING].all < without[MDOT_RECOMPUTE_NOTHING].all);
+        assert_true(with[MDOT_RECOMPUTE_BLOCKS].all == without[MDOT_RECOMPUTE_BLOCKS].all);
+        assert_true(with[MDOT_RECOMPUTE_SELECTIVE].all == without[MDOT_RECOMPUTE_SELECTIVE].all);
+    }
+    mdot_job_destroy(plain);
+    mdot_job_destroy(marked);
+}
+
+/* Gradients end at an operator that stops them: at f1 the samples, r0 and r1. Without the flag, at b2: samples, r1, g2,
+ * g1. */
+static void gradients_end_where_they_are_stopped(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 10, "");
+    add(&n, "Neg", 4, 0, "0");
+    add(&n, "Linear", 1, 10, "1");
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 4 + 1 + 4);
+    n.operators[1].flags = MDOT_OPERATOR_STOPS_GRADIENT;
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 4 + 4);
+}
+
+/* A matmul with frozen weights of its own needs only these for its operand's gradient. One that trains a part of them
+ * saves the operand. */
+static void frozen_matmuls_save_no_operand(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        network n = {0};
+        add(&n, "Linear", 4, 10, "");
+        mdot_job_operator *op = add(&n, "Linear", 1, 0, "0");
+        op->frozen_parameters = which == 0 ? 0 : 10;
+        op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_read = which == 2 ? 1 : 0;
+        /* at b1: samples 1, g1 1, g0 4, and r0 4 if it is saved */
+        expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, which == 1 ? 6 : 10);
+    }
+}
+
+/* The second use of a parameter has a gradient, and saves tensors for it, although the parameter is counted at the
+ * first. */
+static void shared_parameters_pass_gradients(void **state)
+{
+    (void)state;
+    for (int is_shared = 0; is_shared < 2; is_shared++) {
+        network n = {0};
+        add(&n, "Linear", 4, 0, "")->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = is_shared;
+        add(&n, "Relu", 4, 0, "0");
+        expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, is_shared ? 1 + 12 : 1 + 8);
+    }
+}
+
+/* ---- Kernels of the loss ---------------------------------------------------------------------------------------- */
+
+static double with_loss(const mdot_job *job, rt_activation_type type, mdot_loss loss)
+{
+    const rt_activation_case which = {.type = type, .attention = MDOT_ATTENTION_FLASH, .loss = loss};
+    return rt_activations_of(&job->analysis->activations, &which)->all / UNIT;
+}
+
+/* At the loss's backward operation: samples, the logits (8) and their gradient (8), the logarithms and their gradient.
+ * In chunks, an eighth of the latter two exists. A fused loss has `hidden / classes` of all four, if that is less. A
+ * view of the logits changes nothing. */
+static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t hidden, classes;
+        double part;
+    } cases[] = {{16, 128, 1 / 8.0}, {64, 128, 1 / 2.0}, {128, 128, 1},
+                 {256, 128, 1},      {0, 128, 1},        {1, 128, 1 / 128.0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int has_view = 0; has_view < 2; has_view++) {
+            network n = {0};
+            mdot_job_operator *logits = add(&n, "Linear", 8, 100, "");
+            logits->setting[MDOT_SETTING_CHANNELS_IN] = cases[i].hidden;
+            logits->setting[MDOT_SETTING_CHANNELS_OUT] = cases[i].classes;
+            if (has_view) add(&n, "Transpose", 8, 0, "0");
+            add(&n, "SoftmaxCrossEntropyLoss", 0, 0, has_view ? "1" : "0");
+            mdot_job *job = predict_make_job(n.operators, n.count);
+            assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_WHOLE) == 1 + 4 * 8);
+            assert_true(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_WHOLE) == 1 + 4 * 4);
+            assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED) == 1 + 2 * 8 + 2 * 8 / 8.0);
+            assert_true(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_CHUNKED) == 1 + 2 * 4 + 2 * 4 / 8.0);
+            assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED) == 1 + 4 * 8 * cases[i].part);
+            assert_true(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_FUSED) == 1 + 4 * 4 * cases[i].part);
+            mdot_job_destroy(job);
+        }
+    }
+}
+
+/* A tensor that is made between the logits and their loss is whole, whatever the loss keeps of the logits. At f1:
+ * samples of both operators, the logits and this tensor. */
+static void tensors_beside_the_logits_are_whole(void **state)
+{
+    (void)state;
+    network n = {0};
+    mdot_job_operator *logits = add(&n, "Linear", 8, 100, "");
+    logits->setting[MDOT_SETTING_CHANNELS_IN] = 16;
+    logits->setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+    add(&n, "Sigmoid", 16, 0, "");
+    add(&n, "SoftmaxCrossEntropyLoss", 0, 0, "0");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED) == 2 + 8 + 16);
+    assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED) == 2 + 1 + 16);
+    mdot_job_destroy(job);
+}
+
+/* ---- Moments ---------------------------------------------------------------------------------------------------- */
+
+static void expect_moments(const rt_activations *a, size_t count, const double moments[][2])
+{
+    assert_int_equal(a->moment_count, count);
+    for (size_t i = 0; i < count; i++) {
+        const rt_activation_moment *m = &a->moments[i];
+        if (m->all != moments[i][0] * UNIT || m->whole != m->all || m->gradients != moments[i][1])
+            fail_msg("moment %zu: %g units, %g of the gradients", i, m->all / UNIT, m->gradients);
+    }
+}
+
+/* Three matmuls with results of 1, 2 and 4. b2: samples 1, r0 1, r1 2, g2 4, g1 2; b1: samples, r0, g1, g0; b0:
+ * samples, g0. Each adds the gradients of its parameters. */
+static void moments_follow_the_backward_pass(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 1, 1, "");
+    add(&n, "Linear", 2, 4, "0");
+    add(&n, "Linear", 4, 3, "1");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    static const double moments[][2] = {{10, 3 / 8.0}, {5, 7 / 8.0}, {2, 1}}, inference[][2] = {{7, 0}};
+    expect_moments(&job->analysis->activations.of[0][MDOT_ATTENTION_FLASH][0], 3, moments);
+    expect_moments(&job->analysis->activations.inference[0][MDOT_ATTENTION_FLASH], 1, inference);
+    mdot_job_destroy(job);
+}
+
+/* A fused loss has the gradient of its matmul's parameters (3 of 8) from the forward pass on. */
+static void fused_losses_have_gradients_early(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 1, 5, "");
+    mdot_job_operator *logits = add(&n, "Linear", 8, 3, "0");
+    logits->setting[MDOT_SETTING_CHANNELS_IN] = 16;
+    logits->setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+    add(&n, "SoftmaxCrossEntropyLoss", 0, 0, "1");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    /* b2: samples, r0, four tensors of the logits; b0: samples, g0 */
+    static const double whole[][2] = {{1 + 1 + 32, 0}, {2, 1}}, fused[][2] = {{1 + 1 + 4, 3 / 8.0}, {2, 1}};
+    const rt_activation_table *a = &job->analysis->activations;
+    expect_moments(&a->of[0][MDOT_ATTENTION_FLASH][0], 2, whole);
+    expect_moments(&a->with_loss[MDOT_LOSS_FUSED - 1][0][MDOT_ATTENTION_FLASH][0], 2, fused);
+    mdot_job_destroy(job);
+}
+
+/* The tensors of all operators sum to the peak of the shard, in each case. */
+static void tensors_of_operators_sum_to_the_peak(void **state)
+{
+    (void)state;
+    network n;
+    make_transformer_with_scores(&n);
+    for (size_t i = 0; i < n.count; i++) {
+        bool is_matmul = n.operators[i].parameters >= 10;
+        n.operators[i].setting[MDOT_SETTING_CHANNELS_IN] = is_matmul ? 8 : 0;
+        n.operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = is_matmul ? 16 : 0;
+        n.operators[i].block = i > 0 ? 1 : 0;
+    }
+    n.operators[1].setting[MDOT_SETTING_AXIS] = n.operators[8].setting[MDOT_SETTING_AXIS] = 1;
+    mdot_job_operator *head = add(&n, "Linear", 6, 60, "12");
+    head->setting[MDOT_SETTING_CHANNELS_IN] = 8;
+    head->setting[MDOT_SETTING_CHANNELS_OUT] = 48;
+    add(&n, "SoftmaxCrossEntropyLoss", 0, 0, "13");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_analysis *analysis = job->analysis;
+    assert_int_equal(analysis->totals.logits, 14);
+    assert_true(analysis->sharding.common > 0);
+    for (int i = 0; i < RT_ACTIVATION_TYPES * 2 * RT_RECOMPUTATIONS * RT_LOSSES; i++) {
+        const rt_activation_case which = {
+            .type = (rt_activation_type)(i % RT_ACTIVATION_TYPES),
+            .attention = i / RT_ACTIVATION_TYPES % 2 == 0 ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH,
+            .recompute = (mdot_recompute)(i / RT_ACTIVATION_TYPES / 2 % RT_RECOMPUTATIONS),
+            .loss = (mdot_loss)(i / RT_ACTIVATION_TYPES / 2 / RT_RECOMPUTATIONS)};
+        const rt_activations *a = rt_activations_of(&analysis->activations, &which);
+        assert_true(a->whole < a->all && a->moments[0].all == a->all && a->moments[0].whole == a->whole);
+        for (double tensor = 1; tensor <= 4; tensor *= 2) {
+            double bytes[MAX_OPERATORS], sum = 0, want = a->whole + (a->all - a->whole) / tensor;
+            assert_true(rt_shard_activations(job, &analysis->sharding, analysis->totals.logits, &which, tensor, bytes));
+            for (size_t k = 0; k < n.count; k++) sum += bytes[k];
+            if (fabs(sum - want) > 1e-9 * want) fail_msg("case %d, degree %g: %g, not %g", i, tensor, sum, want);
+        }
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +632,18 @@ int main(void)
         cmocka_unit_test(recomputed_blocks_save_their_inputs),
         cmocka_unit_test(replicated_bytes_omit_sharded_tensors),
         cmocka_unit_test(long_jobs_get_an_estimate),
+        cmocka_unit_test(scores_have_a_gradient),
+        cmocka_unit_test(scores_without_gradient_are_temporary),
+        cmocka_unit_test(checkpoints_of_a_program_recompute_its_blocks),
+        cmocka_unit_test(gradients_end_where_they_are_stopped),
+        cmocka_unit_test(frozen_matmuls_save_no_operand),
+        cmocka_unit_test(shared_parameters_pass_gradients),
+        cmocka_unit_test(kernels_of_the_loss_keep_parts_of_the_logits),
+        cmocka_unit_test(moments_follow_the_backward_pass),
+        cmocka_unit_test(fused_losses_have_gradients_early),
+        cmocka_unit_test(tensors_of_operators_sum_to_the_peak),
+        cmocka_unit_test(samples_are_what_a_convolution_reads_besides),
+        cmocka_unit_test(tensors_beside_the_logits_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

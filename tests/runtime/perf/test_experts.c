@@ -2,7 +2,10 @@
  * parameters, memory and exchanges. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/communication.h"
+#include "runtime/perf/experts.h"
 #include "runtime/perf/peak_memory.h"
+#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -317,6 +320,24 @@ static void expert_parallelism_without_experts_is_refused(void **state)
     mdot_job_destroy(without);
 }
 
+/* Experts with a gate: the last matmul's operand is a product whose second factor alone is an expert's result. */
+static void experts_reach_the_next_matmul_through_any_operand(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        network n;
+        make_mixture(&n, "TopK");
+        for (int at = 0; at < LAYERS * EACH; at += EACH) {
+            put(&n, (size_t)at + (order == 0 ? UP : GATE), "Sigmoid", n.operators[at].block, 0, at + DEALT, -1);
+        }
+        mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+        const rt_experts *experts = &job->analysis->sharding.experts;
+        assert_int_equal(experts->exchange_count, LAYERS * 2);
+        assert_true(experts->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES);
+        mdot_job_destroy(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +351,7 @@ int main(void)
         cmocka_unit_test(expert_parallelism_divides_matrices_and_keeps_flops),
         cmocka_unit_test(tokens_are_exchanged_in_both_directions),
         cmocka_unit_test(expert_parallelism_without_experts_is_refused),
+        cmocka_unit_test(experts_reach_the_next_matmul_through_any_operand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or
  * saves. */
+#include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
+#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -408,6 +411,126 @@ static void inference_has_weights_and_live_tensors(void **state)
     mdot_job_destroy(job);
 }
 
+/* A normalisation of 24 parameters and four blocks of a matmul of 100, of which 10 are frozen. The last result is the
+ * largest. */
+static mdot_job *four_blocks(void)
+{
+    static const uint32_t before[4] = {0, 1, 2, 3};
+    mdot_job_operator operators[5] = {make("LayerNormalization", 1, 24)};
+    for (uint32_t i = 1; i < 5; i++) {
+        operators[i] = make("Linear", i < 4 ? 1 : 8, 90);
+        operators[i].frozen_parameters = 10;
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+        operators[i].block = i;
+    }
+    return predict_make_job(operators, 5);
+}
+
+/* At ZeRO stage 3 on four workers: a quarter of the 424 weights, two blocks of 100 as a whole, and the root's 24. The
+ * batch is large, so that the peak is at the first moment, the backward operation of the last matmul. Whole gradients
+ * are those of a block and the root, and of a
+ * block in the type of sums; 384 of 424 weights are trained. */
+static void zero_stage_three_gathers_blocks_and_the_root(void **state)
+{
+    (void)state;
+    mdot_job *job = four_blocks();
+    const double trained = 384, all = 424;
+    double f = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients;
+    assert_true(f == 90 / trained);
+    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .zero_stage = 3};
+    rt_memory m = measure(job, c);
+    double whole = trained / all * (4 * 124 + 4 * 100);
+    assert_true(m.weights == all + 4 * 224);
+    assert_true(fabs(m.gradients - (f * trained + whole)) < 1e-9 && m.optimizer == trained);
+    c.keep_gathered = 1;
+    m = measure(job, c);
+    assert_true(fabs(m.weights - (all + 4 * all * (1 - f))) < 1e-9);
+    c.ema = 1;
+    assert_true(fabs(measure(job, c).weights - m.weights - trained) < 1e-9);
+    c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 3, .accumulate = 2};
+    assert_true(fabs(measure(job, c).gradients - (trained + whole)) < 1e-9);
+    c.offload = MDOT_OFFLOAD_PARAMETERS;
+    m = measure(job, c);
+    assert_true(m.weights == 4 * 224 && fabs(m.gradients - whole) < 1e-9 && m.optimizer == 0);
+    c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 2, .ema = 1};
+    m = measure(job, c);
+    assert_true(m.weights == 4 * (all + trained) && fabs(m.gradients - f * trained) < 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* Stages of a pipeline sum gradients after the last micro-batch, and keep all of them as a whole until then. The first
+ * stage has 500 + 24 parameters, half of which each of two workers keeps. */
+static void stages_with_sharded_weights_keep_whole_gradients(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(2);
+    mdot_configuration c = {
+        .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .data_parallel = 2, .zero_stage = 3};
+    rt_memory m = measure(job, c);
+    assert_true(m.gradients == 4 * (524 / 2.0 + 524) && m.weights == 4 * (524 / 2.0 + 524));
+    c.zero_stage = 2;
+    m = measure(job, c);
+    assert_true(m.gradients == 4 * 524 / 2.0 && m.weights == 4 * 524);
+    c.precision = MDOT_PRECISION_BF16; /* the results that were sent have half of the bytes, too */
+    const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_BF16][0][0];
+    assert_true(measure(job, c).pass_activations == 2 * 2000 * (a->all / 2 + 8 * UNIT / 2));
+    mdot_job_destroy(job);
+}
+
+/* The largest gradient is that of 600 parameters. From ZeRO stage 2 on, a GPU of four keeps a quarter. */
+static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(1);
+    for (uint32_t stage = 1; stage <= 2; stage++) {
+        mdot_configuration c = {.batch = 1,
+                                .gpu_count = 4,
+                                .zero_stage = stage,
+                                .precision = MDOT_PRECISION_MIXED_BF16,
+                                .gradient_type = MDOT_NUMBER_FP32,
+                                .step_in_backward = 1};
+        assert_true(measure(job, c).gradients == 4 * 600 / (stage == 1 ? 1 : 4));
+    }
+    mdot_job_destroy(job);
+}
+
+/* Quantised weights of 600 in a byte or half of one, with their scales. One matrix at a time is dequantised to the type
+ * of computation, beside the copies that autocast makes of the 400 other weights. */
+static void quantised_weights_are_dequantised_one_by_one(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("Linear", 2, 0), make("Linear", 2, 0), make("Linear", 2, 400)};
+    operators[0].frozen_parameters = 250;
+    operators[1].frozen_parameters = 350;
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    mdot_job *job = predict_make_job(operators, 3);
+    static const struct {
+        mdot_precision precision;
+        double width, copies; /* bytes of a weight; bytes of half-precision copies */
+    } cases[] = {{MDOT_PRECISION_FP32, 4, 4 * 350},
+                 {MDOT_PRECISION_AMP_BF16, 4, 2 * 400 + 2 * 350},
+                 {MDOT_PRECISION_BF16, 2, 2 * 350}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = {.batch = 1, .precision = cases[i].precision, .frozen_weights = MDOT_FROZEN_INT8};
+        rt_memory m = measure(job, c);
+        assert_true(m.weights == cases[i].width * 400 + 600 * (1 + 4.0 / 1024) && m.half_weights == cases[i].copies);
+        c.frozen_weights = MDOT_FROZEN_NF4;
+        m = measure(job, c);
+        assert_true(m.weights == cases[i].width * 400 + 600 * (0.5 + 1 / 64.0 + 1 / 4096.0));
+        assert_true(m.half_weights == cases[i].copies);
+        c.frozen_weights = MDOT_FROZEN_UNCHANGED;
+        m = measure(job, c);
+        assert_true(m.weights == cases[i].width * 1000);
+        assert_true(m.half_weights == (cases[i].precision == MDOT_PRECISION_AMP_BF16 ? 2 * 1000 : 0));
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +550,10 @@ int main(void)
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
         cmocka_unit_test(inference_has_weights_and_live_tensors),
         cmocka_unit_test(networks_without_parameters_have_activations),
+        cmocka_unit_test(zero_stage_three_gathers_blocks_and_the_root),
+        cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
+        cmocka_unit_test(update_in_the_backward_pass_has_the_largest_gradient),
+        cmocka_unit_test(quantised_weights_are_dequantised_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* test_peak_moments.c — the moments at which activations and gradients together may be largest. */
+#include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_moments.h"
+#include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>

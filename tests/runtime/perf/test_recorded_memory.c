@@ -1,9 +1,12 @@
 /* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
 #include "mdot/mdotjob.h"
+#include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/recorded_memory.h"
+#include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/roofline.h"
+#include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -408,6 +411,69 @@ static void checkpointed_operators_run_forward_again(void **state)
     mdot_job_destroy(plain);
 }
 
+/* A program of one record in fp32, of which 800 of 1000 bytes are as large as the logits: two of them in fp32, and two
+ * tensors of the loss, 16 bytes for each logit. In chunks there are the logits and their logarithms; a compiled loss
+ * has the logits and the gradient of one chunk. */
+static void losses_in_fp32_have_no_copies(void **state)
+{
+    (void)state;
+    mdot_job *job = with_loss();
+    static const struct {
+        uint32_t compiled;
+        double kept;
+    } cases[] = {{0, (4 + 4) / 16.0}, {1, (4 + 4 / 8.0) / 16}};
+    for (size_t i = 0; i < 2; i++) {
+        mdot_configuration c = {.precision = MDOT_PRECISION_FP32, .recompute = MDOT_RECOMPUTE_SELECTIVE};
+        mdot_peak_moment whole[MDOT_PEAK_MOMENTS_MAX], chunked[MDOT_PEAK_MOMENTS_MAX];
+        c.compiled = cases[i].compiled;
+        rt_resolved_configuration r = resolve(job, c);
+        assert_int_equal(rt_recorded_moments(job, &r, whole), 1);
+        c.loss = MDOT_LOSS_CHUNKED;
+        r = resolve(job, c);
+        assert_int_equal(rt_recorded_moments(job, &r, chunked), 1);
+        assert_true(whole[0].logits > 0);
+        assert_true(fabs(chunked[0].logits / whole[0].logits - cases[i].kept) < 1e-9);
+    }
+    mdot_job_destroy(job);
+}
+
+/* A program may have gradients that its job does not show, for example of parameters beside the graph. No fraction of
+ * nothing is taken. */
+static void records_of_jobs_without_parameters_have_activations(void **state)
+{
+    (void)state;
+    const mdot_job_operator relu = make("Relu", 8, 0);
+    mdot_job *plain = predict_make_job(&relu, 1), *job = NULL;
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &record};
+    mdot_error err = {0};
+    if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.gpu_count = 2, .zero_stage = 3});
+    rt_memory m = rt_measure_memory(job, &r);
+    assert_true(m.weights == 0 && m.gradients == 0 && m.activations == 4 * 1000 + 10);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+/* Autocast copies the matmul's 600 weights. A record of fp32 lacks the copies, and so does one of autocast without
+ * matmuls; other types need none. */
+static void autocast_adds_copies_that_a_record_lacks(void **state)
+{
+    (void)state;
+    mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
+    static const mdot_precision precisions[] = {MDOT_PRECISION_AMP, MDOT_PRECISION_BF16, MDOT_PRECISION_FP32};
+    for (size_t i = 0; i < 3; i++) {
+        mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = precisions[i]});
+        assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+        assert_true(got[0].weight_copies == (i == 0 ? 2 * 600 : 0) && got[1].weight_copies == got[0].weight_copies);
+        r.shard.of[RT_PIPELINE_BLOCKS] = 0.5; /* a job without blocks stands for one block */
+        assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+        assert_true(got[0].weight_copies == (i == 0 ? 600 : 0));
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +491,9 @@ int main(void)
         cmocka_unit_test(weights_have_the_programs_sizes),
         cmocka_unit_test(every_worker_has_all_buffers),
         cmocka_unit_test(checkpointed_operators_run_forward_again),
+        cmocka_unit_test(losses_in_fp32_have_no_copies),
+        cmocka_unit_test(records_of_jobs_without_parameters_have_activations),
+        cmocka_unit_test(autocast_adds_copies_that_a_record_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

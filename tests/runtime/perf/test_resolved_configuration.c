@@ -170,6 +170,120 @@ static void variant_is_resolved_like_the_configuration_it_stands_for(void **stat
     mdot_job_destroy(job);
 }
 
+/* Each limit is the largest value that the job allows. */
+static void configurations_beyond_the_job_are_refused(void **state)
+{
+    (void)state;
+    const mdot_job_operator relu = {.struct_size = sizeof relu, .type = "Relu", .known = true};
+    mdot_job *blocks = make_job(), *plain = predict_make_job(&relu, 1);
+    const struct {
+        const mdot_job *job;
+        mdot_configuration c;
+        const char *reason; /* NULL: accepted */
+    } cases[] = {
+        {plain, {.recompute = MDOT_RECOMPUTE_BLOCKS}, "recompute is blocks, but the job lacks blocks"},
+        {plain, {.recompute = MDOT_RECOMPUTE_SELECTIVE}, NULL},
+        {blocks, {.recompute = MDOT_RECOMPUTE_BLOCKS}, NULL},
+        {plain, {.pipeline_parallel = 2}, "pipeline_parallel is 2; each stage needs a block, and the job has 0"},
+        {blocks, {.pipeline_parallel = 4}, NULL},
+        {blocks, {.pipeline_parallel = 5}, "pipeline_parallel is 5; each stage needs a block, and the job has 4"},
+        {plain, {.tensor_parallel = 2}, "tensor_parallel needs matmuls that can be sharded"},
+        {blocks, {.tensor_parallel = 4}, NULL},
+        {blocks, {.tensor_parallel = 3}, "tensor_parallel is 3; it must divide 4"},
+        {blocks, {.tensor_parallel = 8}, "tensor_parallel is 8; it must divide 4"},
+        {plain, {.offload_activations = 1}, "but the job lacks blocks"},
+        {blocks, {.offload_activations = 1}, NULL},
+        {blocks, {.loss = MDOT_LOSS_CHUNKED}, "loss is chunked, but the job has no cross-entropy"},
+        {blocks, {.loss = MDOT_LOSS_FUSED}, "loss is fused, but the job has no cross-entropy"},
+        {plain, {.context_parallel = 2}, "context_parallel is 2, but the job lacks attention"},
+        {blocks, {.context_parallel = 2}, NULL},
+        {blocks, {.pipeline_parallel = 2, .virtual_stages = 2, .micro_batches = 2}, NULL},
+        {blocks,
+         {.pipeline_parallel = 2, .virtual_stages = 3, .micro_batches = 2},
+         "virtual_stages is 3 on each of 2 stages; each part needs a block, and the job has 4"},
+        {blocks, {.expert_parallel = 2}, "expert_parallel is 2, but the job lacks experts"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_configuration configuration = {.c = cases[i].c, .gpu = {.pcie_gbps = 31.5}};
+        configuration.c.batch = 120; /* a multiple of all micro-batches */
+        mdot_error err = {0};
+        if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("case %zu: %s", i, err.message);
+        mdot_status status = rt_configuration_check(&configuration, cases[i].job, &err);
+        if (status != (cases[i].reason == NULL ? MDOT_OK : MDOT_INVALID_ARGUMENT)) fail_msg("case %zu", i);
+        if (cases[i].reason != NULL && strstr(err.message, cases[i].reason) == NULL)
+            fail_msg("case %zu: %s", i, err.message);
+    }
+    mdot_job_destroy(plain);
+    mdot_job_destroy(blocks);
+}
+
+/* Each stage has one end. The last one keeps one micro-batch, or, with v parts on each of p stages, those of all parts
+ * but one: ((v - 1) p + 1) / v. */
+static void stages_keep_their_end_and_their_micro_batches(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    static const struct {
+        uint32_t virtual_stages;
+        double first, last, micro_steps;
+    } cases[] = {{1, 2, 1, 8 + 1}, {2, 2.5, 1.5, 8 + 1 / 2.0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = {BASE, .pipeline_parallel = 2, .virtual_stages = cases[i].virtual_stages,
+                                .micro_batches = 4};
+        c.accumulate = 2;
+        rt_resolved_configuration r = resolve(job, &c), first = rt_first_stage(&r), last = rt_last_stage(&r);
+        assert_true(r.steps == 8 && r.micro_steps == cases[i].micro_steps);
+        assert_true(first.in_flight == cases[i].first && last.in_flight == cases[i].last);
+        static const double of_first[] = {1, .5, 0}, of_last[] = {0, .5, 1};
+        assert_memory_equal(first.shard.of, of_first, sizeof of_first);
+        assert_memory_equal(last.shard.of, of_last, sizeof of_last);
+        if (c.virtual_stages > 1) continue;
+        c.micro_batches = 1; /* no more than there are */
+        c.accumulate = 1;
+        r = resolve(job, &c);
+        last = rt_last_stage(&r);
+        assert_true(r.in_flight == 1 && last.in_flight == 1);
+    }
+    mdot_configuration c = {BASE, .pipeline_parallel = 2, .micro_batches = 4, .schedule = MDOT_SCHEDULE_ZERO_BUBBLE};
+    assert_true(resolve(job, &c).micro_steps == 4 + 1 / 3.0);
+    c = (mdot_configuration){BASE, .pipeline_parallel = 3, .micro_batches = 4};
+    assert_true(resolve(job, &c).shard.of[RT_PIPELINE_BLOCKS] == 2 / 4.0);
+    c = (mdot_configuration){BASE, .tensor_parallel = 2, .context_parallel = 4};
+    rt_resolved_configuration r = resolve(job, &c);
+    assert_true(r.sequence == 4 && r.replicated == 1 && r.shard.tensor == 2 && r.shard.experts == 1);
+    c.sequence_parallel = 1;
+    assert_true(resolve(job, &c).replicated == 2);
+    mdot_job_destroy(job);
+}
+
+/* Each option of kernels comes from the other configuration, and nothing else. */
+static void kernels_of_another_configuration_are_taken(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    mdot_configuration one = {BASE, .accumulate = 2},
+                       two = {BASE, .accumulate = 4, .ema = 1, .precision = MDOT_PRECISION_MIXED_BF16};
+    two.optimizer = MDOT_OPTIMIZER_ADAMW;
+    two.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
+    rt_resolved_configuration a = resolve(job, &one), b = resolve(job, &two), got = rt_with_kernels_of(&a, &b);
+    const mdot_configuration *c = &got.configuration.c;
+    assert_int_equal(c->accumulate, 2);
+    assert_int_equal(c->ema, 1);
+    assert_int_equal(c->precision, MDOT_PRECISION_MIXED_BF16);
+    assert_int_equal(c->optimizer, MDOT_OPTIMIZER_ADAMW);
+    assert_int_equal(c->optimizer_kernels, MDOT_OPTIMIZER_KERNELS_FOR_LOOP);
+    assert_memory_equal(&got.widths, &b.widths, sizeof got.widths);
+    b.configuration.c.step_in_backward = 1;
+    b.configuration.c.frozen_weights = MDOT_FROZEN_NF4;
+    b.configuration.c.loss = MDOT_LOSS_CHUNKED;
+    got = rt_with_kernels_of(&a, &b);
+    assert_int_equal(c->step_in_backward, 1);
+    assert_int_equal(c->frozen_weights, MDOT_FROZEN_NF4);
+    assert_int_equal(c->loss, MDOT_LOSS_CHUNKED);
+    assert_int_equal(got.activation_case.loss, MDOT_LOSS_CHUNKED);
+    mdot_job_destroy(job);
+}
+
 /* ---- Counts ------------------------------------------------------------------------------------------------------ */
 
 /* The requested configuration, and the projected one with which the predictor is queried. */
@@ -241,6 +355,9 @@ int main(void)
         cmocka_unit_test(prediction_resolves_each_configuration_once),
         cmocka_unit_test(sweep_resolves_each_configuration_once),
         cmocka_unit_test(explanation_reuses_what_its_prediction_resolved),
+        cmocka_unit_test(configurations_beyond_the_job_are_refused),
+        cmocka_unit_test(stages_keep_their_end_and_their_micro_batches),
+        cmocka_unit_test(kernels_of_another_configuration_are_taken),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

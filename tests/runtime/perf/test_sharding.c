@@ -1,6 +1,7 @@
 /* test_sharding.c — how tensor parallelism shards networks that are small enough to follow, and the part of each
  * operator that one GPU then runs. */
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -331,6 +332,218 @@ static void pipeline_positions_follow_the_blocks(void **state)
     mdot_job_destroy(job);
 }
 
+/* A bypass of a base operator is an adapter only if both are matmuls of one operand and the rank is smaller than both
+ * sides of the base. Otherwise its first matmul is sharded by columns and its second by rows, and their sum keeps the
+ * base matmul whole. */
+static void other_bypasses_are_no_adapters(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t in, out, rank;
+        bool has_convolution, reads_another; /* the base is a convolution; the bypass reads another tensor */
+        const char *roles;
+    } cases[] = {
+        {64, 128, 63, false, false, "--c-cdr"}, {64, 128, 64, false, false, "---cr-c"},
+        {128, 64, 63, false, false, "--c-cdr"}, {128, 64, 64, false, false, "---cr-c"},
+        {64, 128, 4, true, false, "---cr-c"},   {64, 128, 4, false, true, "---cr-c"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int order = 0; order < 2; order++) { /* the base before or behind the bypass */
+            network n = {0};
+            add_norm(&n, "");
+            add_norm(&n, "0");
+            const char *r = cases[i].roles;
+            const char roles[] = {r[0], r[1], r[order == 0 ? 2 : 3], r[order == 0 ? 3 : 4], r[order == 0 ? 4 : 2], r[5],
+                                  r[6], '\0'};
+            for (int k = 0; k < 2; k++) {
+                if (k == order)
+                    add_matmul(&n, cases[i].in, cases[i].out, "0")->setting[MDOT_SETTING_KERNEL_W] =
+                        cases[i].has_convolution;
+                else
+                    add_matmul(&n, cases[i].in, cases[i].rank, cases[i].reads_another ? "1" : "0");
+                if (k != order) add_matmul(&n, cases[i].rank, cases[i].out, order == 0 ? "3" : "2");
+            }
+            add(&n, "Add", 0, order == 0 ? "2,4" : "3,4");
+            add_matmul(&n, cases[i].out, 64, "5");
+            mdot_job_destroy(expect_roles(&n, roles));
+        }
+    }
+}
+
+/* Two matmuls of samples, which have no operands in the graph, are no adapter. */
+static void sums_of_matmuls_of_samples_are_sharded(void **state)
+{
+    (void)state;
+    network n = {0};
+    add_matmul(&n, 64, 128, "");
+    add_matmul(&n, 64, 128, "");
+    add(&n, "Add", 0, "0,1");
+    add_matmul(&n, 128, 64, "2");
+    mdot_job *job = expect_roles(&n, "ccdr");
+    const rt_sharding *d = &job->analysis->sharding;
+    assert_true(d->summed_forward_bytes == 1000 && d->summed_backward_bytes == 0);
+    assert_int_equal(d->summed_count, 1);
+    assert_int_equal(d->common, 128);
+    mdot_job_destroy(job);
+}
+
+/* Operators that pick from tensors, recurrences, and products of two operands beside weights need whole tensors. */
+static void further_operators_are_replicated(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        network n = {0};
+        add_matmul(&n, 64, 64, "");
+        add_matmul(&n, 64, 64, "");
+        mdot_job_operator *op = which == 2 ? add_matmul(&n, 64, 64, "0,1") : add(&n, "Gather", 0, "0");
+        if (which == 1)
+            *op = (mdot_job_operator){
+                .struct_size = sizeof *op, .type = "LSTM", .known = true, .inputs = op->inputs, .input_count = 1};
+        op->setting[MDOT_SETTING_DIRECTIONS] = which == 1;
+        add_matmul(&n, 64, 64, "2");
+        mdot_job_destroy(expect_roles(&n, which == 2 ? "---c" : "-c-c"));
+    }
+}
+
+/* Gradients of operands that train nothing are not summed. */
+static void frozen_operands_have_no_summed_gradients(void **state)
+{
+    (void)state;
+    for (int is_trained = 0; is_trained < 2; is_trained++) {
+        network n = {0};
+        mdot_job_operator *table = add(&n, "Gather", 6400, "");
+        if (!is_trained) freeze(table);
+        table->setting[MDOT_SETTING_INPUTS] = 1;
+        add_norm(&n, "0");
+        if (!is_trained) freeze(&n.operators[1]);
+        add_matmul(&n, 64, 256, "1");
+        add_matmul(&n, 256, 64, "2");
+        mdot_job *job = expect_roles(&n, "t-cr");
+        const rt_sharding *d = &job->analysis->sharding;
+        assert_true(d->summed_forward_bytes == 2000 && d->summed_backward_bytes == (is_trained ? 1000 : 0));
+        assert_int_equal(d->summed_count, 2 + is_trained);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Four blocks, the second and third of which are the largest. The result of the first is read in the third, and that
+ * of the second in the fourth: the border behind the second block has both, and the third's besides. */
+static void results_cross_every_border_up_to_their_reader(void **state)
+{
+    (void)state;
+    static const double parameters[] = {50, 100, 100, 70}, bytes[] = {7, 20, 300, 4000};
+    static const char *const inputs[] = {"", "0", "0,1", "1,2"};
+    network n = {0};
+    for (uint32_t i = 0; i < 4; i++) {
+        mdot_job_operator *op = add(&n, "Linear", parameters[i], inputs[i]);
+        op->frozen_parameters = i == 1 ? 5 : 0;
+        op->per_sample[MDOT_PHASE_FORWARD].bytes_written = bytes[i];
+        op->block = i + 1;
+    }
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_sharding *d = &job->analysis->sharding;
+    assert_true(d->border_bytes == 20 + 300);
+    assert_true(d->largest_block_parameters == 105 && d->largest_block_experts == 0);
+    mdot_job_destroy(job);
+}
+
+/* The end that costs more counts as the heavier one, and of two equal ones the last. */
+static void heavier_end_costs_more(void **state)
+{
+    (void)state;
+    for (int more = -1; more <= 1; more++) {
+        network n = {0};
+        add(&n, "Relu", 0, "");
+        add(&n, "Relu", 0, "0")->block = 1;
+        add(&n, "Relu", 0, "1");
+        const double costs[] = {10 + more, 100, 10};
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        rt_sharding sharding = {0};
+        assert_true(rt_find_sharding(job, costs, &sharding));
+        assert_int_equal(sharding.heavier_end, more > 0 ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER);
+        rt_free_sharding(&sharding);
+        mdot_job_destroy(job);
+    }
+}
+
+/* A matmul behind the blocks is a tied head if it lacks weights of its own and reads those of another operator. */
+static void tied_heads_stand_behind_the_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t block;
+        double own, flops, read; /* weights of its own; FLOPs of their gradient; bytes that a step reads */
+        int64_t in, out;
+        const char *inputs;
+        double tied, frozen;
+    } cases[] = {
+        {0, 0, 9, 8, 5, 7, "1", 35, 0}, {0, 0, 0, 8, 5, 7, "1", 0, 35},  {2, 0, 9, 8, 5, 7, "1", 0, 0},
+        {0, 35, 9, 8, 5, 7, "1", 0, 0}, {0, 0, 0, 0, 5, 7, "1", 0, 0},   {0, 0, 9, 8, 0, 7, "1", 0, 0},
+        {0, 0, 9, 8, 5, 0, "1", 0, 0},  {0, 0, 9, 8, 5, 7, "0,1", 0, 0}, {0, 0, 9, 8, 5, 7, "", 35, 0},
+        {0, 0, 9, 0, 1, 1, "1", 1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network n = {0};
+        add(&n, "Gather", 35, "")->setting[MDOT_SETTING_INPUTS] = 1;
+        add(&n, "Relu", 0, "0")->block = 1;
+        mdot_job_operator *head = add(&n, "Linear", cases[i].own, cases[i].inputs);
+        head->block = cases[i].block;
+        head->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = cases[i].flops;
+        head->per_step[MDOT_PHASE_FORWARD].bytes_read = cases[i].read;
+        head->setting[MDOT_SETTING_CHANNELS_IN] = cases[i].in;
+        head->setting[MDOT_SETTING_CHANNELS_OUT] = cases[i].out;
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        const rt_sharding *d = &job->analysis->sharding;
+        double tied = 0, frozen = 0;
+        for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
+            tied += d->tied.all[at];
+            frozen += d->frozen_tied.all[at];
+        }
+        if (tied != cases[i].tied || frozen != cases[i].frozen) fail_msg("case %zu: %g, %g", i, tied, frozen);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Trained, frozen and half-precision elements by position; a table with sparse gradients counts as frozen. */
+static void elements_are_counted_by_position(void **state)
+{
+    (void)state;
+    network n = {0};
+    mdot_job_operator *table = add(&n, "Gather", 1000, "");
+    table->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 30;
+    add(&n, "Linear", 200, "0")->block = 1;
+    n.operators[1].frozen_parameters = 7;
+    add(&n, "LayerNormalization", 40, "1")->block = 1;
+    add(&n, "Linear", 3, "2");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_sharding *d = &job->analysis->sharding;
+    static const double trained[] = {0, 240, 3}, frozen[] = {1000, 7, 0}, half[] = {0, 207, 3};
+    assert_memory_equal(d->parameters.all, trained, sizeof trained);
+    assert_memory_equal(d->frozen.all, frozen, sizeof frozen);
+    assert_memory_equal(d->half_parameters.all, half, sizeof half);
+    assert_true(d->sparse.parameters == 1000 && d->sparse.picked == 30);
+    mdot_job_destroy(job);
+}
+
+/* Parameters before the second of two operands, or before the first, make a product train and depend on them. */
+static void either_operand_may_pass_parameters_on(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        network n = {0};
+        if (first) add_norm(&n, "");
+        add(&n, "Sigmoid", 0, "");
+        if (!first) add_norm(&n, "");
+        add(&n, "Mul", 0, "0,1");
+        add_matmul(&n, 64, 64, "2");
+        add(&n, "Add", 0, "2,3"); /* with a whole tensor that depends on parameters */
+        add_matmul(&n, 64, 64, "4");
+        mdot_job *job = expect_roles(&n, "-----c");
+        assert_true(job->analysis->sharding.summed_backward_bytes == 1000);
+        mdot_job_destroy(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +558,15 @@ int main(void)
         cmocka_unit_test(frozen_tied_head_is_sharded),
         cmocka_unit_test(a_shard_has_one_gpus_flops_and_bytes),
         cmocka_unit_test(pipeline_positions_follow_the_blocks),
+        cmocka_unit_test(other_bypasses_are_no_adapters),
+        cmocka_unit_test(sums_of_matmuls_of_samples_are_sharded),
+        cmocka_unit_test(further_operators_are_replicated),
+        cmocka_unit_test(frozen_operands_have_no_summed_gradients),
+        cmocka_unit_test(results_cross_every_border_up_to_their_reader),
+        cmocka_unit_test(heavier_end_costs_more),
+        cmocka_unit_test(tied_heads_stand_behind_the_blocks),
+        cmocka_unit_test(elements_are_counted_by_position),
+        cmocka_unit_test(either_operand_may_pass_parameters_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,202 @@
+/* test_communication.c — the time of each kind of exchange, compared with values made by hand. The link has 1 GB/s, so
+ * that a ms has 1e6 bytes. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/communication.h"
+#include "runtime/perf/resolved_configuration.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { BYTES = 4000, MATMULS = 4 };
+
+static mdot_job_operator make(const char *type, uint32_t block, int64_t channels)
+{
+    mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true, .block = block};
+    op.parameters = (double)(channels * channels);
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, BYTES, BYTES};
+    op.setting[MDOT_SETTING_CHANNELS_IN] = op.setting[MDOT_SETTING_CHANNELS_OUT] = channels;
+    op.setting[MDOT_SETTING_INPUTS] = 1;
+    return op;
+}
+
+/* A chain of matmuls of 64 x 64, each of which is a block. Tensor parallelism shards columns of the first and third,
+ * and rows of the second and fourth. */
+static mdot_job *chain(size_t count)
+{
+    static const uint32_t before[MATMULS] = {0, 0, 1, 2};
+    mdot_job_operator operators[MATMULS];
+    for (size_t i = 0; i < count; i++) {
+        operators[i] = make("Linear", (uint32_t)i + 1, 64);
+        operators[i].inputs = i > 0 ? &before[i] : NULL;
+        operators[i].input_count = i > 0;
+    }
+    return predict_make_job(operators, count);
+}
+
+static rt_resolved_configuration resolve(const mdot_job *job, mdot_configuration c)
+{
+    rt_configuration configuration = {.c = c};
+    configuration.c.batch = 8;
+    configuration.c.link_gbps = 1;
+    configuration.gpu.pcie_gbps = 31.5;
+    configuration.gpu.memory_gbps = configuration.gpu.fp32_tflops = configuration.gpu.tf32_tflops =
+        configuration.gpu.fp16_tflops = 100;
+    mdot_error err = {0};
+    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_check(&configuration, job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &configuration, &resolved);
+    return resolved;
+}
+
+static double exchange_ms(const mdot_job *job, mdot_configuration c)
+{
+    rt_resolved_configuration resolved = resolve(job, c);
+    return rt_communication_ms(job, &resolved, 0);
+}
+
+static double started_ms(double gpus, double count, double ms)
+{
+    return ms + count * (0.005 + 0.002 * gpus + 0.14 * sqrt(ms / count));
+}
+
+/* Two matmuls have one sum, of the second one's result. Four also sum the gradient of the third one's operand. */
+static void tensor_parallelism_waits_for_its_sums(void **state)
+{
+    (void)state;
+    mdot_job *one = chain(2), *three = chain(4);
+    const double pass = 8.0 * BYTES / 1e6; /* ms of the bytes of one tensor */
+    assert_float_equal(exchange_ms(one, (mdot_configuration){.tensor_parallel = 2}), started_ms(2, 1, pass), 1e-9);
+    assert_float_equal(exchange_ms(one, (mdot_configuration){.tensor_parallel = 16}),
+                       started_ms(8, 1, 2 * 15 / 16.0 * pass), 1e-9);
+    assert_float_equal(exchange_ms(one, (mdot_configuration){.tensor_parallel = 1}), 0, 0);
+    assert_float_equal(exchange_ms(three, (mdot_configuration){.tensor_parallel = 2}), started_ms(2, 3, 3 * pass),
+                       1e-9);
+    assert_float_equal(exchange_ms(three, (mdot_configuration){.tensor_parallel = 2, .precision = MDOT_PRECISION_BF16}),
+                       started_ms(2, 3, 1.5 * pass), 1e-9);
+    assert_float_equal(exchange_ms(three, (mdot_configuration){.tensor_parallel = 2, .accumulate = 3}),
+                       3 * started_ms(2, 3, 3 * pass), 1e-9);
+    mdot_configuration again = {.tensor_parallel = 2, .recompute = MDOT_RECOMPUTE_BLOCKS};
+    assert_float_equal(exchange_ms(three, again), started_ms(2, 4.5, 5 * pass), 1e-9);
+    mdot_job_destroy(one);
+    mdot_job_destroy(three);
+}
+
+/* Attention alone has no sums, although its heads are sharded. */
+static void sharded_heads_without_sums_wait_for_nothing(void **state)
+{
+    (void)state;
+    static const uint32_t before = 0;
+    mdot_job_operator operators[2] = {make("Linear", 0, 64), make("Attention", 0, 0)};
+    operators[1].setting[MDOT_SETTING_HEADS] = 4;
+    operators[1].setting[MDOT_SETTING_HEAD_SIZE] = 16;
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    mdot_job *job = predict_make_job(operators, 2);
+    assert_int_equal(job->analysis->sharding.common, 4);
+    assert_true(exchange_ms(job, (mdot_configuration){.tensor_parallel = 2}) == 0);
+    mdot_job_destroy(job);
+}
+
+/* A ring between two nodes of two GPUs has two ports. A group of neighbours within a node uses the link. */
+static void sums_between_nodes_use_all_ports(void **state)
+{
+    (void)state;
+    mdot_job *job = chain(2);
+    const double pass = 8.0 * BYTES / 1e6;
+    mdot_configuration c = {.gpu_count = 4, .node_count = 2, .tensor_parallel = 4, .network_gbps = 0.25};
+    assert_float_equal(exchange_ms(job, c), started_ms(4, 1, 2 * 3 / 4.0 * pass / 0.5), 1e-9);
+    c.network_gbps = 4;
+    assert_float_equal(exchange_ms(job, c), started_ms(4, 1, 2 * 3 / 4.0 * pass), 1e-9);
+    /* Gradients: the two copies of a shard are two GPUs apart, so that each has one port. */
+    c.tensor_parallel = 2;
+    c.network_gbps = 0.25;
+    double gradients = 4.0 * (64 * 64 + 64 * 64) / 2 / 1e6;
+    double sums = started_ms(2, 1, pass);
+    assert_float_equal(exchange_ms(job, c) - sums, gradients / 0.25, 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* Two stages of two blocks exchange a result and its gradient for each micro-batch, and wait for one more. A virtual
+ * stage adds a border and halves the waiting; a zero-bubble schedule waits a third. */
+static void stages_exchange_results_and_gradients(void **state)
+{
+    (void)state;
+    mdot_job *job = chain(4);
+    const double border = 2 * 2.0 * BYTES / 1e6; /* of two samples */
+    mdot_configuration c = {.pipeline_parallel = 2, .micro_batches = 4};
+    assert_float_equal(exchange_ms(job, c), 5 * border, 1e-9);
+    c.virtual_stages = 2;
+    assert_float_equal(exchange_ms(job, c), 4.5 * 2 * border, 1e-9);
+    c.virtual_stages = 1;
+    c.schedule = MDOT_SCHEDULE_ZERO_BUBBLE;
+    assert_float_equal(exchange_ms(job, c), (4 + 1 / 3.0) * border, 1e-9);
+    c.schedule = (mdot_configuration){0}.schedule;
+    c.precision = MDOT_PRECISION_BF16;
+    assert_float_equal(exchange_ms(job, c), 5 * border / 2, 1e-9);
+    c.node_count = 2;
+    c.gpu_count = 2;
+    c.network_gbps = 0.5;
+    assert_float_equal(exchange_ms(job, c), 5 * border, 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* Four GPUs pass 8000 bytes of keys and values of each sample around, forward, and twice as many backward. Attention
+ * hides all but a tenth if it takes long. All GPUs also sum gradients. */
+static void context_parallelism_passes_keys_and_values(void **state)
+{
+    (void)state;
+    for (int is_slow = 0; is_slow < 2; is_slow++) {
+        for (int again = 0; again < 2; again++) {
+            static const uint32_t before = 0;
+            mdot_job_operator operators[2] = {make("Linear", 1, 64), make("Attention", 1, 0)};
+            operators[1].setting[MDOT_SETTING_HEADS] = 4;
+            operators[1].setting[MDOT_SETTING_HEAD_SIZE] = 16;
+            operators[1].inputs = &before;
+            operators[1].input_count = 1;
+            double flops = is_slow ? 1e15 : 1e6;
+            operators[1].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){flops, 3 * BYTES, BYTES};
+            mdot_job *job = predict_make_job(operators, 2);
+            mdot_configuration c = {.context_parallel = 4,
+                                    .recompute = again ? MDOT_RECOMPUTE_BLOCKS : MDOT_RECOMPUTE_NOTHING};
+            rt_resolved_configuration r = resolve(job, c);
+            double passes = 3 + again, gradients = 2 * 3 / 4.0 * 4 * 64 * 64 / 1e6;
+            double ring = started_ms(4, passes * 3, 3 / 4.0 * passes * 8 * 2 * BYTES / 1e6);
+            double hidden = (1 + again + 2.5) * 8 * flops / 4 * r.rates.flop_ms[RT_RATE_MATMUL];
+            double waited = is_slow ? ring / 10 : ring - hidden;
+            assert_true(hidden > 0 && (is_slow ? hidden > ring : hidden < ring / 2));
+            assert_float_equal(rt_communication_ms(job, &r, 0), gradients + waited, 1e-9);
+            mdot_job_destroy(job);
+        }
+    }
+}
+
+/* The backward pass hides the sum of gradients, except a tenth of it. */
+static void gradients_are_summed_beside_the_backward_pass(void **state)
+{
+    (void)state;
+    mdot_job *job = chain(2);
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.gpu_count = 4});
+    double ms = 2 * 3 / 4.0 * 4 * 2 * 64 * 64 / 1e6;
+    assert_float_equal(rt_communication_ms(job, &r, 0), ms, 1e-9);
+    assert_float_equal(rt_communication_ms(job, &r, ms / 2), ms / 2, 1e-9);
+    assert_float_equal(rt_communication_ms(job, &r, 1e9), ms / 10, 1e-9);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensor_parallelism_waits_for_its_sums),
+        cmocka_unit_test(sharded_heads_without_sums_wait_for_nothing),
+        cmocka_unit_test(sums_between_nodes_use_all_ports),
+        cmocka_unit_test(stages_exchange_results_and_gradients),
+        cmocka_unit_test(context_parallelism_passes_keys_and_values),
+        cmocka_unit_test(gradients_are_summed_beside_the_backward_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
