@@ -120,16 +120,26 @@ static bool read_field(spec *s, int field, const char *key, const char *value)
     return false;
 }
 
-/* Splits "key=value" in place. */
+/* The text without blanks at both ends, which are cut off in place. */
+static char *trim(char *text)
+{
+    text += strspn(text, " \t");
+    for (size_t end = strlen(text); end > 0 && strchr(" \t", text[end - 1]) != NULL; end--) text[end - 1] = '\0';
+    return text;
+}
+
+/* Splits "key=value" in place. Blanks may surround both. */
 static bool read_setting(spec *s, char *text)
 {
+    text = trim(text);
     char *equals = strchr(text, '=');
     if (equals == NULL || equals == text) {
         cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines, not \"%s\"", text);
         return false;
     }
     *equals = '\0';
-    const char *value = equals + 1;
+    const char *value = trim(equals + 1);
+    text = trim(text);
     int key = find_key(text);
     if (key == KEY_COUNT) return refuse_key(s, text);
     if (*value == '\0' || s->is_set[key]) {
@@ -223,8 +233,7 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
         next = strchr(line, '\n');
         if (next != NULL) *next++ = '\0';
         line[strcspn(line, "#\r")] = '\0';
-        line += strspn(line, " \t");
-        for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]) != NULL; end--) line[end - 1] = '\0';
+        line = trim(line);
         if (*line != '\0' && !read_setting(s, line)) return false;
     }
     return true;

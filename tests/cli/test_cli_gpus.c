@@ -37,6 +37,7 @@ static void a_gpu_may_be_described_by_spec_values(void **state)
     assert_true(step_of_spec(f, "LIKE=a100") == of_a100);
     assert_true(step_of_spec(f, "tflops=312,memory=40,bandwidth=1555,sms=108,mhz=1410") == of_a100);
     double wide = step_of_spec(f, "name=Wide,like=A100,bandwidth=3110");
+    assert_true(step_of_spec(f, "name = Wide, like=A100 , bandwidth= 3110") == wide);
     assert_true(wide < 0.9 * of_a100);
     expect_contains(f->result.out, "\"gpu\": \"Wide\"");
     assert_true(step_of_spec(f, "like=A100,watts=40") > 1.2 * of_a100);
@@ -44,7 +45,7 @@ static void a_gpu_may_be_described_by_spec_values(void **state)
     snprintf(path, sizeof path, "%s/wide.txt", f->folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("# a card of ours\nname=Wide\n  like=A100  # as sold\n\nmemory_gbps=3110\n", file);
+    fputs("# a card of ours\nname=Wide\n  like = A100  # as sold\n\nmemory_gbps\t=3110\n", file);
     assert_int_equal(fclose(file), 0);
     assert_true(step_of_spec(f, path) == wide);
 }

@@ -69,7 +69,8 @@ static void the_schema_rejects_invalid_output(void **state)
                                              {"\"batch\": ", "\"bath\": "},
                                              {"\"nchw\"", "\"chwn\""},
                                              {"\"gpus\": 1", "\"gpus\": 1.5"},
-                                             {"\"link\": \"default\"", "\"link\": \"rope\""}};
+                                             {"\"link\": \"default\"", "\"link\": \"rope\""},
+                                             {"\"torch\": \"2.9\"", "\"torch\": \"newest\""}};
     RUN(f, resnet, "--gpu=A100", "--json", "-q");
     assert_true(json_fits_schema(schema, f->result.out));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {

@@ -40,7 +40,8 @@ size_t job_file_list_sections(const unsigned char *bytes, job_file_section out[J
  * exceeds `capacity`. */
 size_t job_file_write_sections(const unsigned char *bytes, const job_file_section *sections, size_t section_count,
                                unsigned char *out, size_t capacity);
-/* Saves the job in a folder of its own, and reads the file. Returns its size. The test fails if it exceeds `capacity`. */
+/* Saves the job in a folder of its own, and reads the file. Returns its size. The test fails if it exceeds
+ * `capacity`. */
 size_t job_file_bytes_of(const mdot_job *job, unsigned char *out, size_t capacity);
 
 #endif

@@ -3,6 +3,7 @@
 #include "tests/support/json.h"
 
 #include <math.h>
+#include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -166,12 +167,25 @@ static bool members_fit(check *c, const node *schema, const node *value, const c
     return true;
 }
 
+/* Holds for values other than strings. The patterns of our schemas mean the same in POSIX and in JavaScript. */
+static bool matches(const node *pattern, const node *value)
+{
+    regex_t compiled;
+    if (value->kind != STRING) return true;
+    if (regcomp(&compiled, pattern->text, REG_EXTENDED | REG_NOSUB) != 0)
+        fail_msg("the schema's pattern %s is malformed", pattern->text);
+    bool is_match = regexec(&compiled, value->text, 0, NULL, 0) == 0;
+    regfree(&compiled);
+    return is_match;
+}
+
 static bool rule_holds(check *c, const node *schema, const node *rule, const node *value, const char *place)
 {
     const char *name = rule->name;
     bool is_number = value->kind == NUMBER, is_array = value->kind == ARRAY, any = false;
     if (strcmp(name, "type") == 0) return has_type(value, rule->text) || refuse(c, place, rule->text);
     if (strcmp(name, "const") == 0) return equal(rule, value) || refuse(c, place, "is not the constant");
+    if (strcmp(name, "pattern") == 0) return matches(rule, value) || refuse(c, place, name);
     if (strcmp(name, "minimum") == 0) return !is_number || value->number >= rule->number || refuse(c, place, name);
     if (strcmp(name, "maximum") == 0) return !is_number || value->number <= rule->number || refuse(c, place, name);
     if (strcmp(name, "exclusiveMinimum") == 0)

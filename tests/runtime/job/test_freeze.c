@@ -390,8 +390,7 @@ static void operators_without_modules_follow_the_kind_of_list(void **state)
         if (lists_trained) f = (mdot_job_freezing){.struct_size = sizeof f, .trained = &embed, .trained_count = 1};
         assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, NULL), MDOT_OK);
         static const bool frozen[2][COUNT] = {{true, false, false, true}, {false, true, true, false}};
-        for (size_t i = 0; i < COUNT; i++)
-            assert_int_equal(operators[i].parameters == 0, frozen[lists_trained][i]);
+        for (size_t i = 0; i < COUNT; i++) assert_int_equal(operators[i].parameters == 0, frozen[lists_trained][i]);
         mdot_job_destroy(job);
     }
 }

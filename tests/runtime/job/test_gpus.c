@@ -101,7 +101,8 @@ static void separators_and_case_make_no_difference(void **state)
     assert_string_equal(name_of(" -_r_T-x 3--0__9 0"), "RTX-3090");
     assert_string_equal(name_of("titan-V"), "TITAN-V");
     assert_string_equal(name_of("NvIdIa tesla QUADRO amd instinct v100"), "V100-SXM-16GB");
-    static const char *const wrong[] = {"RTX-3090\x01", "RTX.3090", "V100|T4", "T4|", "T4{", "[4", "@4", "t4z", "RTX 3090-", ""};
+    static const char *const wrong[] = {"RTX-3090\x01", "RTX.3090", "V100|T4", "T4|",       "T4{",
+                                        "[4",           "@4",       "t4z",     "RTX 3090-", ""};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mdot_gpu info = MDOT_INIT(mdot_gpu);
         mdot_status status = mdot_gpu_find(wrong[i], &info, NULL);

@@ -268,7 +268,8 @@ static void signs_are_in_the_lowest_bit(void **state)
     static const struct {
         int64_t number;
         uint64_t coded;
-    } cases[] = {{0, 0}, {-1, 1}, {1, 2}, {-2, 3}, {63, 126}, {-64, 127}, {INT64_MAX, UINT64_MAX - 1}, {INT64_MIN, UINT64_MAX}};
+    } cases[] = {
+        {0, 0}, {-1, 1}, {1, 2}, {-2, 3}, {63, 126}, {-64, 127}, {INT64_MAX, UINT64_MAX - 1}, {INT64_MIN, UINT64_MAX}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_writer w = {0};
         rt_put_signed(&w, cases[i].number);

@@ -64,7 +64,8 @@ static mdot_job *plain, *with_program;
 static unsigned char bytes[MAX_FILE_BYTES];
 static size_t size;
 
-static const mdot_peak_moment moments[MDOT_PEAK_MOMENTS_MAX] = {{.per_sample = 4096, .per_step = 1 << 20}, {.per_sample = 1}};
+static const mdot_peak_moment moments[MDOT_PEAK_MOMENTS_MAX] = {{.per_sample = 4096, .per_step = 1 << 20},
+                                                                {.per_sample = 1}};
 static const mdot_recorded_memory records[] = {
     {.precision = MDOT_PRECISION_FP32, .moment_count = MDOT_PEAK_MOMENTS_MAX, .moments = moments},
     {.precision = MDOT_PRECISION_AMP, .moment_count = MDOT_PEAK_MOMENTS_MAX, .moments = moments},
@@ -147,8 +148,10 @@ static void fail_each(scenario s, long least)
         inject_arm("memory", at);
         status = s(&job, at % 2 == 0 ? NULL : &err);
         inject_disarm();
-        if (status == MDOT_OK && s == save) expect_whole_file();
-        else if (status != MDOT_OUT_OF_MEMORY) fail_msg("allocation %ld: status %d", at, (int)status);
+        if (status == MDOT_OK && s == save)
+            expect_whole_file();
+        else if (status != MDOT_OUT_OF_MEMORY)
+            fail_msg("allocation %ld: status %d", at, (int)status);
         if (status != MDOT_OK && at % 2 != 0 && (err.status != status || strstr(err.message, "memory") == NULL))
             fail_msg("allocation %ld: the message is \"%s\"", at, err.message);
         assert_null(job);

@@ -310,7 +310,8 @@ static void appended_fields_and_optional_sections_are_skipped(void **state)
         unsigned char bytes[MAX_FILE_BYTES], longer[MAX_FILE_BYTES];
         job_file_section sections[JOB_FILE_MAX_SECTIONS];
         size_t count = job_file_list_sections(f->bytes, sections);
-        if (tag == 0) sections[count++] = (job_file_section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
+        if (tag == 0)
+            sections[count++] = (job_file_section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
         if (tag > 0) append_fields(&sections[tag - 1], longer);
         size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
         assert_true(size > f->size);
@@ -332,7 +333,8 @@ static void unknown_required_sections_are_refused(void **state)
     mdot_job *job = NULL;
     mdot_error err = {0};
     size_t count = job_file_list_sections(f->bytes, sections);
-    sections[count++] = (job_file_section){.tag = 9, .flags = REQUIRED, .size = 3, .bytes = (const unsigned char *)"abc"};
+    sections[count++] =
+        (job_file_section){.tag = 9, .flags = REQUIRED, .size = 3, .bytes = (const unsigned char *)"abc"};
     size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
     assert_int_equal(job_file_parse(bytes, size, &job, &err), MDOT_INCOMPATIBLE);
     expect_contains(err.message, "section of kind 9");
@@ -382,13 +384,15 @@ static void cut_records_of_types_and_other_truths_are_refused(void **state)
     assert_in_range(types[known_at], 0, 1);
     all->bytes = types;
     types[known_at] = 2;
-    job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES), MDOT_MALFORMED);
+    job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES),
+                          MDOT_MALFORMED);
     types[known_at] = 1;
     size_t end = 2u + types[1]; /* of the first record */
     memmove(types + end - 1, types + end, all->size - end);
     types[1]--;
     all->size--;
-    job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES), MDOT_MALFORMED);
+    job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES),
+                          MDOT_MALFORMED);
 }
 
 static void bytes_behind_the_last_section_are_refused(void **state)

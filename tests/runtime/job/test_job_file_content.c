@@ -1,4 +1,4 @@
-/* test_job_file_content.c — runtime/job/job_file.c: what a `.job` file holds, byte by byte, at the limits of each number,
+/* test_job_file_content.c — runtime/job/job_file.c: the bytes of a `.job` file, at the limits of each number,
  * with fields that earlier versions lack, and with sections in other orders. */
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
@@ -45,7 +45,8 @@ static void expect_round_trip(const mdot_job_description *d)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* Reads the names of a section whose numbers are below 128: a count, then texts, which are in records if `in_records`. */
+/* Reads the names of a section whose numbers are below 128: a count, then texts, which are in records if `in_records`
+ * is set. */
 static size_t read_names(const job_file_section *s, bool in_records, char names[MAX_NAMES][32])
 {
     size_t count = s->bytes[0], at = 1;
@@ -94,7 +95,8 @@ static void names_are_written_once_in_alphabetical_order(void **state)
     }
 }
 
-/* Operators of one type may differ in whether mdot knows them, and in their traits. Such a type has a record for each. */
+/* Operators of one type may differ in whether mdot knows them, and in their traits. Such a type has a record for
+ * each. */
 static void types_of_one_name_with_other_traits_are_kept_apart(void **state)
 {
     (void)state;
@@ -167,11 +169,11 @@ static void numbers_of_the_job_have_limits(void **state)
         uint32_t notes;
         bool is_right, has_optimizer;
     } cases[] = {
-        {{8, 3, 1}, 3, 1, true, true},                  /* AdamW */
-        {{8, 4, 1}, 3, 0, false, false},                /* no optimizer has this number */
-        {{8, 0, 2}, 3, 2, true, false},                 /* none */
-        {{8, 1, 3}, 3, 3, true, true},                  /* SGD */
-        {{8, 1}, 2, 0, true, true},                     /* before there were notes */
+        {{8, 3, 1}, 3, 1, true, true},                        /* AdamW */
+        {{8, 4, 1}, 3, 0, false, false},                      /* no optimizer has this number */
+        {{8, 0, 2}, 3, 2, true, false},                       /* none */
+        {{8, 1, 3}, 3, 3, true, true},                        /* SGD */
+        {{8, 1}, 2, 0, true, true},                           /* before there were notes */
         {{8, 1, 0xff, 1}, 4, MDOT_JOB_NOTES_ALL, true, true}, /* notes of later versions */
         {{8, 1, 4}, 3, 0, true, true},
         {{8}, 1, 0, false, false},
@@ -292,7 +294,8 @@ static void traits_have_limits(void **state)
             unsigned char bytes[MAX_FILE_BYTES], types[64] = {4};
             size_t size = 1;
             for (int i = 0; i < 4; i++) {
-                static const unsigned char most[] = {0xff, 0xff, 0xff, 0xff, 0x0f}, more[] = {0x80, 0x80, 0x80, 0x80, 0x10};
+                static const unsigned char most[] = {0xff, 0xff, 0xff, 0xff, 0x0f},
+                                           more[] = {0x80, 0x80, 0x80, 0x80, 0x10};
                 size_t record = size++;
                 types[size++] = 1;
                 types[size++] = (unsigned char)('a' + i);
@@ -419,22 +422,14 @@ static void optional_sections_may_be_absent_and_required_ones_be_known(void **st
         uint32_t order[7], flags; /* flags of the sections that this version does not know */
         mdot_status status;
     } cases[] = {
-        {{1, 2, 3, 4, 5}, 0, MDOT_OK},
-        {{1, 2, 3, 5}, 0, MDOT_OK},
-        {{1, 2, 3, 5, 9}, 0, MDOT_OK},
-        {{1, 2, 3, 9}, 0, MDOT_OK},
-        {{1, 2, 3, 6, 9}, 0, MDOT_OK},
-        {{1, 2, 3, 4, 5, 6, 9}, 0, MDOT_OK},
-        {{1, 2, 3, 6}, 1, MDOT_INCOMPATIBLE},
-        {{1, 2, 3, 4, 5, 6}, 2, MDOT_INCOMPATIBLE},
-        {{1, 2, 3, 9, 6}, 0, MDOT_MALFORMED},
-        {{1, 2, 3, 5, 4}, 0, MDOT_MALFORMED},
-        {{1, 2, 3, 5, 5}, 0, MDOT_MALFORMED},
-        {{1, 2, 9}, 0, MDOT_MALFORMED},
-        {{1, 2, 5}, 0, MDOT_MALFORMED},
-        {{1, 2, 3, 3}, 0, MDOT_MALFORMED},
-        {{1, 2}, 0, MDOT_MALFORMED},
-        {{1, 3}, 0, MDOT_MALFORMED},
+        {{1, 2, 3, 4, 5}, 0, MDOT_OK},        {{1, 2, 3, 5}, 0, MDOT_OK},
+        {{1, 2, 3, 5, 9}, 0, MDOT_OK},        {{1, 2, 3, 9}, 0, MDOT_OK},
+        {{1, 2, 3, 6, 9}, 0, MDOT_OK},        {{1, 2, 3, 4, 5, 6, 9}, 0, MDOT_OK},
+        {{1, 2, 3, 6}, 1, MDOT_INCOMPATIBLE}, {{1, 2, 3, 4, 5, 6}, 2, MDOT_INCOMPATIBLE},
+        {{1, 2, 3, 9, 6}, 0, MDOT_MALFORMED}, {{1, 2, 3, 5, 4}, 0, MDOT_MALFORMED},
+        {{1, 2, 3, 5, 5}, 0, MDOT_MALFORMED}, {{1, 2, 9}, 0, MDOT_MALFORMED},
+        {{1, 2, 5}, 0, MDOT_MALFORMED},       {{1, 2, 3, 3}, 0, MDOT_MALFORMED},
+        {{1, 2}, 0, MDOT_MALFORMED},          {{1, 3}, 0, MDOT_MALFORMED},
         {{2, 3}, 0, MDOT_MALFORMED},
     };
     unsigned char whole[MAX_FILE_BYTES], bytes[MAX_FILE_BYTES];

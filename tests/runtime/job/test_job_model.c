@@ -174,7 +174,9 @@ static void numbers_have_limits(void **state)
         double *number = k == 0 ? &operators[2].parameters : &operators[2].frozen_parameters;
         if (k >= 2) {
             mdot_load *load = &(k % 2 == 0 ? operators[2].per_sample : operators[2].per_step)[(k - 2) / 6];
-            number = (k - 2) / 2 % 3 == 0 ? &load->flops : (k - 2) / 2 % 3 == 1 ? &load->bytes_read : &load->bytes_written;
+            number = (k - 2) / 2 % 3 == 0   ? &load->flops
+                     : (k - 2) / 2 % 3 == 1 ? &load->bytes_read
+                                            : &load->bytes_written;
         }
         for (int i = 0; i < 2; i++) {
             *number = right[i];
@@ -255,7 +257,7 @@ static void blocks_begin_in_ascending_order(void **state)
         uint32_t blocks[4], count;
         bool is_right;
     } cases[] = {
-        {{0, 0, 0, 0}, 0, true}, {{1, 2, 3, 4}, 4, true}, {{1, 2, 1, 2}, 2, true}, {{1, 0, 1, 2}, 2, true},
+        {{0, 0, 0, 0}, 0, true}, {{1, 2, 3, 4}, 4, true},  {{1, 2, 1, 2}, 2, true},  {{1, 0, 1, 2}, 2, true},
         {{0, 1, 2, 1}, 2, true}, {{2, 1, 1, 1}, 0, false}, {{1, 3, 2, 2}, 0, false}, {{1, 2, 4, 0}, 0, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -211,8 +211,10 @@ static void all_choices_are_accepted(void **state)
     mdot_recorded_memory all[MDOT_RECORDED_MEMORY_MAX];
     mdot_job_program p = valid_program();
     for (int i = 0; i < MDOT_RECORDED_MEMORY_MAX; i++)
-        all[i] = (mdot_recorded_memory){
-            .precision = recorded[i / 3], .recompute = (mdot_recompute)(i % 3), .moment_count = 2, .moments = fp32_moments};
+        all[i] = (mdot_recorded_memory){.precision = recorded[i / 3],
+                                        .recompute = (mdot_recompute)(i % 3),
+                                        .moment_count = 2,
+                                        .moments = fp32_moments};
     p.recorded = all;
     p.recorded_count = MDOT_RECORDED_MEMORY_MAX;
     for (int precision = 0; rt_precision_names[precision] != NULL; precision++) {
@@ -241,13 +243,16 @@ static void all_choices_are_accepted(void **state)
         }
     }
     for (int precision = 0; rt_precision_names[precision] != NULL; precision++) {
-        bool is_right = precision == MDOT_PRECISION_FP32 || precision == MDOT_PRECISION_BF16 || precision == MDOT_PRECISION_AMP;
+        bool is_right =
+            precision == MDOT_PRECISION_FP32 || precision == MDOT_PRECISION_BF16 || precision == MDOT_PRECISION_AMP;
         p = valid_program();
         p.recorded = all;
         p.recorded_count = 1;
         all[0].precision = (mdot_precision)precision;
-        if (is_right) mdot_job_destroy(make_with(&p));
-        else expect_refusal(&p, "recorded[0].precision is");
+        if (is_right)
+            mdot_job_destroy(make_with(&p));
+        else
+            expect_refusal(&p, "recorded[0].precision is");
     }
 }
 
@@ -477,8 +482,8 @@ static void cut_records_are_refused(void **state)
 {
     (void)state;
     enum { HEAD = 4, MOMENT = 5, NUMBERS = HEAD + 2 * MOMENT };
-    static const uint64_t numbers[NUMBERS] = {MDOT_PRECISION_BF16, MDOT_RECOMPUTE_BLOCKS, 77, 2, 40, 7, 8,
-                                              RT_PROGRAM_FRACTIONS, 9, 50, 1, 2, 0, 3};
+    static const uint64_t numbers[NUMBERS] = {
+        MDOT_PRECISION_BF16, MDOT_RECOMPUTE_BLOCKS, 77, 2, 40, 7, 8, RT_PROGRAM_FRACTIONS, 9, 50, 1, 2, 0, 3};
     for (size_t count = 0; count <= NUMBERS + 1; count++) { /* one more belongs to a later version */
         rt_writer w = {0}, record = {0};
         rt_program p;
@@ -510,11 +515,23 @@ static void numbers_of_the_section_have_limits(void **state)
         uint64_t number;
         bool is_right;
     } cases[] = {
-        {0, MDOT_PRECISION_PYTORCH, true}, {0, MDOT_PRECISION_PYTORCH + 1, false}, {1, MDOT_ATTENTION_FLASH, true},
-        {1, MDOT_ATTENTION_FLASH + 1, false}, {2, 0, true}, {2, 1, true}, {2, 2, false},
-        {3, UINT64_C(1) << 53, true}, {3, (UINT64_C(1) << 53) + 1, false}, {4, UINT64_C(1) << 53, true},
-        {4, (UINT64_C(1) << 53) + 1, false}, {5, UINT64_C(1) << 53, true}, {5, (UINT64_C(1) << 53) + 1, false},
-        {6, 0, true}, {6, MDOT_RECORDED_MEMORY_MAX + 1, false}, {6, 1, false}, {0, MDOT_PRECISION_TF32, false},
+        {0, MDOT_PRECISION_PYTORCH, true},
+        {0, MDOT_PRECISION_PYTORCH + 1, false},
+        {1, MDOT_ATTENTION_FLASH, true},
+        {1, MDOT_ATTENTION_FLASH + 1, false},
+        {2, 0, true},
+        {2, 1, true},
+        {2, 2, false},
+        {3, UINT64_C(1) << 53, true},
+        {3, (UINT64_C(1) << 53) + 1, false},
+        {4, UINT64_C(1) << 53, true},
+        {4, (UINT64_C(1) << 53) + 1, false},
+        {5, UINT64_C(1) << 53, true},
+        {5, (UINT64_C(1) << 53) + 1, false},
+        {6, 0, true},
+        {6, MDOT_RECORDED_MEMORY_MAX + 1, false},
+        {6, 1, false},
+        {0, MDOT_PRECISION_TF32, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t numbers[] = {MDOT_PRECISION_AMP, MDOT_ATTENTION_FLASH, 1, 10, 20, 30, 0};
