@@ -525,6 +525,32 @@ static void tensors_beside_the_logits_are_whole(void **state)
     mdot_job_destroy(job);
 }
 
+/* Eight copies of the logits (8) in a row, which their operators save. A chunked loss has an eighth of each, of the
+ * logarithms and of their gradient, and so has a fused one. fp32, at b9: samples 1, the copies 8, g8 1, the logarithms
+ * and their gradient 2; at b1: samples, r1 1, g1 1, g0 8 or 1. amp, at b9: samples 1.5, the copies 4, their fp32 one 1,
+ * g8 .5, and 2. A view of the last copy changes nothing. */
+static void copies_of_the_logits_count_once_in_chunks(void **state)
+{
+    (void)state;
+    for (int has_view = 0; has_view < 2; has_view++) {
+        network n = {0};
+        mdot_job_operator *logits = add(&n, "Linear", 8, 100, "");
+        logits->setting[MDOT_SETTING_CHANNELS_IN] = 16;
+        logits->setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+        static const char *const before[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+        for (int i = 0; i < 8; i++) add(&n, "Sigmoid", 8, 0, before[i]);
+        if (has_view) add(&n, "Transpose", 8, 0, "8");
+        add(&n, "SoftmaxCrossEntropyLoss", 0, 0, has_view ? "9" : "8");
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        for (int loss = MDOT_LOSS_CHUNKED; loss <= MDOT_LOSS_FUSED; loss++) {
+            assert_float_equal(with_loss(job, RT_ACTIVATION_FP32, (mdot_loss)loss), 1 + 8 + 1 + 2, 0);
+            assert_float_equal(with_loss(job, RT_ACTIVATION_AMP, (mdot_loss)loss), 1.5 + 4 + 1 + 0.5 + 2, 0);
+            assert_float_equal(with_loss(job, RT_ACTIVATION_BF16, (mdot_loss)loss), 1 + 4 + 0.5 + 1, 0);
+        }
+        mdot_job_destroy(job);
+    }
+}
+
 /* ---- Moments ---------------------------------------------------------------------------------------------------- */
 
 static void expect_moments(const rt_activations *a, size_t count, const double moments[][2])
@@ -644,6 +670,7 @@ int main(void)
         cmocka_unit_test(tensors_of_operators_sum_to_the_peak),
         cmocka_unit_test(samples_are_what_a_convolution_reads_besides),
         cmocka_unit_test(tensors_beside_the_logits_are_whole),
+        cmocka_unit_test(copies_of_the_logits_count_once_in_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
