@@ -412,13 +412,12 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
     out->whole = out->all;
     if (!can_shard) return;
     s->whole_only = true;
-    out->whole = measure(s);
+    out->moments[0].whole = out->whole = measure(s);
     now = s->input_bytes;
-    for (size_t moment = 0, i = 0; i < count; moment++) {
+    for (size_t moment = 0, i = 1; i < count; moment++) {
         now += s->change[moment];
         if (moment == hull[i].moment) out->moments[i++].whole = now;
     }
-    out->moments[0].whole = out->whole;
 }
 
 /* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */

@@ -598,6 +598,40 @@ static void fused_losses_have_gradients_early(void **state)
     mdot_job_destroy(job);
 }
 
+/* A normalisation of 1 unit, matmuls of 4 and 1 that are sharded by columns and rows, and a tensor of 3 without
+ * gradient; both inputs are samples of 1. At b2: samples 2, r0 1, r1 4, g2 1, g1 4; without r1 and g1, 4. At f3, without
+ * r1: samples, r0, r3 3: 6, the peak of what is whole. At b1: samples, r0, g1, g0; at b0: samples, g0. */
+static void moments_of_shards_have_whole_tensors(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "LayerNormalization", 1, 2, "")->setting[MDOT_SETTING_AXIS] = 1;
+    for (int i = 1; i <= 2; i++) {
+        mdot_job_operator *op = add(&n, "Linear", i == 1 ? 4 : 1, 10, i == 1 ? "0" : "1");
+        op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+    }
+    add(&n, "Sigmoid", 3, 0, "");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_activation_case which = {.attention = MDOT_ATTENTION_FLASH};
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, &which);
+    static const rt_activation_moment moments[] = {
+        {12 * UNIT, 6 * UNIT, 10 / 22.0}, {8 * UNIT, 4 * UNIT, 20 / 22.0}, {3 * UNIT, 3 * UNIT, 1}};
+    assert_true(a->all == 12 * UNIT && a->whole == 6 * UNIT);
+    assert_int_equal(a->moment_count, 3);
+    for (int i = 0; i < 3; i++) {
+        const rt_activation_moment *m = &a->moments[i];
+        assert_true(m->all == moments[i].all && m->whole == moments[i].whole && m->gradients == moments[i].gradients);
+    }
+    static const double units[2][4] = {{2, 8, 1, 1}, {2, 4, .5, .5 + 2}};
+    for (int halved = 0; halved < 2; halved++) {
+        double bytes[4];
+        assert_true(rt_shard_activations(job, &job->analysis->sharding, job->analysis->totals.logits, &which,
+                                         1 + halved, bytes));
+        for (int i = 0; i < 4; i++) assert_float_equal(bytes[i] / UNIT, units[halved][i], 1e-12);
+    }
+    mdot_job_destroy(job);
+}
+
 /* The tensors of all operators sum to the peak of the shard, in each case. */
 static void tensors_of_operators_sum_to_the_peak(void **state)
 {
@@ -667,6 +701,7 @@ int main(void)
         cmocka_unit_test(kernels_of_the_loss_keep_parts_of_the_logits),
         cmocka_unit_test(moments_follow_the_backward_pass),
         cmocka_unit_test(fused_losses_have_gradients_early),
+        cmocka_unit_test(moments_of_shards_have_whole_tensors),
         cmocka_unit_test(tensors_of_operators_sum_to_the_peak),
         cmocka_unit_test(samples_are_what_a_convolution_reads_besides),
         cmocka_unit_test(tensors_beside_the_logits_are_whole),

@@ -329,6 +329,25 @@ static void update_of_adam_may_be_the_peak(void **state)
     assert_true(peak(job, c) == 5 * 4 * 1000000);
     c.optimizer = MDOT_OPTIMIZER_SGD;
     assert_true(peak(job, c) < 4 * 4 * 1000000);
+    c = (mdot_configuration){.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW, .offload = MDOT_OFFLOAD_OPTIMIZER};
+    assert_true(peak(job, c) < 3 * 4 * 1000000); /* the host has the temporary memory */
+    mdot_job_destroy(job);
+}
+
+/* A chain of matmuls with results of 1, 2 and 4 units, whose gradients have 1.25, 5 and 3.75. Moments have 10 units of
+ * tensors and 3.75 of gradients, then 5 and 8.75, then 2 and 10. The first of equal moments is the peak. */
+static void the_first_of_equal_moments_is_the_peak(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("Linear", 1, 1280), make("Linear", 2, 5120), make("Linear", 4, 3840)};
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    mdot_job *job = predict_make_job(operators, 3);
+    rt_memory m = measure(job, (mdot_configuration){.batch = 1});
+    assert_true(m.activations == 10 * UNIT && m.gradients == 3.75 * UNIT);
     mdot_job_destroy(job);
 }
 
@@ -546,6 +565,7 @@ int main(void)
         cmocka_unit_test(pages_of_the_optimizer_are_not_allocated),
         cmocka_unit_test(update_in_the_backward_pass_never_adds_gradients),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
+        cmocka_unit_test(the_first_of_equal_moments_is_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
         cmocka_unit_test(inference_has_weights_and_live_tensors),
