@@ -254,6 +254,46 @@ static void samples_are_what_a_convolution_reads_besides(void **state)
     }
 }
 
+/* An operator without inputs reads no samples. One that multiplies samples by parameters keeps no fp16 copy of them. */
+static void only_operands_from_outside_are_samples(void **state)
+{
+    (void)state;
+    network constant = {0}, product = {0};
+    add(&constant, "Linear", 4, 10, "")->setting[MDOT_SETTING_INPUTS] = 0;
+    expect_units(&constant, 4, 2); /* r0, then g0 */
+    add(&product, "Mul", 4, 4, "");
+    add(&product, "Neg", 4, 0, "0");
+    expect_units(&product, 1 + 8, 1 + 8);
+}
+
+/* The sum of a half-precision and an fp32 tensor is fp32. At b2: samples 1.5, r1 4 (saved), g2 4, g1 4, g0 2. */
+static void results_have_the_widest_type_of_their_operands(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 10, "");
+    add(&n, "Softmax", 4, 0, "0");
+    add(&n, "Add", 4, 0, "0,1");
+    expect_case(&n, RT_ACTIVATION_AMP, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1.5 + 4 + 4 + 4 + 2);
+}
+
+/* A block's pool saves r1 (8) and 64-bit indices (4). Without recomputation, at b3: samples 1, these, r2 2, g3 16, g2 2.
+ * With it, r0 (8) is saved, and r1 and the indices exist from b2 on. At b2: samples, r0, r1, the indices, g2 2, g1 8; at
+ * b1: samples, r0, r1, g1, g0 8. */
+static void recomputed_blocks_keep_indices_for_a_while(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Conv", 8, 10, "");
+    add(&n, "Relu", 8, 0, "0")->block = 1;
+    add(&n, "MaxPool", 2, 0, "1")->block = 1;
+    add(&n, "Linear", 16, 10, "2");
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 8 + 4 + 2 + 16 + 2);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_BLOCKS, 1 + 8 + 8 + 8 + 8);
+    n.operators[2].per_sample[MDOT_PHASE_FORWARD].bytes_written = 4 * UNIT; /* indices 8, r2 and g2 4: b2 is the peak */
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_BLOCKS, 1 + 8 + 8 + 8 + 4 + 8);
+}
+
 /* ---- Variants --------------------------------------------------------------------------------------------------- */
 
 /* In bf16 everything except the samples takes half of the fp32 size. */
@@ -579,6 +619,24 @@ static void moments_follow_the_backward_pass(void **state)
     mdot_job_destroy(job);
 }
 
+/* Ten matmuls of 1 unit, whose moments b9 to b1 fall by 1 unit each, and b0 by 2. A moment between two others
+ * contributes the difference of the parameters on both sides of it: 870 at b8, 2 at b7, 3 at b6, 4 at b5, and more after
+ * them. The ninth moment drops b7, so that b6 contributes 130 + 128 - 2 * 125 = 8, and the tenth drops b5. */
+static void the_vertex_that_contributes_least_is_dropped(void **state)
+{
+    (void)state;
+    static const double parameters[] = {95, 103, 110, 116, 121, 125, 128, 130, 1000, 1000};
+    static const char *const before[] = {"", "0", "1", "2", "3", "4", "5", "6", "7", "8"};
+    network n = {0};
+    for (int i = 0; i < 10; i++) add(&n, "Linear", 1, parameters[i], before[i]);
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    static const double moments[][2] = {
+        {12, 1000 / 2928.0}, {11, 2000 / 2928.0}, {9, 2258 / 2928.0}, {7, 2504 / 2928.0},
+        {6, 2620 / 2928.0},  {5, 2730 / 2928.0},  {4, 2833 / 2928.0}, {2, 1}};
+    expect_moments(&job->analysis->activations.of[0][MDOT_ATTENTION_FLASH][0], 8, moments);
+    mdot_job_destroy(job);
+}
+
 /* A fused loss has the gradient of its matmul's parameters (3 of 8) from the forward pass on. */
 static void fused_losses_have_gradients_early(void **state)
 {
@@ -686,6 +744,10 @@ int main(void)
         cmocka_unit_test(network_without_parameters_saves_nothing),
         cmocka_unit_test(multiplications_save_their_factors),
         cmocka_unit_test(unknown_operators_save_everything),
+        cmocka_unit_test(the_vertex_that_contributes_least_is_dropped),
+        cmocka_unit_test(only_operands_from_outside_are_samples),
+        cmocka_unit_test(results_have_the_widest_type_of_their_operands),
+        cmocka_unit_test(recomputed_blocks_keep_indices_for_a_while),
         cmocka_unit_test(bf16_takes_half),
         cmocka_unit_test(decomposed_attention_saves_scores),
         cmocka_unit_test(selective_recomputation_saves_matmul_results),

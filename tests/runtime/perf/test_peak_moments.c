@@ -1,4 +1,5 @@
 /* test_peak_moments.c — the moments at which activations and gradients together may be largest. */
+#include "mdot/mdotjob.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_moments.h"
@@ -208,6 +209,30 @@ static void offloading_keeps_a_block_and_the_next(void **state)
     }
 }
 
+/* Recorded moments replace the analytic ones of training. Offloading keeps 16 of 21 units (see above) of them. */
+static void records_replace_moments_of_training(void **state)
+{
+    (void)state;
+    static const mdot_peak_moment moments[] = {{.per_sample = 2100, .gradients = .5},
+                                               {.per_sample = 420, .gradients = 1}};
+    static const mdot_recorded_memory record = {
+        .precision = MDOT_PRECISION_FP32, .moment_count = 2, .moments = moments};
+    mdot_job *plain = blocks_of_two(3, 1, 4), *job = NULL;
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &record};
+    assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
+    assert_int_equal(moments_of(job, (mdot_configuration){0}, m), 2);
+    assert_true(m[0].per_sample == 2100 && m[0].gradients == .5 && m[1].per_sample == 420);
+    assert_int_equal(moments_of(job, (mdot_configuration){.offload_activations = 1}, m), 2);
+    assert_float_equal(m[0].per_sample, 1600, 1e-9);
+    assert_float_equal(m[1].per_sample, 320, 1e-9);
+    assert_int_equal(moments_of(job, (mdot_configuration){.mode = MDOT_MODE_INFERENCE}, m), 1);
+    assert_true(m[0].per_sample == job->analysis->activations.inference[0][MDOT_ATTENTION_FLASH].all);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +242,7 @@ int main(void)
         cmocka_unit_test(tensors_of_a_moment_are_whole_or_divided),
         cmocka_unit_test(autocast_copies_the_weights_of_matmuls),
         cmocka_unit_test(offloading_keeps_a_block_and_the_next),
+        cmocka_unit_test(records_replace_moments_of_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,6 +263,23 @@ static void adapters_are_sharded_on_their_large_sides(void **state)
     mdot_job_destroy(job);
 }
 
+/* The second of two adapters of a base matmul is summed with the sum of the first. */
+static void several_adapters_share_a_base(void **state)
+{
+    (void)state;
+    network n = {0};
+    add_norm(&n, "");
+    freeze(add_matmul(&n, 64, 64, "0"));
+    add_matmul(&n, 64, 4, "0");
+    add_matmul(&n, 4, 64, "2");
+    add(&n, "Add", 0, "1,3");
+    add_matmul(&n, 64, 4, "0");
+    add_matmul(&n, 4, 64, "5");
+    add(&n, "Add", 0, "4,6");
+    add_matmul(&n, 64, 64, "7");
+    mdot_job_destroy(expect_roles(&n, "-c-cd-cdr"));
+}
+
 /* A frozen head that shares the table's parameters has neither parameters of its own nor a gradient. */
 static void frozen_tied_head_is_sharded(void **state)
 {
@@ -599,6 +616,7 @@ int main(void)
         cmocka_unit_test(residual_sums_add_replicated_tensors),
         cmocka_unit_test(norms_of_heads_are_sharded),
         cmocka_unit_test(adapters_are_sharded_on_their_large_sides),
+        cmocka_unit_test(several_adapters_share_a_base),
         cmocka_unit_test(frozen_tied_head_is_sharded),
         cmocka_unit_test(a_shard_has_one_gpus_flops_and_bytes),
         cmocka_unit_test(pipeline_positions_follow_the_blocks),
