@@ -277,9 +277,9 @@ static void results_have_the_widest_type_of_their_operands(void **state)
     expect_case(&n, RT_ACTIVATION_AMP, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1.5 + 4 + 4 + 4 + 2);
 }
 
-/* A block's pool saves r1 (8) and 64-bit indices (4). Without recomputation, at b3: samples 1, these, r2 2, g3 16, g2 2.
- * With it, r0 (8) is saved, and r1 and the indices exist from b2 on. At b2: samples, r0, r1, the indices, g2 2, g1 8; at
- * b1: samples, r0, r1, g1, g0 8. */
+/* A block's pool saves r1 (8) and 64-bit indices (4). Without recomputation, at b3: samples 1, these, r2 2, g3 16,
+ * g2 2. With it, r0 (8) is saved, and r1 and the indices exist from b2 on. At b2: samples, r0, r1, the indices, g2 2,
+ * g1 8; at b1: samples, r0, r1, g1, g0 8. */
 static void recomputed_blocks_keep_indices_for_a_while(void **state)
 {
     (void)state;
@@ -620,8 +620,8 @@ static void moments_follow_the_backward_pass(void **state)
 }
 
 /* Ten matmuls of 1 unit, whose moments b9 to b1 fall by 1 unit each, and b0 by 2. A moment between two others
- * contributes the difference of the parameters on both sides of it: 870 at b8, 2 at b7, 3 at b6, 4 at b5, and more after
- * them. The ninth moment drops b7, so that b6 contributes 130 + 128 - 2 * 125 = 8, and the tenth drops b5. */
+ * contributes the difference of the parameters on both sides of it: 870 at b8, 2 at b7, 3 at b6, 4 at b5, and more
+ * after them. The ninth moment drops b7, so that b6 contributes 130 + 128 - 2 * 125 = 8, and the tenth drops b5. */
 static void the_vertex_that_contributes_least_is_dropped(void **state)
 {
     (void)state;
@@ -657,8 +657,8 @@ static void fused_losses_have_gradients_early(void **state)
 }
 
 /* A normalisation of 1 unit, matmuls of 4 and 1 that are sharded by columns and rows, and a tensor of 3 without
- * gradient; both inputs are samples of 1. At b2: samples 2, r0 1, r1 4, g2 1, g1 4; without r1 and g1, 4. At f3, without
- * r1: samples, r0, r3 3: 6, the peak of what is whole. At b1: samples, r0, g1, g0; at b0: samples, g0. */
+ * gradient; both inputs are samples of 1. At b2: samples 2, r0 1, r1 4, g2 1, g1 4; without r1 and g1, 4. At f3,
+ * without r1: samples, r0, r3 3: 6, the peak of what is whole. At b1: samples, r0, g1, g0; at b0: samples, g0. */
 static void moments_of_shards_have_whole_tensors(void **state)
 {
     (void)state;
