@@ -489,7 +489,7 @@ static void frozen_matmuls_save_no_operand(void **state)
         network n = {0};
         add(&n, "Linear", 4, 10, "");
         mdot_job_operator *op = add(&n, "Linear", 1, 0, "0");
-        op->frozen_parameters = which == 0 ? 0 : 10;
+        op->frozen_parameters = which == 0 ? 0 : 1;
         op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_read = which == 2 ? 1 : 0;
         /* at b1: samples 1, g1 1, g0 4, and r0 4 if it is saved */
         expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, which == 1 ? 6 : 10);
