@@ -139,6 +139,13 @@ static double size_of(const memory_node *node)
     return node->sharded ? 0 : node->half ? node->bytes / 2 : node->bytes;
 }
 
+/* Bytes of a copy of the tensor in its loss, relative to the tensor. A tensor between the logits and the loss is such a
+ * copy itself. */
+static double copied_share(const step *s, const memory_node *node)
+{
+    return node->root + 1 == s->logits ? s->copies_share / s->logits_share : 1;
+}
+
 static void record_saver(step *s, memory_node *root, uint32_t saver)
 {
     uint32_t own = block_of(s, root->root), theirs = block_of(s, saver);
@@ -193,7 +200,7 @@ static void describe(step *s, size_t index)
     node->root = view ? s->nodes[op->inputs[0]].root : (uint32_t)index;
     node->reader = (uint32_t)index;
     node->loss = s->logits > 0 && (index + 1 == s->logits || (op->input_count > 0 && s->nodes[op->inputs[0]].loss));
-    if (node->loss) node->bytes *= index + 1 == s->logits || view ? s->logits_share : s->copies_share;
+    if (node->loss) node->bytes *= node->root + 1 == s->logits ? s->logits_share : s->copies_share;
     node->half = is_half(s, op);
     for (size_t k = 0; k < op->input_count; k++) {
         memory_node *root = &s->nodes[s->nodes[op->inputs[k]].root];
@@ -211,7 +218,7 @@ static void take_operand(step *s, size_t index, const memory_node *operand, bool
     bool wants_half = mixed && autocast == MDOT_AUTOCAST_HALF, wants_full = mixed && autocast == MDOT_AUTOCAST_FULL;
     if ((wants_half && !operand->half) || (wants_full && operand->half)) {
         double bytes = operand->sharded ? 0 : wants_half ? operand->bytes / 2 : operand->bytes;
-        if (operand->loss && operand->root + 1 == s->logits) bytes *= s->copies_share / s->logits_share;
+        bytes *= copied_share(s, operand);
         if (saved)
             keep_for_backward(s, index, bytes);
         else
@@ -261,7 +268,7 @@ static void save_probabilities(step *s, size_t index)
     const memory_node *logits = &s->nodes[op->inputs[0]];
     if (!logits->needs_gradient || logits->sharded) return;
     double bytes = s->which.type == RT_ACTIVATION_BF16 ? logits->bytes / 2 : logits->bytes;
-    if (logits->loss) bytes *= s->copies_share / s->logits_share;
+    bytes *= copied_share(s, logits);
     keep_for_backward(s, index, bytes);
     add_lifetime(s, backward(s, index), backward(s, index), bytes);
 }
@@ -405,13 +412,12 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
     out->whole = out->all;
     if (!can_shard) return;
     s->whole_only = true;
-    out->whole = measure(s);
+    out->moments[0].whole = out->whole = measure(s);
     now = s->input_bytes;
-    for (size_t moment = 0, i = 0; i < count; moment++) {
+    for (size_t moment = 0, i = 1; i < count; moment++) {
         now += s->change[moment];
         if (moment == hull[i].moment) out->moments[i++].whole = now;
     }
-    out->moments[0].whole = out->whole;
 }
 
 /* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */

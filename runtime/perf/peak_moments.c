@@ -7,6 +7,8 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/recorded_memory.h"
 
+#include <math.h>
+
 enum { HALF_BYTES = 2 };
 
 /* Bytes per sample at the peak of a case, on one GPU. */
@@ -30,7 +32,7 @@ static double kept_on_gpu(const mdot_job *job, const rt_resolved_configuration *
     double inputs = width * job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
     double peak = peak_of(job, resolved, &which), with_inputs = peak_of(job, resolved, &recomputed);
     double moved = which.recompute == MDOT_RECOMPUTE_BLOCKS ? 0 : (peak - with_inputs) / (blocks - 1);
-    double kept = with_inputs - (blocks - 2) * inputs + (moved > 0 ? moved : 0);
+    double kept = with_inputs - (blocks - 2) * inputs + fmax(moved, 0);
     double least = peak / blocks;
     return kept < least ? 1 / blocks : kept < peak ? kept / peak : 1;
 }

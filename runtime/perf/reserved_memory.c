@@ -145,7 +145,7 @@ static double collective_bytes(const mdot_job *job, const rt_configuration *conf
     double rings = peers_of(c, c->data_parallel) + peers_of(c, c->tensor_parallel) + peers_of_pipeline(job, c) +
                    (dimensions > 1 ? peers_of(c, c->gpu_count) : 0);
     double of_node = (double)c->gpu_count / c->node_count;
-    double peers = c->expert_parallel > 1 ? min(c->expert_parallel, of_node < 2 ? 2 : of_node) - 1 : 0;
+    double peers = min(c->expert_parallel, of_node < 2 ? 2 : of_node) - 1;
     return (rings + peers) * channels * channel_buffers;
 }
 

@@ -123,14 +123,13 @@ static bool mark_adapter(search *s, size_t sum, size_t base, size_t up)
     return true;
 }
 
-static void find_adapters(search *s)
+/* Marks the adapter that ends in operator i, if there is one. The operators before i are described. */
+static void find_adapter(search *s, size_t i)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        const mdot_job_operator *op = &s->job->operators[i];
-        if (s->kind[i] != KIND_SLICEABLE || op->input_count != 2) continue;
-        size_t a = skip_to_matmul(s, op->inputs[0]), b = skip_to_matmul(s, op->inputs[1]);
-        if (!mark_adapter(s, i, a, b)) mark_adapter(s, i, b, a);
-    }
+    const mdot_job_operator *op = &s->job->operators[i];
+    if (s->kind[i] != KIND_SLICEABLE || op->input_count != 2) return;
+    size_t a = skip_to_matmul(s, op->inputs[0]), b = skip_to_matmul(s, op->inputs[1]);
+    if (!mark_adapter(s, i, a, b)) mark_adapter(s, i, b, a);
 }
 
 /* ---- The search for roles --------------------------------------------------------------------------------------- */
@@ -150,8 +149,8 @@ static void begin(search *s)
             s->trains[i] = s->trains[i] || s->trains[op->inputs[k]];
             s->depends[i] = s->depends[i] || s->depends[op->inputs[k]];
         }
+        find_adapter(s, i);
     }
-    find_adapters(s);
 }
 
 static bool accepts_slices(const search *s, size_t i)

@@ -254,6 +254,46 @@ static void samples_are_what_a_convolution_reads_besides(void **state)
     }
 }
 
+/* An operator without inputs reads no samples. One that multiplies samples by parameters keeps no fp16 copy of them. */
+static void only_operands_from_outside_are_samples(void **state)
+{
+    (void)state;
+    network constant = {0}, product = {0};
+    add(&constant, "Linear", 4, 10, "")->setting[MDOT_SETTING_INPUTS] = 0;
+    expect_units(&constant, 4, 2); /* r0, then g0 */
+    add(&product, "Mul", 4, 4, "");
+    add(&product, "Neg", 4, 0, "0");
+    expect_units(&product, 1 + 8, 1 + 8);
+}
+
+/* The sum of a half-precision and an fp32 tensor is fp32. At b2: samples 1.5, r1 4 (saved), g2 4, g1 4, g0 2. */
+static void results_have_the_widest_type_of_their_operands(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 10, "");
+    add(&n, "Softmax", 4, 0, "0");
+    add(&n, "Add", 4, 0, "0,1");
+    expect_case(&n, RT_ACTIVATION_AMP, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1.5 + 4 + 4 + 4 + 2);
+}
+
+/* A block's pool saves r1 (8) and 64-bit indices (4). Without recomputation, at b3: samples 1, these, r2 2, g3 16,
+ * g2 2. With it, r0 (8) is saved, and r1 and the indices exist from b2 on. At b2: samples, r0, r1, the indices, g2 2,
+ * g1 8; at b1: samples, r0, r1, g1, g0 8. */
+static void recomputed_blocks_keep_indices_for_a_while(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Conv", 8, 10, "");
+    add(&n, "Relu", 8, 0, "0")->block = 1;
+    add(&n, "MaxPool", 2, 0, "1")->block = 1;
+    add(&n, "Linear", 16, 10, "2");
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 8 + 4 + 2 + 16 + 2);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_BLOCKS, 1 + 8 + 8 + 8 + 8);
+    n.operators[2].per_sample[MDOT_PHASE_FORWARD].bytes_written = 4 * UNIT; /* indices 8, r2 and g2 4: b2 is the peak */
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_BLOCKS, 1 + 8 + 8 + 8 + 4 + 8);
+}
+
 /* ---- Variants --------------------------------------------------------------------------------------------------- */
 
 /* In bf16 everything except the samples takes half of the fp32 size. */
@@ -449,7 +489,7 @@ static void frozen_matmuls_save_no_operand(void **state)
         network n = {0};
         add(&n, "Linear", 4, 10, "");
         mdot_job_operator *op = add(&n, "Linear", 1, 0, "0");
-        op->frozen_parameters = which == 0 ? 0 : 10;
+        op->frozen_parameters = which == 0 ? 0 : 1;
         op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_read = which == 2 ? 1 : 0;
         /* at b1: samples 1, g1 1, g0 4, and r0 4 if it is saved */
         expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, which == 1 ? 6 : 10);
@@ -525,6 +565,32 @@ static void tensors_beside_the_logits_are_whole(void **state)
     mdot_job_destroy(job);
 }
 
+/* Eight copies of the logits (8) in a row, which their operators save. A chunked loss has an eighth of each, of the
+ * logarithms and of their gradient, and so has a fused one. fp32, at b9: samples 1, the copies 8, g8 1, the logarithms
+ * and their gradient 2; at b1: samples, r1 1, g1 1, g0 8 or 1. amp, at b9: samples 1.5, the copies 4, their fp32 one 1,
+ * g8 .5, and 2. A view of the last copy changes nothing. */
+static void copies_of_the_logits_count_once_in_chunks(void **state)
+{
+    (void)state;
+    for (int has_view = 0; has_view < 2; has_view++) {
+        network n = {0};
+        mdot_job_operator *logits = add(&n, "Linear", 8, 100, "");
+        logits->setting[MDOT_SETTING_CHANNELS_IN] = 16;
+        logits->setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+        static const char *const before[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+        for (int i = 0; i < 8; i++) add(&n, "Sigmoid", 8, 0, before[i]);
+        if (has_view) add(&n, "Transpose", 8, 0, "8");
+        add(&n, "SoftmaxCrossEntropyLoss", 0, 0, has_view ? "9" : "8");
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        for (int loss = MDOT_LOSS_CHUNKED; loss <= MDOT_LOSS_FUSED; loss++) {
+            assert_float_equal(with_loss(job, RT_ACTIVATION_FP32, (mdot_loss)loss), 1 + 8 + 1 + 2, 0);
+            assert_float_equal(with_loss(job, RT_ACTIVATION_AMP, (mdot_loss)loss), 1.5 + 4 + 1 + 0.5 + 2, 0);
+            assert_float_equal(with_loss(job, RT_ACTIVATION_BF16, (mdot_loss)loss), 1 + 4 + 0.5 + 1, 0);
+        }
+        mdot_job_destroy(job);
+    }
+}
+
 /* ---- Moments ---------------------------------------------------------------------------------------------------- */
 
 static void expect_moments(const rt_activations *a, size_t count, const double moments[][2])
@@ -553,6 +619,24 @@ static void moments_follow_the_backward_pass(void **state)
     mdot_job_destroy(job);
 }
 
+/* Ten matmuls of 1 unit, whose moments b9 to b1 fall by 1 unit each, and b0 by 2. A moment between two others
+ * contributes the difference of the parameters on both sides of it: 870 at b8, 2 at b7, 3 at b6, 4 at b5, and more
+ * after them. The ninth moment drops b7, so that b6 contributes 130 + 128 - 2 * 125 = 8, and the tenth drops b5. */
+static void the_vertex_that_contributes_least_is_dropped(void **state)
+{
+    (void)state;
+    static const double parameters[] = {95, 103, 110, 116, 121, 125, 128, 130, 1000, 1000};
+    static const char *const before[] = {"", "0", "1", "2", "3", "4", "5", "6", "7", "8"};
+    network n = {0};
+    for (int i = 0; i < 10; i++) add(&n, "Linear", 1, parameters[i], before[i]);
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    static const double moments[][2] = {
+        {12, 1000 / 2928.0}, {11, 2000 / 2928.0}, {9, 2258 / 2928.0}, {7, 2504 / 2928.0},
+        {6, 2620 / 2928.0},  {5, 2730 / 2928.0},  {4, 2833 / 2928.0}, {2, 1}};
+    expect_moments(&job->analysis->activations.of[0][MDOT_ATTENTION_FLASH][0], 8, moments);
+    mdot_job_destroy(job);
+}
+
 /* A fused loss has the gradient of its matmul's parameters (3 of 8) from the forward pass on. */
 static void fused_losses_have_gradients_early(void **state)
 {
@@ -569,6 +653,40 @@ static void fused_losses_have_gradients_early(void **state)
     const rt_activation_table *a = &job->analysis->activations;
     expect_moments(&a->of[0][MDOT_ATTENTION_FLASH][0], 2, whole);
     expect_moments(&a->with_loss[MDOT_LOSS_FUSED - 1][0][MDOT_ATTENTION_FLASH][0], 2, fused);
+    mdot_job_destroy(job);
+}
+
+/* A normalisation of 1 unit, matmuls of 4 and 1 that are sharded by columns and rows, and a tensor of 3 without
+ * gradient; both inputs are samples of 1. At b2: samples 2, r0 1, r1 4, g2 1, g1 4; without r1 and g1, 4. At f3,
+ * without r1: samples, r0, r3 3: 6, the peak of what is whole. At b1: samples, r0, g1, g0; at b0: samples, g0. */
+static void moments_of_shards_have_whole_tensors(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "LayerNormalization", 1, 2, "")->setting[MDOT_SETTING_AXIS] = 1;
+    for (int i = 1; i <= 2; i++) {
+        mdot_job_operator *op = add(&n, "Linear", i == 1 ? 4 : 1, 10, i == 1 ? "0" : "1");
+        op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+    }
+    add(&n, "Sigmoid", 3, 0, "");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_activation_case which = {.attention = MDOT_ATTENTION_FLASH};
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, &which);
+    static const rt_activation_moment moments[] = {
+        {12 * UNIT, 6 * UNIT, 10 / 22.0}, {8 * UNIT, 4 * UNIT, 20 / 22.0}, {3 * UNIT, 3 * UNIT, 1}};
+    assert_true(a->all == 12 * UNIT && a->whole == 6 * UNIT);
+    assert_int_equal(a->moment_count, 3);
+    for (int i = 0; i < 3; i++) {
+        const rt_activation_moment *m = &a->moments[i];
+        assert_true(m->all == moments[i].all && m->whole == moments[i].whole && m->gradients == moments[i].gradients);
+    }
+    static const double units[2][4] = {{2, 8, 1, 1}, {2, 4, .5, .5 + 2}};
+    for (int halved = 0; halved < 2; halved++) {
+        double bytes[4];
+        assert_true(rt_shard_activations(job, &job->analysis->sharding, job->analysis->totals.logits, &which,
+                                         1 + halved, bytes));
+        for (int i = 0; i < 4; i++) assert_float_equal(bytes[i] / UNIT, units[halved][i], 1e-12);
+    }
     mdot_job_destroy(job);
 }
 
@@ -626,6 +744,10 @@ int main(void)
         cmocka_unit_test(network_without_parameters_saves_nothing),
         cmocka_unit_test(multiplications_save_their_factors),
         cmocka_unit_test(unknown_operators_save_everything),
+        cmocka_unit_test(the_vertex_that_contributes_least_is_dropped),
+        cmocka_unit_test(only_operands_from_outside_are_samples),
+        cmocka_unit_test(results_have_the_widest_type_of_their_operands),
+        cmocka_unit_test(recomputed_blocks_keep_indices_for_a_while),
         cmocka_unit_test(bf16_takes_half),
         cmocka_unit_test(decomposed_attention_saves_scores),
         cmocka_unit_test(selective_recomputation_saves_matmul_results),
@@ -641,9 +763,11 @@ int main(void)
         cmocka_unit_test(kernels_of_the_loss_keep_parts_of_the_logits),
         cmocka_unit_test(moments_follow_the_backward_pass),
         cmocka_unit_test(fused_losses_have_gradients_early),
+        cmocka_unit_test(moments_of_shards_have_whole_tensors),
         cmocka_unit_test(tensors_of_operators_sum_to_the_peak),
         cmocka_unit_test(samples_are_what_a_convolution_reads_besides),
         cmocka_unit_test(tensors_beside_the_logits_are_whole),
+        cmocka_unit_test(copies_of_the_logits_count_once_in_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,80 @@ static void gradients_are_summed_beside_the_backward_pass(void **state)
     mdot_job_destroy(job);
 }
 
+/* ZeRO 1 and 2 scatter gradients and gather weights. Stage 3 gathers weights, frozen ones too, forward and backward in
+ * each pass, but only forward if it keeps them, and scatters gradients. Four workers exchange three quarters. */
+static void zero_stages_exchange_gradients_and_weights(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[2] = {make("Linear", 1, 64), make("Linear", 2, 64)};
+    static const uint32_t before = 0;
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    operators[1].frozen_parameters = 1000;
+    mdot_job *job = predict_make_job(operators, 2);
+    const double trained = 2 * 64 * 64, all = trained + 1000;
+    const struct {
+        mdot_configuration c;
+        double bytes;
+    } cases[] = {
+        {{.zero_stage = 0}, 2 * 4 * trained},
+        {{.zero_stage = 1}, 2 * 4 * trained},
+        {{.zero_stage = 2}, 2 * 4 * trained},
+        {{.zero_stage = 3}, 2 * 4 * all + 4 * trained},
+        {{.zero_stage = 3, .keep_gathered = 1}, 4 * all + 4 * trained},
+        {{.zero_stage = 3, .accumulate = 3}, 3 * (2 * 4 * all + 4 * trained)},
+        {{.zero_stage = 2, .accumulate = 3}, 2 * 4 * trained},
+        {{.zero_stage = 1, .precision = MDOT_PRECISION_MIXED_BF16}, (2 + 2) * trained},
+        {{.zero_stage = 1, .precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32},
+         (4 + 2) * trained},
+        {{.zero_stage = 2, .precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32},
+         (4 + 2) * trained},
+        {{.zero_stage = 3, .precision = MDOT_PRECISION_MIXED_BF16, .reduce_type = MDOT_NUMBER_FP32},
+         2 * 2 * all + 4 * trained},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i].c;
+        c.gpu_count = 4;
+        double got = exchange_ms(job, c), want = 3 / 4.0 * cases[i].bytes / 1e6;
+        if (fabs(got - want) > 1e-9) fail_msg("case %zu: %g, not %g", i, got, want);
+    }
+    mdot_job_destroy(job);
+}
+
+/* A stage of two has half of the sums. Its micro-batches have two samples, and the step waits for five. */
+static void a_stage_sums_its_own_tensors(void **state)
+{
+    (void)state;
+    mdot_job *job = chain(4);
+    mdot_configuration c = {.tensor_parallel = 2, .pipeline_parallel = 2, .micro_batches = 4};
+    const double pass = 2.0 * BYTES / 1e6;
+    double sums = 5 * started_ms(2, 3, 3 * pass) / 2, borders = 5 * 2 * pass;
+    assert_float_equal(exchange_ms(job, c), sums + borders, 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* Tensor parallelism divides heads, and therefore keys, values and FLOPs. Each of two passes has a ring. */
+static void rings_of_sharded_heads_are_smaller(void **state)
+{
+    (void)state;
+    static const uint32_t before = 0;
+    mdot_job_operator operators[2] = {make("Linear", 1, 64), make("Attention", 1, 0)};
+    operators[1].setting[MDOT_SETTING_HEADS] = 4;
+    operators[1].setting[MDOT_SETTING_HEAD_SIZE] = 16;
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    operators[1].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e6, 3 * BYTES, BYTES};
+    mdot_job *job = predict_make_job(operators, 2);
+    mdot_configuration c = {.context_parallel = 4, .tensor_parallel = 2, .accumulate = 2};
+    rt_resolved_configuration r = resolve(job, c);
+    double samples = (double)r.configuration.micro_batch, gradients = 2 * 3 / 4.0 * 4 * 64 * 64 / 2 / 1e6;
+    double ring = started_ms(4, 3 * 3, 3 / 4.0 * 3 * samples * 2 * BYTES / 2 / 1e6);
+    double hidden = (1 + 2.5) * samples * 1e6 / (4 * 2) * r.rates.flop_ms[RT_RATE_MATMUL];
+    assert_true(hidden > 0 && hidden < ring / 2);
+    assert_float_equal(rt_communication_ms(job, &r, 0), gradients + 2 * (ring - hidden), 1e-9);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +271,9 @@ int main(void)
         cmocka_unit_test(stages_exchange_results_and_gradients),
         cmocka_unit_test(context_parallelism_passes_keys_and_values),
         cmocka_unit_test(gradients_are_summed_beside_the_backward_pass),
+        cmocka_unit_test(zero_stages_exchange_gradients_and_weights),
+        cmocka_unit_test(a_stage_sums_its_own_tensors),
+        cmocka_unit_test(rings_of_sharded_heads_are_smaller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

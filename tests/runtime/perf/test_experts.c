@@ -125,6 +125,18 @@ static void stacked_matrices_without_a_router_are_not_experts(void **state)
     mdot_job_destroy(job);
 }
 
+/* Kernels of one element as well are convolutions, which have groups for other reasons. */
+static void convolutions_are_not_experts(void **state)
+{
+    (void)state;
+    network n;
+    make_mixture(&n, "TopK");
+    for (size_t i = 0; i < LAYERS * EACH; i++) n.operators[i].setting[MDOT_SETTING_KERNEL_W] = 1;
+    mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+    assert_int_equal(job->analysis->sharding.experts.common_count, 0);
+    mdot_job_destroy(job);
+}
+
 static void biases_belong_to_the_matrices_of_experts(void **state)
 {
     (void)state;
@@ -344,6 +356,7 @@ int main(void)
         cmocka_unit_test(experts_follow_a_router),
         cmocka_unit_test(scaled_results_of_experts_are_exchanged_once),
         cmocka_unit_test(stacked_matrices_without_a_router_are_not_experts),
+        cmocka_unit_test(convolutions_are_not_experts),
         cmocka_unit_test(biases_belong_to_the_matrices_of_experts),
         cmocka_unit_test(operators_without_channels_are_not_experts),
         cmocka_unit_test(zero_stages_exchange_sums_and_gathered_weights),

@@ -2,6 +2,8 @@
  * host. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/host_memory.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/reserved_memory.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -109,12 +111,37 @@ static void activations_travel_twice(void **state)
     expect_near(host_ms(c, 16, 0, 0), 3 * both);
 }
 
+/* The pages of Adam's two moments leave as far as the GPU lacks space for them, and come back: all if it has none at
+ * all, half if half of them fit, none if all do. */
+static void pages_leave_that_do_not_fit(void **state)
+{
+    (void)state;
+    static const double fitting[] = {0, .5, 1};
+    for (int i = 0; i < 3; i++) {
+        rt_configuration configuration = {
+            .c = {.batch = 8, .optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_PAGES},
+            .gpu = {.pcie_gbps = 16, .memory_gib = 1}};
+        rt_resolved_configuration resolved;
+        mdot_error err = {0};
+        if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+        rt_resolve(job, &configuration, &resolved);
+        rt_memory memory = rt_measure_memory(job, &resolved);
+        rt_reserved reserved = rt_reserve_memory(job, &resolved, &memory);
+        double taken = (double)rt_sum_reserved(&memory, &reserved), pages = 2.0 * 4 * OPERATORS * PARAMETERS;
+        double of_gib = (double)rt_usable_memory(&resolved.configuration.gpu);
+        resolved.configuration.gpu.memory_gib = 0;
+        double all = rt_host_memory_ms(job, &resolved, 0, 0);
+        resolved.configuration.gpu.memory_gib = (taken + fitting[i] * pages) / of_gib;
+        double got = rt_host_memory_ms(job, &resolved, 0, 0);
+        assert_true(all > 0 && fabs(got - (1 - fitting[i]) * all) <= 1e-6 * all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_waits_without_offloading),
-        cmocka_unit_test(the_backward_pass_hides_gradients),
-        cmocka_unit_test(weights_arrive_for_every_pass),
+        cmocka_unit_test(nothing_waits_without_offloading),  cmocka_unit_test(pages_leave_that_do_not_fit),
+        cmocka_unit_test(the_backward_pass_hides_gradients), cmocka_unit_test(weights_arrive_for_every_pass),
         cmocka_unit_test(activations_travel_twice),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -57,10 +57,37 @@ static void distance_is_half_of_the_differences(void **state)
     assert_true(rt_job_distance(a, c) == 1 && rt_job_distance(c, a) == 1);
 }
 
+/* Shares are in ten-thousandths of the job's work. A job without work has none. */
+static void shares_are_rounded_fractions_of_the_work(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[2] = {{.type = "Conv"}, {.type = "Relu"}};
+    for (int i = 0; i < 2; i++) {
+        operators[i].struct_size = sizeof operators[i];
+        operators[i].known = true;
+        operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1, 1, 1};
+    }
+    mdot_job *job = predict_make_job(operators, 2);
+    rt_job_identity identity;
+    const double costs[] = {2, 4}, none[] = {0, 0};
+    rt_identify_job(job, costs, &identity);
+    int thirds = 0;
+    for (int i = 0; i < RT_WORK_CLASSES; i++) {
+        if (identity.share[i] == 0) continue;
+        assert_true(identity.share[i] == .3333F || identity.share[i] == .6667F);
+        thirds += identity.share[i] == .3333F ? 1 : 2;
+    }
+    assert_int_equal(thirds, 3);
+    rt_identify_job(job, none, &identity);
+    for (int i = 0; i < RT_WORK_CLASSES; i++) assert_true(identity.share[i] == 0);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longer_side_of_a_kernel_and_its_groups_make_the_class),
+        cmocka_unit_test(shares_are_rounded_fractions_of_the_work),
         cmocka_unit_test(distance_is_half_of_the_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

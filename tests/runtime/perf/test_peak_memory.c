@@ -329,6 +329,25 @@ static void update_of_adam_may_be_the_peak(void **state)
     assert_true(peak(job, c) == 5 * 4 * 1000000);
     c.optimizer = MDOT_OPTIMIZER_SGD;
     assert_true(peak(job, c) < 4 * 4 * 1000000);
+    c = (mdot_configuration){.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW, .offload = MDOT_OFFLOAD_OPTIMIZER};
+    assert_true(peak(job, c) < 3 * 4 * 1000000); /* the host has the temporary memory */
+    mdot_job_destroy(job);
+}
+
+/* A chain of matmuls with results of 1, 2 and 4 units, whose gradients have 1.25, 5 and 3.75. Moments have 10 units of
+ * tensors and 3.75 of gradients, then 5 and 8.75, then 2 and 10. The first of equal moments is the peak. */
+static void the_first_of_equal_moments_is_the_peak(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("Linear", 1, 1280), make("Linear", 2, 5120), make("Linear", 4, 3840)};
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    mdot_job *job = predict_make_job(operators, 3);
+    rt_memory m = measure(job, (mdot_configuration){.batch = 1});
+    assert_true(m.activations == 10 * UNIT && m.gradients == 3.75 * UNIT);
     mdot_job_destroy(job);
 }
 
@@ -420,6 +439,7 @@ static mdot_job *four_blocks(void)
     for (uint32_t i = 1; i < 5; i++) {
         operators[i] = make("Linear", i < 4 ? 1 : 8, 90);
         operators[i].frozen_parameters = 10;
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
         operators[i].inputs = &before[i - 1];
         operators[i].input_count = 1;
         operators[i].block = i;
@@ -456,6 +476,65 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 2, .ema = 1};
     m = measure(job, c);
     assert_true(m.weights == 4 * (all + trained) && fabs(m.gradients - f * trained) < 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* On two workers of two GPUs each, a GPU has half of the matmuls' weights: 24 + 200, half of which stay. It gathers two
+ * blocks of 50 and the root's 24. */
+static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
+{
+    (void)state;
+    mdot_job *job = four_blocks();
+    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .tensor_parallel = 2, .zero_stage = 3};
+    rt_memory m = measure(job, c);
+    assert_true(m.weights == 4 * (224 / 2.0 + 2 * 50 + 24));
+    c.precision = MDOT_PRECISION_AMP_BF16; /* copies of one block */
+    m = measure(job, c);
+    assert_true(fabs(m.half_weights - 2 * 200 * 50 / 224.0) < 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* The table of 10,000 elements, and its picked rows of 8 elements per pass, are divided over two GPUs, as are the 1000
+ * parameters of the matmuls. */
+static void tensor_parallelism_shards_sparse_tables(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("Gather", 1, 10000), make("Linear", 8, 600), make("Linear", 2, 400)};
+    operators[0].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 8;
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+    }
+    mdot_job *job = predict_make_job(operators, 3);
+    mdot_configuration c = {.batch = 2, .accumulate = 2, .tensor_parallel = 2}; /* two passes of two samples */
+    rt_memory m = measure(job, c);
+    double picked = (double)c.batch * 8 / 2;
+    assert_true(m.weights == 4 * 11000 / 2.0);
+    assert_true(m.gradients == 4 * (500 + 2 * picked) && m.optimizer == 4 * (500 + 2 * picked));
+    c.optimizer = MDOT_OPTIMIZER_ADAM;
+    assert_true(measure(job, c).optimizer == 2 * 4 * 11000 / 2.0);
+    c.optimizer = MDOT_OPTIMIZER_SGD_PLAIN;
+    assert_true(measure(job, c).optimizer == 0);
+    c = (mdot_configuration){.batch = 1,
+                             .tensor_parallel = 2,
+                             .precision = MDOT_PRECISION_MIXED_BF16,
+                             .gradient_type = MDOT_NUMBER_FP32,
+                             .step_in_backward = 1};
+    assert_true(measure(job, c).gradients == 4 * (600 + 8) / 2.0);
+    mdot_job_destroy(job);
+}
+
+/* Sequence parallelism divides the results that a stage sends, too. */
+static void stages_send_parts_of_sequences(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(2);
+    mdot_configuration c = {
+        .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .tensor_parallel = 2, .sequence_parallel = 1};
+    double all = activations(job, RT_ACTIVATION_FP32, 0, 0);
+    assert_true(measure(job, c).pass_activations == 2 * 2000 * (all / 2 / 2 + 8 * UNIT / 2));
     mdot_job_destroy(job);
 }
 
@@ -546,11 +625,15 @@ int main(void)
         cmocka_unit_test(pages_of_the_optimizer_are_not_allocated),
         cmocka_unit_test(update_in_the_backward_pass_never_adds_gradients),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
+        cmocka_unit_test(the_first_of_equal_moments_is_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
         cmocka_unit_test(inference_has_weights_and_live_tensors),
         cmocka_unit_test(networks_without_parameters_have_activations),
         cmocka_unit_test(zero_stage_three_gathers_blocks_and_the_root),
+        cmocka_unit_test(zero_stage_three_gathers_the_blocks_of_a_shard),
+        cmocka_unit_test(tensor_parallelism_shards_sparse_tables),
+        cmocka_unit_test(stages_send_parts_of_sequences),
         cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
         cmocka_unit_test(update_in_the_backward_pass_has_the_largest_gradient),
         cmocka_unit_test(quantised_weights_are_dequantised_one_by_one),

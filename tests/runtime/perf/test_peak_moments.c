@@ -1,4 +1,5 @@
 /* test_peak_moments.c — the moments at which activations and gradients together may be largest. */
+#include "mdot/mdotjob.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_moments.h"
@@ -143,6 +144,95 @@ static void autocast_copies_the_weights_of_matmuls(void **state)
     mdot_job_destroy(job);
 }
 
+/* Blocks of two matmuls with results of `wide` and 1 unit, behind a matmul of `first` units. */
+static mdot_job *blocks_of_two(uint32_t blocks, double first, double wide)
+{
+    mdot_job_operator operators[LAYERS];
+    uint32_t before[LAYERS];
+    size_t count = 1 + 2 * (size_t)blocks;
+    for (size_t i = 0; i < count; i++) {
+        before[i] = i > 0 ? (uint32_t)i - 1 : 0;
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i],
+                                           .type = "Linear",
+                                           .known = true,
+                                           .parameters = 10,
+                                           .block = (uint32_t)(i + 1) / 2,
+                                           .inputs = &before[i],
+                                           .input_count = i > 0};
+        double units = i == 0 ? 1 : i == 2 ? first : i % 2 == 1 ? wide : 1;
+        operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, UNIT, units * UNIT};
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+    }
+    return predict_make_job(operators, count);
+}
+
+/* Offloading three blocks of 4 and 1 units: the peak is 21 units, and 13 if blocks are recomputed (both in
+ * test_activation_memory.c). One block's input of 1 unit leaves, and half of the difference stays. Half precision has
+ * half of each, but fp32 samples beside their copies. A job of one block keeps all. If the first block's result has
+ * most of the memory, a block's part of the peak stays. */
+static void offloading_keeps_a_block_and_the_next(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t blocks;
+        double first, wide;
+        mdot_precision precision;
+        mdot_recompute recompute;
+        double peak, offloaded; /* in units; 0: of the activations */
+    } cases[] = {
+        {3, 1, 4, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, 21, 21 - (13 - 1 + (21 - 13) / 2.0)},
+        {3, 1, 4, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, 13, 1},
+        {3, 1, 4, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_NOTHING, 11.5, 11.5 - (7.5 - .5 + (11.5 - 7.5) / 2)},
+        {3, 1, 4, MDOT_PRECISION_BF16, MDOT_RECOMPUTE_BLOCKS, 7, .5},
+        {1, 1, 4, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, 11, 0},
+        {4, 40, 1, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, 0, .75},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job *job = blocks_of_two(cases[i].blocks, cases[i].first, cases[i].wide);
+        rt_configuration configuration = {.gpu = {.pcie_gbps = 31.5},
+                                          .c = {.batch = 1,
+                                                .offload_activations = 1,
+                                                .precision = cases[i].precision,
+                                                .recompute = cases[i].recompute}};
+        rt_resolved_configuration resolved;
+        assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+        rt_resolve(job, &configuration, &resolved);
+        double all = rt_activations_of(&job->analysis->activations, &resolved.activation_case)->all / UNIT;
+        double got = rt_offloaded_bytes(job, &resolved) / UNIT, peak = cases[i].peak;
+        double want = peak > 0 ? cases[i].offloaded : all * cases[i].offloaded;
+        if (peak > 0) assert_float_equal(all, peak, 0);
+        assert_float_equal(got, want, 1e-9);
+        mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
+        assert_in_range(rt_peak_moments(job, &resolved, m), 1, MDOT_PEAK_MOMENTS_MAX);
+        assert_float_equal(m[0].per_sample / UNIT, all - want, 1e-9);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Recorded moments replace the analytic ones of training. Offloading keeps 16 of 21 units (see above) of them. */
+static void records_replace_moments_of_training(void **state)
+{
+    (void)state;
+    static const mdot_peak_moment moments[] = {{.per_sample = 2100, .gradients = .5},
+                                               {.per_sample = 420, .gradients = 1}};
+    static const mdot_recorded_memory record = {
+        .precision = MDOT_PRECISION_FP32, .moment_count = 2, .moments = moments};
+    mdot_job *plain = blocks_of_two(3, 1, 4), *job = NULL;
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &record};
+    assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
+    assert_int_equal(moments_of(job, (mdot_configuration){0}, m), 2);
+    assert_true(m[0].per_sample == 2100 && m[0].gradients == .5 && m[1].per_sample == 420);
+    assert_int_equal(moments_of(job, (mdot_configuration){.offload_activations = 1}, m), 2);
+    assert_float_equal(m[0].per_sample, 1600, 1e-9);
+    assert_float_equal(m[1].per_sample, 320, 1e-9);
+    assert_int_equal(moments_of(job, (mdot_configuration){.mode = MDOT_MODE_INFERENCE}, m), 1);
+    assert_true(m[0].per_sample == job->analysis->activations.inference[0][MDOT_ATTENTION_FLASH].all);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +241,8 @@ int main(void)
         cmocka_unit_test(jobs_of_few_layers_keep_all_moments),
         cmocka_unit_test(tensors_of_a_moment_are_whole_or_divided),
         cmocka_unit_test(autocast_copies_the_weights_of_matmuls),
+        cmocka_unit_test(offloading_keeps_a_block_and_the_next),
+        cmocka_unit_test(records_replace_moments_of_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,43 @@ static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
     mdot_job_destroy(job);
 }
 
+/* Tensor parallelism divides the tensors of sharded operators, sequence parallelism the others, and context parallelism
+ * all of them. */
+static void records_are_divided_over_gpus(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("LayerNormalization", 1, 32), make("Linear", 4, 256),
+                                      make("Linear", 1, 256)};
+    operators[0].setting[MDOT_SETTING_AXIS] = 1;
+    for (int i = 1; i < 3; i++) {
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 16;
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    mdot_job *plain = predict_make_job(operators, 3), *job = NULL;
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &record};
+    assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    static const struct {
+        double tensor, replicated, sequence;
+    } cases[] = {{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 1, 4}, {2, 1, 4}, {4, 4, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+        const rt_activations *a = rt_activations_of(&job->analysis->activations, &r.activation_case);
+        assert_true(a->all == 11 * UNIT && a->whole == 3 * UNIT); /* test_activation_memory.c follows the tensors */
+        r.shard.tensor = cases[i].tensor;
+        r.replicated = cases[i].replicated;
+        r.sequence = cases[i].sequence;
+        mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+        assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+        double want = 1000 / 11.0 * (3 / cases[i].replicated + 8 / cases[i].tensor) / cases[i].sequence;
+        if (fabs(got[0].per_sample - want) > 1e-9) fail_msg("case %zu: %g, not %g", i, got[0].per_sample, want);
+    }
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 /* The composed loss of sharded logits has four fp32 tensors instead of three. Other kernels of the loss do not. */
 static void sharded_logits_have_a_fourth_tensor(void **state)
 {
@@ -486,6 +523,7 @@ int main(void)
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
         cmocka_unit_test(compiled_chunks_of_a_loss_keep_the_logits_alone),
         cmocka_unit_test(sharded_logits_have_a_fourth_tensor),
+        cmocka_unit_test(records_are_divided_over_gpus),
         cmocka_unit_test(compiled_program_keeps_its_checkpoints),
         cmocka_unit_test(one_stage_has_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),

@@ -205,6 +205,14 @@ static void several_gpus_need_buffers_for_collectives(void **state)
     assert_true(reserve(job, "H100", two).reserved.collectives > nvlink);
     double all_to_all = reserve(job, "H100", experts).reserved.collectives; /* 3.3 GB were measured */
     assert_true(1.5e9 < all_to_all && all_to_all < 3.3e9);
+    /* An expert's tokens come from each other GPU of a node, or from one of another node. */
+    double hopper = reserve(job, "H100", two).reserved.collectives;
+    assert_true(all_to_all == 7 * hopper);
+    static const uint32_t nodes[] = {2, 4, 8};
+    for (int i = 0; i < 3; i++) {
+        const mdot_configuration c = {.expert_parallel = 8, .gpu_count = 8, .node_count = nodes[i]};
+        assert_true(reserve(job, "H100", c).reserved.collectives == (i == 0 ? 3 : 1) * hopper);
+    }
     mdot_job_destroy(job);
 }
 
@@ -235,6 +243,10 @@ static void tied_heads_have_a_communicator_in_a_pipeline(void **state)
     double one = reserve(untied, "A100", c).reserved.collectives;
     assert_true(one > 0 && reserve(tied, "A100", c).reserved.collectives == 2 * one);
     assert_true(reserve(tied, "A100", (mdot_configuration){.gpu_count = 2}).reserved.collectives == one);
+    mdot_configuration early = c; /* a communicator has a ring and a tree */
+    early.torch = 206;
+    assert_true(reserve(untied, "A100", early).reserved.collectives == 2 * one);
+    assert_true(reserve(tied, "A100", early).reserved.collectives == 4 * one);
     mdot_job_destroy(untied);
     mdot_job_destroy(tied);
 }

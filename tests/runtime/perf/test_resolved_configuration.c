@@ -281,6 +281,14 @@ static void kernels_of_another_configuration_are_taken(void **state)
     assert_int_equal(c->frozen_weights, MDOT_FROZEN_NF4);
     assert_int_equal(c->loss, MDOT_LOSS_CHUNKED);
     assert_int_equal(got.activation_case.loss, MDOT_LOSS_CHUNKED);
+    assert_memory_equal(&got.rates, &b.rates, sizeof got.rates);
+    b.configuration.c.attention = MDOT_ATTENTION_EAGER;
+    b.configuration.c.compiled = 1;
+    got = rt_with_kernels_of(&a, &b);
+    assert_int_equal(c->attention, MDOT_ATTENTION_EAGER);
+    assert_int_equal(c->compiled, 1);
+    assert_int_equal(got.activation_case.attention, MDOT_ATTENTION_EAGER);
+    assert_int_equal(got.activation_case.recompute, MDOT_RECOMPUTE_SELECTIVE);
     mdot_job_destroy(job);
 }
 

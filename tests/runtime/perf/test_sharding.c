@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_OPERATORS = 32, MAX_INPUTS = 4 };
+enum { MAX_OPERATORS = 136, MAX_INPUTS = 4 };
 
 typedef struct network {
     mdot_job_operator operators[MAX_OPERATORS];
@@ -261,6 +261,23 @@ static void adapters_are_sharded_on_their_large_sides(void **state)
     mdot_job *job = expect_roles(&n, "t-c-cddc-cdddrr----");
     assert_int_equal(job->analysis->sharding.common, 8);
     mdot_job_destroy(job);
+}
+
+/* The second of two adapters of a base matmul is summed with the sum of the first. */
+static void several_adapters_share_a_base(void **state)
+{
+    (void)state;
+    network n = {0};
+    add_norm(&n, "");
+    freeze(add_matmul(&n, 64, 64, "0"));
+    add_matmul(&n, 64, 4, "0");
+    add_matmul(&n, 4, 64, "2");
+    add(&n, "Add", 0, "1,3");
+    add_matmul(&n, 64, 4, "0");
+    add_matmul(&n, 4, 64, "5");
+    add(&n, "Add", 0, "4,6");
+    add_matmul(&n, 64, 64, "7");
+    mdot_job_destroy(expect_roles(&n, "-c-cd-cdr"));
 }
 
 /* A frozen head that shares the table's parameters has neither parameters of its own nor a gradient. */
@@ -544,6 +561,50 @@ static void either_operand_may_pass_parameters_on(void **state)
     }
 }
 
+/* Each sum of a row keeps the matmul of the next sum whole, which one sweep after the other finds. 64 sweeps are enough
+ * for 62 matmuls behind the first one. A longer row is replicated, with the pair of matmuls beside it. */
+static void graphs_that_keep_changing_are_replicated(void **state)
+{
+    (void)state;
+    for (int more = 62; more <= 63; more++) {
+        network n = {0};
+        char inputs[32], roles[MAX_OPERATORS + 1] = "";
+        add_norm(&n, "");
+        for (int i = 0; i <= more; i++) add_matmul(&n, 64, 64, "0");
+        for (int i = 0; i <= more; i++) {
+            snprintf(inputs, sizeof inputs, "%d,%d", i, i + 1); /* the normalisation and matmul 1, then matmuls */
+            add(&n, "Add", 0, inputs);
+        }
+        memset(roles, '-', n.count + 2);
+        if (more == 62) memcpy(&roles[n.count], "cr", 2);
+        snprintf(inputs, sizeof inputs, "%d", (int)n.count);
+        add_matmul(&n, 64, 128, "0");
+        add_matmul(&n, 128, 64, inputs);
+        mdot_job_destroy(expect_roles(&n, roles));
+    }
+}
+
+/* An operator works along the channels if it has an axis or a reduced extent, unless that is the size of a head. */
+static void axes_and_extents_mark_operators_along_the_channels(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t axis, extent, head_size;
+        const char *roles;
+    } cases[] = {{0, 0, 0, "cddr"},   {1, 0, 0, "---c"},   {0, 64, 0, "---c"}, {1, 64, 16, "---c"},
+                 {0, 16, 16, "cddr"}, {1, 16, 16, "cddr"}, {1, 0, 16, "---c"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network n = {0};
+        add_matmul(&n, 64, 64, "");
+        add(&n, "Sigmoid", 0, "0")->setting[MDOT_SETTING_HEAD_SIZE] = cases[i].head_size;
+        mdot_job_operator *op = add(&n, "LayerNormalization", 0, "1");
+        op->setting[MDOT_SETTING_AXIS] = cases[i].axis;
+        op->setting[MDOT_SETTING_EXTENT] = cases[i].extent;
+        add_matmul(&n, 64, 64, "2");
+        mdot_job_destroy(expect_roles(&n, cases[i].roles));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +616,7 @@ int main(void)
         cmocka_unit_test(residual_sums_add_replicated_tensors),
         cmocka_unit_test(norms_of_heads_are_sharded),
         cmocka_unit_test(adapters_are_sharded_on_their_large_sides),
+        cmocka_unit_test(several_adapters_share_a_base),
         cmocka_unit_test(frozen_tied_head_is_sharded),
         cmocka_unit_test(a_shard_has_one_gpus_flops_and_bytes),
         cmocka_unit_test(pipeline_positions_follow_the_blocks),
@@ -567,6 +629,8 @@ int main(void)
         cmocka_unit_test(tied_heads_stand_behind_the_blocks),
         cmocka_unit_test(elements_are_counted_by_position),
         cmocka_unit_test(either_operand_may_pass_parameters_on),
+        cmocka_unit_test(graphs_that_keep_changing_are_replicated),
+        cmocka_unit_test(axes_and_extents_mark_operators_along_the_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,14 +27,15 @@ static void a_shard_has_its_elements(void **state)
         assert_true(got.others == cases[i].part.others && got.experts == cases[i].part.experts);
     }
     rt_sharding sharding = {.parameters = parts,
-                            .frozen = {.all = {100, 200, 300}},
+                            .frozen = {.all = {100, 200, 300}, .experts = {1, 2, 3}},
                             .tied = {.all = {0, 0, 1000}},
                             .frozen_tied = {.all = {0, 0, 5000}}};
     const rt_shard first = {1, 1, {1, .5, 0}}, last = {1, 1, {0, .5, 1}}, whole = {1, 1, {1, 1, 1}};
     assert_true(rt_sum_elements(rt_trained_part(&sharding, &whole)) == 70);
     assert_true(rt_sum_elements(rt_trained_part(&sharding, &first)) == 20);
     assert_true(rt_sum_elements(rt_trained_part(&sharding, &last)) == 50 + 1000);
-    assert_true(rt_sum_elements(rt_weights_part(&sharding, &whole)) == 70 + 600);
+    rt_elements weights = rt_weights_part(&sharding, &whole);
+    assert_true(weights.experts == 14 + 6 && weights.others == 56 + 594);
     assert_true(rt_sum_elements(rt_weights_part(&sharding, &first)) == 20 + 200);
     assert_true(rt_sum_elements(rt_weights_part(&sharding, &last)) == 50 + 1000 + 400 + 5000);
 }
