@@ -193,7 +193,7 @@ static void write_json_type(FILE *out, const rt_option *o)
         fputs("\"type\": \"boolean\"", out);
         break;
     case RT_KIND_VERSION:
-        fputs("\"type\": \"string\", \"pattern\": \"^[1-9][0-9]?\\\\.[0-9]+$\"", out);
+        fputs("\"type\": \"string\", \"pattern\": \"^[1-9][0-9]?[.][0-9]+$\"", out);
         break;
     case RT_KIND_GPU:
         break;
