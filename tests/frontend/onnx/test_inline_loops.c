@@ -472,66 +472,6 @@ static void conditions_that_read_themselves_are_malformed(void **state)
     expect_refused(cyclic_loop("Identity"), NULL, MDOT_MALFORMED, "cycle", NULL);
 }
 
-/* y, and x's negative, of a loop in front of which its result is read. Nothing reads node "spare" of the body, which
- * reads `operand`. */
-static onnx_builder *unsorted_loop(const char *operand)
-{
-    static const char *const outputs[] = {"y", NULL};
-    onnx_builder *b = begin(outputs), *body = loop_body();
-    body_input(body, "h");
-    onnx_output(body, "go");
-    char inputs[16];
-    snprintf(inputs, sizeof inputs, "h,%s", operand);
-    onnx_node(body, "Add", "h,x", "sum");
-    onnx_output(body, "sum");
-    onnx_node(body, "Mul", inputs, "spare");
-    onnx_node(b, "Neg", "r", "y");
-    onnx_node(b, "Loop", "n,yes,x", "r");
-    onnx_attr_graph(b, "body", body);
-    return b;
-}
-
-/* Nodes behind a loop may not read its body, so that an unread node of the body belongs in front of the loop's end. */
-static void unread_nodes_of_a_body_stay_in_the_loop(void **state)
-{
-    (void)state;
-    imported m = expect_imported(unsorted_loop("h"), NULL);
-    mdot_error err = {0};
-    if (ir_graph_verify(m.graph, &err) != MDOT_OK) fail_msg("%s", err.message);
-    assert_int_equal(count_loops(m.graph), 1);
-    release(&m);
-    expect_refused(unsorted_loop("r"), NULL, MDOT_MALFORMED, "cycle", NULL);
-}
-
-/* The condition of an If decides about whole loops, wherever the file computes it. */
-static void a_branch_with_a_loop_counts_as_a_whole(void **state)
-{
-    (void)state;
-    static const char *const outputs[] = {"y", NULL};
-    for (int k = 0; k < 2; k++) {
-        onnx_builder *b = begin(outputs), *body = loop_body(), *first = onnx_begin(21), *second = onnx_begin(21);
-        body_input(body, "h");
-        onnx_output(body, "go");
-        onnx_node(body, "Add", "h,late", "sum");
-        onnx_output(body, "sum");
-        onnx_node(first, "Loop", "n,yes,x", "r");
-        onnx_attr_graph(first, "body", body);
-        onnx_output(first, "r");
-        onnx_node(second, "Neg", "x", "r");
-        onnx_output(second, "r");
-        onnx_node(b, "If", "below", "y");
-        onnx_attr_graph(b, "then_branch", first);
-        onnx_attr_graph(b, "else_branch", second);
-        onnx_node(b, "Less", k == 0 ? "one,two" : "two,one", "below");
-        onnx_node(b, "Where", "below,h0,h0", "late");
-        imported m = expect_imported(b, NULL);
-        mdot_error err = {0};
-        if (ir_graph_verify(m.graph, &err) != MDOT_OK) fail_msg("%s", err.message);
-        assert_int_equal(count_loops(m.graph), k == 0 ? 1 : 0);
-        release(&m);
-    }
-}
-
 /* Every state is the last of the Identities, so that following each state anew would read all of them for each. */
 static void long_chains_of_identities_are_read_once(void **state)
 {
@@ -599,8 +539,6 @@ int main(void)
         cmocka_unit_test(a_loop_without_effect_copies_its_states),
         cmocka_unit_test(a_condition_may_have_the_name_of_a_constant),
         cmocka_unit_test(conditions_that_read_themselves_are_malformed),
-        cmocka_unit_test(unread_nodes_of_a_body_stay_in_the_loop),
-        cmocka_unit_test(a_branch_with_a_loop_counts_as_a_whole),
         cmocka_unit_test(long_chains_of_identities_are_read_once),
         cmocka_unit_test(bodies_with_faulty_names_are_malformed),
     };

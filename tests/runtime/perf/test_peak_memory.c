@@ -5,6 +5,7 @@
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
+#include "tests/support/memory_fixture.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -13,50 +14,10 @@
 
 #include <cmocka.h>
 
-#include <math.h>
-
-enum { UNIT = 4096 };
-
-static mdot_job_operator make(const char *type, double units, double parameters)
-{
-    mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true, .parameters = parameters};
-    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, UNIT, units * UNIT};
-    op.setting[MDOT_SETTING_INPUTS] = 1;
-    return op;
-}
-
-/* Matmuls of 600 and 400 parameters, which tensor parallelism shards, and a normalisation of 24. */
-static mdot_job *small_network(uint32_t block_count)
-{
-    static const uint32_t before[3] = {0, 1, 2};
-    mdot_job_operator operators[4] = {make("LayerNormalization", 2, 24), make("Linear", 8, 600), make("Relu", 8, 0),
-                                      make("Linear", 2, 400)};
-    operators[0].setting[MDOT_SETTING_AXIS] = 1;
-    for (int i = 1; i < 4; i++) {
-        operators[i].inputs = &before[i - 1];
-        operators[i].input_count = 1;
-        operators[i].block = block_count == 0 ? 0 : block_count == 1 ? 1 : (uint32_t)(i + 1) / 2;
-    }
-    for (int i = 1; i < 4; i += 2)
-        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
-    return predict_make_job(operators, 4);
-}
-
-static rt_memory measure(const mdot_job *job, mdot_configuration c)
-{
-    rt_configuration configuration = {.c = c};
-    configuration.gpu.pcie_gbps = 31.5;
-    mdot_error err = {0};
-    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
-    if (rt_configuration_check(&configuration, job, &err) != MDOT_OK) fail_msg("%s", err.message);
-    rt_resolved_configuration resolved;
-    rt_resolve(job, &configuration, &resolved);
-    return rt_measure_memory(job, &resolved);
-}
 
 static double peak(const mdot_job *job, mdot_configuration c)
 {
-    rt_memory memory = measure(job, c);
+    rt_memory memory = memory_measure(job, c);
     return (double)rt_sum_memory(&memory);
 }
 
@@ -94,7 +55,7 @@ static double activations(const mdot_job *job, rt_activation_type type, mdot_att
 static void peak_is_weights_gradients_state_and_activations(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(1);
+    mdot_job *job = memory_small_network(1);
     const rt_activation_case fp32 = {.type = RT_ACTIVATION_FP32}, amp = {.type = RT_ACTIVATION_AMP},
                              bf16 = {.type = RT_ACTIVATION_BF16},
                              eager = {.type = RT_ACTIVATION_FP32, .attention = MDOT_ATTENTION_EAGER},
@@ -131,7 +92,7 @@ static void gradients_begin_in_the_backward_pass(void **state)
 {
     (void)state;
     static const uint32_t before[2] = {0, 1};
-    mdot_job_operator operators[2] = {make("Linear", 1, 1000), make("Linear", 1, 9000)};
+    mdot_job_operator operators[2] = {memory_operator("Linear", 1, 1000), memory_operator("Linear", 1, 9000)};
     operators[1].inputs = before;
     operators[1].input_count = 1;
     mdot_job *job = predict_make_job(operators, 2);
@@ -148,7 +109,7 @@ static void gradients_begin_in_the_backward_pass(void **state)
 static void zero_shards_over_workers(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(1);
+    mdot_job *job = memory_small_network(1);
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
     static const double w = 4 * 1024;
     const mdot_configuration adam = {.batch = 4, .gpu_count = 4, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM};
@@ -173,24 +134,10 @@ static void zero_shards_over_workers(void **state)
     mdot_job_destroy(job);
 }
 
-/* Autocast copies the weights of matmuls to half precision. At stage 3, only the largest block's weights are whole. */
-static void sharded_weights_are_copied_by_block(void **state)
-{
-    (void)state;
-    mdot_job *job = small_network(2);
-    mdot_configuration c = {.precision = MDOT_PRECISION_AMP_BF16, .gpu_count = 2, .zero_stage = 2};
-    rt_memory whole = measure(job, c);
-    c.zero_stage = 3;
-    rt_memory sharded = measure(job, c);
-    assert_true(whole.half_weights == 2 * 1000);
-    assert_true(fabs(sharded.half_weights - 2 * 1000 * 600 / 1024.0) < 1e-9);
-    mdot_job_destroy(job);
-}
-
 static void tensor_parallelism_shards_matmuls(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(1);
+    mdot_job *job = memory_small_network(1);
     const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
     assert_int_equal(job->analysis->sharding.role[1], RT_ROLE_COLUMNS);
     assert_true(a->whole < a->all);
@@ -205,12 +152,12 @@ static void tensor_parallelism_shards_matmuls(void **state)
 static void pipeline_parallelism_distributes_blocks(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(2);
+    mdot_job *job = memory_small_network(2);
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
     double weights = 4 * (1000 / 2.0 + (job->analysis->sharding.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
     double sent = job->analysis->sharding.border_bytes;
-    assert_true(sent == 8 * UNIT);
+    assert_true(sent == 8 * MEMORY_UNIT);
     assert_true(peak(job, c) == 3 * weights + 2 * 2 * (a / 2 + sent));
     c.micro_batches = 1;
     c.accumulate = 2;
@@ -222,15 +169,15 @@ static void pipeline_parallelism_distributes_blocks(void **state)
 static mdot_job *language_model(double own)
 {
     static const uint32_t before[4] = {0, 1, 2, 3};
-    mdot_job_operator operators[4] = {make("Gather", 2, 400), make("Linear", 2, 600), make("Linear", 2, 400),
-                                      make("Linear", 2, own)};
+    mdot_job_operator operators[4] = {memory_operator("Gather", 2, 400), memory_operator("Linear", 2, 600),
+                                      memory_operator("Linear", 2, 400), memory_operator("Linear", 2, own)};
     for (int i = 1; i < 4; i++) {
         operators[i].inputs = &before[i - 1];
         operators[i].input_count = 1;
         operators[i].block = i < 3 ? (uint32_t)i : 0;
         operators[i].setting[MDOT_SETTING_CHANNELS_IN] = 8;
         operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 50;
-        operators[i].per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){1e9, UNIT, UNIT};
+        operators[i].per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){1e9, MEMORY_UNIT, MEMORY_UNIT};
     }
     return predict_make_job(operators, 4);
 }
@@ -250,7 +197,7 @@ static void stages_of_a_pipeline_have_one_end_each(void **state)
         double first = 3 * 4 * (400 + 500) + 2 * 2 * (a / 2 + sent), last = 3 * 4 * (500 + copy) + 2 * a / 2;
         assert_true(peak(job, c) == (first > last ? first : last));
         c.precision = MDOT_PRECISION_MIXED_BF16; /* the flat gradients are those of the same stage */
-        rt_memory mixed = measure(job, c);
+        rt_memory mixed = memory_measure(job, c);
         assert_true(mixed.flat > 0 && mixed.flat == 3 * mixed.weights);
         mdot_job_destroy(job);
     }
@@ -266,7 +213,7 @@ static void stages_of_a_pipeline_have_one_end_each(void **state)
 static void half_gradients_may_stay_beside_fp32_ones(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(0);
+    mdot_job *job = memory_small_network(0);
     mdot_configuration c = {
         .batch = 1, .precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32, .zero_stage = 1};
     double megatron = peak(job, c);
@@ -279,12 +226,12 @@ static void half_gradients_may_stay_beside_fp32_ones(void **state)
 static void an_update_on_the_host_takes_no_memory(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(0);
+    mdot_job *job = memory_small_network(0);
     mdot_configuration c = {.batch = 1, .precision = MDOT_PRECISION_MIXED_BF16, .zero_stage = 1};
-    assert_true(measure(job, c).flat == (2 + 4) * 1024);
-    assert_true(measure(job, c).optimizer > 0);
+    assert_true(memory_measure(job, c).flat == (2 + 4) * 1024);
+    assert_true(memory_measure(job, c).optimizer > 0);
     c.offload = MDOT_OFFLOAD_OPTIMIZER;
-    rt_memory m = measure(job, c);
+    rt_memory m = memory_measure(job, c);
     assert_true(m.flat == 0 && m.optimizer == 0);
     mdot_job_destroy(job);
 }
@@ -293,12 +240,12 @@ static void an_update_on_the_host_takes_no_memory(void **state)
 static void pages_of_the_optimizer_are_not_allocated(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(0);
+    mdot_job *job = memory_small_network(0);
     mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW, .offload = MDOT_OFFLOAD_PAGES};
-    assert_true(measure(job, c).optimizer == 0);
+    assert_true(memory_measure(job, c).optimizer == 0);
     c.precision = MDOT_PRECISION_MIXED_BF16;
-    assert_true(measure(job, c).optimizer == 4 * 1024);
-    assert_true(measure(job, c).flat == (2 + 4) * 1024); /* the GPU updates */
+    assert_true(memory_measure(job, c).optimizer == 4 * 1024);
+    assert_true(memory_measure(job, c).flat == (2 + 4) * 1024); /* the GPU updates */
     mdot_job_destroy(job);
 }
 
@@ -306,15 +253,15 @@ static void pages_of_the_optimizer_are_not_allocated(void **state)
 static void update_in_the_backward_pass_never_adds_gradients(void **state)
 {
     (void)state;
-    mdot_job_operator operators[2] = {make("Linear", 1, 1000), make("Linear", 1000, 10)};
+    mdot_job_operator operators[2] = {memory_operator("Linear", 1, 1000), memory_operator("Linear", 1000, 10)};
     static const uint32_t before = 0;
     operators[1].inputs = &before;
     operators[1].input_count = 1;
     mdot_job *job = predict_make_job(operators, 2);
     mdot_configuration c = {.batch = 1 << 10};
-    rt_memory whole = measure(job, c);
+    rt_memory whole = memory_measure(job, c);
     c.step_in_backward = 1;
-    rt_memory by_tensor = measure(job, c);
+    rt_memory by_tensor = memory_measure(job, c);
     assert_true(whole.gradients < 4 * 1000 && by_tensor.gradients <= whole.gradients);
     mdot_job_destroy(job);
 }
@@ -323,7 +270,7 @@ static void update_in_the_backward_pass_never_adds_gradients(void **state)
 static void update_of_adam_may_be_the_peak(void **state)
 {
     (void)state;
-    mdot_job_operator op = make("Linear", 1, 1e6);
+    mdot_job_operator op = memory_operator("Linear", 1, 1e6);
     mdot_job *job = predict_make_job(&op, 1);
     mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW};
     assert_true(peak(job, c) == 5 * 4 * 1000000);
@@ -340,14 +287,15 @@ static void the_first_of_equal_moments_is_the_peak(void **state)
 {
     (void)state;
     static const uint32_t before[2] = {0, 1};
-    mdot_job_operator operators[3] = {make("Linear", 1, 1280), make("Linear", 2, 5120), make("Linear", 4, 3840)};
+    mdot_job_operator operators[3] = {memory_operator("Linear", 1, 1280), memory_operator("Linear", 2, 5120),
+                                      memory_operator("Linear", 4, 3840)};
     for (int i = 1; i < 3; i++) {
         operators[i].inputs = &before[i - 1];
         operators[i].input_count = 1;
     }
     mdot_job *job = predict_make_job(operators, 3);
-    rt_memory m = measure(job, (mdot_configuration){.batch = 1});
-    assert_true(m.activations == 10 * UNIT && m.gradients == 3.75 * UNIT);
+    rt_memory m = memory_measure(job, (mdot_configuration){.batch = 1});
+    assert_true(m.activations == 10 * MEMORY_UNIT && m.gradients == 3.75 * MEMORY_UNIT);
     mdot_job_destroy(job);
 }
 
@@ -373,7 +321,7 @@ static void sparse_gradients_have_the_picked_rows(void **state)
 {
     (void)state;
     static const uint32_t before = 0;
-    mdot_job_operator operators[2] = {make("Gather", 1, 10000), make("Linear", 1, 100)};
+    mdot_job_operator operators[2] = {memory_operator("Gather", 1, 10000), memory_operator("Linear", 1, 100)};
     operators[0].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 8;
     operators[1].inputs = &before;
     operators[1].input_count = 1;
@@ -398,7 +346,7 @@ static void sparse_gradients_have_the_picked_rows(void **state)
 static void networks_without_parameters_have_activations(void **state)
 {
     (void)state;
-    const mdot_job_operator relu = make("Relu", 8, 0);
+    const mdot_job_operator relu = memory_operator("Relu", 8, 0);
     mdot_job *job = predict_make_job(&relu, 1);
     double plain = peak(job, (mdot_configuration){.batch = 4});
     assert_true(plain > 0);
@@ -415,114 +363,18 @@ static void networks_without_parameters_have_activations(void **state)
 static void inference_has_weights_and_live_tensors(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(1);
+    mdot_job *job = memory_small_network(1);
     static const double w = 4 * 1024;
     const mdot_configuration c = {.batch = 3, .mode = MDOT_MODE_INFERENCE, .optimizer = MDOT_OPTIMIZER_ADAM};
-    rt_memory m = measure(job, c);
+    rt_memory m = memory_measure(job, c);
     assert_true(m.weights == w && m.gradients == 0 && m.optimizer == 0);
     const rt_activation_case inference = {.type = RT_ACTIVATION_FP32, .is_inference = true};
     assert_true(m.activations == 3 * rt_activations_of(&job->analysis->activations, &inference)->all);
-    assert_true(m.activations >= 3 * (2 + 8) * UNIT && m.activations <= 3 * (1 + 8 + 8) * UNIT);
+    assert_true(m.activations >= 3 * (2 + 8) * MEMORY_UNIT && m.activations <= 3 * (1 + 8 + 8) * MEMORY_UNIT);
     assert_true(m.activations < 3 * activations(job, RT_ACTIVATION_FP32, 0, 0));
     mdot_configuration half = c;
     half.precision = MDOT_PRECISION_BF16;
-    assert_true(measure(job, half).weights == w / 2);
-    mdot_job_destroy(job);
-}
-
-/* A normalisation of 24 parameters and four blocks of a matmul of 100, of which 10 are frozen. The last result is the
- * largest. */
-static mdot_job *four_blocks(void)
-{
-    static const uint32_t before[4] = {0, 1, 2, 3};
-    mdot_job_operator operators[5] = {make("LayerNormalization", 1, 24)};
-    for (uint32_t i = 1; i < 5; i++) {
-        operators[i] = make("Linear", i < 4 ? 1 : 8, 90);
-        operators[i].frozen_parameters = 10;
-        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
-        operators[i].inputs = &before[i - 1];
-        operators[i].input_count = 1;
-        operators[i].block = i;
-    }
-    return predict_make_job(operators, 5);
-}
-
-/* At ZeRO stage 3 on four workers: a quarter of the 424 weights, two blocks of 100 as a whole, and the root's 24. The
- * batch is large, so that the peak is at the first moment, the backward operation of the last matmul. Whole gradients
- * are those of a block and the root, and of a
- * block in the type of sums; 384 of 424 weights are trained. */
-static void zero_stage_three_gathers_blocks_and_the_root(void **state)
-{
-    (void)state;
-    mdot_job *job = four_blocks();
-    const double trained = 384, all = 424;
-    double f = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients;
-    assert_true(f == 90 / trained);
-    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .zero_stage = 3};
-    rt_memory m = measure(job, c);
-    double whole = trained / all * (4 * 124 + 4 * 100);
-    assert_true(m.weights == all + 4 * 224);
-    assert_true(fabs(m.gradients - (f * trained + whole)) < 1e-9 && m.optimizer == trained);
-    c.keep_gathered = 1;
-    m = measure(job, c);
-    assert_true(fabs(m.weights - (all + 4 * all * (1 - f))) < 1e-9);
-    c.ema = 1;
-    assert_true(fabs(measure(job, c).weights - m.weights - trained) < 1e-9);
-    c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 3, .accumulate = 2};
-    assert_true(fabs(measure(job, c).gradients - (trained + whole)) < 1e-9);
-    c.offload = MDOT_OFFLOAD_PARAMETERS;
-    m = measure(job, c);
-    assert_true(m.weights == 4 * 224 && fabs(m.gradients - whole) < 1e-9 && m.optimizer == 0);
-    c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 2, .ema = 1};
-    m = measure(job, c);
-    assert_true(m.weights == 4 * (all + trained) && fabs(m.gradients - f * trained) < 1e-9);
-    mdot_job_destroy(job);
-}
-
-/* On two workers of two GPUs each, a GPU has half of the matmuls' weights: 24 + 200, half of which stay. It gathers two
- * blocks of 50 and the root's 24. */
-static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
-{
-    (void)state;
-    mdot_job *job = four_blocks();
-    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .tensor_parallel = 2, .zero_stage = 3};
-    rt_memory m = measure(job, c);
-    assert_true(m.weights == 4 * (224 / 2.0 + 2 * 50 + 24));
-    c.precision = MDOT_PRECISION_AMP_BF16; /* copies of one block */
-    m = measure(job, c);
-    assert_true(fabs(m.half_weights - 2 * 200 * 50 / 224.0) < 1e-9);
-    mdot_job_destroy(job);
-}
-
-/* The table of 10,000 elements, and its picked rows of 8 elements per pass, are divided over two GPUs, as are the 1000
- * parameters of the matmuls. */
-static void tensor_parallelism_shards_sparse_tables(void **state)
-{
-    (void)state;
-    static const uint32_t before[2] = {0, 1};
-    mdot_job_operator operators[3] = {make("Gather", 1, 10000), make("Linear", 8, 600), make("Linear", 2, 400)};
-    operators[0].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 8;
-    for (int i = 1; i < 3; i++) {
-        operators[i].inputs = &before[i - 1];
-        operators[i].input_count = 1;
-        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
-    }
-    mdot_job *job = predict_make_job(operators, 3);
-    mdot_configuration c = {.batch = 2, .accumulate = 2, .tensor_parallel = 2}; /* two passes of two samples */
-    rt_memory m = measure(job, c);
-    double picked = (double)c.batch * 8 / 2;
-    assert_true(m.weights == 4 * 11000 / 2.0);
-    assert_true(m.gradients == 4 * (500 + 2 * picked) && m.optimizer == 4 * (500 + 2 * picked));
-    c.optimizer = MDOT_OPTIMIZER_ADAM;
-    assert_true(measure(job, c).optimizer == 2 * 4 * 11000 / 2.0);
-    c.optimizer = MDOT_OPTIMIZER_SGD_PLAIN;
-    assert_true(measure(job, c).optimizer == 0);
-    c = (mdot_configuration){.batch = 1,
-                             .tensor_parallel = 2,
-                             .precision = MDOT_PRECISION_MIXED_BF16,
-                             .gradient_type = MDOT_NUMBER_FP32,
-                             .step_in_backward = 1};
-    assert_true(measure(job, c).gradients == 4 * (600 + 8) / 2.0);
+    assert_true(memory_measure(job, half).weights == w / 2);
     mdot_job_destroy(job);
 }
 
@@ -530,30 +382,11 @@ static void tensor_parallelism_shards_sparse_tables(void **state)
 static void stages_send_parts_of_sequences(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(2);
+    mdot_job *job = memory_small_network(2);
     mdot_configuration c = {
         .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .tensor_parallel = 2, .sequence_parallel = 1};
     double all = activations(job, RT_ACTIVATION_FP32, 0, 0);
-    assert_true(measure(job, c).pass_activations == 2 * 2000 * (all / 2 / 2 + 8 * UNIT / 2));
-    mdot_job_destroy(job);
-}
-
-/* Stages of a pipeline sum gradients after the last micro-batch, and keep all of them as a whole until then. The first
- * stage has 500 + 24 parameters, half of which each of two workers keeps. */
-static void stages_with_sharded_weights_keep_whole_gradients(void **state)
-{
-    (void)state;
-    mdot_job *job = small_network(2);
-    mdot_configuration c = {
-        .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .data_parallel = 2, .zero_stage = 3};
-    rt_memory m = measure(job, c);
-    assert_true(m.gradients == 4 * (524 / 2.0 + 524) && m.weights == 4 * (524 / 2.0 + 524));
-    c.zero_stage = 2;
-    m = measure(job, c);
-    assert_true(m.gradients == 4 * 524 / 2.0 && m.weights == 4 * 524);
-    c.precision = MDOT_PRECISION_BF16; /* the results that were sent have half of the bytes, too */
-    const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_BF16][0][0];
-    assert_true(measure(job, c).pass_activations == 2 * 2000 * (a->all / 2 + 8 * UNIT / 2));
+    assert_true(memory_measure(job, c).pass_activations == 2 * 2000 * (all / 2 / 2 + 8 * MEMORY_UNIT / 2));
     mdot_job_destroy(job);
 }
 
@@ -561,7 +394,7 @@ static void stages_with_sharded_weights_keep_whole_gradients(void **state)
 static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
 {
     (void)state;
-    mdot_job *job = small_network(1);
+    mdot_job *job = memory_small_network(1);
     for (uint32_t stage = 1; stage <= 2; stage++) {
         mdot_configuration c = {.batch = 1,
                                 .gpu_count = 4,
@@ -569,7 +402,7 @@ static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
                                 .precision = MDOT_PRECISION_MIXED_BF16,
                                 .gradient_type = MDOT_NUMBER_FP32,
                                 .step_in_backward = 1};
-        assert_true(measure(job, c).gradients == 4 * 600 / (stage == 1 ? 1 : 4));
+        assert_true(memory_measure(job, c).gradients == 4 * 600 / (stage == 1 ? 1 : 4));
     }
     mdot_job_destroy(job);
 }
@@ -580,7 +413,8 @@ static void quantised_weights_are_dequantised_one_by_one(void **state)
 {
     (void)state;
     static const uint32_t before[2] = {0, 1};
-    mdot_job_operator operators[3] = {make("Linear", 2, 0), make("Linear", 2, 0), make("Linear", 2, 400)};
+    mdot_job_operator operators[3] = {memory_operator("Linear", 2, 0), memory_operator("Linear", 2, 0),
+                                      memory_operator("Linear", 2, 400)};
     operators[0].frozen_parameters = 250;
     operators[1].frozen_parameters = 350;
     for (int i = 1; i < 3; i++) {
@@ -596,14 +430,14 @@ static void quantised_weights_are_dequantised_one_by_one(void **state)
                  {MDOT_PRECISION_BF16, 2, 2 * 350}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_configuration c = {.batch = 1, .precision = cases[i].precision, .frozen_weights = MDOT_FROZEN_INT8};
-        rt_memory m = measure(job, c);
+        rt_memory m = memory_measure(job, c);
         assert_true(m.weights == cases[i].width * 400 + 600 * (1 + 4.0 / 1024) && m.half_weights == cases[i].copies);
         c.frozen_weights = MDOT_FROZEN_NF4;
-        m = measure(job, c);
+        m = memory_measure(job, c);
         assert_true(m.weights == cases[i].width * 400 + 600 * (0.5 + 1 / 64.0 + 1 / 4096.0));
         assert_true(m.half_weights == cases[i].copies);
         c.frozen_weights = MDOT_FROZEN_UNCHANGED;
-        m = measure(job, c);
+        m = memory_measure(job, c);
         assert_true(m.weights == cases[i].width * 1000);
         assert_true(m.half_weights == (cases[i].precision == MDOT_PRECISION_AMP_BF16 ? 2 * 1000 : 0));
     }
@@ -616,7 +450,6 @@ int main(void)
         cmocka_unit_test(peak_is_weights_gradients_state_and_activations),
         cmocka_unit_test(gradients_begin_in_the_backward_pass),
         cmocka_unit_test(zero_shards_over_workers),
-        cmocka_unit_test(sharded_weights_are_copied_by_block),
         cmocka_unit_test(tensor_parallelism_shards_matmuls),
         cmocka_unit_test(pipeline_parallelism_distributes_blocks),
         cmocka_unit_test(stages_of_a_pipeline_have_one_end_each),
@@ -630,11 +463,7 @@ int main(void)
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
         cmocka_unit_test(inference_has_weights_and_live_tensors),
         cmocka_unit_test(networks_without_parameters_have_activations),
-        cmocka_unit_test(zero_stage_three_gathers_blocks_and_the_root),
-        cmocka_unit_test(zero_stage_three_gathers_the_blocks_of_a_shard),
-        cmocka_unit_test(tensor_parallelism_shards_sparse_tables),
         cmocka_unit_test(stages_send_parts_of_sequences),
-        cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
         cmocka_unit_test(update_in_the_backward_pass_has_the_largest_gradient),
         cmocka_unit_test(quantised_weights_are_dequantised_one_by_one),
     };

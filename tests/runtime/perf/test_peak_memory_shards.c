@@ -1,0 +1,154 @@
+/* test_peak_memory_shards.c — peak memory of one GPU that has a shard: by ZeRO, tensor parallelism and pipelines. */
+#include "runtime/perf/analysis.h"
+#include "tests/support/memory_fixture.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* A normalisation of 24 parameters and four blocks of a matmul of 100, of which 10 are frozen. The last result is the
+ * largest. */
+static mdot_job *four_blocks(void)
+{
+    static const uint32_t before[4] = {0, 1, 2, 3};
+    mdot_job_operator operators[5] = {memory_operator("LayerNormalization", 1, 24)};
+    for (uint32_t i = 1; i < 5; i++) {
+        operators[i] = memory_operator("Linear", i < 4 ? 1 : 8, 90);
+        operators[i].frozen_parameters = 10;
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+        operators[i].block = i;
+    }
+    return predict_make_job(operators, 5);
+}
+
+/* Autocast copies the weights of matmuls to half precision. At stage 3, only the largest block's weights are whole. */
+static void sharded_weights_are_copied_by_block(void **state)
+{
+    (void)state;
+    mdot_job *job = memory_small_network(2);
+    mdot_configuration c = {.precision = MDOT_PRECISION_AMP_BF16, .gpu_count = 2, .zero_stage = 2};
+    rt_memory whole = memory_measure(job, c);
+    c.zero_stage = 3;
+    rt_memory sharded = memory_measure(job, c);
+    assert_true(whole.half_weights == 2 * 1000);
+    assert_true(fabs(sharded.half_weights - 2 * 1000 * 600 / 1024.0) < 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* At ZeRO stage 3 on four workers: a quarter of the 424 weights, two blocks of 100 as a whole, and the root's 24. The
+ * batch is large, so that the peak is at the first moment, the backward operation of the last matmul. Whole gradients
+ * are those of a block and the root, and of a
+ * block in the type of sums; 384 of 424 weights are trained. */
+static void zero_stage_three_gathers_blocks_and_the_root(void **state)
+{
+    (void)state;
+    mdot_job *job = four_blocks();
+    const double trained = 384, all = 424;
+    double f = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients;
+    assert_true(f == 90 / trained);
+    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .zero_stage = 3};
+    rt_memory m = memory_measure(job, c);
+    double whole = trained / all * (4 * 124 + 4 * 100);
+    assert_true(m.weights == all + 4 * 224);
+    assert_true(fabs(m.gradients - (f * trained + whole)) < 1e-9 && m.optimizer == trained);
+    c.keep_gathered = 1;
+    m = memory_measure(job, c);
+    assert_true(fabs(m.weights - (all + 4 * all * (1 - f))) < 1e-9);
+    c.ema = 1;
+    assert_true(fabs(memory_measure(job, c).weights - m.weights - trained) < 1e-9);
+    c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 3, .accumulate = 2};
+    assert_true(fabs(memory_measure(job, c).gradients - (trained + whole)) < 1e-9);
+    c.offload = MDOT_OFFLOAD_PARAMETERS;
+    m = memory_measure(job, c);
+    assert_true(m.weights == 4 * 224 && fabs(m.gradients - whole) < 1e-9 && m.optimizer == 0);
+    c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 2, .ema = 1};
+    m = memory_measure(job, c);
+    assert_true(m.weights == 4 * (all + trained) && fabs(m.gradients - f * trained) < 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* On two workers of two GPUs each, a GPU has half of the matmuls' weights: 24 + 200, half of which stay. It gathers two
+ * blocks of 50 and the root's 24. */
+static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
+{
+    (void)state;
+    mdot_job *job = four_blocks();
+    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .tensor_parallel = 2, .zero_stage = 3};
+    rt_memory m = memory_measure(job, c);
+    assert_true(m.weights == 4 * (224 / 2.0 + 2 * 50 + 24));
+    c.precision = MDOT_PRECISION_AMP_BF16; /* copies of one block */
+    m = memory_measure(job, c);
+    assert_true(fabs(m.half_weights - 2 * 200 * 50 / 224.0) < 1e-9);
+    mdot_job_destroy(job);
+}
+
+/* The table of 10,000 elements, and its picked rows of 8 elements per pass, are divided over two GPUs, as are the 1000
+ * parameters of the matmuls. */
+static void tensor_parallelism_shards_sparse_tables(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {memory_operator("Gather", 1, 10000), memory_operator("Linear", 8, 600),
+                                      memory_operator("Linear", 2, 400)};
+    operators[0].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 8;
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+    }
+    mdot_job *job = predict_make_job(operators, 3);
+    mdot_configuration c = {.batch = 2, .accumulate = 2, .tensor_parallel = 2}; /* two passes of two samples */
+    rt_memory m = memory_measure(job, c);
+    double picked = (double)c.batch * 8 / 2;
+    assert_true(m.weights == 4 * 11000 / 2.0);
+    assert_true(m.gradients == 4 * (500 + 2 * picked) && m.optimizer == 4 * (500 + 2 * picked));
+    c.optimizer = MDOT_OPTIMIZER_ADAM;
+    assert_true(memory_measure(job, c).optimizer == 2 * 4 * 11000 / 2.0);
+    c.optimizer = MDOT_OPTIMIZER_SGD_PLAIN;
+    assert_true(memory_measure(job, c).optimizer == 0);
+    c = (mdot_configuration){.batch = 1,
+                             .tensor_parallel = 2,
+                             .precision = MDOT_PRECISION_MIXED_BF16,
+                             .gradient_type = MDOT_NUMBER_FP32,
+                             .step_in_backward = 1};
+    assert_true(memory_measure(job, c).gradients == 4 * (600 + 8) / 2.0);
+    mdot_job_destroy(job);
+}
+
+/* Stages of a pipeline sum gradients after the last micro-batch, and keep all of them as a whole until then. The first
+ * stage has 500 + 24 parameters, half of which each of two workers keeps. */
+static void stages_with_sharded_weights_keep_whole_gradients(void **state)
+{
+    (void)state;
+    mdot_job *job = memory_small_network(2);
+    mdot_configuration c = {
+        .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .data_parallel = 2, .zero_stage = 3};
+    rt_memory m = memory_measure(job, c);
+    assert_true(m.gradients == 4 * (524 / 2.0 + 524) && m.weights == 4 * (524 / 2.0 + 524));
+    c.zero_stage = 2;
+    m = memory_measure(job, c);
+    assert_true(m.gradients == 4 * 524 / 2.0 && m.weights == 4 * 524);
+    c.precision = MDOT_PRECISION_BF16; /* the results that were sent have half of the bytes, too */
+    const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_BF16][0][0];
+    assert_true(memory_measure(job, c).pass_activations == 2 * 2000 * (a->all / 2 + 8 * MEMORY_UNIT / 2));
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharded_weights_are_copied_by_block),
+        cmocka_unit_test(zero_stage_three_gathers_blocks_and_the_root),
+        cmocka_unit_test(zero_stage_three_gathers_the_blocks_of_a_shard),
+        cmocka_unit_test(tensor_parallelism_shards_sparse_tables),
+        cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* test_sharding_positions.c — positions of operators in a pipeline: before, in and after the blocks, and the borders that
+ * results cross. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/sharding.h"
+#include "tests/support/network_fixture.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* Four blocks, the second and third of which are the largest. The result of the first is read in the third, and that
+ * of the second in the fourth: the border behind the second block has both, and the third's besides. */
+static void results_cross_every_border_up_to_their_reader(void **state)
+{
+    (void)state;
+    static const double parameters[] = {50, 100, 100, 70}, bytes[] = {7, 20, 300, 4000};
+    static const char *const inputs[] = {"", "0", "0,1", "1,2"};
+    network n = {0};
+    for (uint32_t i = 0; i < 4; i++) {
+        mdot_job_operator *op = network_add(&n, "Linear", parameters[i], inputs[i]);
+        op->frozen_parameters = i == 1 ? 5 : 0;
+        op->per_sample[MDOT_PHASE_FORWARD].bytes_written = bytes[i];
+        op->block = i + 1;
+    }
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_sharding *d = &job->analysis->sharding;
+    assert_true(d->border_bytes == 20 + 300);
+    assert_true(d->largest_block_parameters == 105 && d->largest_block_experts == 0);
+    mdot_job_destroy(job);
+}
+
+/* The end that costs more counts as the heavier one, and of two equal ones the last. */
+static void heavier_end_costs_more(void **state)
+{
+    (void)state;
+    for (int more = -1; more <= 1; more++) {
+        network n = {0};
+        network_add(&n, "Relu", 0, "");
+        network_add(&n, "Relu", 0, "0")->block = 1;
+        network_add(&n, "Relu", 0, "1");
+        const double costs[] = {10 + more, 100, 10};
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        rt_sharding sharding = {0};
+        assert_true(rt_find_sharding(job, costs, &sharding));
+        assert_int_equal(sharding.heavier_end, more > 0 ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER);
+        rt_free_sharding(&sharding);
+        mdot_job_destroy(job);
+    }
+}
+
+/* A matmul behind the blocks is a tied head if it lacks weights of its own and reads those of another operator. */
+static void tied_heads_stand_behind_the_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t block;
+        double own, flops, read; /* weights of its own; FLOPs of their gradient; bytes that a step reads */
+        int64_t in, out;
+        const char *inputs;
+        double tied, frozen;
+    } cases[] = {
+        {0, 0, 9, 8, 5, 7, "1", 35, 0}, {0, 0, 0, 8, 5, 7, "1", 0, 35},  {2, 0, 9, 8, 5, 7, "1", 0, 0},
+        {0, 35, 9, 8, 5, 7, "1", 0, 0}, {0, 0, 0, 0, 5, 7, "1", 0, 0},   {0, 0, 9, 8, 0, 7, "1", 0, 0},
+        {0, 0, 9, 8, 5, 0, "1", 0, 0},  {0, 0, 9, 8, 5, 7, "0,1", 0, 0}, {0, 0, 9, 8, 5, 7, "", 35, 0},
+        {0, 0, 9, 0, 1, 1, "1", 1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network n = {0};
+        network_add(&n, "Gather", 35, "")->setting[MDOT_SETTING_INPUTS] = 1;
+        network_add(&n, "Relu", 0, "0")->block = 1;
+        mdot_job_operator *head = network_add(&n, "Linear", cases[i].own, cases[i].inputs);
+        head->block = cases[i].block;
+        head->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = cases[i].flops;
+        head->per_step[MDOT_PHASE_FORWARD].bytes_read = cases[i].read;
+        head->setting[MDOT_SETTING_CHANNELS_IN] = cases[i].in;
+        head->setting[MDOT_SETTING_CHANNELS_OUT] = cases[i].out;
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        const rt_sharding *d = &job->analysis->sharding;
+        double tied = 0, frozen = 0;
+        for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
+            tied += d->tied.all[at];
+            frozen += d->frozen_tied.all[at];
+        }
+        if (tied != cases[i].tied || frozen != cases[i].frozen) fail_msg("case %zu: %g, %g", i, tied, frozen);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Trained, frozen and half-precision elements by position; a table with sparse gradients counts as frozen. */
+static void elements_are_counted_by_position(void **state)
+{
+    (void)state;
+    network n = {0};
+    mdot_job_operator *table = network_add(&n, "Gather", 1000, "");
+    table->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 30;
+    network_add(&n, "Linear", 200, "0")->block = 1;
+    n.operators[1].frozen_parameters = 7;
+    network_add(&n, "LayerNormalization", 40, "1")->block = 1;
+    network_add(&n, "Linear", 3, "2");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_sharding *d = &job->analysis->sharding;
+    static const double trained[] = {0, 240, 3}, frozen[] = {1000, 7, 0}, half[] = {0, 207, 3};
+    assert_memory_equal(d->parameters.all, trained, sizeof trained);
+    assert_memory_equal(d->frozen.all, frozen, sizeof frozen);
+    assert_memory_equal(d->half_parameters.all, half, sizeof half);
+    assert_true(d->sparse.parameters == 1000 && d->sparse.picked == 30);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_cross_every_border_up_to_their_reader),
+        cmocka_unit_test(heavier_end_costs_more),
+        cmocka_unit_test(tied_heads_stand_behind_the_blocks),
+        cmocka_unit_test(elements_are_counted_by_position),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
