@@ -233,8 +233,7 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
         next = strchr(line, '\n');
         if (next != NULL) *next++ = '\0';
         line[strcspn(line, "#\r")] = '\0';
-        line = trim(line);
-        if (*line != '\0' && !read_setting(s, line)) return false;
+        if (line[strspn(line, " \t")] != '\0' && !read_setting(s, line)) return false;
     }
     return true;
 }

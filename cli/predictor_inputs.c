@@ -93,16 +93,11 @@ static void print_options(const reads *r, const char *title, bool some_read, boo
     cli_print_wrapped(stdout, line, column, column);
 }
 
-static void print_assumptions(const reads *r)
-{
-    if (r->torch > 0) printf("assumes    PyTorch %u.%u\n", r->torch / 100, r->torch % 100);
-}
-
 void cli_print_reads(const mdot_predictor *predictor)
 {
     reads r = find_reads(predictor);
     if (!r.any) return;
-    print_assumptions(&r);
+    if (r.torch > 0) printf("assumes    PyTorch %u.%u\n", r.torch / 100, r.torch % 100);
     print_options(&r, "reads", true, false);
     print_options(&r, "in part", true, true);
     print_options(&r, "estimated", false, true);

@@ -352,10 +352,13 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but matmuls recomputed");
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
     put_training(out, c);
-    if (c->torch > 0 && t->torch_count == 1) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
-    if (c->torch == 0 && choices->torch > 0)
-        put(out, ", PyTorch %u.%u (default)", choices->torch / 100, choices->torch % 100);
-    if (c->torch == 0 && choices->torch == 0) put(out, ", unstated PyTorch (default)");
+    uint32_t assumed = choices->torch;
+    if (c->torch > 0 && t->torch_count == 1)
+        put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
+    else if (c->torch == 0 && assumed > 0)
+        put(out, ", PyTorch %u.%u (default)", assumed / 100, assumed % 100);
+    else if (c->torch == 0)
+        put(out, ", unstated PyTorch (default)");
     put_cluster(out, t, c, is_estimated);
     return out->text;
 }

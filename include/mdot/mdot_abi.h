@@ -93,10 +93,10 @@ typedef struct mdot_abi_tensor {     /* an input or an output; dense, row-major 
     uint32_t defaults_at;            /* float[default_count]: for an f32 input of jobs, defaults of its last columns
                                       * for a runtime that lacks them (mdot.h, "Predictions") */
     uint32_t default_count;          /* number of these defaults; 0: none */
-    uint32_t columns_at;    /* for the input "configuration": names of its columns, separated by commas; 0: the first
-                          * columns of MDOT_CONFIGURATION_MAP */
-    uint32_t assumed_torch; /* for the input "configuration": version of PyTorch that the predictor assumes if the
-                             * configuration leaves it open, as 100 * major + minor; 0: it states none */
+    uint32_t columns_at;             /* for the input "configuration": names of its columns, separated by commas; 0: the
+                                      * first columns of MDOT_CONFIGURATION_MAP */
+    uint32_t assumed_torch;          /* for the input "configuration": version of PyTorch that the predictor assumes if
+                                      * the configuration leaves it open, as 100 * major + minor; 0: it states none */
 } mdot_abi_tensor;
 
 /* A kernel of a bucket on a CPU; kernels stand in execution order. People and tools read this list, and so does code

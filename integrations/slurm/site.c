@@ -93,7 +93,6 @@ static mdot_status read_text(const reader *r, const char *key, const char *text,
 
 /* ---- A line is KEY=VALUE of the site or, if it begins with Partition=, several of a place ------------------------ */
 
-/* After a failure, the caller drops the site, so that the field may have any value. */
 static mdot_status read_site_key(const reader *r, const char *key, const char *value, sl_site *site)
 {
     static const char *const choices[] = {"no", "time", "cost", NULL}, *const orders[] = {"time", "service", NULL},
@@ -116,22 +115,22 @@ static mdot_status read_site_key(const reader *r, const char *key, const char *v
     if (strcasecmp(key, "PriorityLongest") == 0) return read_time(r, key, value, &site->longest_s);
     if (strcasecmp(key, "MaxJobBytes") == 0) {
         status = read_number(r, key, value, 1, SL_MAX_JOB_BYTES, &number);
-        site->most_job_bytes = (size_t)number;
+        if (status == MDOT_OK) site->most_job_bytes = (size_t)number;
     } else if (strcasecmp(key, "MaxOperators") == 0) {
         status = read_number(r, key, value, 1, 1e9, &number);
-        site->most_work = (size_t)number;
+        if (status == MDOT_OK) site->most_work = (size_t)number;
     } else if (strcasecmp(key, "PriorityOrder") == 0) {
         status = read_word(r, key, value, orders, &word);
-        site->order = (sl_order)word;
+        if (status == MDOT_OK) site->order = (sl_order)word;
     } else if (strcasecmp(key, "Choose") == 0) {
         status = read_word(r, key, value, choices, &word);
-        site->choice = (sl_choice)word;
+        if (status == MDOT_OK) site->choice = (sl_choice)word;
     } else if (strcasecmp(key, "LimitDoubtful") == 0) {
         status = read_word(r, key, value, no_yes, &word);
-        site->limits_doubtful = word != 0;
+        if (status == MDOT_OK) site->limits_doubtful = word != 0;
     } else if (strcasecmp(key, "LimitByHistory") == 0) {
         status = read_word(r, key, value, no_yes, &word);
-        site->limits_by_history = word != 0;
+        if (status == MDOT_OK) site->limits_by_history = word != 0;
     } else {
         return refuse(r, "%.40s is not a setting", key);
     }
@@ -219,7 +218,8 @@ static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
     FILE *file = is_regular ? fdopen(descriptor, "r") : NULL;
     if (file == NULL) {
         close(descriptor);
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
+        return is_regular ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path)
+                          : mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
     }
     *out_file = file;
     return MDOT_OK;

@@ -138,12 +138,12 @@ void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_cou
     op->struct_size = sizeof *op;
     op->parameters = rt_get_count(r);
     uint64_t settings = rt_get(r);
-    for (int s = 0; s < MASK_BITS; s++) {
+    for (int s = 0; s < MASK_BITS && settings >> s != 0; s++) {
         int64_t value = settings >> s & 1 ? get_signed(r) : 0;
         if (s < MDOT_SETTING_COUNT) op->setting[s] = value;
     }
     uint64_t loads = rt_get(r);
-    for (int k = 0; k < MASK_BITS; k++) {
+    for (int k = 0; k < MASK_BITS && loads >> k != 0; k++) {
         double value = loads >> k & 1 ? rt_get_count(r) : 0;
         if (k < RT_LOAD_COUNT) *rt_load_at(op, k) = value;
     }

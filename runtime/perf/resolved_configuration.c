@@ -170,7 +170,7 @@ rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolve
     double parts = c->virtual_stages, in_flight = ((parts - 1) * c->pipeline_parallel + 1) / parts;
     stage.shard.of[RT_PIPELINE_BEFORE] = 0;
     stage.shard.of[RT_PIPELINE_AFTER] = 1;
-    stage.in_flight = in_flight; /* at most the micro-batches of a step, of which an interleaved one has p or more */
+    stage.in_flight = in_flight; /* one; with virtual stages fewer than p, while a step has at least p micro-batches */
     return stage;
 }
 
