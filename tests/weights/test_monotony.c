@@ -459,8 +459,8 @@ int main(void)
         cmocka_unit_test(time_falls_with_lower_precision),
         cmocka_unit_test(a_gpu_with_no_worse_spec_values_is_no_slower),
     };
-    /* This predictor reads neither GPU nor attention. Therefore the test of GPUs is left out, and much is estimated
-     * analytically. */
+    /* This predictor ignores the GPU and the kernels of attention. Therefore the test of GPUs is left out, and much is
+     * estimated analytically. */
     const struct CMUnitTest of_one_gpu[] = {
         cmocka_unit_test(time_grows_with_the_batch),
         cmocka_unit_test(time_grows_with_the_data),

@@ -1,5 +1,5 @@
-/* test_topological_order.c — frontend/onnx/topological_order.c: files whose nodes are not sorted. test_import_refusals.c has
- * the cycles and the repeated definitions. */
+/* test_topological_order.c — frontend/onnx/topological_order.c: files whose nodes are not sorted. Cycles and repeated
+ * definitions are in test_import_refusals.c. */
 #include "tests/support/frontend_fixture.h"
 
 #include "ir/loop_nodes.h"
@@ -51,8 +51,8 @@ static int count_loops(const ir_graph *graph)
     return count;
 }
 
-/* The first node of the file reads the result of a loop behind it. The body has a node "spare" that reads `operand`, and
- * that nothing reads. */
+/* The first node of the file reads the result of a loop behind it. The body has a node "spare", which reads `operand`
+ * and whose result nothing reads. */
 static onnx_builder *unsorted_loop(const char *operand)
 {
     onnx_builder *b = begin(), *body = loop_body();

@@ -203,7 +203,7 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     assert_true(predicted[0] == 2000);
 }
 
-/* A job without a prediction has no outcome, so that nothing is written. */
+/* The file of outcomes appears when the first job with a prediction ends. Jobs that lack one leave it alone. */
 static void outcomes_are_written_after_a_job_with_a_prediction(void **state)
 {
     (void)state;

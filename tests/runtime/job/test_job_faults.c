@@ -290,7 +290,7 @@ static void parts_report_that_memory_ran_out(void **state)
     fail_each(put_program, 3);
 }
 
-/* A text that cannot be copied is no damage of the file. */
+/* If memory runs out for the copy of a text, the reader remains valid, because the file itself is sound. */
 static void a_text_without_memory_does_not_fail_its_reader(void **state)
 {
     (void)state;

@@ -423,7 +423,7 @@ static void program_and_flags_come_back_from_a_file(void **state)
     mdot_job_destroy(plain);
 }
 
-/* Version 0.3 without a program writes what 0.2 reads: the same sections and fields. */
+/* If a job lacks a program, mdot 0.3 writes the sections and fields of 0.2, so that mdot 0.2 reads the file. */
 static void file_without_a_program_lacks_the_section(void **state)
 {
     (void)state;

@@ -165,7 +165,7 @@ static void cross_entropy_has_four_tensors_of_logits(void **state)
     mdot_job_destroy(job);
 }
 
-/* The network has zero parameters. Therefore it computes no gradients and saves no activations. At f1: samples and two
+/* The network has zero parameters. Therefore gradients and saved activations take zero bytes. At f1: samples and two
  * results. */
 static void network_without_parameters_saves_nothing(void **state)
 {
@@ -223,7 +223,8 @@ static void samples_are_what_a_convolution_reads_besides(void **state)
     }
 }
 
-/* An operator without inputs reads no samples. One that multiplies samples by parameters keeps no fp16 copy of them. */
+/* If the setting INPUTS is 0, an operator reads parameters alone, and the samples' unit is absent from the sum. An
+ * operator that multiplies samples by parameters reads the samples in fp32, so that a copy in fp16 is absent. */
 static void only_operands_from_outside_are_samples(void **state)
 {
     (void)state;

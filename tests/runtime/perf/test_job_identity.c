@@ -57,7 +57,7 @@ static void distance_is_half_of_the_differences(void **state)
     assert_true(rt_job_distance(a, c) == 1 && rt_job_distance(c, a) == 1);
 }
 
-/* Shares are in ten-thousandths of the job's work. A job without work has none. */
+/* Shares are in ten-thousandths of the job's work. If the job's work is zero, so are all shares. */
 static void shares_are_rounded_fractions_of_the_work(void **state)
 {
     (void)state;

@@ -335,8 +335,8 @@ static void plain_peaks_are_linear_in_the_batch(void **state)
     }
 }
 
-/* Two micro-batches of the same size keep the sums of gradients throughout the step, which ZeRO stage 2 divides. An
- * inference has neither gradients nor states. */
+/* Two micro-batches of the same size keep the sums of gradients throughout the step, which ZeRO stage 2 divides. In
+ * inference, the bytes of gradients and of the optimizer's state are zero. */
 static void gradients_exist_and_are_divided(void **state)
 {
     (void)state;

@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-
 static double peak(const mdot_job *job, mdot_configuration c)
 {
     rt_memory memory = memory_measure(job, c);

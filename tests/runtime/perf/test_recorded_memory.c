@@ -474,8 +474,8 @@ static void losses_in_fp32_have_no_copies(void **state)
     mdot_job_destroy(job);
 }
 
-/* A program may have gradients that its job does not show, for example of parameters beside the graph. No fraction of
- * nothing is taken. */
+/* A record may have gradients although the job lacks parameters, for example of parameters beside the graph. The part
+ * of them that a GPU keeps is then 0 instead of 0 / 0. */
 static void records_of_jobs_without_parameters_have_activations(void **state)
 {
     (void)state;

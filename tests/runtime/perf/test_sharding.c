@@ -384,7 +384,7 @@ static void further_operators_are_replicated(void **state)
     }
 }
 
-/* Gradients of operands that train nothing are not summed. */
+/* GPUs sum the gradient of an operand only if a trained parameter is behind it. */
 static void frozen_operands_have_no_summed_gradients(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_sharding_positions.c — positions of operators in a pipeline: before, in and after the blocks, and the borders that
- * results cross. */
+/* test_sharding_positions.c — positions of operators in a pipeline (before, in and after the blocks), and the borders
+ * that results cross. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
 #include "tests/support/network_fixture.h"

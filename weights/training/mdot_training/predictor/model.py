@@ -254,8 +254,8 @@ class Roofline(nn.Module):
         return (moved + torch.cat([*scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
 
     def cast_ms(self, work: Work, c: Configurations) -> Tensor:
-        """[P, 1]: time in which autocast converts the weights of a matmul, which is the time of its gradients, too. Neither the
-        correction nor the bound applies to it. torch.compile converts in neighbouring kernels."""
+        """[P, 1]: time in which autocast converts the weights of a matmul, which is the time of its gradients, too. It is
+        added behind the correction and the bound. torch.compile converts in neighbouring kernels."""
         is_eager_autocast = c.is_amp * (1 - c.is_half) * (1 - c.is_compiled)
         return work.cast * is_eager_autocast * self.CAST_BYTES / (c.gpu_column("memory_gbps") * 1e6)
 
@@ -454,7 +454,7 @@ class Step(nn.Module):
     LAUNCHES_AT_FIRST_MS = 0.05
     """Initial host time of a launch, which is a phase of an operator in a framework. The batches of timm's labels hide this time;
     torchvision's labels at batch 12 show it. It is one time for every host, because hosts of new GPUs are no faster where they
-    were measured: 43 to 80 µs with A100 (three publishers), 45 with H100, 55 with GH200 and 47 with H200."""
+    were measured: 45 to 80 µs with A100 (three publishers), 45 with H100, 60 with GH200 and 38 to 47 with H200."""
     INFERENCE_LAUNCHES = 0.6
     """A launch in evaluation, which records no gradients, as a part of a launch in training: 30 of 47 to 50 µs on the host of an
     H200 (weights/data/h200.jsonl.gz), the only one where inference waits for the host."""
