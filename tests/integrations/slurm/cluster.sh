@@ -179,10 +179,9 @@ minutes() { # converts a TimeLimit to minutes
 }
 
 requested=resnet50.job,batch=128,precision=amp
-submit --gres=gpu:1 # the first submission starts the thread that watches the cluster
 settle
-
 submit --mdot=$requested,steps=100000 --gres=gpu:a100:1
+check "the first submission after the start gets a limit" [ "$(minutes "$(shows TimeLimit)")" -gt 7 ]
 predicted=$("$mdot" predict resnet50.job --gpu A100-SXM-40GB --batch 128 --precision amp --json -q |
     sed -n 's/.*"step_ms": *\([0-9.]*\).*/\1/p' | head -1)
 check "the comment has the step time that mdot predict says" \
