@@ -319,7 +319,7 @@ for round in $(seq "${ROUNDS:-6}"); do
         scontrol update PartitionName=$partition AllowGroups="$picked"
         pick 5 30 600 INFINITE
         scontrol update PartitionName=$partition MaxTime="$picked"
-        pick 2 7 40 NONE
+        pick 2 7 40 INFINITE
         scontrol update PartitionName=$partition DefaultTime="$picked"
     done
     settle
