@@ -321,7 +321,7 @@ static void inputs_are_not_replaced_by_outputs(void **state)
     free(output);
 }
 
-static void policies_that_decide_by_the_clock_refuse_jobs_that_would_never_end(void **state)
+static void policies_that_decide_by_the_clock_refuse_endless_jobs(void **state)
 {
     fixture *f = *state;
     static const char *const policies[] = {"themis", "las", "chronus", "elasticflow", "pollux", "sia"};
@@ -358,7 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(inputs_are_not_replaced_by_outputs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(policies_that_decide_by_the_clock_refuse_jobs_that_would_never_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(policies_that_decide_by_the_clock_refuse_endless_jobs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_a_figure_are_not_its_inputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(control_bytes_of_inputs_stay_out_of_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(policies_print_a_table, set_up, tear_down),

@@ -334,6 +334,8 @@ for round in $(seq "${ROUNDS:-6}"); do
         options="$options $picked"
         pick "" "" --deadline=now+8minutes --deadline=now+3hours
         options="$options $picked"
+        pick "" "" --exclusive --nodes=1-2 --ntasks=2 --array=0 --begin=now+1 --nice=10 --gpus-per-task=1
+        options="$options $picked"
         pick 1 3000 100000 1000000
         steps=$picked
         # shellcheck disable=SC2086 # words
