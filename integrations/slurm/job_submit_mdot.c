@@ -8,6 +8,10 @@
  * and jobs. job_submit runs under slurmctld's locks and only looks at what the thread found. The thread also corrects
  * the priority of a job whose request was changed later, and remembers how long jobs ran (outcomes.h, durations.h).
  *
+ * The thread starts with the plugin, so that the cluster is known before the first submission. It looks at jobs from
+ * the first submission or modification on. The reason is that a backup controller loads the plugin, too, and has the
+ * same folder of state.
+ *
  * The thread and its records live as long as slurmctld, also while the plugin is unloaded. The reason is that
  * `scontrol reconfigure` unloads a plugin under slurmctld's write locks (read_slurm_conf in Slurm 22.05). A request of
  * the thread waits for these locks, for up to MessageTimeout each. Therefore fini() may not wait for the thread.
@@ -302,24 +306,30 @@ static void watch_jobs(void)
 
 /* ---- The watching thread ----------------------------------------------------------------------------------------- */
 
+typedef struct request_news {
+    bool has_any;          /* so that this slurmctld is in use, and is no backup controller that waits */
+    bool has_modification; /* since the thread looked last; the first request counts as one */
+} request_news;
+
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool is_started, is_paused, was_modified;
+    bool is_started, is_paused;
+    request_news requests;
 } watcher = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Waits for seconds, or less if a job was modified. Returns true at once if the plugin is unloaded. */
-static bool wait_seconds(int seconds, bool *out_modified)
+static bool wait_seconds(int seconds, request_news *out_requests)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += seconds;
     pthread_mutex_lock(&watcher.mutex);
     int late = 0;
-    while (!watcher.is_paused && !watcher.was_modified && late == 0)
+    while (!watcher.is_paused && !watcher.requests.has_modification && late == 0)
         late = pthread_cond_timedwait(&watcher.changed, &watcher.mutex, &until);
-    *out_modified = watcher.was_modified;
-    watcher.was_modified = false;
+    *out_requests = watcher.requests;
+    watcher.requests.has_modification = false;
     bool is_paused = watcher.is_paused;
     pthread_mutex_unlock(&watcher.mutex);
     return is_paused;
@@ -332,18 +342,26 @@ static void wait_until_loaded(void)
     pthread_mutex_unlock(&watcher.mutex);
 }
 
+static void load_records(void)
+{
+    load_outcomes();
+    load_history();
+}
+
 static void *watch_all(void *unused)
 {
     enum { CLUSTER_S = 2, JOB_ROUNDS = 5 };
     (void)unused;
-    bool was_modified = false;
-    load_outcomes();
-    load_history();
+    request_news requests = {.has_any = false};
+    bool was_in_use = false;
+    load_records();
     for (int round = 0;; round++) {
         refresh();
         watch_cluster();
-        if (was_modified || round % JOB_ROUNDS == 0) watch_jobs();
-        if (wait_seconds(CLUSTER_S, &was_modified)) {
+        if (requests.has_any && !was_in_use) load_records(); /* another controller may have written them meanwhile */
+        was_in_use = requests.has_any;
+        if (was_in_use && (requests.has_modification || round % JOB_ROUNDS == 0)) watch_jobs();
+        if (wait_seconds(CLUSTER_S, &requests)) {
             save_history(false, true);
             wait_until_loaded();
         }
@@ -351,7 +369,7 @@ static void *watch_all(void *unused)
     return NULL;
 }
 
-/* Starts the thread at the first request or modification, because slurmctld forks before that. */
+/* slurmctld loads plugins after it has forked into the background, which would end the thread. */
 static void start_watcher(void)
 {
     sigset_t all, before;
@@ -363,6 +381,18 @@ static void start_watcher(void)
         watcher.is_started = pthread_create(&thread, NULL, watch_all, NULL) == 0;
         if (watcher.is_started) pthread_detach(thread);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_mutex_unlock(&watcher.mutex);
+}
+
+/* The thread looks at the jobs after a modification, without slurmctld's locks. */
+static void note_request(bool is_modification)
+{
+    start_watcher(); /* again if it failed before */
+    pthread_mutex_lock(&watcher.mutex);
+    if (is_modification || !watcher.requests.has_any) {
+        watcher.requests = (request_news){.has_any = true, .has_modification = true};
+        pthread_cond_signal(&watcher.changed);
     }
     pthread_mutex_unlock(&watcher.mutex);
 }
@@ -385,10 +415,12 @@ int init(void)
     snprintf(path, sizeof path, "%.*smdot.conf", folder, conf);
     state_folder = strdup(slurm_conf.state_save_location);
     controller = state_folder == NULL ? NULL : sl_controller_create(path);
-    if (controller == NULL)
+    if (controller == NULL) {
         slurm_error("%s: no memory, or the path of slurm.conf is too long", plugin_type);
-    else
+    } else {
         refresh();
+        start_watcher();
+    }
     return SLURM_SUCCESS;
 }
 
@@ -396,7 +428,7 @@ int init(void)
 void fini(void)
 {
     set_paused(true);
-    if (watcher.is_started) return; /* only job_submit and job_modify start it, and Slurm excludes them from fini */
+    if (watcher.is_started) return; /* Slurm calls no other function of the plugin during fini */
     sl_controller_destroy(controller);
     free(state_folder);
     controller = NULL;
@@ -466,7 +498,7 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
     const char *const *environment = (const char *const *)request->spank_job_env;
     remove_forged_comment(request);
     if (controller == NULL) return SLURM_SUCCESS;
-    start_watcher();
+    note_request(false);
     if (!sl_parcel_is_in(environment, request->spank_job_env_size)) return SLURM_SUCCESS;
     double begun_s = monotonic_s();
     sl_submission submission = {.partitions = request->partition,
@@ -509,10 +541,6 @@ int job_modify(job_desc_msg_t *request, void *job, uint32_t user, char **out_mes
     (void)job, (void)user, (void)out_message;
     remove_forged_comment(request);
     if (controller == NULL) return SLURM_SUCCESS;
-    start_watcher(); /* the thread looks at the job after the change, without slurmctld's locks */
-    pthread_mutex_lock(&watcher.mutex);
-    watcher.was_modified = true;
-    pthread_cond_signal(&watcher.changed);
-    pthread_mutex_unlock(&watcher.mutex);
+    note_request(true);
     return SLURM_SUCCESS;
 }

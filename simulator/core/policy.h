@@ -119,6 +119,7 @@ typedef struct sc_policy {
     const char *name;
     const char *summary; /* half a line */
     double round_s;      /* 0: called at events */
+    double period_s;     /* between the times that it requests while nothing happens; 0: it waits for events */
     bool uses_types;     /* false: supports only one type of GPU */
     bool needs_kinds;    /* true: every job must have a kind with speeds */
     bool plans_slots;    /* true: it plans slots ahead, so that a job may not lose its work at a time limit */

@@ -350,9 +350,9 @@ static mdot_status run(simulation *s, void *self, mdot_error *err)
 
 /* ---- Begin and end ---------------------------------------------------------------------------------------------- */
 
-/* A job of more rounds, for example of 1e12 s, would keep the simulation going for years. At 360 s this is eleven years
- * of one job. */
-enum { MOST_ROUNDS = 1000000 };
+/* A job with more decisions, for example of 1e12 s, would keep the simulation going for years. At one in 60 s these are
+ * two years of one job. */
+enum { MOST_DECISIONS = 1000000 };
 
 static mdot_status check(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
                          const sc_run_options *options, mdot_error *err)
@@ -378,12 +378,13 @@ static mdot_status check(const sc_workload *workload, const sc_cluster *cluster,
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                              "job %s of %d GPUs has no throughput on any GPU type of the cluster", job->id, job->gpus);
         double duration_s = sc_workload_duration_s(workload, job, cluster->type_count);
-        if (policy->round_s > 0 && duration_s > MOST_ROUNDS * policy->round_s)
+        double period_s = policy->round_s > 0 ? policy->round_s : policy->period_s;
+        if (period_s > 0 && duration_s > MOST_DECISIONS * period_s)
             return mdot_fail(
                 err, MDOT_OUT_OF_RANGE,
-                "job %s takes %.3g s, which is more than %d rounds of policy %s; shorten it or use a policy "
-                "without rounds, for example srsf",
-                job->id, duration_s, MOST_ROUNDS, policy->name);
+                "job %s takes %.3g s, in which policy %s decides more than %d times; shorten it or use a policy that "
+                "decides at events, for example srsf",
+                job->id, duration_s, policy->name, MOST_DECISIONS);
     }
     return MDOT_OK;
 }

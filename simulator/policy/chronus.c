@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double lease_s = 1200, limit_s = 1;
+#define LEASE_S 1200.
+static const double lease_s = LEASE_S, limit_s = 1;
 enum { MOST_LEASES = 4096, MOST_COLUMNS = 4000 };
 
 typedef struct waiting {
@@ -330,6 +331,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_chronus = {
     .name = "chronus",
     .summary = "deadlines by a program of leases of 20 min, the rest shortest first (Chronus, reduced)",
+    .period_s = LEASE_S,
     .plans_slots = true,
     .create = create,
     .decide = decide,

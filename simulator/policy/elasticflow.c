@@ -230,6 +230,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_elasticflow = {
     .name = "elasticflow",
     .summary = "deadlines, admission, elastic widths in slots of 60 s (ElasticFlow)",
+    .period_s = SC_SLOT_S,
     .plans_slots = true,
     .create = create,
     .decide = decide,

@@ -6,7 +6,7 @@
 #include "simulator/policy/policies.h"
 #include "simulator/policy/sorted_jobs.h"
 
-static const double quantum_s = 60;
+#define QUANTUM_S 60.
 
 static double attained_gpu_s(const sc_view *view, uint32_t job)
 {
@@ -17,13 +17,14 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 {
     (void)err;
     sc_sorted_jobs_decide(self, view, plan, attained_gpu_s);
-    if (sc_order_count(sc_sorted_jobs_incomplete(self)) > plan->grant_count) plan->wake_s = view->now_s + quantum_s;
+    if (sc_order_count(sc_sorted_jobs_incomplete(self)) > plan->grant_count) plan->wake_s = view->now_s + QUANTUM_S;
     return MDOT_OK;
 }
 
 const sc_policy sc_policy_las = {
     .name = "las",
     .summary = "least attained service first, in quanta of 60 s",
+    .period_s = QUANTUM_S,
     .create = sc_sorted_jobs_create,
     .decide = decide,
     .destroy = sc_sorted_jobs_destroy,

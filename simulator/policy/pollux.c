@@ -41,6 +41,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 const sc_policy sc_policy_pollux = {
     .name = "pollux",
     .summary = "GPUs and batch sizes by goodput, every 60 s, by --step-times (Pollux)",
+    .period_s = SC_ADAPTIVE_S,
     .create = create,
     .decide = sc_adaptive_decide,
     .destroy = sc_adaptive_destroy,

@@ -41,6 +41,7 @@ const sc_policy sc_policy_sia = {
     .name = "sia",
     .summary = "GPU types, GPUs and batch sizes by an integer program over goodputs (Sia)",
     .uses_types = true,
+    .period_s = SC_ADAPTIVE_S,
     .create = create,
     .decide = sc_adaptive_decide,
     .destroy = sc_adaptive_destroy,

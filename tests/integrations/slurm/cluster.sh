@@ -179,10 +179,9 @@ minutes() { # converts a TimeLimit to minutes
 }
 
 requested=resnet50.job,batch=128,precision=amp
-submit --gres=gpu:1 # the first submission starts the thread that watches the cluster
 settle
-
 submit --mdot=$requested,steps=100000 --gres=gpu:a100:1
+check "the first submission after the start gets a limit" [ "$(minutes "$(shows TimeLimit)")" -gt 7 ]
 predicted=$("$mdot" predict resnet50.job --gpu A100-SXM-40GB --batch 128 --precision amp --json -q |
     sed -n 's/.*"step_ms": *\([0-9.]*\).*/\1/p' | head -1)
 check "the comment has the step time that mdot predict says" \
@@ -320,7 +319,7 @@ for round in $(seq "${ROUNDS:-6}"); do
         scontrol update PartitionName=$partition AllowGroups="$picked"
         pick 5 30 600 INFINITE
         scontrol update PartitionName=$partition MaxTime="$picked"
-        pick 2 7 40 NONE
+        pick 2 7 40 INFINITE
         scontrol update PartitionName=$partition DefaultTime="$picked"
     done
     settle
@@ -334,6 +333,8 @@ for round in $(seq "${ROUNDS:-6}"); do
         pick "" "" --time-min=3 --time-min=20
         options="$options $picked"
         pick "" "" --deadline=now+8minutes --deadline=now+3hours
+        options="$options $picked"
+        pick "" "" --exclusive --nodes=1-2 --ntasks=2 --array=0 --begin=now+1 --nice=10 --gpus-per-task=1
         options="$options $picked"
         pick 1 3000 100000 1000000
         steps=$picked

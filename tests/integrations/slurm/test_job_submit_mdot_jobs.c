@@ -23,16 +23,35 @@ static int start(void **state)
 {
     plugin_set_up(state);
     plugin_write_site(MDOT_SHIPPED_PREDICTOR);
-    assert_int_equal(init(), SLURM_SUCCESS);
     small_job_write_file(outcomes_path, "another file\n", 13); /* they are logged, and replaced later */
     small_job_write_file(history_path, "another file\n", 13);
-    job_desc_msg_t request = plugin_make_request();
-    assert_int_equal(job_submit(&request, USER, NULL), SLURM_SUCCESS); /* starts the thread */
-    plugin_free_request(&request);
+    assert_int_equal(init(), SLURM_SUCCESS);
     fake_wait_for_round();
     expect_contains(calls.log, "mdot_outcomes:1: not a record of outcomes");
     expect_contains(calls.log, "mdot_history");
     return 0;
+}
+
+/* The thread has seen the cluster before. It leaves jobs and their records alone until a request comes, because this
+ * slurmctld may be a backup controller, and the other one writes the records. */
+static void the_first_submission_gets_a_limit(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) fake_pass_time();
+    assert_int_equal(calls.jobs, 0);
+    char text[128];
+    int bytes =
+        snprintf(text, sizeof text, "mdot-outcomes 1\n%d 72000 792000 %lld\n", LATE_USER, (long long)fake.now_s);
+    small_job_write_file(outcomes_path, text, (size_t)bytes);
+    job_desc_msg_t first = plugin_make_request(), of_late_user = plugin_make_request();
+    plugin_submit("batch=32,steps=10", &first);
+    assert_true(first.time_limit != NO_VAL);
+    assert_string_equal(first.partition, "b");
+    double honest = plugin_number_of(&first, " priority=");
+    fake_wait_for_round();
+    assert_int_equal(calls.jobs, 1);
+    plugin_submit_as(LATE_USER, "batch=32,steps=10", &of_late_user);
+    assert_true(plugin_number_of(&of_late_user, " priority=") < honest);
 }
 
 static void a_job_that_asks_for_more_loses_its_priority(void **state)
@@ -382,6 +401,7 @@ int main(void)
 {
     alarm(240); /* a deadlock ends the program, also on a busy machine before the limit of ctest */
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_first_submission_gets_a_limit, plugin_reset),
         cmocka_unit_test_setup(a_job_that_asks_for_more_loses_its_priority, plugin_reset),
         cmocka_unit_test_setup(outcomes_of_jobs_are_remembered_by_user, plugin_reset),
         cmocka_unit_test_setup(each_job_counts_in_the_period_of_its_end, plugin_reset),

@@ -29,6 +29,7 @@ from mdot.gpus import gpu as find_gpu
 from mdot.job import Job
 from mdot.library import structs as c
 from mdot.library.errors import Error, InvalidArgumentError, NotFoundError, OutOfRangeError, RecordingWarning
+from mdot.library.libraries import encode_path
 from mdot.recording import observed
 from mdot.recording.clocks import Clock, CudaClock, HostClock
 from mdot.recording.row import Recorded, StepTimes, append, path_in_table
@@ -86,10 +87,11 @@ class Recorder:
         least five windows, the row is written, and recording costs nothing from then on. A shorter training writes its
         row at the end of the `with` block, if it has three windows. In a distributed training, only rank 0 records.
 
-        Raises InvalidArgumentError and TypeError for invalid arguments, NotFoundError for a missing job or folder.
+        Raises InvalidArgumentError, TypeError and ValueError for invalid arguments, NotFoundError for a missing job or folder.
         Later faults are RecordingWarnings, because they must not end a training. `clock` and `host` replace the clocks
         of the device and of the host.
         """
+        encode_path(table)  # refuses a NUL before the training, because later faults are warnings
         self._table = Path(os.path.abspath(table))  # the program may change its folder
         if not self._table.parent.is_dir():
             raise NotFoundError(f"{self._table}: the folder {self._table.parent} of the table does not exist")

@@ -43,7 +43,7 @@ typedef struct fake_calls {
 } fake_calls;
 extern fake_calls calls;
 
-/* Waits until the thread has finished the round that a first request, a modification or fini began. */
+/* Waits until the thread has finished the round that init, a first request or a modification began. */
 void fake_wait_for_round(void);
 /* Modifies a job, and waits until the thread has looked at all jobs. */
 void fake_modify(void);
