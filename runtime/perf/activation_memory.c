@@ -44,6 +44,7 @@
 #include "runtime/job/configuration.h"
 #include "runtime/perf/operator_traits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,7 +152,7 @@ static void record_saver(step *s, memory_node *root, uint32_t saver)
     uint32_t own = block_of(s, root->root), theirs = block_of(s, saver);
     if (theirs > 0 && theirs != own && s->extents[theirs].first > root->root) saver = s->extents[theirs].first;
     uint32_t *first_saver = own > 0 && own == theirs ? &root->own_saver : &root->saver;
-    if (*first_saver == NO_OPERATOR || saver < *first_saver) *first_saver = saver;
+    if (saver < *first_saver) *first_saver = saver; /* NO_OPERATOR is larger than any */
 }
 
 /* A convolution fused with its normalisation writes its own result and the normalised one. */
@@ -167,7 +168,7 @@ static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
     if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || rt_has_trait(op, MDOT_TRAIT_PICKS)) return 0;
     double read = op->per_sample[MDOT_PHASE_FORWARD].bytes_read;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) read -= 2 * node->bytes;
-    return read > 0 ? read : 0;
+    return fmax(read, 0);
 }
 
 static bool is_half(const step *s, const mdot_job_operator *op)
@@ -199,7 +200,7 @@ static void describe(step *s, size_t index)
     bool view = rt_has_trait(op, MDOT_TRAIT_VIEW) && op->input_count > 0;
     node->root = view ? s->nodes[op->inputs[0]].root : (uint32_t)index;
     node->reader = (uint32_t)index;
-    node->loss = s->logits > 0 && (index + 1 == s->logits || (op->input_count > 0 && s->nodes[op->inputs[0]].loss));
+    node->loss = index + 1 == s->logits || (op->input_count > 0 && s->nodes[op->inputs[0]].loss);
     if (node->loss) node->bytes *= node->root + 1 == s->logits ? s->logits_share : s->copies_share;
     node->half = is_half(s, op);
     for (size_t k = 0; k < op->input_count; k++) {
@@ -446,8 +447,7 @@ static void select_case(step *s, rt_activation_case which)
     }
     const int64_t *setting = s->job->operators[s->logits - 1].setting;
     double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
-    bool is_smaller = hidden > 0 && hidden < classes;
-    s->logits_share = s->copies_share = is_smaller ? hidden / classes : 1;
+    s->logits_share = s->copies_share = hidden > 0 ? fmin(hidden / classes, 1) : 1;
 }
 
 static step step_of(const mdot_job *job, const rt_sharding *sharding, size_t logits, const scratch *r)
@@ -465,7 +465,7 @@ static step step_of(const mdot_job *job, const rt_sharding *sharding, size_t log
 
 static void find_extents(const mdot_job *job, extent *extents)
 {
-    for (uint32_t b = 0; b <= job->info.block_count; b++) extents[b] = (extent){UINT32_MAX, 0};
+    for (uint32_t b = 0; b <= job->info.block_count; b++) extents[b] = (extent){.first = UINT32_MAX};
     for (size_t i = 0; i < job->info.operator_count; i++) {
         extent *own = &extents[job->operators[i].block];
         if (own->first == UINT32_MAX) own->first = (uint32_t)i;

@@ -23,9 +23,9 @@ uint64_t rt_hash_operator(const mdot_job_operator *op)
 static uint64_t hash_sharding(uint64_t hash, const grouping *g, size_t index)
 {
     const rt_sharding *s = g->sharding;
-    uint64_t where = s->role[index] | (uint64_t)s->position[index] << 8 | (uint64_t)s->experts.is_expert[index] << 16 |
-                     (uint64_t)(g->job->operators[index].block > 0) << 24;
-    hash = rt_hash(hash, &where, sizeof where);
+    const uint64_t where[] = {s->role[index], s->position[index], s->experts.is_expert[index],
+                              g->job->operators[index].block > 0};
+    hash = rt_hash(hash, where, sizeof where);
     return rt_hash(hash, &g->fused_bytes[index], sizeof g->fused_bytes[index]);
 }
 

@@ -24,6 +24,8 @@
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/analysis.h"
 
+#include <math.h>
+
 enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 
 #define QUANTISED_BYTES (1 + 4.0 / 256)
@@ -31,7 +33,7 @@ enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 #define FLOPS_PER_MS 1e9
 
 typedef struct update_rule {
-    double elements;       /* of the state, per parameter */
+    double elements;       /* of the state, per parameter; 0: none, or of matrices, as for Adafactor and Muon */
     double bytes_of_state; /* of an element; 0: those of the configuration */
     double fused;          /* traffic of a fused kernel relative to that of kernels over lists of tensors */
     double list_update;    /* temporary elements per parameter of kernels over lists of tensors */
@@ -49,15 +51,10 @@ static const update_rule rules[] = {
     [MDOT_OPTIMIZER_SGD_PLAIN] = {.elements = 0, .fused = 1, .launches = 1, .has_kernels = true},
     [MDOT_OPTIMIZER_ADAM8BIT] = {.elements = 2, .bytes_of_state = QUANTISED_BYTES, .launches = 1},
     [MDOT_OPTIMIZER_ADAMW8BIT] = {.elements = 2, .bytes_of_state = QUANTISED_BYTES, .launches = 1},
-    [MDOT_OPTIMIZER_ADAFACTOR] = {.elements = 1, .loop_update = 2, .launches = 12},
+    [MDOT_OPTIMIZER_ADAFACTOR] = {.loop_update = 2, .launches = 12},
     [MDOT_OPTIMIZER_LION] = {.elements = 1, .loop_update = 1, .launches = 7},
-    [MDOT_OPTIMIZER_MUON] = {.elements = 1, .list_update = 1, .launches = 30},
+    [MDOT_OPTIMIZER_MUON] = {.launches = 30},
 };
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 double rt_zero_part(const mdot_configuration *c, rt_elements elements)
 {
@@ -110,7 +107,7 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
     if (c->optimizer == MDOT_OPTIMIZER_MUON) {
         elements = matrices + 2 * (parameters - matrices);
         listed = parameters - matrices;
-        loop = larger(3 * HALF_BYTES * parts->largest_matrix / tensor, w.state * listed);
+        loop = fmax(3 * HALF_BYTES * parts->largest_matrix / tensor, w.state * listed);
     }
     rt_optimizer_memory out = {.state = width * elements + w.master * parameters, .moments = width * elements};
     mdot_optimizer_kernels kernels = kernels_of(c);
@@ -154,5 +151,5 @@ double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolv
     if (c->mode == MDOT_MODE_INFERENCE || rt_updates_on_host(c)) return 0;
     if (kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return 0;
     double tensors = job->analysis->update_parts.tensors * resolved->shard.of[RT_PIPELINE_BLOCKS];
-    return larger(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);
+    return fmax(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);
 }

@@ -46,17 +46,9 @@
 #include "runtime/perf/peak_moments.h"
 #include "runtime/perf/recorded_memory.h"
 
+#include <math.h>
+
 enum { FULL_BYTES = 4, HALF_BYTES = 2, GATHERED_BLOCKS = 2 };
-
-static double min(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static double max(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
 static double exchanged_part(const mdot_configuration *c, rt_elements elements)
@@ -81,9 +73,9 @@ typedef struct parts {
     bool keeps_gradients;
 } parts;
 
+/* Elements outside of the blocks. In a job without blocks, all operators count as one block. */
 static double root_weights(const mdot_job *job, const rt_shard *shard)
 {
-    if (job->info.block_count == 0) return 0;
     rt_shard ends = *shard;
     ends.of[RT_PIPELINE_BLOCKS] = 0;
     return rt_sum_elements(rt_weights_part(&job->analysis->sharding, &ends));
@@ -96,15 +88,15 @@ static void gather(parts *p)
     uint32_t blocks = p->job->info.block_count;
     double experts = sharding->largest_block_experts * (1 - 1 / shard->experts);
     p->block = blocks > 0 ? (sharding->largest_block_parameters - experts) / shard->tensor : p->weights;
-    p->block = min(p->block, p->weights);
-    p->root = min(root_weights(p->job, shard), p->weights - p->block);
-    p->gathered_blocks = min(GATHERED_BLOCKS * p->block, p->weights - p->root);
+    p->block = fmin(p->block, p->weights);
+    p->root = fmin(root_weights(p->job, shard), p->weights - p->block);
+    p->gathered_blocks = fmin(GATHERED_BLOCKS * p->block, p->weights - p->root);
 }
 
+/* Bytes of the gradients that a backward pass makes. The moments of inference have none of them. */
 static double gradient_bytes(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
-    if (c->mode == MDOT_MODE_INFERENCE) return 0;
     if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
     return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, p->trained_by_kind) : p->parameters);
 }
@@ -122,7 +114,7 @@ static double picked_elements(const mdot_job *job, const rt_resolved_configurati
 {
     const rt_sparse_tables *sparse = &job->analysis->sharding.sparse;
     double samples = (double)resolved->configuration.micro_batch * resolved->steps;
-    return min(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
+    return fmin(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
 }
 
 /* Bytes of the optimizer's state of tables with sparse gradients. SGD's momentum has the rows that a step looks up, and
@@ -157,9 +149,9 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     p.quantised = rt_sum_elements(p.quantised_by_kind);
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p);
-    double picked = c->mode == MDOT_MODE_TRAIN ? p.width.gradients * picked_elements(job, resolved) : 0;
+    double picked = p.width.gradients * picked_elements(job, resolved);
     p.all_gradients = p.gradients + picked;
-    if (c->step_in_backward != 0) p.gradients = min(p.gradients, largest_gradient(&p));
+    if (c->step_in_backward != 0) p.gradients = fmin(p.gradients, largest_gradient(&p));
     p.gradients += picked;
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
     p.keeps_gradients = resolved->steps > 1 || is_main;
@@ -181,7 +173,7 @@ static double kept_weights(const parts *p)
     double quantised = on_host ? 0 : kept_part(c, p->quantised_by_kind);
     double bytes = rt_weight_bytes(p->job, width, elements) - quantised * (width - rt_frozen_width(c, width));
     double average = c->ema != 0 ? FULL_BYTES * kept_part(c, p->trained_by_kind) : 0;
-    return max(bytes, 0) + average; /* the program's sizes may be smaller than what quantisation saves */
+    return fmax(bytes, 0) + average; /* the program's sizes may be smaller than what quantisation saves */
 }
 
 /* Bytes of whole weights that ZeRO stage 3 gathered, at a moment with this fraction of the gradients. */
@@ -189,7 +181,7 @@ static double gathered_weights(const parts *p, double gradients)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
     double elements = p->gathered_blocks + p->root;
-    if (c->keep_gathered != 0) elements = max(elements, p->weights * (1 - gradients));
+    if (c->keep_gathered != 0) elements = fmax(elements, p->weights * (1 - gradients));
     double quantised = p->weights > 0 ? p->quantised / p->weights : 0;
     double width = p->width.compute * (1 - quantised) + rt_frozen_width(c, p->width.compute) * quantised;
     return width * elements;
@@ -227,7 +219,7 @@ static double weight_copies(const parts *p, double all)
     double dequantised = p->quantised > 0 ? p->width.compute * p->job->analysis->update_parts.largest_frozen : 0;
     if (p->quantised > 0 && rt_is_half(c->precision))
         dequantised = HALF_BYTES * p->job->analysis->update_parts.largest_frozen;
-    double copied = max(all - HALF_BYTES * p->quantised, 0);
+    double copied = fmax(all - HALF_BYTES * p->quantised, 0);
     if (c->zero_stage >= 3 && p->weights > 0) copied *= p->block / p->weights;
     return copied + dequantised / p->resolved->shard.tensor;
 }
@@ -261,8 +253,7 @@ static void consider(rt_memory m, rt_memory *largest)
 static double gradients_at(const parts *p, double fraction)
 {
     if (p->keeps_gradients) return p->gradients;
-    if (p->resolved->configuration.c.step_in_backward == 0) return fraction * p->gradients;
-    return min(fraction * p->all_gradients, p->gradients);
+    return fmin(fraction * p->all_gradients, p->gradients);
 }
 
 /* Considers every moment of a pass. `always` exists throughout the step. */

@@ -13,7 +13,7 @@ enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 static size_t nearest_record(const rt_program *p, const rt_activation_case *which)
 {
     size_t nearest = 0;
-    int best = -1;
+    int best = 0;
     for (size_t i = 0; i < p->program.recorded_count; i++) {
         const mdot_recorded_memory *r = &p->records[i];
         int score = 2 * (rt_activation_type_of(r->precision) == which->type) + (r->recompute == which->recompute);
@@ -57,7 +57,7 @@ static double kept_logits(const mdot_job *job, const rt_resolved_configuration *
     if (which->loss == MDOT_LOSS_WHOLE) return is_sharded ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
     const int64_t *setting = job->operators[matmul - 1].setting;
     double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
-    if (which->loss == MDOT_LOSS_FUSED) return hidden > 0 && hidden < classes ? hidden / classes : 1;
+    if (which->loss == MDOT_LOSS_FUSED) return hidden > 0 ? fmin(hidden / classes, 1) : 1;
     bool is_fp32 = which->type == RT_ACTIVATION_FP32;
     double width = is_fp32 ? WEIGHT_BYTES : HALF_BYTES, copy = is_fp32 ? 0 : WEIGHT_BYTES;
     double whole = 2 * width + (FULL_TENSORS - 1) * WEIGHT_BYTES + copy;

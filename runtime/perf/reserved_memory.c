@@ -54,11 +54,6 @@ static const double offered_by_driver = 0.985, without_error_correction = 15.0 /
 enum { FIRST_LAZY_KERNELS = 113, FIRST_LAZY_CONNECTIONS = 207 }; /* versions of PyTorch */
 enum { CUBLAS_THREADS = 2, NVLINK_CHANNELS = 24, HOPPER_CHANNELS = 32, PCIE_CHANNELS = 4 };
 
-static double min(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 static double sum_of(const rt_memory *m)
 {
     return m->weights + m->gradients + m->optimizer + m->activations;
@@ -145,7 +140,7 @@ static double collective_bytes(const mdot_job *job, const rt_configuration *conf
     double rings = peers_of(c, c->data_parallel) + peers_of(c, c->tensor_parallel) + peers_of_pipeline(job, c) +
                    (dimensions > 1 ? peers_of(c, c->gpu_count) : 0);
     double of_node = (double)c->gpu_count / c->node_count;
-    double peers = min(c->expert_parallel, of_node < 2 ? 2 : of_node) - 1;
+    double peers = fmin(c->expert_parallel, fmax(of_node, 2)) - 1;
     return (rings + peers) * channels * channel_buffers;
 }
 
@@ -208,5 +203,5 @@ rt_memory_interval rt_memory_within(const mdot_job *job, const rt_memory *memory
     memory_source source = source_of(job);
     double peak = sum_of(memory), least = memory->weights + memory->optimizer;
     double lower = peak * (1 - errors[source].below), upper = peak * (1 + errors[source].above);
-    return (rt_memory_interval){whole_bytes(lower > least ? lower : least), whole_bytes(upper)};
+    return (rt_memory_interval){whole_bytes(fmax(lower, least)), whole_bytes(upper)};
 }

@@ -20,6 +20,7 @@
 #include "runtime/perf/common_divisor.h"
 #include "runtime/perf/operator_traits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,29 +108,31 @@ static bool read_same_operand(const mdot_job_operator *a, const mdot_job_operato
     return a->input_count == b->input_count && (a->input_count == 0 || a->inputs[0] == b->inputs[0]);
 }
 
-/* Marks the first factor of an adapter `up(down(x))` that is summed with `base(x)`. Its result stays whole. */
-static bool mark_adapter(search *s, size_t sum, size_t base, size_t up)
+/* Marks the first factor of an adapter `up(down(x))` that is summed with `base(x)`, if these are such matmuls. The
+ * factor's result stays whole. */
+static void mark_adapter(search *s, size_t sum, size_t base, size_t up)
 {
     const mdot_job_operator *operators = s->job->operators;
-    if (s->kind[base] != KIND_MATMUL || s->kind[up] != KIND_MATMUL || operators[up].input_count != 1) return false;
+    if (s->kind[base] != KIND_MATMUL || s->kind[up] != KIND_MATMUL || operators[up].input_count != 1) return;
     size_t down = skip_to_matmul(s, operators[up].inputs[0]);
     const int64_t *large = operators[base].setting, *small = operators[down].setting;
     if (s->kind[down] != KIND_MATMUL || !read_same_operand(&operators[down], &operators[base]) ||
         small[MDOT_SETTING_CHANNELS_OUT] >= large[MDOT_SETTING_CHANNELS_IN] ||
         small[MDOT_SETTING_CHANNELS_OUT] >= large[MDOT_SETTING_CHANNELS_OUT])
-        return false;
+        return;
     s->shardable[down] = false;
     s->base[sum] = (uint32_t)base + 1;
-    return true;
 }
 
-/* Marks the adapter that ends in operator i, if there is one. The operators before i are described. */
+/* Marks the adapter that ends in operator i, if there is one. The operators before i are described. Of two operands, at
+ * most one is an adapter of the other, because the base reads the adapter's own operand. */
 static void find_adapter(search *s, size_t i)
 {
     const mdot_job_operator *op = &s->job->operators[i];
     if (s->kind[i] != KIND_SLICEABLE || op->input_count != 2) return;
     size_t a = skip_to_matmul(s, op->inputs[0]), b = skip_to_matmul(s, op->inputs[1]);
-    if (!mark_adapter(s, i, a, b)) mark_adapter(s, i, b, a);
+    mark_adapter(s, i, a, b);
+    mark_adapter(s, i, b, a);
 }
 
 /* ---- The search for roles --------------------------------------------------------------------------------------- */
@@ -233,7 +236,7 @@ static void count_sums(search *s, rt_sharding *out, bool *summed)
         }
         if (out->role[i] == RT_ROLE_ROWS)
             out->common = rt_common_divisor(out->common, (uint64_t)op->setting[MDOT_SETTING_CHANNELS_IN]);
-        if (out->role[i] == RT_ROLE_SHARDED && op->setting[MDOT_SETTING_HEADS] > 0)
+        if (out->role[i] == RT_ROLE_SHARDED) /* every number divides 0 heads */
             out->common = rt_common_divisor(out->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
         if (out->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
         size_t operand = op->inputs[0];
@@ -267,8 +270,7 @@ static void add_sparse_table(const mdot_job_operator *op, rt_sparse_tables *out)
 static void add_tied_head(const mdot_job_operator *op, size_t index, rt_sharding *out)
 {
     const int64_t *setting = op->setting;
-    bool is_matmul = op->input_count <= 1 && setting[MDOT_SETTING_CHANNELS_IN] > 0 &&
-                     setting[MDOT_SETTING_CHANNELS_OUT] > 0 && multiplies_by_weights(op);
+    bool is_matmul = op->input_count <= 1 && multiplies_by_weights(op); /* other operators lack channels */
     if (out->position[index] != RT_PIPELINE_AFTER || weights_of(op) > 0 || !is_matmul) return;
     bool is_trained = op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     double elements = (double)setting[MDOT_SETTING_CHANNELS_IN] * (double)setting[MDOT_SETTING_CHANNELS_OUT];
@@ -330,14 +332,14 @@ static void measure_blocks(const mdot_job *job, rt_sharding *out, double *at, ui
     memset(at, 0, (job->info.block_count + 2) * sizeof *at);
     for (size_t i = 0; i < count; i++) {
         uint32_t block = job->operators[i].block;
-        if (block == 0 || last_block[i] <= block) continue;
+        if (block == 0 || last_block[i] == block) continue;
         at[block] += result_bytes(&job->operators[i]);
         at[last_block[i]] -= result_bytes(&job->operators[i]);
     }
     double crossing = 0;
     for (uint32_t b = 1; b <= job->info.block_count; b++) {
         crossing += at[b];
-        if (crossing > out->border_bytes) out->border_bytes = crossing;
+        out->border_bytes = fmax(out->border_bytes, crossing);
     }
 }
 
@@ -430,18 +432,13 @@ static void divide_load(mdot_load *load, double flops, double read, double writt
     *load = (mdot_load){load->flops / flops, load->bytes_read / read, load->bytes_written / written};
 }
 
-static double less(double number, double part)
-{
-    return number > part ? number - part : 0;
-}
-
 static void shard_matmul(mdot_job_operator *op, bool by_columns, double tensor)
 {
     mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
     double in = by_columns ? 1 : tensor, out = by_columns ? tensor : 1;
     /* The parameters' gradient reads the operand and the result's gradient, one of which is sharded. */
     double sharded_bytes = by_columns ? forward->bytes_written : forward->bytes_read;
-    weight->bytes_read = less(weight->bytes_read, sharded_bytes * (1 - 1 / tensor));
+    weight->bytes_read = fmax(weight->bytes_read - sharded_bytes * (1 - 1 / tensor), 0);
     weight->flops /= tensor;
     divide_load(forward, tensor, in, out);
     divide_load(&op->per_sample[MDOT_PHASE_DATA_GRADIENT], tensor, out, in);
@@ -487,7 +484,7 @@ const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_shard
     rt_role role = (rt_role)sharding->role[index];
     if (rt_shard_divisor(sharding, index, shard) == 1) return &job->operators[index];
     *buffer = job->operators[index];
-    if (role != RT_ROLE_REPLICATED && shard->tensor > 1) shard_channels(buffer, role, shard->tensor);
-    if (sharding->experts.is_expert[index] && shard->experts > 1) shard_experts(buffer, shard->experts);
+    if (role != RT_ROLE_REPLICATED) shard_channels(buffer, role, shard->tensor);
+    if (sharding->experts.is_expert[index]) shard_experts(buffer, shard->experts);
     return buffer;
 }

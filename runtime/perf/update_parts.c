@@ -7,6 +7,8 @@
 #include "runtime/perf/update_parts.h"
 #include "runtime/perf/operator_traits.h"
 
+#include <math.h>
+
 enum { ITERATIONS = 5 };
 
 /* A matmul's number of matrices, and their sides. count is 0 if the operator has no matrix. */
@@ -25,11 +27,6 @@ static matrices matrices_of(const mdot_job_operator *op)
     return (matrices){groups, rows, columns};
 }
 
-static void keep_larger(double *largest, double number)
-{
-    if (number > *largest) *largest = number;
-}
-
 rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sharding)
 {
     rt_update_parts out = {0};
@@ -44,13 +41,13 @@ rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sha
             double flops = ITERATIONS * m.count * shorter * shorter * (4 * longer + 2 * shorter);
             rt_add_parts(sharding, i, elements, &out.matrices);
             rt_add_parts(sharding, i, flops, &out.orthogonalisation);
-            keep_larger(&out.largest_matrix, m.rows * m.columns);
+            out.largest_matrix = fmax(out.largest_matrix, m.rows * m.columns);
         }
         if (rt_uses_tensor_cores(op)) {
             rt_add_parts(sharding, i, op->frozen_parameters, &out.frozen_matmuls);
-            keep_larger(&out.largest_frozen, op->frozen_parameters);
+            out.largest_frozen = fmax(out.largest_frozen, op->frozen_parameters);
         }
-        keep_larger(&out.largest, parameters);
+        out.largest = fmax(out.largest, parameters);
         if (op->parameters > 0) out.tensors += op->setting[MDOT_SETTING_BIAS] != 0 ? 2 : 1;
     }
     return out;

@@ -23,10 +23,9 @@ rt_widths rt_widths_of(const mdot_configuration *c)
     rt_widths w = {FULL_BYTES, 0, FULL_BYTES, FULL_BYTES, FULL_BYTES, FULL_BYTES};
     if (c->precision == MDOT_PRECISION_BF16)
         w = (rt_widths){HALF_BYTES, 0, HALF_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES};
-    if (rt_is_mixed(c->precision) && c->zero_stage < 3)
-        w = (rt_widths){HALF_BYTES, FULL_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES, FULL_BYTES};
-    if (rt_is_mixed(c->precision) && c->zero_stage >= 3)
-        w = (rt_widths){FULL_BYTES, 0, HALF_BYTES, FULL_BYTES, HALF_BYTES, FULL_BYTES};
+    if (rt_is_mixed(c->precision))
+        w = c->zero_stage < 3 ? (rt_widths){HALF_BYTES, FULL_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES, FULL_BYTES}
+                              : (rt_widths){FULL_BYTES, 0, HALF_BYTES, FULL_BYTES, HALF_BYTES, FULL_BYTES};
     w.gradients = width_of(c->gradient_type, w.gradients);
     /* Megatron sums its main gradients as they are. */
     if (c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3) w.reduced = FULL_BYTES;

@@ -124,6 +124,20 @@ static void moments_follow_the_backward_pass(void **state)
     mdot_job_destroy(job);
 }
 
+/* Eight equal matmuls of 1 unit. b7: samples, r0 to r6, g7, g6; each later moment has a unit less, and b0, without a
+ * gradient behind it, two less. Moments on a line between two others are left out. */
+static void moments_on_a_line_are_left_out(void **state)
+{
+    (void)state;
+    static const char *const before[] = {"", "0", "1", "2", "3", "4", "5", "6"};
+    network n = {0};
+    for (int i = 0; i < 8; i++) network_add_units(&n, "Linear", 1, 10, before[i]);
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    static const double moments[][2] = {{10, 1 / 8.0}, {4, 7 / 8.0}, {2, 1}};
+    expect_moments(&job->analysis->activations.of[0][MDOT_ATTENTION_FLASH][0], 3, moments);
+    mdot_job_destroy(job);
+}
+
 /* Ten matmuls of 1 unit, whose moments b9 to b1 fall by 1 unit each, and b0 by 2. A moment between two others
  * contributes the difference of the parameters on both sides of it: 870 at b8, 2 at b7, 3 at b6, 4 at b5, and more
  * after them. The ninth moment drops b7, so that b6 contributes 130 + 128 - 2 * 125 = 8, and the tenth drops b5. */
@@ -196,14 +210,26 @@ static void moments_of_shards_have_whole_tensors(void **state)
     mdot_job_destroy(job);
 }
 
+static void long_jobs_get_an_estimate(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20000, 3);
+    double fp32 = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].all;
+    assert_true(fp32 > 20000.0 / 3 * 2000);
+    assert_true(job->analysis->activations.of[RT_ACTIVATION_AMP][0][0].all < fp32);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_follow_the_backward_pass),
+        cmocka_unit_test(moments_on_a_line_are_left_out),
         cmocka_unit_test(the_vertex_that_contributes_least_is_dropped),
         cmocka_unit_test(fused_losses_have_gradients_early),
         cmocka_unit_test(moments_of_shards_have_whole_tensors),
         cmocka_unit_test(moments_have_the_largest_sum_at_any_batch),
+        cmocka_unit_test(long_jobs_get_an_estimate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

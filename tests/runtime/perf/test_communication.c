@@ -118,6 +118,11 @@ static void sums_between_nodes_use_all_ports(void **state)
     double gradients = 4.0 * (64 * 64 + 64 * 64) / 2 / 1e6;
     double sums = started_ms(2, 1, pass);
     assert_float_equal(exchange_ms(job, c) - sums, gradients / 0.25, 1e-9);
+    /* Shards over two nodes each: their copies are four GPUs apart, and have a port, too. */
+    c.gpu_count = 8;
+    c.node_count = c.tensor_parallel = 4;
+    sums = started_ms(4, 1, 2 * 3 / 4.0 * pass / 0.5);
+    assert_float_equal(exchange_ms(job, c) - sums, gradients / 2 / 0.25, 1e-9);
     mdot_job_destroy(job);
 }
 

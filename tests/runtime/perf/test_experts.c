@@ -118,6 +118,11 @@ static void stacked_matrices_without_a_router_are_not_experts(void **state)
     assert_true(job->analysis->sharding.experts.exchanged_bytes == 0);
     mdot_job_destroy(job);
     network n;
+    make_mixture(&n, "Relu");
+    for (size_t i = 0; i < LAYERS * EACH; i++) n.operators[i].block = 0;
+    job = predict_make_job(n.operators, LAYERS * EACH);
+    assert_int_equal(job->analysis->sharding.experts.common_count, 0);
+    mdot_job_destroy(job);
     make_mixture(&n, "TopK");
     for (size_t i = UP; i < LAYERS * EACH; i++) n.operators[i].parameters *= 1.01; /* a fractional number of matrices */
     job = predict_make_job(n.operators, LAYERS * EACH);
@@ -135,6 +140,89 @@ static void convolutions_are_not_experts(void **state)
     mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
     assert_int_equal(job->analysis->sharding.experts.common_count, 0);
     mdot_job_destroy(job);
+}
+
+/* The first of equally large blocks is the largest, and its experts count. A job without blocks has none to count. */
+static void the_largest_block_has_its_experts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        network n;
+        make_mixture(&n, "TopK");
+        double experts = i == 1 ? OF_EXPERTS + WIDTH * HIDDEN * EXPERTS : i == 0 ? OF_EXPERTS : 0;
+        if (i == 1) n.operators[DOWN].parameters *= 2;
+        if (i == 2) n.operators[ROUTER].type = "Relu"; /* the first block has as many parameters, but no experts */
+        for (size_t k = 0; i == 3 && k < LAYERS * EACH; k++) n.operators[k].block = 0;
+        mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+        const rt_sharding *d = &job->analysis->sharding;
+        assert_true(d->experts.common_count == EXPERTS && d->largest_block_experts == experts);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Each change keeps one layer's first matmul from being an expert, or leaves it one. */
+static void matmuls_of_several_matrices_behind_a_router_are_experts(void **state)
+{
+    (void)state;
+    enum { CASES = 9 };
+    static const uint64_t common[CASES] = {8, 4, 8, 8, 8, 8, 2, 8, 8};
+    static const bool is_expert[CASES] = {true, true, false, false, false, false, true, true, false};
+    for (int i = 0; i < CASES; i++) {
+        network n;
+        make_mixture(&n, "TopK");
+        mdot_job_operator *up = &n.operators[UP];
+        double matrix = up->parameters / EXPERTS;
+        if (i == 1) up->parameters = 12 * matrix;
+        if (i == 2) up->parameters = matrix;
+        if (i == 3) up->known = false;
+        if (i == 4) up->input_count = 2, n.inputs[UP][0] = 0, n.inputs[UP][1] = DEALT;
+        if (i == 5) up->input_count = 0;
+        if (i == 6) up->parameters = 2 * matrix;
+        if (i == 7) up->frozen_parameters = matrix, up->parameters -= matrix;
+        if (i == 8) up->block = 2; /* the router of the second block comes later */
+        mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
+        const rt_experts *experts = &job->analysis->sharding.experts;
+        if (experts->common_count != common[i]) fail_msg("case %d: %d", i, (int)experts->common_count);
+        assert_int_equal(experts->is_expert[UP], is_expert[i]);
+        assert_true(experts->is_expert[GATE] && experts->is_expert[EACH + UP]);
+        mdot_job_destroy(job);
+    }
+}
+
+/* A layer's operand is sent once, as the first matmul reads it. The other operand of a gate is sent, too. The results
+ * of inner matmuls stay where they are, unless an operator of another block or a look-up reads them. */
+static void operands_are_sent_and_results_collected(void **state)
+{
+    (void)state;
+    static const double up = 100, gate = 20, up_written = 3000, gate_written = 400, down = 50000;
+    for (int i = 0; i < 4; i++) {
+        network n;
+        make_mixture(&n, "TopK");
+        n.operators[UP].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, up, up_written};
+        n.operators[GATE].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, gate, gate_written};
+        n.operators[DOWN].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, 6e5, down};
+        double bytes = up + down, count = 2;
+        if (i == 1) { /* the gate reads the router's result */
+            n.inputs[GATE][0] = 0;
+            bytes += gate;
+            count++;
+        }
+        if (i == 2) { /* their product is in no layer, so that the last matmul is one of its own */
+            n.operators[5].block = 0;
+            bytes += up_written + gate_written + 6e5;
+            count += 3;
+        }
+        if (i == 3) { /* a look-up distributes their results anew */
+            n.operators[5].traits = (mdot_operator_traits){.number = 1, .traits = MDOT_TRAIT_PICKS};
+            bytes += up_written + gate_written + 6e5;
+            count += 3;
+        }
+        mdot_job *job = predict_make_job(n.operators, EACH);
+        const rt_experts *experts = &job->analysis->sharding.experts;
+        if (experts->exchange_count != count || experts->exchanged_bytes != bytes)
+            fail_msg("case %d: %u, %g", i, experts->exchange_count, experts->exchanged_bytes);
+        mdot_job_destroy(job);
+    }
 }
 
 static void biases_belong_to_the_matrices_of_experts(void **state)
@@ -213,6 +301,11 @@ static void a_gpu_holds_its_experts_and_all_other_parameters(void **state)
          dense + experts / 8,
          dense / 8 + experts / 8,
          dense / 8 + experts / 8},
+        /* Stage 3 also has both blocks as a whole, and in the backward pass two gradients of a block's size. */
+        {{.gpu_count = 8, .expert_parallel = 4, .zero_stage = 3},
+         dense / 8 + experts / 8 + dense + experts / 4,
+         dense / 8 + experts / 8 + 2 * (DENSE + OF_EXPERTS / 4.0),
+         dense / 8 + experts / 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_configuration c = cases[i].c;
@@ -280,6 +373,23 @@ static void tokens_are_exchanged_in_both_directions(void **state)
     double copies = exchange_ms(job, (mdot_configuration){.expert_parallel = 4, .data_parallel = 2, .link_gbps = 1});
     double summed = 0.1 * 2 * 4 * LAYERS * (DENSE * 7.0 / 8 + OF_EXPERTS / 4.0 / 2) / 1e6;
     assert_float_equal(copies, 2 * way_ms(tokens) + summed, 1e-9);
+    /* Each copy is a node. Sums of experts have one port of .5 GB/s for each, and other sums four for all. */
+    double nodes = exchange_ms(
+        job, (mdot_configuration){
+                 .expert_parallel = 4, .data_parallel = 2, .node_count = 2, .link_gbps = 1, .network_gbps = 0.5});
+    summed = 0.1 * 2 * 4 * LAYERS * (DENSE * 7.0 / 8 + OF_EXPERTS / 4.0 / 2 / 0.5) / 1e6;
+    assert_float_equal(nodes, 2 * way_ms(tokens) + summed, 1e-9);
+    /* Each of two stages is a node. Micro-batches of four samples take three micro-steps, and a stage has half of the
+     * experts. */
+    double stages = exchange_ms(job, (mdot_configuration){.expert_parallel = 4,
+                                                          .pipeline_parallel = 2,
+                                                          .micro_batches = 2,
+                                                          .node_count = 2,
+                                                          .link_gbps = 1,
+                                                          .network_gbps = 0.5});
+    double borders = 3 * 2 * 4 * job->analysis->sharding.border_bytes / 0.5 / 1e6;
+    assert_true(borders > 0);
+    assert_float_equal(stages, 3 * 2 * way_ms(tokens / 2) / 2 + borders + gradients / 2, 1e-9);
     mdot_job_destroy(job);
 }
 
@@ -357,6 +467,9 @@ int main(void)
         cmocka_unit_test(scaled_results_of_experts_are_exchanged_once),
         cmocka_unit_test(stacked_matrices_without_a_router_are_not_experts),
         cmocka_unit_test(convolutions_are_not_experts),
+        cmocka_unit_test(the_largest_block_has_its_experts),
+        cmocka_unit_test(matmuls_of_several_matrices_behind_a_router_are_experts),
+        cmocka_unit_test(operands_are_sent_and_results_collected),
         cmocka_unit_test(biases_belong_to_the_matrices_of_experts),
         cmocka_unit_test(operators_without_channels_are_not_experts),
         cmocka_unit_test(zero_stages_exchange_sums_and_gathered_weights),

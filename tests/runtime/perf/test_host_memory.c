@@ -3,6 +3,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/host_memory.h"
 #include "runtime/perf/peak_memory.h"
+#include "runtime/perf/peak_moments.h"
 #include "runtime/perf/reserved_memory.h"
 #include "tests/support/predict_fixture.h"
 
@@ -12,7 +13,8 @@
 
 #include <cmocka.h>
 
-enum { OPERATORS = 4, PARAMETERS = 1000000, LONG_MS = 1000000 };
+enum { OPERATORS = 4, PARAMETERS = 1000000, ALL = OPERATORS * PARAMETERS, LONG_MS = 1000000 };
+#define PCIE_RATE (0.8 * 16e6) /* bytes per ms of a slot of 16 GB/s */
 
 static mdot_job *job;
 
@@ -95,13 +97,66 @@ static void weights_arrive_for_every_pass(void **state)
     expect_near(host_ms(c, 32, 0, 0) - update, (host_ms(c, 16, 0, 0) - update) / 2);
 }
 
+/* The GPUs of a node share the host, which moves 112e6 bytes per ms: 28 for each parameter that Adam updates, 20 with
+ * SGD. Four GPUs on two nodes update a quarter each if ZeRO divides the state. Gradients leave in their type, and
+ * weights return in that of computation. */
+static void updates_on_the_host_take_its_memorys_time(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_configuration c;
+        double parameters, gpus, update, gradients, weights; /* parameters of a GPU; bytes of each */
+    } cases[] = {
+        {{.optimizer = MDOT_OPTIMIZER_ADAM}, ALL, 1, 28, 4, 4},
+        {{.optimizer = MDOT_OPTIMIZER_SGD}, ALL, 1, 20, 4, 4},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, .gpu_count = 4, .node_count = 2, .zero_stage = 1}, ALL / 4, 2, 28, 4, 4},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, .gpu_count = 4, .zero_stage = 2}, ALL / 4, 4, 28, 4, 4},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM,
+          .gpu_count = 4,
+          .zero_stage = 2,
+          .precision = MDOT_PRECISION_MIXED_BF16,
+          .gradient_type = MDOT_NUMBER_FP32},
+         ALL / 4,
+         4,
+         28,
+         4,
+         2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i].c;
+        c.offload = MDOT_OFFLOAD_OPTIMIZER;
+        c.network_gbps = 10;
+        double n = cases[i].parameters, update = n * cases[i].update / 112e6 * cases[i].gpus;
+        double gradients = n * cases[i].gradients / PCIE_RATE, weights = n * cases[i].weights / PCIE_RATE;
+        expect_near(host_ms(c, 16, 0, 0), gradients + update + weights);
+        expect_near(host_ms(c, 16, 0, gradients / 4), 0.75 * gradients + update + weights);
+        expect_near(host_ms(c, 16, LONG_MS, LONG_MS), update + weights);
+    }
+    /* At stage 3, both passes read the GPU's half of the fp32 weights, and the second one sends its gradients. */
+    const mdot_configuration c = {.optimizer = MDOT_OPTIMIZER_ADAM,
+                                  .offload = MDOT_OFFLOAD_PARAMETERS,
+                                  .zero_stage = 3,
+                                  .gpu_count = 2,
+                                  .accumulate = 2,
+                                  .precision = MDOT_PRECISION_MIXED_BF16};
+    double n = ALL / 2.0, pass = 2 * 4 * n / PCIE_RATE, gradients = 4 * n / PCIE_RATE, update = 28 * n / 112e6 * 2;
+    expect_near(host_ms(c, 16, 0, 0), 2 * pass + gradients + update);
+    expect_near(host_ms(c, 16, pass / 2, pass), pass / 2 + gradients + update);
+}
+
 /* Activations leave in the forward pass, and return in the backward pass. */
 static void activations_travel_twice(void **state)
 {
     (void)state;
     mdot_configuration c = {.offload_activations = 1};
     double both = host_ms(c, 16, 0, 0);
+    rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 16}};
+    rt_resolved_configuration resolved;
+    configuration.c.batch = 8;
+    assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &resolved);
     assert_true(both > 0);
+    expect_near(both, 2 * 8 * rt_offloaded_bytes(job, &resolved) / PCIE_RATE);
     expect_near(host_ms(c, 16, LONG_MS, 0), both / 2);
     expect_near(host_ms(c, 16, 0, LONG_MS), both / 2);
     expect_near(host_ms(c, 16, both / 4, both / 4), both / 2);
@@ -131,6 +186,7 @@ static void pages_leave_that_do_not_fit(void **state)
         double of_gib = (double)rt_usable_memory(&resolved.configuration.gpu);
         resolved.configuration.gpu.memory_gib = 0;
         double all = rt_host_memory_ms(job, &resolved, 0, 0);
+        expect_near(all, 2 * pages / PCIE_RATE); /* to the GPU and back */
         resolved.configuration.gpu.memory_gib = (taken + fitting[i] * pages) / of_gib;
         double got = rt_host_memory_ms(job, &resolved, 0, 0);
         assert_true(all > 0 && fabs(got - (1 - fitting[i]) * all) <= 1e-6 * all);
@@ -140,9 +196,12 @@ static void pages_leave_that_do_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_waits_without_offloading),  cmocka_unit_test(pages_leave_that_do_not_fit),
-        cmocka_unit_test(the_backward_pass_hides_gradients), cmocka_unit_test(weights_arrive_for_every_pass),
+        cmocka_unit_test(nothing_waits_without_offloading),
+        cmocka_unit_test(pages_leave_that_do_not_fit),
+        cmocka_unit_test(the_backward_pass_hides_gradients),
+        cmocka_unit_test(weights_arrive_for_every_pass),
         cmocka_unit_test(activations_travel_twice),
+        cmocka_unit_test(updates_on_the_host_take_its_memorys_time),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,9 +1,11 @@
 /* test_job_identity.c — classes of operators by type, kernel and groups, and distances between jobs. */
+#include "runtime/perf/analysis.h"
 #include "runtime/perf/job_identity.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -83,12 +85,67 @@ static void shares_are_rounded_fractions_of_the_work(void **state)
     mdot_job_destroy(job);
 }
 
+static uint64_t digest_of(const mdot_job_operator *operators, size_t count)
+{
+    mdot_job *job = predict_make_job(operators, count);
+    uint64_t digest = job->analysis->identity.digest;
+    mdot_job_destroy(job);
+    return digest;
+}
+
+/* Settings, parameters, operands and types change the digest. Loads do not. */
+static void digests_depend_on_attributes(void **state)
+{
+    (void)state;
+    enum { COUNT = MDOT_SETTING_COUNT + 5 };
+    static const uint32_t both[] = {0, 1};
+    uint64_t digests[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        mdot_job_operator operators[3] = {predict_operator(0), predict_operator(1), predict_operator(2)};
+        mdot_job_operator *op = &operators[2];
+        op->inputs = both;
+        op->input_count = 1;
+        int other = i - MDOT_SETTING_COUNT;
+        if (other < 0) op->setting[i] += 3;
+        if (other == 0) op->parameters = 5;
+        if (other == 1) op->frozen_parameters = 5;
+        if (other == 2) op->input_count = 2;
+        if (other == 3) op->type = "Sub";
+        digests[i] = digest_of(operators, 3);
+        operators[1].per_sample[MDOT_PHASE_FORWARD].flops *= 2;
+        assert_true(digest_of(operators, 3) == digests[i]);
+        for (int k = 0; k < i; k++)
+            if (digests[k] == digests[i]) fail_msg("changes %d and %d have one digest", k, i);
+    }
+}
+
+/* Of a type, 256 letters count. */
+static void long_types_differ_in_their_first_letters(void **state)
+{
+    (void)state;
+    enum { LETTERS = 256 };
+    static const int changed[] = {-1, 0, LETTERS - 1, LETTERS, LETTERS + 1};
+    uint64_t digests[5];
+    for (int i = 0; i < 5; i++) {
+        char type[LETTERS + 3];
+        memset(type, 'a', sizeof type - 1);
+        type[sizeof type - 1] = '\0';
+        if (changed[i] >= 0) type[changed[i]] = 'b';
+        mdot_job_operator op = {.struct_size = sizeof op, .type = type};
+        digests[i] = digest_of(&op, 1);
+    }
+    assert_true(digests[1] != digests[0] && digests[2] != digests[0] && digests[1] != digests[2]);
+    assert_true(digests[3] == digests[0] && digests[4] == digests[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longer_side_of_a_kernel_and_its_groups_make_the_class),
         cmocka_unit_test(shares_are_rounded_fractions_of_the_work),
         cmocka_unit_test(distance_is_half_of_the_differences),
+        cmocka_unit_test(digests_depend_on_attributes),
+        cmocka_unit_test(long_types_differ_in_their_first_letters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators
  * and their costs. */
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/operator_groups.h"
+#include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -76,6 +78,52 @@ static void counts_of_groups_add_up_to_all_operators(void **state)
     }
 }
 
+/* Groups of sharded operators differ in role, position, experts and fused bytes, and an operator in a block, no matter
+ * in which one, is in another group than one outside. */
+static void operators_that_shard_differently_are_in_different_groups(void **state)
+{
+    (void)state;
+    enum { COUNT = 6 };
+    mdot_job_operator operators[2 * COUNT];
+    uint8_t roles[2 * COUNT] = {0}, positions[2 * COUNT] = {0}, experts[2 * COUNT] = {0};
+    double fused[2 * COUNT] = {0};
+    for (int i = 0; i < 2 * COUNT; i++) {
+        operators[i] = predict_operator(3);
+        roles[i] = i % COUNT == 1 ? RT_ROLE_ROWS : RT_ROLE_COLUMNS;
+        positions[i] = i % COUNT == 2 ? RT_PIPELINE_AFTER : RT_PIPELINE_BLOCKS;
+        experts[i] = i % COUNT == 3;
+        fused[i] = i % COUNT == 4 ? 8 : 4;
+        operators[i].block = i == 5 ? 1 : i == 11 ? 2 : 0;
+    }
+    mdot_job *job = predict_make_job(operators, 2 * COUNT);
+    const rt_sharding sharding = {.role = roles, .position = positions, .experts = {.is_expert = experts}};
+    rt_operator_groups groups = {0}, unsharded = {0};
+    assert_true(rt_group_sharded_operators(job, &sharding, fused, &groups));
+    assert_int_equal(groups.count, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(groups.items[i].first, i);
+        assert_int_equal(groups.items[i].count, 2);
+        assert_true(groups.of[i] == i && groups.of[i + COUNT] == i);
+    }
+    rt_free_operator_groups(&groups);
+    assert_true(rt_group_operators(job, &unsharded));
+    assert_int_equal(unsharded.count, 1);
+    rt_free_operator_groups(&unsharded);
+    mdot_job_destroy(job);
+}
+
+/* An operator's flags are part of its features, too. */
+static void flags_separate_groups(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[3] = {predict_operator(0), predict_operator(0), predict_operator(0)};
+    operators[1].flags = MDOT_OPERATOR_RECOMPUTED;
+    mdot_job *job = predict_make_job(operators, 3);
+    assert_int_equal(job->analysis->groups.count, 2);
+    assert_int_equal(job->analysis->groups.items[0].count, 2);
+    mdot_job_destroy(job);
+}
+
 static void cost_grows_with_work(void **state)
 {
     (void)state;
@@ -99,6 +147,8 @@ int main(void)
         cmocka_unit_test(groups_ignore_operator_positions),
         cmocka_unit_test(counts_of_groups_add_up_to_all_operators),
         cmocka_unit_test(cost_grows_with_work),
+        cmocka_unit_test(operators_that_shard_differently_are_in_different_groups),
+        cmocka_unit_test(flags_separate_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

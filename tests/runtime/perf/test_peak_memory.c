@@ -374,6 +374,9 @@ static void inference_has_weights_and_live_tensors(void **state)
     mdot_configuration half = c;
     half.precision = MDOT_PRECISION_BF16;
     assert_true(memory_measure(job, half).weights == w / 2);
+    half.precision = MDOT_PRECISION_MIXED_BF16;
+    m = memory_measure(job, half);
+    assert_true(m.weights == w / 2 && m.gradients == 0 && m.optimizer == 0 && m.flat == 0);
     mdot_job_destroy(job);
 }
 
@@ -439,6 +442,13 @@ static void quantised_weights_are_dequantised_one_by_one(void **state)
         m = memory_measure(job, c);
         assert_true(m.weights == cases[i].width * 1000);
         assert_true(m.half_weights == (cases[i].precision == MDOT_PRECISION_AMP_BF16 ? 2 * 1000 : 0));
+    }
+    mdot_job_destroy(job);
+    operators[0].frozen_parameters = 1;
+    job = predict_make_job(operators, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = {.batch = 1, .precision = cases[i].precision, .frozen_weights = MDOT_FROZEN_INT8};
+        assert_true(memory_measure(job, c).half_weights == (cases[i].precision == MDOT_PRECISION_FP32 ? 4 : 2));
     }
     mdot_job_destroy(job);
 }

@@ -74,6 +74,28 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     mdot_job_destroy(job);
 }
 
+/* A tenth of each block is frozen and quantised: 40 of 424 weights. A GPU of four keeps a quarter of both kinds, and
+ * gathers 224 of them. FSDP in mixed precision keeps fp32 gradients, but only as far as the pass has made them. */
+static void zero_stage_three_gathers_quantised_weights(void **state)
+{
+    (void)state;
+    mdot_job *job = four_blocks();
+    const double width = (32 + 1 + 4 / 256.0) / 64, trained = 384, all = 424;
+    mdot_configuration c = {.batch = 1000, .gpu_count = 4, .zero_stage = 3, .frozen_weights = MDOT_FROZEN_NF4};
+    double each = (4 * trained + width * 40) / all;
+    assert_true(fabs(memory_measure(job, c).weights - each * (all / 4 + 224)) < 1e-9);
+    c = (mdot_configuration){.batch = 1000,
+                             .gpu_count = 4,
+                             .zero_stage = 3,
+                             .precision = MDOT_PRECISION_MIXED_BF16,
+                             .gradient_type = MDOT_NUMBER_FP32,
+                             .reduce_type = MDOT_NUMBER_HALF};
+    rt_memory m = memory_measure(job, c);
+    assert_true(m.weights == all + 2 * 224);
+    assert_true(fabs(m.gradients - (90 + trained / all * (2 * 124 + 2 * 100))) < 1e-9);
+    mdot_job_destroy(job);
+}
+
 /* On two workers of two GPUs each, a GPU has half of the matmuls' weights: 24 + 200, half of which stay. It gathers two
  * blocks of 50 and the root's 24. */
 static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
@@ -147,6 +169,7 @@ int main(void)
         cmocka_unit_test(sharded_weights_are_copied_by_block),
         cmocka_unit_test(zero_stage_three_gathers_blocks_and_the_root),
         cmocka_unit_test(zero_stage_three_gathers_the_blocks_of_a_shard),
+        cmocka_unit_test(zero_stage_three_gathers_quantised_weights),
         cmocka_unit_test(tensor_parallelism_shards_sparse_tables),
         cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
     };

@@ -1,6 +1,7 @@
 /* test_power.c — average power and energy of a step, and the time that a power limit costs. */
 #include "runtime/perf/power.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -83,6 +84,53 @@ static void absent_limits_cost_no_time(void **state)
     assert_true(slowdown("V100", 0, 90) == 1);
 }
 
+/* The demand of a board of 200 W without limit. GPUs older than Volta have a lower one. */
+static double demand(double capability, double used)
+{
+    return 200 * (0.14 + (capability < 7 ? 0.54 : 0.83) * (1 - exp(-used / 0.3)));
+}
+
+/* At a fraction f of the clock, the power is .1 + .6 f + .3 f^13 of the demand. A limit of that power slows the part of
+ * the step down in which the GPU is busy, which is all of it from a utilisation of .7 on. */
+static void clocks_fall_until_the_power_fits(void **state)
+{
+    (void)state;
+    static const double capabilities[] = {6.1, 7, 8}, clocks[] = {0.3, 0.5, 0.9, 0.99}, used[] = {0.2, 0.69, 0.7, 0.95};
+    for (int i = 0; i < 3 * 4 * 4; i++) {
+        double capability = capabilities[i % 3], f = clocks[i / 3 % 4], u = used[i / 12];
+        double wanted = demand(capability, u), limit = wanted * (0.1 + 0.6 * f + 0.3 * pow(f, 13));
+        const rt_configuration c = {.c = {.power_limit = limit},
+                                    .gpu = {.watts = 200, .compute_capability = capability}};
+        const rt_roofline_terms terms = {.compute_ms = 3 * u, .memory_ms = 7 * u};
+        double busy = u < 0.7 ? u / 0.7 : 1;
+        assert_float_equal(rt_power_slowdown(&c, &terms, 10), 1 + busy * (1 / f - 1), 1e-9);
+        double average = pow(pow(wanted, -8) + pow(limit, -8), -1 / 8.0);
+        assert_float_equal(rt_average_watts(&c, &terms, 10), average, 1e-9 * average);
+    }
+}
+
+/* Without a limit, that of the board counts. */
+static void boards_limit_their_power(void **state)
+{
+    (void)state;
+    rt_configuration c = {.gpu = {.watts = 200, .compute_capability = 8}};
+    const rt_roofline_terms terms = {.compute_ms = 9};
+    double average = pow(pow(demand(8, 0.9), -8) + pow(200, -8), -1 / 8.0);
+    assert_float_equal(rt_average_watts(&c, &terms, 10), average, 1e-9 * average);
+    c.c.power_limit = 0.5; /* limits below a watt are limits, too */
+    assert_float_equal(rt_average_watts(&c, &terms, 10), 0.5, 1e-9);
+    assert_true(rt_power_slowdown(&c, &terms, 10) > 1e6);
+    c.c.power_limit = 1;
+    assert_true(rt_power_slowdown(&c, &terms, 10) > 1e6);
+    c.gpu.watts = 1;
+    c.c.power_limit = 0;
+    assert_float_equal(rt_average_watts(&c, &terms, 10), average / 200, 1e-9);
+    c.c.power_limit = 0.5;
+    assert_true(rt_power_slowdown(&c, &terms, 10) > 1);
+    c = (rt_configuration){0};
+    assert_true(rt_average_watts(&c, &terms, 10) == 0 && rt_power_slowdown(&c, &terms, 10) == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +139,8 @@ int main(void)
         cmocka_unit_test(zeus_measurements_are_met_within_a_tenth),
         cmocka_unit_test(unknown_boards_have_no_power),
         cmocka_unit_test(absent_limits_cost_no_time),
+        cmocka_unit_test(clocks_fall_until_the_power_fits),
+        cmocka_unit_test(boards_limit_their_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,6 +281,9 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
             resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH, .loss = (mdot_loss)loss});
         assert_int_equal(rt_recorded_moments(job, &r, got), 1);
         if (fabs(got[0].per_sample - (200 + 800 * kept[loss])) > 1) fail_msg("loss %d: %.0f", loss, got[0].per_sample);
+        assert_true(got[0].logits > 0);
+        r.configuration.micro_batch = 10000; /* so that the pass has more memory than the update */
+        assert_float_equal(rt_measure_memory(job, &r).logits, 10000 * got[0].logits, 1e-3);
     }
     mdot_job_destroy(job);
 }

@@ -171,6 +171,8 @@ static void operands_are_prepared(void **state)
     double copies = 128 * (1 + 4.0 / 1024 + 4);
     expect(job, MATMUL, &r, forward + copies, data + copies, weight);
     expect(job, NORM, &r, 4 * 192, 4 * 90, 0);
+    r.rates.byte_ms = 0.25;
+    expect(job, MATMUL, &r, (forward + copies) / 4, (data + copies) / 4, weight / 4);
     static const struct {
         mdot_precision precision;
         uint32_t compiled;

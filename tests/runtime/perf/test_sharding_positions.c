@@ -1,5 +1,5 @@
-/* test_sharding_positions.c — positions of operators in a pipeline (before, in and after the blocks), and the borders
- * that results cross. */
+/* test_sharding_positions.c — positions of operators in a pipeline (before, in and after the blocks), the borders that
+ * results cross, and roles at the limits of their conditions. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
 #include "tests/support/network_fixture.h"
@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -30,6 +31,22 @@ static void results_cross_every_border_up_to_their_reader(void **state)
     const rt_sharding *d = &job->analysis->sharding;
     assert_true(d->border_bytes == 20 + 300);
     assert_true(d->largest_block_parameters == 105 && d->largest_block_experts == 0);
+    mdot_job_destroy(job);
+}
+
+/* The first operator belongs to its block, too: it has most parameters, and its result crosses all borders. */
+static void the_first_operator_counts_in_its_block(void **state)
+{
+    (void)state;
+    network n = {0};
+    for (uint32_t i = 0; i < 3; i++) {
+        mdot_job_operator *op = network_add(&n, "Linear", i == 0 ? 500 : 100, i == 0 ? "" : i == 1 ? "0" : "0,1");
+        op->per_sample[MDOT_PHASE_FORWARD].bytes_written = i == 0 ? 8000 : 10;
+        op->block = i + 1;
+    }
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_sharding *d = &job->analysis->sharding;
+    assert_true(d->border_bytes == 8000 + 10 && d->largest_block_parameters == 500);
     mdot_job_destroy(job);
 }
 
@@ -66,7 +83,7 @@ static void tied_heads_stand_behind_the_blocks(void **state)
         {0, 0, 9, 8, 5, 7, "1", 35, 0}, {0, 0, 0, 8, 5, 7, "1", 0, 35},  {2, 0, 9, 8, 5, 7, "1", 0, 0},
         {0, 35, 9, 8, 5, 7, "1", 0, 0}, {0, 0, 0, 0, 5, 7, "1", 0, 0},   {0, 0, 9, 8, 0, 7, "1", 0, 0},
         {0, 0, 9, 8, 5, 0, "1", 0, 0},  {0, 0, 9, 8, 5, 7, "0,1", 0, 0}, {0, 0, 9, 8, 5, 7, "", 35, 0},
-        {0, 0, 9, 0, 1, 1, "1", 1, 0},
+        {0, 0, 9, 0, 1, 1, "1", 1, 0},  {0, 0, 1, 0, 5, 7, "1", 35, 0},  {0, 0, 0, 1, 5, 7, "1", 0, 35},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         network n = {0};
@@ -88,6 +105,76 @@ static void tied_heads_stand_behind_the_blocks(void **state)
         if (tied != cases[i].tied || frozen != cases[i].frozen) fail_msg("case %zu: %g, %g", i, tied, frozen);
         mdot_job_destroy(job);
     }
+}
+
+/* Roles depend on whether a matmul has channels, weights or their gradient, and not on how many: one is enough. A
+ * matmul needs channels on both sides. `d` in the middle is an operator that works on a slice. */
+static void one_channel_and_one_weight_are_enough(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t in, out, axis, extent, heads; /* of the middle operator */
+        double parameters, flops, read;
+        const char *roles;
+    } cases[] = {
+        {0, 0, 0, 0, 0, 0, 0, 0, "cdr"},   {0, 64, 0, 0, 0, 9, 0, 0, "cdr"}, {64, 0, 0, 0, 0, 9, 0, 0, "cdr"},
+        {0, 0, 1, 0, 0, 0, 0, 0, "--c"},   {0, 0, 0, 1, 0, 0, 0, 0, "--c"},  {0, 0, 0, 0, 1, 0, 0, 0, "cdr"},
+        {1, 1, 0, 0, 0, 1, 0, 0, "crc"},   {1, 1, 0, 0, 0, 0, 1, 0, "crc"},  {1, 1, 0, 0, 0, 0, 0, 1, "crc"},
+        {64, 64, 0, 0, 0, 0, 0, 0, "cdr"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network n = {0};
+        network_add_matmul(&n, 64, 64, "");
+        mdot_job_operator *op = network_add(&n, "Sigmoid", cases[i].parameters, "0");
+        op->setting[MDOT_SETTING_CHANNELS_IN] = cases[i].in;
+        op->setting[MDOT_SETTING_CHANNELS_OUT] = cases[i].out;
+        op->setting[MDOT_SETTING_AXIS] = cases[i].axis;
+        op->setting[MDOT_SETTING_EXTENT] = cases[i].extent;
+        op->setting[MDOT_SETTING_HEADS] = cases[i].heads;
+        op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = cases[i].flops;
+        op->per_step[MDOT_PHASE_FORWARD].bytes_read = cases[i].read;
+        network_add_matmul(&n, 64, 64, "1");
+        mdot_job *job = predict_make_job(n.operators, n.count);
+        char roles[] = "...";
+        for (int k = 0; k < 3; k++) roles[k] = "-dcrt"[job->analysis->sharding.role[k]];
+        if (strcmp(roles, cases[i].roles) != 0) fail_msg("case %zu: %s", i, roles);
+        uint64_t common = cases[i].heads == 1 || cases[i].in * cases[i].out == 1 ? 1
+                          : strcmp(roles, "--c") == 0                            ? 0
+                                                                                 : 64;
+        assert_int_equal(job->analysis->sharding.common, common);
+        mdot_job_destroy(job);
+    }
+}
+
+/* A loss reads a slice of the classes and returns a whole number, which no reader divides further. */
+static void results_of_losses_are_whole(void **state)
+{
+    (void)state;
+    network n = {0};
+    network_add_matmul(&n, 64, 64, "");
+    network_add(&n, "SoftmaxCrossEntropyLoss", 0, "0");
+    network_add(&n, "Neg", 0, "1");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    static const uint8_t roles[] = {RT_ROLE_COLUMNS, RT_ROLE_SHARDED, RT_ROLE_REPLICATED};
+    assert_memory_equal(job->analysis->sharding.role, roles, sizeof roles);
+    mdot_job_destroy(job);
+}
+
+/* Both matmuls of an adapter and its base read samples. The adapter is the first operand of the sum. */
+static void adapters_may_stand_before_their_base(void **state)
+{
+    (void)state;
+    network n = {0};
+    network_add_matmul(&n, 64, 4, "");
+    network_add_matmul(&n, 4, 64, "0");
+    network_add_matmul(&n, 64, 64, "");
+    network_add(&n, "Add", 0, "1,2");
+    network_add_matmul(&n, 64, 64, "3");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    static const uint8_t roles[] = {RT_ROLE_REPLICATED, RT_ROLE_COLUMNS, RT_ROLE_COLUMNS, RT_ROLE_SHARDED,
+                                    RT_ROLE_ROWS};
+    assert_memory_equal(job->analysis->sharding.role, roles, sizeof roles);
+    mdot_job_destroy(job);
 }
 
 /* Trained, frozen and half-precision elements by position; a table with sparse gradients counts as frozen. */
@@ -115,7 +202,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_cross_every_border_up_to_their_reader),
+        cmocka_unit_test(the_first_operator_counts_in_its_block),
         cmocka_unit_test(heavier_end_costs_more),
+        cmocka_unit_test(one_channel_and_one_weight_are_enough),
+        cmocka_unit_test(results_of_losses_are_whole),
+        cmocka_unit_test(adapters_may_stand_before_their_base),
         cmocka_unit_test(tied_heads_stand_behind_the_blocks),
         cmocka_unit_test(elements_are_counted_by_position),
     };

@@ -1,0 +1,156 @@
+/* test_roofline_inputs.c — the inputs of the roofline that each property of an operator gives. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/roofline_inputs.h"
+#include "tests/support/network_fixture.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const rt_shard whole = {1, 1, {1, 1, 1}};
+
+static rt_roofline_inputs inputs_of(const network *n, size_t index, const rt_shard *shard)
+{
+    mdot_job *job = predict_make_job(n->operators, n->count);
+    const rt_analysis *a = job->analysis;
+    rt_roofline_inputs inputs = rt_roofline_inputs_of(job, &a->sharding, a->op_costs.fused_bytes, index, shard);
+    mdot_job_destroy(job);
+    return inputs;
+}
+
+/* A matmul by parameters is linear if both sides are multiples of 16. Convolutions of one channel per group run outside
+ * of tensor cores. */
+static void operators_have_their_rate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        double trained, frozen;
+        int64_t in, out, kernel, groups;
+        rt_rate rate;
+    } cases[] = {
+        {"Relu", 0, 0, 16, 16, 0, 0, RT_RATE_VECTOR},        {"Linear", 256, 0, 16, 16, 0, 0, RT_RATE_LINEAR},
+        {"Linear", 0, 256, 16, 16, 0, 0, RT_RATE_LINEAR},    {"Linear", 1, 0, 32, 16, 0, 0, RT_RATE_LINEAR},
+        {"Linear", 0, 0, 16, 16, 0, 0, RT_RATE_MATMUL},      {"Linear", 256, 0, 17, 16, 0, 0, RT_RATE_MATMUL},
+        {"Linear", 256, 0, 16, 17, 0, 0, RT_RATE_MATMUL},    {"Linear", 256, 0, 0, 16, 0, 0, RT_RATE_MATMUL},
+        {"Linear", 256, 0, 16, 0, 0, 0, RT_RATE_MATMUL},     {"Linear", 256, 0, 17, 17, 0, 0, RT_RATE_MATMUL},
+        {"Conv", 256, 0, 16, 16, 1, 1, RT_RATE_CONVOLUTION}, {"Conv", 256, 0, 16, 16, 3, 0, RT_RATE_CONVOLUTION},
+        {"Conv", 256, 0, 16, 16, 3, 2, RT_RATE_CONVOLUTION}, {"Conv", 256, 0, 16, 16, 3, 16, RT_RATE_VECTOR},
+        {"Conv", 256, 0, 1, 16, 3, 1, RT_RATE_CONVOLUTION},  {"Conv", 256, 0, 2, 16, 3, 2, RT_RATE_VECTOR},
+        {"Linear", 256, 0, 34, 34, 0, 0, RT_RATE_MATMUL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network n = {0};
+        mdot_job_operator *op = network_add(&n, cases[i].type, cases[i].trained, "");
+        op->frozen_parameters = cases[i].frozen;
+        op->setting[MDOT_SETTING_CHANNELS_IN] = cases[i].in;
+        op->setting[MDOT_SETTING_CHANNELS_OUT] = cases[i].out;
+        op->setting[MDOT_SETTING_KERNEL_W] = cases[i].kernel;
+        op->setting[MDOT_SETTING_GROUPS] = cases[i].groups;
+        rt_roofline_inputs inputs = inputs_of(&n, 0, &whole);
+        if (inputs.rate != cases[i].rate) fail_msg("case %zu: rate %d", i, inputs.rate);
+        assert_int_equal(inputs.uses_tensor_cores, cases[i].type[0] != 'R');
+        assert_true(inputs.weights == cases[i].trained + cases[i].frozen && inputs.frozen_weights == cases[i].frozen);
+    }
+}
+
+/* Bytes are the sum of both directions, by phase, and an operand's elements are a quarter of its bytes. */
+static void loads_are_taken_by_phase(void **state)
+{
+    (void)state;
+    network n = {0};
+    mdot_job_operator *op = network_add(&n, "Linear", 100, "");
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        op->per_sample[phase] = (mdot_load){1 + phase, 40 << phase, 800 << phase};
+        op->per_step[phase] = (mdot_load){7 + phase, 3 << phase, 60 << phase};
+    }
+    rt_roofline_inputs inputs = inputs_of(&n, 0, &whole);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        assert_true(inputs.sample[phase].flops == 1 + phase && inputs.sample[phase].bytes == 840 << phase);
+        assert_true(inputs.step[phase].flops == 7 + phase && inputs.step[phase].bytes == 63 << phase);
+    }
+    assert_true(inputs.operand == 10 && inputs.result == 200 && inputs.count == 1 && inputs.score_bytes == 0);
+}
+
+/* Each property of a chain's operators: a matmul, a normalisation and an activation in a block, and a loss. */
+static void properties_are_those_of_the_operator(void **state)
+{
+    (void)state;
+    network n = {0};
+    network_add_matmul(&n, 16, 16, "");
+    network_add_norm(&n, "0");
+    network_add(&n, "Magic", 0, "1")->known = false;
+    network_add(&n, "SoftmaxCrossEntropyLoss", 0, "2");
+    n.operators[1].block = n.operators[2].block = 1;
+    n.operators[1].flags = MDOT_OPERATOR_RECOMPUTED;
+    static const struct {
+        bool is_fp32, is_loss, is_in_block, is_replicated, is_selected, is_recomputed;
+        rt_pipeline_position position;
+    } cases[] = {{false, false, false, false, false, false, RT_PIPELINE_BEFORE},
+                 {true, false, true, true, true, true, RT_PIPELINE_BLOCKS},
+                 {false, false, true, true, false, false, RT_PIPELINE_BLOCKS},
+                 {true, true, false, false, true, false, RT_PIPELINE_AFTER}};
+    for (size_t i = 0; i < 4; i++) {
+        rt_roofline_inputs inputs = inputs_of(&n, i, &whole);
+        if (inputs.is_fp32 != cases[i].is_fp32 || inputs.is_loss != cases[i].is_loss ||
+            inputs.is_in_block != cases[i].is_in_block || inputs.is_replicated != cases[i].is_replicated ||
+            inputs.is_selected != cases[i].is_selected || inputs.is_recomputed != cases[i].is_recomputed ||
+            inputs.position != cases[i].position)
+            fail_msg("operator %zu", i);
+    }
+}
+
+/* A GPU of four has a quarter of a sharded activation's traffic, and of the bytes that fusing it saves. A replicated
+ * one has all of them. */
+static void shards_have_a_part_of_fused_bytes(void **state)
+{
+    (void)state;
+    network n = {0};
+    network_add_matmul(&n, 16, 16, "");
+    network_add(&n, "Relu", 0, "0");
+    network_add(&n, "Sigmoid", 0, "1");
+    network_add_matmul(&n, 16, 16, "2");
+    network_add(&n, "Relu", 0, "3");
+    network_add(&n, "Relu", 0, "4");
+    for (int i = 0; i < 3; i++) n.operators[i].block = 1;
+    const rt_shard quarter = {4, 1, {1, 1, 1}};
+    assert_true(inputs_of(&n, 1, &whole).fused_bytes == 2000 && inputs_of(&n, 1, &quarter).fused_bytes == 500);
+    assert_true(inputs_of(&n, 1, &quarter).sample[MDOT_PHASE_FORWARD].bytes == 250);
+    assert_true(inputs_of(&n, 4, &quarter).fused_bytes == 2000);
+    assert_true(inputs_of(&n, 0, &quarter).weights == 64 && inputs_of(&n, 0, &whole).weights == 256);
+    assert_false(inputs_of(&n, 1, &quarter).is_replicated);
+}
+
+/* The collected inputs are those of each group's first operator, and count its operators. */
+static void groups_have_the_inputs_of_their_first_operator(void **state)
+{
+    (void)state;
+    network n = {0};
+    static const double written[] = {10, 20, 10, 30, 20, 10};
+    for (int i = 0; i < 6; i++)
+        network_add(&n, "Softmax", 0, "")->per_sample[MDOT_PHASE_FORWARD].bytes_written = written[i];
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_analysis *a = job->analysis;
+    assert_int_equal(a->sharded_groups.count, 3);
+    static const double counts[] = {3, 2, 1}, bytes[] = {10, 20, 30};
+    for (int i = 0; i < 3; i++)
+        assert_true(a->roofline_inputs[i].count == counts[i] &&
+                    a->roofline_inputs[i].sample[MDOT_PHASE_FORWARD].bytes == bytes[i]);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_have_their_rate),
+        cmocka_unit_test(loads_are_taken_by_phase),
+        cmocka_unit_test(properties_are_those_of_the_operator),
+        cmocka_unit_test(shards_have_a_part_of_fused_bytes),
+        cmocka_unit_test(groups_have_the_inputs_of_their_first_operator),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
