@@ -132,8 +132,8 @@ def publisher_offsets(held: HeldOut) -> dict[str, float]:
 def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
     """Fits the interval. Returns for each split the percentage of held-out labels within an interval that was fitted without
     them, and its median width, upper over lower. "Without them" means without their half of the networks, or, if a GPU was
-    held out, without all labels of that GPU. The width for a left-out publisher is that of the other publishers' offsets. Writes
-    these bounds to the folder of held-out predictions, for `report`.
+    held out, without all labels of that GPU. A left-out publisher is judged by the offsets of the others. Writes these bounds
+    to the folder of held-out predictions, for `report`.
 
     GPUs are few and differ more than networks do. Therefore the half-widths on a GPU without measurements are widened by the
     factor that held-out GPUs would have needed with an interval that was fitted without them."""
@@ -160,13 +160,13 @@ def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: 
     below, above = half_widths.double().exp().numpy()
     write_bounds(held_out_folder, held.split, held.fold, held.label, held.predicted_ms / below, held.predicted_ms * above)
     inside, width = (beyond(r, half_widths) <= 1).all(dim=0).float(), torch.exp(half_widths.sum(dim=0))
-    return {split: (float(100 * inside[torch.tensor(held.split == split)].mean()),
-                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS if (held.split == split).any()}
+    rows = {split: torch.tensor(held.split == split) for split in splits.SPLITS}
+    return {split: (float(100 * inside[at].mean()), float(width[at].median())) for split, at in rows.items() if at.any()}
 
 
 def _with_unknown(x: Tensor, half_widths: Tensor, held: HeldOut, offsets: dict[str, float]) -> Tensor:
-    """[2, labels]: the half-widths with the errors of unknown hosts and publishers. A left-out publisher is judged by the offsets
-    of the others. All other splits know their publishers."""
+    """[2, labels]: the half-widths with the errors of unknown hosts and publishers. A left-out publisher is judged by the
+    offsets of the others. All other splits know their publishers."""
     result = torch.stack(Interval().with_unknown(x, half_widths, torch.zeros(x.shape[1])))
     for name in offsets if len(offsets) > 1 else ():
         at = torch.tensor((held.split == splits.SOURCES) & (held.fold == name))
