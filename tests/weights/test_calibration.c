@@ -144,8 +144,8 @@ static void calibration_corrects_an_input_pipeline(void **state)
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv", (limits){.remaining = 0.26, .increase = HALF_A_POINT});
 }
 
-/* One half of 54 gets worse by 1.2 points, because its rows without calibration are off by less since every host has the
- * same launch cost, and because measured rows are believed more since intervals contain the conditions of an unknown
+/* One half of 54 gets worse by 1.2 points, for two reasons. Its rows without calibration are off by less since every
+ * host has the same launch cost. Measured rows are believed more since intervals contain the conditions of an unknown
  * publisher. All halves together have 57.4 % before and 35.4 % after calibration. */
 static void calibration_corrects_steps_without_an_optimizer(void **state)
 {
