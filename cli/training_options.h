@@ -93,7 +93,9 @@ bool cli_parse_torch(const char *command, char *text, void *training);
 #define CLI_ROW_AT(field) .at = offsetof(cli_training, value[RT_OPTION_##field])
 #define CLI_ROW_COUNT(field, first, last) .kind = CLI_WHOLE, CLI_ROW_AT(field), .least = (first), .most = (last)
 #define CLI_ROW_WHOLE CLI_ROW_COUNT
-#define CLI_ROW_REAL(field, first, last) .kind = CLI_RATE, CLI_ROW_AT(field), .most = (int64_t)(last)
+#define CLI_ROW_REAL(field, first, last)                                                                               \
+    .kind = RT_OPTION_##field == RT_OPTION_network_gbps ? CLI_RATE : CLI_REAL, CLI_ROW_AT(field),                      \
+    .most = (int64_t)(last)
 #define CLI_ROW_CHOICE(field, first, last)                                                                             \
     .kind = CLI_CHOICE, CLI_ROW_AT(field), .choices = rt_##field##_names, .words = cli_##field##_words
 #define CLI_ROW_FLAG(field, first, last) .kind = CLI_FLAG, CLI_ROW_AT(field)

@@ -61,6 +61,27 @@ static mdot_status read_whole(const char *key, const char *value, double least, 
     return MDOT_OK;
 }
 
+/* Accepts digits, with digits behind a point. */
+static mdot_status read_decimal(const char *key, const char *value, double least, double most, double *out,
+                                mdot_error *err)
+{
+    double number = 0, unit = 1;
+    size_t whole = strspn(value, "0123456789");
+    size_t part = value[whole] == '.' ? strspn(value + whole + 1, "0123456789") : 0;
+    size_t length = part > 0 ? whole + 1 + part : whole;
+    for (size_t i = 0; i < length; i++) {
+        if (i == whole) continue;
+        number = 10 * number + (value[i] - '0');
+        if (i > whole) unit *= 10;
+    }
+    number /= unit;
+    if (whole == 0 || value[length] != '\0' || !(number >= least && number <= most))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s must be a number from %g to %g, for example 10.3, not \"%.40s\"", key, least, most, value);
+    *out = number;
+    return MDOT_OK;
+}
+
 static mdot_status read_version(const char *key, char *value, double *out, mdot_error *err)
 {
     double major = 0, minor = 0;
@@ -88,9 +109,10 @@ static mdot_status read_value(size_t key, char *value, double *out, mdot_error *
         return read_flag(option->slurm, value, out, err);
     case RT_KIND_VERSION:
         return read_version(option->slurm, value, out, err);
+    case RT_KIND_REAL:
+        return read_decimal(option->slurm, value, option->least, option->most, out, err);
     case RT_KIND_WHOLE:
     case RT_KIND_COUNT:
-    case RT_KIND_REAL:
     case RT_KIND_GPU:
         break;
     }

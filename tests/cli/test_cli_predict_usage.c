@@ -57,6 +57,18 @@ static void power_limits_are_within_those_of_the_gpu(void **state)
     expect_contains(f->result.err, "power_limit is 70 W");
 }
 
+static void watts_and_microseconds_are_no_rates(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, resnet, "--gpu=A100", "--power-limit=300GB/s");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--power-limit takes a number above 0, up to 1000000000, not \"300GB/s\"");
+    RUN(f, resnet, "--gpu=A100", "--host-launch-us=80Gb/s");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, resnet, "--gpu=A100", "--host-launch-us=0");
+    expect_contains(f->result.err, "--host-launch-us takes a number above 0, up to 1000000000, not \"0\"");
+}
+
 static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
 {
     predict_command *f = *state;
@@ -162,6 +174,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(quantities_take_units, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(power_limits_are_within_those_of_the_gpu, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(watts_and_microseconds_are_no_rates, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_says_how_to_list_gpus, predict_command_set_up,
                                         predict_command_tear_down),

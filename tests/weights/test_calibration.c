@@ -144,13 +144,14 @@ static void calibration_corrects_an_input_pipeline(void **state)
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv", (limits){.remaining = 0.26, .increase = HALF_A_POINT});
 }
 
-/* One half of 54 gets worse by .9 points, because its rows without calibration are off by less since every host has the
- * same launch cost. All halves together have 57.4 and 34.9 % then, and had 66.0 and 35.7. */
+/* One half of 54 gets worse by 1.2 points, for two reasons. Its rows without calibration are off by less since every
+ * host has the same launch cost. Measured rows are believed more since intervals contain the conditions of an unknown
+ * publisher. All halves together have 57.4 % before and 35.4 % after calibration. */
 static void calibration_corrects_steps_without_an_optimizer(void **state)
 {
     (void)state;
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_torchvision.csv",
-               (limits){.remaining = 0.7, .increase = 0.01, .worse = 1});
+               (limits){.remaining = 0.7, .increase = 0.013, .worse = 1});
 }
 
 /* Ten steps, which are predicted within their intervals: off by 8 % on average, so that little is left to correct, and

@@ -4,11 +4,18 @@
  * 2.25 times fewer multiplications.
  *
  * A job counts the BatchNormalization behind a convolution with it, and its weight gradient beside that of the
- * convolution. One kernel computes both of its gradients, which the predictor adds to the data gradient. Therefore this
- * test moves these FLOPs there, and holds them to the rate of the units that compute them.
+ * convolution. One kernel computes both of its gradients, which the predictor adds to the data gradient, also for a
+ * BatchNormalization alone. Therefore this test moves these FLOPs there, and holds them to the rate of the units that
+ * compute them.
  *
  * The triples (network, GPU, configuration) are drawn by a fixed generator. MDOT_ALL_TRIPLES=1 checks every GPU in
- * every setting instead. The export of the predictor checks 20,000 triples of the training set's networks. */
+ * every setting instead.
+ *
+ *     test_hardware_bound [FILE.job …]
+ *
+ * With files, each of these networks is checked on every GPU in one of STRIDE settings, so that a network meets every
+ * setting on some GPU, and a GPU every setting with some network (hardware_bound_networks.sh runs it on 60 networks).
+ * The export of the predictor checks 20,000 triples of the training set's networks. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -24,30 +31,46 @@
 
 #define FLOPS_PER_MS 1e9 /* of a TFLOP/s */
 #define WINOGRAD 2.25
-enum { SAMPLE = 20000, NETWORK_COUNT = 2, PRECISIONS = MDOT_PRECISION_PYTORCH + 1 };
+#define FLOAT_BYTES 4.0
+enum { SAMPLE = 20000, EXAMPLES = 2, PRECISIONS = MDOT_PRECISION_PYTORCH + 1 };
+enum { STRIDE = 17, OF_GPU = 7 }; /* STRIDE is a prime that divides no number of values of an option */
 
 static const mdot_dim_binding sequence = {"sequence", 128, NULL};
 
 typedef struct fixture {
     mdot_predictor *predictor;
     mdot_context *context;
-    mdot_job *jobs[NETWORK_COUNT];
+    mdot_job **jobs;
+    const char *const *paths;
+    int network_count;
 } fixture;
+
+static const char *const *files; /* from the command line */
+static int file_count;
+
+static mdot_status read_network(const char *path, bool has_sequence, mdot_job **out_job, mdot_error *err)
+{
+    if (file_count > 0) return mdot_job_load(path, out_job, err);
+    mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = has_sequence ? 1 : 0};
+    return mdot_job_read(path, &options, out_job, err);
+}
 
 static int set_up(void **state)
 {
-    static const char *const paths[NETWORK_COUNT] = {MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx",
-                                                     MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx"};
+    static const char *const examples[EXAMPLES] = {MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx",
+                                                   MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx"};
     fixture *f = calloc(1, sizeof *f);
     if (f == NULL) return -1;
     *state = f;
+    f->paths = file_count > 0 ? files : examples;
+    f->network_count = file_count > 0 ? file_count : EXAMPLES;
+    f->jobs = calloc((size_t)f->network_count, sizeof *f->jobs);
+    if (f->jobs == NULL) return -1;
     mdot_error err = {0};
     mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &f->predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
-    for (int n = 0; status == MDOT_OK && n < NETWORK_COUNT; n++) {
-        mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = n == 1 ? 1 : 0};
-        status = mdot_job_read(paths[n], &options, &f->jobs[n], &err);
-    }
+    for (int n = 0; status == MDOT_OK && n < f->network_count; n++)
+        status = read_network(f->paths[n], n == 1, &f->jobs[n], &err);
     if (status != MDOT_OK) print_error("%s\n", err.message);
     return status == MDOT_OK ? 0 : -1;
 }
@@ -55,7 +78,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     fixture *f = *state;
-    for (int n = 0; n < NETWORK_COUNT; n++) mdot_job_destroy(f->jobs[n]);
+    for (int n = 0; f->jobs != NULL && n < f->network_count; n++) mdot_job_destroy(f->jobs[n]);
+    free(f->jobs);
     mdot_context_destroy(f->context);
     mdot_predictor_close(f->predictor);
     free(f);
@@ -65,7 +89,9 @@ static int tear_down(void **state)
 /* The highest rate of any unit that may run the operator, in TFLOP/s. */
 static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_precision precision)
 {
-    static const char *const matmuls[] = {"Conv", "Linear", "MatMul", "Attention", "MultiHeadAttention", NULL};
+    static const char *const matmuls[] = {"Conv",      "ConvTranspose",      "Linear", "MatMul", "Einsum",
+                                          "Attention", "MultiHeadAttention", "LSTM",   "GRU",    "RNN",
+                                          NULL};
     bool is_matmul = false,
          is_window = op->setting[MDOT_SETTING_KERNEL_H] == 3 && op->setting[MDOT_SETTING_KERNEL_W] == 3;
     for (size_t i = 0; matmuls[i] != NULL; i++) is_matmul = is_matmul || strcmp(op->type, matmuls[i]) == 0;
@@ -76,12 +102,15 @@ static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_pre
     return fmax(vector, may_be_half ? fmax(gpu->fp16_tflops, gpu->tf32_tflops) : gpu->tf32_tflops);
 }
 
-/* FLOPs of a sample that the job counts in a phase for the BatchNormalization behind a convolution
+/* FLOPs of a sample that the job counts in a phase for a BatchNormalization, alone or behind a convolution
  * (frontend/job/operator_costs.c): for each result 5 forward, 5 for its data gradient, 3 for its weight gradient. */
 static double norm_flops(const mdot_job_operator *op, int phase)
 {
     static const double of_result[MDOT_PHASE_COUNT] = {5, 5, 3};
-    if (op->setting[MDOT_SETTING_NORMALISED] == 0 || op->per_sample[phase].flops == 0) return 0;
+    if (op->per_sample[phase].flops == 0) return 0;
+    if (strcmp(op->type, "BatchNormalization") == 0)
+        return of_result[phase] * op->per_sample[MDOT_PHASE_FORWARD].bytes_written / FLOAT_BYTES;
+    if (op->setting[MDOT_SETTING_NORMALISED] == 0) return 0;
     return of_result[phase] * (double)op->setting[MDOT_SETTING_CHANNELS_OUT] *
            (double)op->setting[MDOT_SETTING_SIZE_OUT];
 }
@@ -120,10 +149,10 @@ static void check(const fixture *f, int network, const char *gpu_name, mdot_conf
             double of_norm = (double)c.batch * norm_flops_of_kernel(&op, phase) / gpu.fp32_tflops;
             double least = (flops / peak_of(&op, &gpu, c.precision) + of_norm) / FLOPS_PER_MS;
             if (!(ms[phase] >= least * (1 - 1e-2)))
-                fail_msg("network %d, %s, precision %d, layout %d, attention %d, compiled %u, torch %u, mode %d, batch "
+                fail_msg("%s, %s, precision %d, layout %d, attention %d, compiled %u, torch %u, mode %d, batch "
                          "%lld: phase %d of operator %zu, a %s, takes %g ms, but at least %g at the peak rate",
-                         network, gpu_name, (int)c.precision, (int)c.layout, (int)c.attention, c.compiled, c.torch,
-                         (int)c.mode, (long long)c.batch, phase, i, op.type, ms[phase], least);
+                         f->paths[network], gpu_name, (int)c.precision, (int)c.layout, (int)c.attention, c.compiled,
+                         c.torch, (int)c.mode, (long long)c.batch, phase, i, op.type, ms[phase], least);
         }
     }
     mdot_explanation_destroy(e);
@@ -150,29 +179,35 @@ enum { SETTINGS = PRECISIONS * 2 * 2 * 2 * 2 * 5 * 4 };
 
 static void no_operator_is_faster_than_the_hardware(void **state)
 {
+    const fixture *f = *state;
     size_t gpus = 0, checked = 0;
     mdot_configuration c;
     uint32_t random = 1;
     const char *const *names = mdot_gpu_names();
+    bool is_all = getenv("MDOT_ALL_TRIPLES") != NULL;
     while (names[gpus] != NULL) gpus++;
-    if (getenv("MDOT_ALL_TRIPLES") != NULL) {
-        for (int n = 0; n < NETWORK_COUNT; n++)
+    if (is_all || file_count > 0) {
+        unsigned stride = is_all ? 1 : STRIDE;
+        for (int n = 0; n < f->network_count; n++)
             for (size_t g = 0; g < gpus; g++)
-                for (unsigned s = 0; s < SETTINGS; s++)
-                    if (setting(s, &c)) check(*state, n, names[g], c);
+                for (unsigned s = ((unsigned)n + OF_GPU * (unsigned)g) % stride; s < SETTINGS; s += stride)
+                    if (setting(s, &c)) check(f, n, names[g], c), checked++;
+        print_message("%zu triples of %d networks and %zu GPU models\n", checked, f->network_count, gpus);
         return;
     }
     while (checked < SAMPLE) {
         random = random * 1664525 + 1013904223;
         unsigned draw = random >> 8;
         if (!setting(draw % SETTINGS, &c)) continue;
-        check(*state, (int)(checked % NETWORK_COUNT), names[draw / SETTINGS % gpus], c);
+        check(f, (int)(checked % EXAMPLES), names[draw / SETTINGS % gpus], c);
         checked++;
     }
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    files = (const char *const *)(arguments + 1);
+    file_count = count - 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_operator_is_faster_than_the_hardware)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

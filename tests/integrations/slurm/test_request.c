@@ -79,6 +79,10 @@ static void each_option_with_a_key_takes_its_values(void **state)
             expect_key(option, option->choices[k], k);
         snprintf(most, sizeof most, "%.0f", option->most);
         if (option->kind == RT_KIND_WHOLE || option->kind == RT_KIND_COUNT) expect_key(option, most, option->most);
+        if (option->kind != RT_KIND_REAL) continue;
+        expect_key(option, most, option->most);
+        expect_key(option, "10.3", 10.3);
+        expect_key(option, "0.000001", 0.000001);
     }
     assert_int_equal(parse("attention=sdpa,precision=16-mixed").training.precision, MDOT_PRECISION_AMP);
     refuses("precision=half", "precision must be one of fp32");
@@ -107,6 +111,12 @@ static void faults_name_the_key(void **state)
     refuses("a.job,batch=0x10", "batch must be an integer");
     refuses("a.job,batch=", "batch must be an integer");
     refuses("a.job,steps=1e5", "steps must be an integer");
+    refuses("a.job,power_limit=0", "power_limit must be a number from 1e-06 to 1e+09, for example 10.3, not \"0\"");
+    refuses("a.job,power_limit=1000000001", "power_limit must be a number");
+    refuses("a.job,power_limit=10.", "power_limit must be a number");
+    refuses("a.job,power_limit=.5", "power_limit must be a number");
+    refuses("a.job,host_launch_us=1e2", "host_launch_us must be a number");
+    refuses("a.job,host_launch_us=80Gb/s", "host_launch_us must be a number");
     refuses("a.job,steps=9007199254740994", "to 9007199254740992");
     refuses("a.job,zero=4", "from 0 to 3");
     refuses("a.job,torch=2", "torch must be a version, for example 1.12");

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import t
 
 from mdot_training.predictor import dataset, evaluation, export, interval, deploy_graphs, report, splits, tables
 from mdot_training.predictor.evaluation import fold_file, read_folds
@@ -73,6 +74,9 @@ def test_intervals_cover_labels_that_they_were_not_fitted_to(shipped, folder, da
     assert model.trained_on.step_gpu_count == shipped.trained_on.step_gpu_count
     low, high = model.interval.half_widths(interval_inputs(model, data, HeldOut(folder)))
     assert (high > 0.99 * np.log(1 / 0.9)).all()      # all predictions were a tenth too short
+    publishers = len(evaluation.read_folds(folder, SHIPPED_FORM, splits.SOURCES))
+    above = t.ppf(0.95, publishers) * np.log(1 / 0.9)
+    assert model.interval.publisher.tolist() == pytest.approx([0, above], rel=0.01)
 
 
 def test_existing_folds_are_not_run_again(data, tmp_path, monkeypatch):

@@ -24,6 +24,17 @@ def test_a_label_is_asked_as_it_was_measured(check, make_label):
     assert (check.settings(older)["torch"], check.settings(older)["precision"]) == ("1.7", "bf16")
 
 
+def test_boards_that_differ_from_their_model_are_described(check, make_label, monkeypatch):
+    class Described(dict):
+        def replace(self, **specs):
+            return Described(self, **specs)
+
+    monkeypatch.setattr(check.mdot, "gpu", lambda name: Described(model=name), raising=False)
+    slower = check.board(make_label("language.a", 1, 10.0, kind="backward", run="torchtitan", gpu="H100-SXM-80GB"))
+    assert (slower["model"], slower["watts"], slower["memory_gbps"]) == ("H100-SXM-80GB", 500, 2400)
+    assert check.board(make_label("language.a", 1, 10.0, kind="backward", run="simumax", gpu="B200")) == "B200"
+
+
 def test_rows_have_bias_errors_and_coverage_by_publisher(check, make_label):
     labels = [make_label("language.a", 1, 10.0, kind="backward", run="gavel", gpu=gpu) for gpu in ("T4", "K80")]
     labels.append(make_label("torchvision.vgg", 12, 10.0, kind="backward", run="multigpu", gpu="T4"))

@@ -4,8 +4,9 @@
         [--torchvision pytorch-gpu-benchmark] [--model PREDICTOR.mdot] [--by gpu]
 
 Each prediction has the label's precision, software, attention kernels, recomputation and optimizer. Half precision throughout
-is asked as bf16. A label that leaves the optimizer open is predicted with plain SGD. Labels of inference are skipped. Needs
-the package mdot and the graphs of `predictor graphs`.
+is asked as bf16. A label that leaves the optimizer open is predicted with plain SGD. A board that differs from the label's GPU
+model is asked by its own spec values (BOARDS). Labels of inference are skipped. Needs the package mdot and the graphs of
+`predictor graphs`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from mdot_training.predictor import published, splits
 from mdot_training.predictor.conditions import version
 from mdot_training.predictor.labels import INFER, SELECTIVE, Label, read_torchvision
+from mdot_training.predictor.measured_2026 import TORCHTITAN
 from mdot_training.predictor.metrics import errors
 from mdot_training.predictor.report import bias
 
@@ -35,6 +37,17 @@ def settings(label: Label) -> dict[str, Any]:
     return {"batch": label.batch, "layout": label.layout, "precision": PRECISIONS.get(label.precision, label.precision),
             "torch": f"{major}.{minor}", "attention": "flash" if label.is_fused else "eager", "compiled": label.is_compiled,
             "checkpoint": CHECKPOINTS[label.recomputes], "optimizer": label.optimizer or "sgd-plain"}
+
+
+BOARDS = {TORCHTITAN: {"name": "H100 of 500 W with HBM2e", "watts": 500.0, "memory_gbps": 2400.0, "memory_gib": 96.0}}
+"""Spec values in which a publisher's boards differ from the GPU model of its labels. The recipe lacks them, and leaves the
+difference to the benchmark's offset."""
+
+
+def board(label: Label) -> Any:
+    """The GPU to ask for: the name of its model, or a description."""
+    specs = BOARDS.get(label.run)
+    return mdot.gpu(label.gpu).replace(**specs) if specs else label.gpu
 
 
 GROUPS: dict[str, Callable[[Label], str]] = {
@@ -77,7 +90,7 @@ def main() -> int:
     labels = [label for label in known if label.kind != INFER and (options.graphs / label.network.graph_file).exists()]
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
     jobs = {network: mdot.Job.load(options.graphs / network.graph_file) for network in {label.network for label in labels}}
-    found = [predictor.predict(jobs[label.network], label.gpu, **settings(label)) for label in labels]
+    found = [predictor.predict(jobs[label.network], board(label), **settings(label)) for label in labels]
     predicted = np.array([answer.step_ms for answer in found])
     inside = np.array([answer.lower_ms <= label.step_ms <= answer.upper_ms for answer, label in zip(found, labels)])
     print("\n".join(table(labels, predicted, inside, GROUPS.get(options.by))))

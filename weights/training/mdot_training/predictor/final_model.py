@@ -14,7 +14,8 @@ from mdot_training.predictor import batches, splits, training
 from mdot_training.predictor.dataset import Dataset
 from mdot_training.predictor.evaluation import read_folds, write_bounds
 from mdot_training.predictor.ablations import SHIPPED_FORM, SHIPPED_MEMBERS
-from mdot_training.predictor.interval import Interval, beyond, interval_features, quantiles, unmeasured_software
+from mdot_training.predictor.interval import (Interval, beyond, interval_features, of_publishers, quantiles,
+                                             unmeasured_software, without_host)
 from mdot_training.predictor.labels import TRAIN
 from mdot_training.predictor.embedding_distance import EmbeddingDistance, mean_encodings, networks
 from mdot_training.predictor.model import Options, Predictor
@@ -121,10 +122,18 @@ def _wider_by(r: Tensor, half_widths: Tensor, w: Tensor) -> Tensor:
     return torch.tensor(quantiles(beyond(r, half_widths), w)).clamp(min=1)[:, None]
 
 
+def publisher_offsets(held: HeldOut) -> dict[str, float]:
+    """Mean residual of each publisher that a fold left out."""
+    is_of_source = held.split == splits.SOURCES
+    return {str(fold): float(held.residual[torch.tensor(is_of_source & (held.fold == fold))].mean())
+            for fold in np.unique(held.fold[is_of_source])}
+
+
 def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
     """Fits the interval. Returns for each split the percentage of held-out labels within an interval that was fitted without
     them, and its median width, upper over lower. "Without them" means without their half of the networks, or, if a GPU was
-    held out, without all labels of that GPU. Writes these bounds to the folder of held-out predictions, for `report`.
+    held out, without all labels of that GPU. A left-out publisher is judged by the offsets of the others. Writes these bounds
+    to the folder of held-out predictions, for `report`.
 
     GPUs are few and differ more than networks do. Therefore the half-widths on a GPU without measurements are widened by the
     factor that held-out GPUs would have needed with an interval that was fitted without them."""
@@ -133,22 +142,38 @@ def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: 
     is_of_gpu = torch.tensor(np.isin(held.split, splits.GPU_SPLITS))
     is_even = torch.tensor(data.label_network[held.label] % 2 == 0)
     held_out_gpus = [torch.tensor((held.split == split) & (held.fold == fold))
-             for split, fold in sorted(set(zip(held.split[is_of_gpu], held.fold[is_of_gpu])))]
+                     for split, fold in sorted(set(zip(held.split[is_of_gpu], held.fold[is_of_gpu])))]
     half_widths = torch.zeros(2, len(r))
     for left_out in (is_even, ~is_even, *held_out_gpus):
         without = _fitted(x[:, ~left_out], r[~left_out], w[~left_out])
         half_widths[:, left_out] = torch.stack(without.half_widths(x[:, left_out])).detach()
+    offsets, of_gpu = publisher_offsets(held), without_host(r, x)
     model.interval.load_state_dict(_fitted(x, r, w).state_dict())
-    model.interval.widen_new_gpus(_wider_by(r[is_of_gpu], half_widths[:, is_of_gpu], w[is_of_gpu])[:, 0])
+    model.interval.widen_new_gpus(_wider_by(of_gpu[is_of_gpu], half_widths[:, is_of_gpu], w[is_of_gpu])[:, 0])
+    if offsets:
+        model.interval.publisher.copy_(of_publishers(list(offsets.values())))
     save(model, out)
     others = [is_of_gpu & ~held_out for held_out in held_out_gpus]
-    for held_out, factor in zip(held_out_gpus, [_wider_by(r[at], half_widths[:, at], w[at]) for at in others]):
+    for held_out, factor in zip(held_out_gpus, [_wider_by(of_gpu[at], half_widths[:, at], w[at]) for at in others]):
         half_widths[:, held_out] *= factor
+    half_widths = _with_unknown(x, half_widths, held, offsets)
     below, above = half_widths.double().exp().numpy()
     write_bounds(held_out_folder, held.split, held.fold, held.label, held.predicted_ms / below, held.predicted_ms * above)
     inside, width = (beyond(r, half_widths) <= 1).all(dim=0).float(), torch.exp(half_widths.sum(dim=0))
-    return {split: (float(100 * inside[torch.tensor(held.split == split)].mean()),
-                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS if (held.split == split).any()}
+    rows = {split: torch.tensor(held.split == split) for split in splits.SPLITS}
+    return {split: (float(100 * inside[at].mean()), float(width[at].median())) for split, at in rows.items() if at.any()}
+
+
+def _with_unknown(x: Tensor, half_widths: Tensor, held: HeldOut, offsets: dict[str, float]) -> Tensor:
+    """[2, labels]: the half-widths with the errors of unknown hosts and publishers. A left-out publisher is judged by the
+    offsets of the others. All other splits know their publishers."""
+    result = torch.stack(Interval().with_unknown(x, half_widths, torch.zeros(x.shape[1])))
+    for name in offsets if len(offsets) > 1 else ():
+        at = torch.tensor((held.split == splits.SOURCES) & (held.fold == name))
+        interval = Interval()
+        interval.publisher.copy_(of_publishers([offset for other, offset in offsets.items() if other != name]))
+        result[:, at] = torch.stack(interval.with_unknown(x[:, at], half_widths[:, at], torch.ones(int(at.sum()))))
+    return result
 
 
 def save(model: Shipped, out: Path) -> None:

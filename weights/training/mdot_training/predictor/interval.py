@@ -6,6 +6,10 @@ for a host, whose speed is unknown; whether whole steps of such networks were me
 which convolutions are the less certain part; newer software and torch.compile; and whether the GPU has any measurements at
 all. Half-widths also grow with the distance of the job from the networks of training (embedding_distance.py).
 
+Two independent errors are added in quadrature, because no held-out network can show them: the launch cost of the host of a new
+GPU model, and the conditions of a publisher whose steps were not in training. Both are of few samples, so that their quantiles
+are Student's.
+
 The function is fitted to predictions made without the network, its family, the GPU or the software, each with equal weight.
 """
 
@@ -28,6 +32,11 @@ TAIL = 0.05
 LOG_HALF_WIDTHS = (-5.0, -0.1)
 """99 in 100 held-out labels of every split are off by less than e^.9, therefore several differences at once do not widen a
 job's interval further."""
+LAUNCH_COST = 0.49
+"""Half-width of the logarithm of a new host's launch cost: the root mean square of log(cost / 50 µs) of MEASURED_HOSTS, .26,
+times the 95 % quantile of Student's t with eight degrees of freedom, 1.86."""
+MEASURED_HOSTS = (60.0, 80.0, 50.0, 80.0, 45.0, 45.0, 60.0, 42.5)
+"""Launch costs in µs, where every host is assumed to have 50 (docs/explanation/prediction.md, Hosts)."""
 OUTSIDE_WIDTH = 0.25
 """Greatest width that is added to both half-widths if a job leaves the measured range. It grows with the distance."""
 NEWEST_STEPS = 112
@@ -61,6 +70,7 @@ class Interval(nn.Module):
             start[FEATURE[name]] = least + 0.1      # above the bound, at which there is no gradient
         self.weight = nn.Parameter(start)      # columns: below, above
         self.register_buffer("scale", torch.ones(2))
+        self.register_buffer("publisher", torch.zeros(2))   # half-widths by the conditions of an unknown publisher
 
     def half_widths(self, x: Tensor) -> list[Tensor]:
         """[FEATURES, C] → [C] twice"""
@@ -69,10 +79,17 @@ class Interval(nn.Module):
         logs = [(x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS) for side in range(2)]
         return [torch.exp(log) * scale for log, scale in zip(logs, self.scale)]
 
+    def with_unknown(self, x: Tensor, half_widths: Sequence[Tensor], is_new_publisher: Tensor) -> list[Tensor]:
+        """[C] twice: half-widths with the errors of an unknown host and publisher. `is_new_publisher`: [C], 0 to 1."""
+        of_host = of_new_host(x) ** 2
+        return [torch.sqrt(width**2 + of_host + (is_new_publisher * self.publisher[side]) ** 2)
+                for side, width in enumerate(half_widths)]
+
     def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
-        """`x`: interval_features; `outside`: [causes, C]"""
+        """`x`: interval_features; `outside`: [causes, C]. Where no whole step of the kind was measured on the GPU in the
+        precision, the conditions are those of an unknown publisher."""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
-        low, high = self.half_widths(x)
+        low, high = self.with_unknown(x, self.half_widths(x), x[FEATURE["is_elsewhere"]])
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
@@ -99,6 +116,28 @@ class Interval(nn.Module):
         with torch.no_grad():
             row = self.weight[FEATURE["new_gpu"]]
             row.copy_(torch.relu(row) + factors.log())
+
+
+def of_new_host(x: Tensor) -> Tensor:
+    """[C]: the half-width by the launch cost of the host of a GPU model without measurements. A step's logarithm changes by the
+    fraction that waits for the host, times the change of the cost's logarithm."""
+    return LAUNCH_COST * x[FEATURE["waiting"]] * x[FEATURE["new_gpu"]]
+
+
+def of_publishers(offsets: Sequence[float]) -> Tensor:
+    """[2]: the half-widths below and above by the conditions of a publisher that was not in training: the root mean square of
+    the offsets on either side, times the 95 % quantile of Student's t. `offsets`: mean log(measured / predicted) of each
+    publisher."""
+    from scipy.stats import t
+
+    offset, quantile = np.array(offsets), t.ppf(1 - TAIL, len(offsets))
+    return torch.tensor([quantile * np.sqrt(np.mean(np.maximum(side * offset, 0) ** 2)) for side in (-1, 1)],
+                        dtype=torch.float32)
+
+
+def without_host(residual: Tensor, x: Tensor) -> Tensor:
+    """Residuals as far as they exceed the error of a new host, which is added in quadrature."""
+    return residual.sign() * torch.sqrt((residual**2 - of_new_host(x) ** 2).clamp(min=0))
 
 
 def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
