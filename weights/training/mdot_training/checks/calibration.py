@@ -277,6 +277,20 @@ def other_cards(steps: Sequence[Step]) -> Draw:
     return draw
 
 
+def common_jobs(steps: Sequence[Step], count: int) -> Draw:
+    """`count` networks on a card, which are asked about the others there; the other cards have steps of all networks."""
+
+    def draw(rng: np.random.Generator) -> Iterator[tuple[list[Step], list[Step]]]:
+        for on_card in _families(steps, lambda s: str(s.configuration.gpu)):
+            names = sorted({s.network.name for s in on_card})
+            picked = {names[i] for i in rng.permutation(len(names))[:count]}
+            elsewhere = [s for s in steps if s.configuration.gpu != on_card[0].configuration.gpu]
+            yield (elsewhere + [s for s in on_card if s.network.name in picked],
+                   [s for s in on_card if s.network.name not in picked])  # fmt: skip
+
+    return draw
+
+
 def halves(steps: Sequence[Step], by_network: bool, networks: int) -> Draw:
     """Each half of the steps by the other half; halves of the networks if `by_network`."""
     names = sorted({s.network.name for s in steps})
@@ -334,6 +348,8 @@ def main() -> int:
     line("five other networks on the card, torchvision", others(of["torchvision"], 5))
     line("one other network on the card, torchvision", others(of["torchvision"], 1))
     line("the job on another card, torchvision", other_cards(of["torchvision"]))
+    for source, count in itertools.product(("torchvision", "language"), (3, 5, 10)):
+        line(f"{count} networks on the card, all on the other cards, {source}", common_jobs(of[source], count))
     for source, rows in of.items():
         rows = held if source == "timm" else rows
         line(f"a half of the steps, {source}", halves(rows, False, options.networks))
