@@ -394,7 +394,8 @@ static double add_carried(const mdot_calibration *calibration, const rt_calibrat
     rt_transfer_find(calibration, gpu, q, step, &out->carried);
     double correlation = out->carried.correlation, measured = left + rt_noise(step->deviation[q], gpu->fit[q].idle);
     double shift = correlation * out->carried.standard * sqrt(gpu->fit[q].spread * measured);
-    out->carried.shift = shift;
+    double limit = log(RT_CALIBRATION_MOST_FACTOR); /* damaged files may have any rows */
+    out->carried.shift = shift = within(shift, -limit, limit);
     out->by_term[RT_TERM_JOB] += shift;
     return fmax(left - correlation * correlation * measured, 0);
 }

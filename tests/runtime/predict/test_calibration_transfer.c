@@ -378,6 +378,52 @@ static void independent_residuals_carry_next_to_nothing(void **state)
     if (!(some > 0.5 && some < 0.9)) fail_msg("%g", some);
 }
 
+/* Steps on A100 are far outside of their narrow intervals, and steps on T4 have wide ones. */
+static void contradicting_rows_of_a_file_carry_a_bounded_factor(void **state)
+{
+    site *s = *state;
+    enum { COMMON = 6 };
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    char text[16384] = "mdot-calibration 4\npredictor predictor\nrows 13 0\n";
+    uint64_t digests[COMMON + 1];
+    for (size_t i = 0; i <= COMMON; i++) digests[i] = s->jobs[i]->analysis->identity.digest;
+    for (size_t i = 0; i <= COMMON; i++)
+        for (size_t j = i + 1; j <= COMMON; j++)
+            if (digests[j] < digests[i]) {
+                uint64_t kept = digests[i];
+                digests[i] = digests[j];
+                digests[j] = kept;
+            }
+    size_t used = strlen(text);
+    for (size_t i = 0; i <= COMMON; i++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "job %016llx", (unsigned long long)digests[i]);
+        for (int k = 0; k < RT_WORK_CLASSES; k++)
+            used += (size_t)snprintf(text + used, sizeof text - used, " %d", k == (int)i ? RT_SHARE_UNITS : 0);
+        used += (size_t)snprintf(text + used, sizeof text - used, "\n");
+    }
+    for (int g = 0; g < 2; g++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "gpu 6 0 0 0 %s\ntime 1 0\nmemory 1 0\n",
+                                 g == 0 ? "T4" : A100);
+        for (size_t i = 0; i < COMMON + (size_t)g; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "step %016llx 0 0 0 1 1a5cbfbae8fb1dfe 16 0 1 %s %s 0 0 0.2 0 0\n",
+                                     (unsigned long long)digests[i], g == 0 ? "4" : "0.005", i % 2 == 0 ? "6" : "-6");
+    }
+    if (mdot_calibration_parse(text, used, &calibration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    const rt_calibration_gpu *t4 = rt_calibration_find_gpu(calibration, "T4");
+    rt_step step = t4->anchors[0].step;
+    rt_corrected corrected;
+    step.job = COMMON;
+    step.share = calibration->jobs[COMMON].share;
+    rt_calibration_correct(calibration, t4, RT_QUANTITY_TIME, &step, &corrected);
+    assert_non_null(corrected.carried.from);
+    double limit = log(RT_CALIBRATION_MOST_FACTOR) + 1e-9;
+    if (!(fabs(corrected.carried.shift) <= limit && fabs(corrected.mean) <= limit && corrected.interval > 0))
+        fail_msg("%g %g", corrected.carried.shift, corrected.mean);
+    mdot_calibration_destroy(calibration);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup(a_saved_calibration_carries_the_same, forget_rows),
         cmocka_unit_test_setup(the_order_of_rows_does_not_matter, forget_rows),
         cmocka_unit_test_setup(independent_residuals_carry_next_to_nothing, forget_rows),
+        cmocka_unit_test_setup(contradicting_rows_of_a_file_carry_a_bounded_factor, forget_rows),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);
 }
