@@ -29,6 +29,10 @@ void predict_correction(const predict_answers *answers)
     printf("\ncorrection  x %.3f, interval x %.2f, by %zu row%s of this GPU model, %zu of this job\n", f->factor,
            f->interval, f->row_count, f->row_count == 1 ? "" : "s", f->job_row_count);
     if (f->factor != 1 || f->interval != 1) print_effects("effect on time", f->by_effect, f->believed);
+    if (f->carried_gpu != NULL)
+        printf("\n  This job has rows on %s, which give x %.3f of its factor: on jobs that both GPU models\n"
+               "  have rows of, the correlation of the residuals is %.2f.\n",
+               f->carried_gpu, f->carried_factor, f->carried_correlation);
     if (f->memory_factor == 1 && f->memory_interval == 1) return;
     printf("\n  memory x %.3f, interval x %.2f\n", f->memory_factor, f->memory_interval);
     print_effects("effect on memory", f->memory_by_effect, f->memory_believed);
@@ -49,6 +53,11 @@ void predict_json_correction(const predict_answers *answers, size_t i)
     printf(",\n   \"correction\": {\"factor\": %.9g, \"interval\": %.9g, \"rows\": %zu, \"job_rows\": %zu", f->factor,
            f->interval, f->row_count, f->job_row_count);
     print_json_effects("effects", f->by_effect, f->believed);
+    if (f->carried_gpu != NULL) {
+        printf(",\n    \"carried\": {\"gpu\": ");
+        cli_json_string(stdout, f->carried_gpu);
+        printf(", \"correlation\": %.6g, \"factor\": %.9g}", f->carried_correlation, f->carried_factor);
+    }
     printf(",\n    \"memory_factor\": %.9g, \"memory_interval\": %.9g", f->memory_factor, f->memory_interval);
     print_json_effects("memory_effects", f->memory_by_effect, f->memory_believed);
     printf("}");

@@ -20,8 +20,10 @@ extern "C" {
  * Each effect is drawn around zero with a part of the variance that the predictor's intervals state
  * (runtime/predict/calibration_prior.c). Therefore zero rows change nothing, a row corrects its own job most, and the
  * interval narrows by the part that is known. A job is recognised by its operators, at any batch and under any name.
- * Jobs whose operators divide the work alike share a part. A GPU model is corrected by its own rows alone; the site's
- * offset corrects GPU models without a row. Measured memory corrects predicted memory in the same way.
+ * Jobs whose operators divide the work alike share a part. A GPU model is corrected by its own rows, with an exception:
+ * if it has rows of three or more jobs that another GPU model has rows of, too, and their residuals agree, then jobs
+ * without rows on the one model are corrected by their rows on the other. The site's offset corrects GPU models without
+ * a row. Measured memory corrects predicted memory in the same way.
  *
  * A calibration belongs to the predictor that it was made with. Immutable.
  *
@@ -75,7 +77,7 @@ typedef struct mdot_calibration_gpu {
     X(KERNELS, "kernels")             /* of the GPU model */                                                           \
     X(PRECISION, "precision")         /* of the GPU model, in this precision class */                                  \
     X(SEVERAL, "several")             /* of several GPUs of the model together */                                      \
-    X(JOB, "job")                     /* on the GPU model; includes the part of related jobs */                        \
+    X(JOB, "job")                     /* on the GPU model; includes related jobs, and its rows on another GPU model */ \
     X(CONFIGURATION, "configuration") /* of the job on the GPU model */
 
 /* An effect (MDOT_CALIBRATION_EFFECT_MAP), which is an index of the arrays below. */
@@ -105,6 +107,9 @@ typedef struct mdot_calibration_factors {
     double memory_believed[MDOT_CALIBRATION_EFFECT_COUNT];  /* how much each of these is believed, 0 to 1 */
     size_t row_count;                                       /* rows of the GPU model */
     size_t job_row_count;                                   /* those of the job */
+    const char *carried_gpu;    /* GPU model whose rows of the job correct the time here; NULL: none; borrowed */
+    double carried_correlation; /* of the residuals of a job on both GPU models, 0 to 1 */
+    double carried_factor;      /* the part of by_effect of the job that these rows give */
 } mdot_calibration_factors;
 
 /* Fits a calibration to measured steps: jobs[i] under configurations[i] took measured_ms[i]. Names are cut to 63

@@ -15,7 +15,7 @@
 static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
 static const bs_struct_version info_type = BS_SIZED(mdot_calibration_info, interval);
 static const bs_struct_version gpu_type = BS_SIZED(mdot_calibration_gpu, half_interval);
-static const bs_struct_version factors_type = BS_SIZED(mdot_calibration_factors, job_row_count);
+static const bs_struct_version factors_type = BS_SIZED(mdot_calibration_factors, carried_factor);
 static_assert((int)RT_TERMS == (int)MDOT_CALIBRATION_EFFECT_COUNT, "the public effects are the terms of the model");
 
 const char *mdot_calibration_effect_name(mdot_calibration_effect effect)
@@ -233,8 +233,9 @@ mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, c
     return MDOT_OK;
 }
 
-static void explain_quantity(const mdot_calibration *calibration, const question *q, rt_quantity quantity,
-                             double *factor, double *interval, double by_effect[RT_TERMS], double believed[RT_TERMS])
+static rt_carried explain_quantity(const mdot_calibration *calibration, const question *q, rt_quantity quantity,
+                                   double *factor, double *interval, double by_effect[RT_TERMS],
+                                   double believed[RT_TERMS])
 {
     rt_corrected corrected;
     rt_calibration_correct(calibration, q->gpu, quantity, &q->step, &corrected);
@@ -246,6 +247,7 @@ static void explain_quantity(const mdot_calibration *calibration, const question
         corrected.by_term[RT_TERM_SITE] = 0;
     }
     for (int t = 0; t < RT_TERMS; t++) by_effect[t] = exp(corrected.by_term[t]);
+    return corrected.carried;
 }
 
 mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const mdot_configuration *configuration,
@@ -261,7 +263,11 @@ mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const 
         status = read_explained(calibration, configuration, explanation, prediction, __func__, &q, err);
     if (status != MDOT_OK) return status;
     mdot_calibration_factors f = {.struct_size = sizeof f};
-    explain_quantity(calibration, &q, RT_QUANTITY_TIME, &f.factor, &f.interval, f.by_effect, f.believed);
+    const rt_carried carried =
+        explain_quantity(calibration, &q, RT_QUANTITY_TIME, &f.factor, &f.interval, f.by_effect, f.believed);
+    f.carried_gpu = carried.from != NULL ? carried.from->name : NULL;
+    f.carried_correlation = carried.correlation;
+    f.carried_factor = exp(carried.shift);
     explain_quantity(calibration, &q, RT_QUANTITY_MEMORY, &f.memory_factor, &f.memory_interval, f.memory_by_effect,
                      f.memory_believed);
     for (size_t i = 0; q.gpu != NULL && i < q.gpu->anchor_count; i++) {

@@ -4,6 +4,7 @@
  *   calibration_rows.c    measured steps → anchors
  *   calibration_prior.c   how much two steps have in common
  *   calibration_fit.c     anchors of a GPU → the fitted model; a step → its correction
+ *   calibration_transfer.c  jobs in common → what a job's residual on one GPU model says of another
  *   calibrate.c           the public calls
  *   calibration_text.c    a calibration as text, and back
  */
@@ -72,6 +73,7 @@ typedef struct rt_fit {
     uint32_t *anchor;     /* their indices */
     double *factor;       /* Cholesky factor of the covariance, lower triangle, [count, count] */
     double *weight;       /* inverse of the covariance times the residuals */
+    double *standard;     /* standardised residuals (calibration_transfer.c); NULL without jobs in common */
     double general, idle; /* scales of the terms that jobs share, and of the noise */
     double spread;        /* variance of the residuals over the modelled one */
     double deviation;     /* mean stated one */
@@ -96,6 +98,12 @@ typedef struct rt_site {
     double deviation; /* mean stated one of the anchors; 0: no GPU was measured */
 } rt_site;
 
+/* What rows of one GPU model say of jobs on another one, by precision class. */
+typedef struct rt_agreement {
+    double correlation[RT_PRECISION_CLASSES]; /* of the residuals of a job; 0: nothing is carried */
+    double mean[RT_PRECISION_CLASSES];        /* of the standardised residuals of the common jobs */
+} rt_agreement;
+
 struct mdot_calibration {
     char predictor[2 * RT_CALIBRATION_NAME_BYTES];
     size_t row_count, memory_row_count;
@@ -104,6 +112,7 @@ struct mdot_calibration {
     size_t gpu_count;
     rt_calibration_gpu gpus[RT_CALIBRATION_MAX_GPUS];
     rt_site site[RT_QUANTITIES];
+    rt_agreement *agreement[RT_QUANTITIES]; /* [from, to] of the GPUs; NULL without jobs in common */
 };
 
 /* Limits. */
@@ -130,6 +139,8 @@ double rt_common_terms(const rt_step *a, const rt_step *b, double general, doubl
  * share a part, because communication may be the cause of the residual. Steps of two layouts share a part, because the
  * kernels of one layout may be the cause. */
 double rt_own_correlation(const rt_step *a, const rt_step *b);
+/* Correlation of the effects of a job in two configurations, in which it is trained on any GPU model. */
+double rt_job_correlation(const rt_step *a, const rt_step *b);
 /* Variance of a measurement of one quantity, of this stated deviation. */
 double rt_noise(double deviation, double idle);
 /* The part of the site in the variance that the site and a GPU share. */
@@ -142,11 +153,19 @@ mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err);
 /* Restores a fit from scales and `own` that are set. */
 mdot_status rt_calibration_restore(mdot_calibration *calibration, mdot_error *err);
 
+/* A job's residual on another GPU model. */
+typedef struct rt_carried {
+    const rt_calibration_gpu *from; /* NULL: nothing is carried */
+    double correlation;             /* with the residual of the step */
+    double standard;                /* in standard deviations */
+    double shift;                   /* its part of the step's correction */
+} rt_carried;
 /* The correction of one step. `mean` is added to the logarithm of the prediction. */
 typedef struct rt_corrected {
     double mean;
     double interval;          /* multiplies the logarithms of the interval's bounds over the median */
     double by_term[RT_TERMS]; /* parts of the mean; of a measured GPU, the site's and the GPU's are one term */
+    rt_carried carried;       /* included in the job's term */
 } rt_corrected;
 /* `gpu` may be NULL: a GPU that lacks a row. Allocates nothing. */
 void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
@@ -154,6 +173,15 @@ void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibr
 /* The known part of each term's variance, 0 to 1. */
 void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
                             const rt_step *step, double out_believed[RT_TERMS]);
+
+/* ---- calibration_transfer.c -------------------------------------------------------------------------------------- */
+
+/* Finds the correlations of all GPU models, which are fitted. OUT_OF_MEMORY. */
+mdot_status rt_transfer_fit(mdot_calibration *calibration, rt_quantity quantity, mdot_error *err);
+
+/* The residual that says most of a step on `gpu`. Allocates nothing. */
+void rt_transfer_find(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
+                      const rt_step *step, rt_carried *out_carried);
 
 /* ---- calibration_rows.c ------------------------------------------------------------------------------------------ */
 

@@ -2,8 +2,9 @@
  *
  * The terms are Gaussian, so that means and variances follow from one Cholesky factor of the anchors' covariance
  * (a Gaussian process: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1). GPU
- * models are fitted separately. Therefore a row of one GPU never changes the corrections of another one that has rows.
- * A GPU that lacks rows gets the site's offset, which is the mean of the GPUs' own offsets, weighted by precision.
+ * models are fitted separately. Therefore a row of one GPU changes the corrections of another one that has rows only
+ * through jobs in common (calibration_transfer.c). A GPU that lacks rows gets the site's offset, which is the mean of
+ * the GPUs' own offsets, weighted by precision.
  *
  * Three steps adapt the prior to the rows, each a fixed number of times:
  *
@@ -18,6 +19,7 @@
  */
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
+#include "runtime/predict/cholesky.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +32,6 @@
 #define FAR_ALONE 1.0       /* the same for the only job */
 #define MOST_TYPICAL 9.0    /* limit of that scale: beyond it, a job is an outlier in any company */
 #define MEDIAN_SQUARE 0.455 /* median of the square of a normal variable */
-#define LEAST_PIVOT 1e-12   /* keeps rounding from making a factor invalid */
 #define MOST_AVERAGED 16.0  /* rows of one step beyond which their mean has the same noise: conditions drift */
 enum { ROUNDS = 2, LEAST_ROWS_FOR_SCALES = 3 };
 
@@ -46,49 +47,6 @@ enum { SCALES = sizeof scales / sizeof *scales };
 static double within(double value, double least, double most)
 {
     return fmin(fmax(value, least), most);
-}
-
-/* ---- Matrices: lower triangles, row by row in [n, n] ------------------------------------------------------------ */
-
-/* Adds in several sums, because one sum would wait for each addition. */
-static double dot(const double *a, const double *b, size_t n)
-{
-    enum { SUMS = 8 };
-    double sum[SUMS] = {0};
-    size_t i = 0;
-    for (; i + SUMS <= n; i += SUMS)
-        for (int k = 0; k < SUMS; k++) sum[k] += a[i + k] * b[i + k];
-    for (int k = 0; i < n; i++, k++) sum[k] += a[i] * b[i];
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
-/* Replaces a matrix by its Cholesky factor. */
-static void factorise(double *a, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < i; j++) a[i * n + j] = (a[i * n + j] - dot(&a[i * n], &a[j * n], j)) / a[j * n + j];
-        a[i * n + i] = sqrt(fmax(a[i * n + i] - dot(&a[i * n], &a[i * n], i), LEAST_PIVOT));
-    }
-}
-
-/* Solves L x = b in place. */
-static void solve_lower(const double *l, size_t n, double *x)
-{
-    for (size_t i = 0; i < n; i++) x[i] = (x[i] - dot(&l[i * n], x, i)) / l[i * n + i];
-}
-
-static void solve_upper(const double *l, size_t n, double *x)
-{
-    for (size_t i = n; i-- > 0;) {
-        x[i] /= l[i * n + i];
-        for (size_t k = 0; k < i; k++) x[k] -= l[i * n + k] * x[i];
-    }
-}
-
-static void solve(const double *l, size_t n, double *x)
-{
-    solve_lower(l, n, x);
-    solve_upper(l, n, x);
 }
 
 /* ---- Covariances ------------------------------------------------------------------------------------------------- */
@@ -148,24 +106,13 @@ static double factor_covariance(fitting *f)
     size_t n = f->fit->count;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) f->fit->factor[i * n + j] = covariance(f, i, j);
-    factorise(f->fit->factor, n);
+    rt_cholesky_factorise(f->fit->factor, n);
     memcpy(f->fit->weight, f->residual, n * sizeof *f->residual);
-    solve(f->fit->factor, n, f->fit->weight);
-    return fmax(dot(f->fit->weight, f->residual, n), 0);
+    rt_cholesky_solve(f->fit->factor, n, f->fit->weight);
+    return fmax(rt_dot(f->fit->weight, f->residual, n), 0);
 }
 
 /* ---- Outliers ---------------------------------------------------------------------------------------------------- */
-
-static void invert(const fitting *f)
-{
-    size_t n = f->fit->count;
-    for (size_t c = 0; c < n; c++) {
-        double *column = &f->inverse[c * n]; /* symmetric, therefore a row */
-        memset(column, 0, n * sizeof *column);
-        column[c] = 1;
-        solve(f->fit->factor, n, column);
-    }
-}
 
 /* End of the run of anchors of one job that begins at `first`; anchors are ordered by job. */
 static size_t end_of_job(const fitting *f, size_t first)
@@ -189,14 +136,14 @@ static double surprise_of(const fitting *f, size_t first, size_t end)
             added += (i == j ? 1 : 2) * f->own[first] * shared_own(a, b) * shared_variance(a, b, f->quantity);
         }
     }
-    factorise(f->group, size);
-    solve(f->group, size, f->vector);
+    rt_cholesky_factorise(f->group, size);
+    rt_cholesky_solve(f->group, size, f->vector);
     for (size_t i = 0; i < size; i++) {
         residual += f->vector[i] * f->fit->weight[first + i] / (double)size;
         variance += f->vector[i];
     }
     double squares = (double)size * (double)size;
-    return residual * residual / fmax((variance - added) / squares, LEAST_PIVOT);
+    return residual * residual / fmax((variance - added) / squares, RT_LEAST_PIVOT);
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -214,7 +161,7 @@ static double median_of(double *values, size_t count)
 static void find_outliers(fitting *f, double *surprises, double *ordered)
 {
     size_t n = f->fit->count, jobs = 0;
-    invert(f);
+    rt_cholesky_invert(f->fit->factor, n, f->inverse);
     for (size_t first = 0; first < n; first = end_of_job(f, first))
         ordered[jobs] = surprises[jobs] = surprise_of(f, first, end_of_job(f, first)), jobs++;
     double scale = 1, limit = FAR_ALONE * FAR_ALONE;
@@ -374,7 +321,10 @@ static mdot_status fit_all(mdot_calibration *c, bool adapts, mdot_error *err)
     for (size_t g = 0; status == MDOT_OK && g < c->gpu_count; g++)
         for (int q = 0; status == MDOT_OK && q < RT_QUANTITIES; q++)
             status = fit_quantity(&c->gpus[g], (rt_quantity)q, adapts, err);
-    for (int q = 0; status == MDOT_OK && q < RT_QUANTITIES; q++) fit_site(c, (rt_quantity)q);
+    for (int q = 0; status == MDOT_OK && q < RT_QUANTITIES; q++) {
+        fit_site(c, (rt_quantity)q);
+        status = rt_transfer_fit(c, (rt_quantity)q, err);
+    }
     return status;
 }
 
@@ -426,8 +376,8 @@ static double known_part(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_qu
         if (term == RT_TERM_JOB) common += shared_own(&a->step, step) * a->own[q];
         covariances[i] = common * shared_variance(&a->step, step, q);
     }
-    solve_lower(fit->factor, fit->count, covariances);
-    return whole > 0 ? within(dot(covariances, covariances, fit->count) / whole, 0, 1) : 0;
+    rt_cholesky_solve_lower(fit->factor, fit->count, covariances);
+    return whole > 0 ? within(rt_dot(covariances, covariances, fit->count) / whole, 0, 1) : 0;
 }
 
 static double own_of(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quantity q, const rt_step *step)
@@ -435,6 +385,19 @@ static double own_of(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quanti
     for (size_t i = 0; i < fit->count; i++)
         if (is_same_job(&gpu->anchors[fit->anchor[i]].step, step)) return gpu->anchors[fit->anchor[i]].own[q];
     return 0;
+}
+
+/* Adds the part that rows of another GPU model explain of the variance `left`. Returns the rest. */
+static double add_carried(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity q,
+                          const rt_step *step, double left, rt_corrected *out)
+{
+    rt_transfer_find(calibration, gpu, q, step, &out->carried);
+    double correlation = out->carried.correlation, measured = left + rt_noise(step->deviation[q], gpu->fit[q].idle);
+    double shift = correlation * out->carried.standard * sqrt(gpu->fit[q].spread * measured);
+    double limit = log(RT_CALIBRATION_MOST_FACTOR); /* damaged files may have any rows */
+    out->carried.shift = shift = within(shift, -limit, limit);
+    out->by_term[RT_TERM_JOB] += shift;
+    return fmax(left - correlation * correlation * measured, 0);
 }
 
 void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity q,
@@ -449,12 +412,13 @@ void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibr
     }
     const rt_fit *fit = &gpu->fit[q];
     add_terms(fit, gpu, q, step, covariances, out);
+    rt_cholesky_solve_lower(fit->factor, fit->count, covariances);
+    double own = own_of(fit, gpu, q, step), common = rt_common_terms(step, step, fit->general, terms);
+    double left = fmax((common + own) * stated - rt_dot(covariances, covariances, fit->count), 0);
+    left = add_carried(calibration, gpu, q, step, left, out);
     for (int t = 0; t < RT_TERMS; t++) out->mean += out->by_term[t];
     double limit = log(RT_CALIBRATION_MOST_FACTOR);
     out->mean = within(out->mean, -limit, limit);
-    solve_lower(fit->factor, fit->count, covariances);
-    double own = own_of(fit, gpu, q, step), common = rt_common_terms(step, step, fit->general, terms);
-    double left = fmax((common + own) * stated - dot(covariances, covariances, fit->count), 0);
     double known = within(1 - left / stated, 0, 1);
     left += known * rt_noise(step->deviation[q], fit->idle);
     out->interval =
@@ -478,4 +442,8 @@ void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibr
     terms[RT_TERM_GPU] += terms[RT_TERM_SITE];
     terms[RT_TERM_JOB] += own_of(fit, gpu, q, step);
     for (int t = RT_TERM_GPU; t < RT_TERMS; t++) out_believed[t] = known_part(fit, gpu, q, step, t, terms[t] * stated);
+    rt_carried carried;
+    rt_transfer_find(calibration, gpu, q, step, &carried);
+    double unknown = (1 - out_believed[RT_TERM_JOB]) * (1 - carried.correlation * carried.correlation);
+    out_believed[RT_TERM_JOB] = 1 - unknown;
 }

@@ -103,6 +103,11 @@ double rt_common_terms(const rt_step *a, const rt_step *b, double general, doubl
     return sum;
 }
 
+double rt_job_correlation(const rt_step *a, const rt_step *b)
+{
+    return (JOB + of_configuration(a, b)) / (JOB + CONFIGURATION + NEIGHBOURS);
+}
+
 double rt_own_correlation(const rt_step *a, const rt_step *b)
 {
     double alike = (a->gpu_count > 1) == (b->gpu_count > 1) ? 1 : OTHER_GPU_COUNT;

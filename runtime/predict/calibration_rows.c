@@ -60,10 +60,13 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
     rt_gpu_names names = {0};
     rt_configuration read;
     const char *name = NULL;
-    mdot_status status = rt_configuration_read(configuration, 0, &names, &read, err);
+    mdot_configuration requested = MDOT_INIT(mdot_configuration);
+    mdot_status status = bs_read_struct(&rt_configuration_type, configuration, &requested, err);
+    if (status == MDOT_OK) status = rt_configuration_read(configuration, 0, &names, &read, err);
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
     mdot_configuration c = read.c;
+    c.link_gbps = requested.link_gbps; /* else a rate of the GPU model, which makes equal options differ */
     rt_step step = {.job = RT_NO_JOB,
                     .precision = (uint32_t)c.precision,
                     .layout = (uint32_t)c.layout,
@@ -150,8 +153,10 @@ void rt_calibration_free(mdot_calibration *calibration)
             free(calibration->gpus[g].fit[q].anchor);
             free(calibration->gpus[g].fit[q].factor);
             free(calibration->gpus[g].fit[q].weight);
+            free(calibration->gpus[g].fit[q].standard);
         }
     }
+    for (int q = 0; q < RT_QUANTITIES; q++) free(calibration->agreement[q]);
     free(calibration->jobs);
     free(calibration);
 }

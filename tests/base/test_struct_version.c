@@ -140,7 +140,7 @@ ENDS_WITH(mdot_configuration, host_launch_us);
 ENDS_WITH(mdot_prediction, energy_joules);
 ENDS_WITH(mdot_calibration_info, job_count);
 ENDS_WITH(mdot_calibration_gpu, half_interval);
-ENDS_WITH(mdot_calibration_factors, job_row_count);
+ENDS_WITH(mdot_calibration_factors, carried_factor);
 ENDS_WITH(mdot_measurement, prediction);
 ENDS_WITH(mdot_explanation_info, overlap_ms);
 ENDS_WITH(mdot_operator_time, activation_bytes);

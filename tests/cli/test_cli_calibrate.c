@@ -11,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "tests/support/json.h"
+#include "tests/support/json_schema.h"
 #include "tests/support/predict_command.h"
 
 #define STEPS(site) MDOT_SOURCE_DIR "/tests/data/steps_" site ".csv"
@@ -242,6 +244,53 @@ static void explain_shows_each_effect_on_time_and_memory(void **state)
     assert_null(strstr(f->result.out, "effect on time"));
 }
 
+/* BERT at several lengths is several jobs. All but the last have rows on T4 and A100 with equal residuals, and the last
+ * one has a row on A100. Then --explain names the GPU model that corrects it on T4. */
+static void explain_names_the_gpu_that_a_residual_is_carried_from(void **state)
+{
+    predict_command *f = *state;
+    enum { LENGTHS = 9 };
+    static const int lengths[LENGTHS] = {32, 48, 64, 96, 128, 192, 256, 320, 384};
+    static const char *const gpus[] = {"T4", "A100"};
+    static const char sweep[] = "--sweep=sequence=32,48,64,96,128,192,256,320,384";
+    double ms[2][LENGTHS], values[2];
+    char table[4096] = "job,dim,gpu,batch,precision,ms\n";
+    for (int g = 0; g < 2; g++) {
+        RUN(f, bert, sweep, "--gpu", gpus[g], "--batch", "8", "--precision", "fp32", "--json", "-q");
+        assert_int_equal(json_numbers(f->result.out, "step_ms", ms[g], LENGTHS), LENGTHS);
+    }
+    for (int i = 0; i < 2 * LENGTHS; i++) {
+        size_t used = strlen(table);
+        int g = i % 2, k = i / 2;
+        if (g == 0 && k == LENGTHS - 1) continue;
+        snprintf(table + used, sizeof table - used, "%s,sequence=%d,%s,8,fp32,%.9g\n", bert, lengths[k], gpus[g],
+                 ms[g][k] * (k % 2 == 0 ? 1.5 : 0.7));
+    }
+    char *steps_path = path_in(f, "common.csv"), *output = path_in(f, "common.cal");
+    write_text(steps_path, table);
+    run_calibrate(f, steps_path, output);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    const char *const asked[] = {"--dim=sequence=384", "--dim=sequence=512"};
+    for (int k = 0; k < 2; k++) {
+        RUN(f, bert, asked[k], "--gpu=T4", "--batch=8", "--precision=fp32", "-c", output, "--explain", "-q");
+        const char *at = strstr(f->result.out, "\n  This job has rows on A100-SXM-40GB, which give x ");
+        assert_true((at != NULL) == (k == 0));
+        if (at == NULL) continue;
+        assert_int_equal(sscanf(strstr(at, " x "), " x %lf of its factor", &values[0]), 1);
+        assert_int_equal(sscanf(strstr(at, "residuals is "), "residuals is %lf.", &values[1]), 1);
+        if (!(values[0] > 1.02 && values[1] > 0.2 && values[1] < 1)) fail_msg("%s", at);
+    }
+    RUN(f, bert, asked[0], "--gpu=T4", "--batch=8", "--precision=fp32", "-c", output, "--explain", "-q", "--json");
+    unsigned char *schema = NULL;
+    size_t size_bytes = 0;
+    assert_int_equal(bs_read_file(MDOT_SOURCE_DIR "/docs/predict.schema.json", &schema, &size_bytes, NULL), MDOT_OK);
+    json_assert_schema((const char *)schema, f->result.out);
+    free(schema);
+    expect_contains(f->result.out, "\"carried\": {\"gpu\": \"A100-SXM-40GB\", \"correlation\": 0.");
+    free(output);
+    free(steps_path);
+}
+
 static void hostile_steps_are_refused(void **state)
 {
     predict_command *f = *state;
@@ -288,6 +337,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_report_uses_the_calibration, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(one_measured_step_corrects_a_prediction, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(explain_names_the_gpu_that_a_residual_is_carried_from, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(explain_shows_each_effect_on_time_and_memory, predict_command_set_up,
                                         predict_command_tear_down),

@@ -36,11 +36,13 @@ int main(void)
 
 enum { LAST = 4 };                          /* the last calls move the file to its place */
 enum { CONFIGURATIONS = 3, OPERATORS = 5 }; /* sizes of the job and its configurations */
+enum { COMMON_JOBS = 3 };                   /* with rows on two GPU models */
 
 static char *folder, *model, *artefact, *check_folder, *output;
 static mdot_predictor *predictor;
 static mdot_context *context;
 static mdot_job *job;
+static mdot_job *jobs[COMMON_JOBS];
 static mdot_job_operator operators[OPERATORS];
 static mdot_configuration configurations[CONFIGURATIONS];
 static const char exported[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
@@ -118,16 +120,36 @@ static mdot_status explaining_predictions(double *out_answer, mdot_error *err)
 
 static mdot_status using_calibrations(double *out_answer, mdot_error *err)
 {
-    const mdot_job *const jobs[CONFIGURATIONS] = {job, job, job};
+    const mdot_job *const same[CONFIGURATIONS] = {job, job, job};
     const double measured_ms[CONFIGURATIONS] = {40, 60, 90};
     mdot_calibration *made = NULL, *loaded = NULL;
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
-    mdot_status status = mdot_calibrate(context, jobs, configurations, measured_ms, CONFIGURATIONS, &made, err);
+    mdot_status status = mdot_calibrate(context, same, configurations, measured_ms, CONFIGURATIONS, &made, err);
     if (status == MDOT_OK) status = mdot_calibration_save(made, output, err);
     if (status == MDOT_OK) status = mdot_calibration_load(output, &loaded, err);
     if (status == MDOT_OK) status = mdot_calibration_get_info(loaded, &info);
     *out_answer = info.factor;
     mdot_calibration_destroy(loaded);
+    mdot_calibration_destroy(made);
+    return status;
+}
+
+/* Rows of three jobs on two GPU models give their correlation. */
+static mdot_status correlating_gpus(double *out_answer, mdot_error *err)
+{
+    const mdot_job *both[2 * COMMON_JOBS];
+    mdot_configuration rows[2 * COMMON_JOBS];
+    double ms[2 * COMMON_JOBS];
+    mdot_calibration *made = NULL;
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    for (int i = 0; i < 2 * COMMON_JOBS; i++) {
+        both[i] = jobs[i / 2];
+        rows[i] = configurations[i % 2];
+        ms[i] = 10 + i;
+    }
+    mdot_status status = mdot_calibrate(context, both, rows, ms, 2 * COMMON_JOBS, &made, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_gpu(made, 1, &gpu);
+    *out_answer = gpu.factor + gpu.half_factor;
     mdot_calibration_destroy(made);
     return status;
 }
@@ -274,6 +296,7 @@ SURVIVES(using_jobs, true, "memory", "read", "write")
 SURVIVES(extracting_jobs, true, "memory", "read")
 SURVIVES(explaining_predictions, true, "memory")
 SURVIVES(using_calibrations, true, "memory", "read", "write")
+SURVIVES(correlating_gpus, true, "memory")
 SURVIVES(recording_steps, true, "memory", "read", "write")
 SURVIVES(compiling_models, false, "memory", "read", "write", "start")
 SURVIVES(verifying_artefacts, false, "memory", "read")
@@ -294,6 +317,7 @@ static int set_up(void **state)
     write_check_directory(folder, "check", 4);
     for (size_t i = 0; i < OPERATORS; i++) operators[i] = predict_operator(i);
     job = predict_make_job(operators, OPERATORS);
+    for (size_t i = 0; i < COMMON_JOBS; i++) jobs[i] = predict_make_job(operators, 1 + i);
     static const char *const gpus[CONFIGURATIONS] = {"A100", "T4", "V100"};
     for (int i = 0; i < CONFIGURATIONS; i++) configurations[i] = predict_configuration(8 << i, gpus[i]);
     output = artefact;
@@ -309,6 +333,7 @@ static int tear_down(void **state)
 {
     (void)state;
     mdot_job_destroy(job);
+    for (size_t i = 0; i < COMMON_JOBS; i++) mdot_job_destroy(jobs[i]);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     process_remove_folder(folder);
@@ -326,6 +351,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(extracting_jobs_survives_every_fault),
         cmocka_unit_test(explaining_predictions_survives_every_fault),
         cmocka_unit_test(using_calibrations_survives_every_fault),
+        cmocka_unit_test(correlating_gpus_survives_every_fault),
         cmocka_unit_test(recording_steps_survives_every_fault),
         cmocka_unit_test(compiling_models_survives_every_fault),
         cmocka_unit_test(verifying_artefacts_survives_every_fault),

@@ -61,6 +61,12 @@ class Factors:
     row_count: int
     """Rows of the GPU model; `job_row_count` are those of the job."""
     job_row_count: int
+    carried_gpu: str | None
+    """The GPU model whose rows of the job correct the time here, because residuals of jobs agree on both."""
+    carried_correlation: float
+    """Of the residuals of a job on both GPU models, 0 to 1."""
+    carried_factor: float
+    """The part of the job's factor that these rows give."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,6 +215,9 @@ class Calibration:
             _effects(factors.memory_by_effect, factors.memory_believed),
             factors.row_count,
             factors.job_row_count,
+            read_text(factors.carried_gpu) if factors.carried_gpu is not None else None,
+            factors.carried_correlation,
+            factors.carried_factor,
         )
 
     def _apply(

@@ -318,6 +318,22 @@ class Calibrations(support.TestCase):
         with self.assertRaises(TypeError):
             predictor.predict(job, "A100", 8, measured=[{"ms": 3.0, "colour": 1}])
 
+    def test_agreeing_gpus_carry_the_residual_of_a_job(self) -> None:
+        """BERT at several lengths is several jobs. The last one has a row on A100 alone."""
+        predictor = mdot.Predictor()
+        jobs = [mdot.Job.from_onnx(support.BERT, dims={"sequence": length}) for length in (32, 64, 96, 128, 192, 256, 384)]
+        t4, a100 = (mdot.Configuration(gpu, 8, precision="fp32") for gpu in ("T4", "A100"))
+        rows = [(job, configuration) for job in jobs for configuration in (t4, a100)]
+        rows.remove((jobs[-1], t4))
+        answers = predictor.predict_many(rows)
+        measured = [(*row, answer.step_ms * (1.5 if jobs.index(row[0]) % 2 == 0 else 0.7)) for row, answer in zip(rows, answers)]
+        calibration = mdot.Calibration.measured(predictor, measured)
+        carried = calibration.explain(predictor, jobs[-1], t4)
+        self.assertEqual(carried.carried_gpu, "A100-SXM-40GB")
+        self.assertTrue(0 < carried.carried_correlation < 1 < carried.carried_factor)
+        own = calibration.explain(predictor, jobs[0], t4)
+        self.assertEqual((own.carried_gpu, own.carried_correlation, own.carried_factor), (None, 0.0, 1.0))
+
     def test_calibrated_answers_match_the_command(self) -> None:
         """The correction also covers the common factor of steps that spend their time in the same parts. Eight rows determine
         it."""

@@ -1,16 +1,16 @@
 """Measures how much calibration by few measured steps improves predictions that are held out.
 
     python3 -m mdot_training.checks.calibration --graphs FOLDER [--timm FOLDER] [--torchvision FOLDER] [--points CSV]
-        [--neusight FOLDER] [--held-out FOLDER] [--half chosen|judged] [--draws 20] [--model PREDICTOR.mdot]
+        [--neusight FOLDER] [--pollux CSV] [--held-out FOLDER] [--half chosen|judged] [--draws 20] [--model PREDICTOR.mdot]
 
 FOLDER of --graphs holds the networks as `.job` files (weights/training/graphs.tar.xz); steps of other networks are skipped.
---timm, --torchvision, --neusight and --points are the published measurements. --held-out is `weights/training/results`, whose
-tables predict labels that their predictor was not trained on. A step that a table has is predicted by it: families.csv for
-timm, gpus.csv for torchvision, language_models.csv for language models. The shipped predictor predicts the others (torch 1.10
-of timm, and PROFET), which is printed. The interval is the shipped predictor's around either prediction. It is narrower than
-held-out errors of networks that the shipped predictor was trained on. Therefore the intervals of each source's held-out
-predictions are widened until they hold 90 % before calibration. Predictions of gpus.csv carry the warning that their GPU
-model is absent from the training data.
+--timm, --torchvision, --neusight, --points and --pollux (pollux_step_times.csv) are the published measurements. --held-out is
+`weights/training/results`, whose tables predict labels that their predictor was not trained on. A step that a table has is
+predicted by it: families.csv for timm, gpus.csv for torchvision, language_models.csv for language models. The shipped
+predictor predicts the others (torch 1.10 of timm, PROFET and Pollux), which is printed. The interval is the shipped
+predictor's around either prediction. It is narrower than held-out errors of networks that the shipped predictor was trained
+on. Therefore the intervals of each source's held-out predictions are widened until they hold 90 % before calibration.
+Predictions of gpus.csv carry the warning that their GPU model is absent from the training data.
 
 `--half` selects networks by a hash of their names. The constants of runtime/predict/calibration_prior.c were first chosen on
 `chosen`, and then adjusted on all networks. The comment there names those that were changed later on `chosen` alone. Each line
@@ -36,12 +36,17 @@ import mdot
 import numpy as np
 from mdot_training.checks.points import profet
 from mdot_training.predictor import published
-from mdot_training.predictor.labels import BACKWARD, TRAIN, Label, Network, read_timm, read_torchvision
+from mdot_training.predictor.labels import (BACKWARD, CIFAR_RESNET18, TORCHVISION, TRAIN, Label, Network, read_timm,
+                                            read_torchvision)
 
 PRECISIONS = {"fp32": "fp32", "tf32": "tf32", "amp": "amp", "fp16": "amp", "amp_bf16": "amp-bf16", "bf16": "bf16"}
 TABLES = {"timm": "families", "torchvision": "gpus", "language": "language_models"}
+POLLUX = {"cifar10": (Network(CIFAR_RESNET18, 32), "fp32", "1.5"),
+          "imagenet": (Network(TORCHVISION + "resnet50", 224), "amp", "1.7")}  # fmt: skip
+"""Pollux's applications whose networks are known. Both include the loader, which bounds small batches."""
 NEW_GPU = "gpu-not-measured"
 QUANTILE = 90
+SOURCES = ("timm", "torchvision", "profet", "language", "pollux")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +151,21 @@ def read_steps(options: argparse.Namespace, predictor: mdot.Predictor) -> list[S
             configuration = mdot.Configuration(point.gpu_model, point.options["batch"], precision="fp32", optimizer="sgd",
                                                torch="1.10")  # fmt: skip
             found.append(reader.step("profet", point.network, "", configuration, point.step_ms))
+    if options.pollux:
+        found += [reader.step("pollux", network, "", *measured) for network, *measured in _pollux(options.pollux)]
     steps = [step for step in found if step is not None]
-    return [step for source in dict.fromkeys(s.source for s in steps) for step in _widened(s for s in steps if s.source == source)]
+    sources = dict.fromkeys(s.source for s in steps)
+    return [step for source in sources for step in _widened(s for s in steps if s.source == source)]
+
+
+def _pollux(path: Path) -> Iterator[tuple[Network, mdot.Configuration, float]]:
+    """Steps on one T4."""
+    with open(path, newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+            if row["application"] in POLLUX and (row["table"], row["gpus"]) == ("placements", "1"):
+                network, precision, torch = POLLUX[row["application"]]
+                batch, ms = int(row["batch_per_gpu"]), float(row["step_ms"])
+                yield network, mdot.Configuration("T4", batch, precision=precision, optimizer="sgd", torch=torch), ms
 
 
 def _widened(steps: Iterable[Step]) -> list[Step]:
@@ -277,6 +295,20 @@ def other_cards(steps: Sequence[Step]) -> Draw:
     return draw
 
 
+def common_jobs(steps: Sequence[Step], count: int, elsewhere: bool) -> Draw:
+    """`count` networks on a card calibrate the others there. With `elsewhere`, the other cards have rows of all networks."""
+
+    def draw(rng: np.random.Generator) -> Iterator[tuple[list[Step], list[Step]]]:
+        for on_card in _families(steps, lambda s: str(s.configuration.gpu)):
+            names = sorted({s.network.name for s in on_card})
+            picked = {names[i] for i in rng.permutation(len(names))[:count]}
+            others = [s for s in steps if elsewhere and s.configuration.gpu != on_card[0].configuration.gpu]
+            yield (others + [s for s in on_card if s.network.name in picked],
+                   [s for s in on_card if s.network.name not in picked])  # fmt: skip
+
+    return draw
+
+
 def halves(steps: Sequence[Step], by_network: bool, networks: int) -> Draw:
     """Each half of the steps by the other half; halves of the networks if `by_network`."""
     names = sorted({s.network.name for s in steps})
@@ -301,6 +333,7 @@ def main() -> int:
     parser.add_argument("--torchvision", type=Path, help="folder of pytorch-gpu-benchmark")
     parser.add_argument("--points", type=Path, help="training_points.csv")
     parser.add_argument("--neusight", type=Path, help="folder of NeuSight's labels")
+    parser.add_argument("--pollux", type=Path, help="pollux_step_times.csv")
     parser.add_argument("--held-out", type=Path, help="folder of held-out predictions (weights/training/results)")
     parser.add_argument("--half", choices=("chosen", "judged"), help="networks to use (default: all)")
     parser.add_argument("--draws", type=int, default=20)
@@ -316,7 +349,7 @@ def main() -> int:
     for source in dict.fromkeys(s.source for s in steps):
         held = [s.is_held_out for s in steps if s.source == source]
         print(f"{source}: {len(held)} steps, {sum(held)} by held-out predictions, the others by the shipped predictor")
-    of = {source: [s for s in steps if s.source == source] for source in ("timm", "torchvision", "profet", "language")}
+    of = {source: [s for s in steps if s.source == source] for source in SOURCES}
     print("\n| measured | steps | before | after | inside the interval, % | width | worst |")
     print("| --- " * 7 + "|")
 
@@ -330,11 +363,17 @@ def main() -> int:
         line(f"the job with torch 1.11 → 1.12, {layout}", versions(held, layout, "pt111", "pt112", 1000), 1)
     line("the job at a neighbouring batch, PROFET", batches(of["profet"], True, 1000), 1)
     line("the job at any other batch, PROFET", batches(of["profet"], False, 1000), 1)
+    line("the job at a neighbouring batch, Pollux", batches(of["pollux"], True, 1000), 1)
     line("the job at any other batch, language models", batches(of["language"], False, options.limit))
     line("five other networks on the card, torchvision", others(of["torchvision"], 5))
     line("one other network on the card, torchvision", others(of["torchvision"], 1))
     line("the job on another card, torchvision", other_cards(of["torchvision"]))
+    for source, count in (("torchvision", 3), ("torchvision", 5), ("torchvision", 10), ("language", 5)):
+        line(f"{count} networks on the card, {source}", common_jobs(of[source], count, False))
+        line("the same, and all networks on the other cards", common_jobs(of[source], count, True))
     for source, rows in of.items():
+        if source == "pollux":  # two networks
+            continue
         rows = held if source == "timm" else rows
         line(f"a half of the steps, {source}", halves(rows, False, options.networks))
         line(f"a half of the networks, {source}", halves(rows, True, options.networks))

@@ -54,6 +54,9 @@ class mdot_calibration_factors(Sized):
         ("memory_believed", c_double * len(CALIBRATION_EFFECTS)),
         ("row_count", c_size_t),
         ("job_row_count", c_size_t),
+        ("carried_gpu", c_char_p),
+        ("carried_correlation", c_double),
+        ("carried_factor", c_double),
     ]
 
 
