@@ -45,10 +45,21 @@ static bool attention_accepts(const pl_use *use, const pl_placement *placement)
                             : pl_mask_view(use->node, placement, stride);
 }
 
-/* The placement of a value as windows, if all of its readers are linears, which take windows as their rows. */
+static bool is_of_windows(const ir_value *v)
+{
+    while (v->def != NULL && ir_node_opcode(v->def) != IR_OP_Windows) {
+        ir_opcode op = ir_node_opcode(v->def);
+        if (op != IR_OP_Transpose && op != IR_OP_Slice && op != IR_OP_Reshape) return false;
+        v = v->def->inputs[0];
+    }
+    return v->def != NULL;
+}
+
+/* The placement of a value as windows, if all of its readers are linears, which take windows as their rows. Other
+ * reshapes are copied, because a linear that reads windows computes the rows of one item at a time. */
 static bool find_windows(pl_builder *b, const ir_node *node, const pl_placement *source, pl_placement *out)
 {
-    if (ir_node_opcode(node) != IR_OP_Reshape) return false;
+    if (ir_node_opcode(node) != IR_OP_Reshape || !is_of_windows(node->inputs[0])) return false;
     const pl_value *info = pl_info(b, node->outputs[0]);
     for (int u = 0; u < info->use_count; u++) {
         const pl_use *use = &info->uses[u];
