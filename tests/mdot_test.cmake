@@ -51,6 +51,7 @@ set(mdot_full_tests
     test_cpu_nest
     test_cpu_recurrence
     test_cpu_sequential
+    test_cpu_sliding_windows
     test_cuda_deletions
     test_cuda_images
     test_cuda_kernels

@@ -33,6 +33,11 @@ def is_fixed(dim):
     return dim[0] == 0
 
 
+def is_nameable(dim):
+    """Whether a model can state the dimension of an input: mdot takes an unnamed one to be 1."""
+    return dim == LENGTH or is_fixed(dim)
+
+
 @dataclass
 class Value:
     name: str
@@ -113,6 +118,7 @@ class Graph:
         return tuple(shape)
 
     def input(self, dtype, shape, content="any", bound=(0, 0)):
+        self.require(all(map(is_nameable, shape)), "no input with a dimension such as N+1")
         value = Value(self.name("x"), dtype, tuple(shape), True, content, bound)
         self.inputs.append(value)
         self.values.append(value)
@@ -151,7 +157,7 @@ class Graph:
         shape = value.shape if shape is None else tuple(shape)
         fits = [v for v in self.values if v.dtype == value.dtype and v.shape == shape and v.content == "any"
                 and (v.exact or not exact)]
-        if fits and self.chance(0.5):
+        if fits and (self.chance(0.5) or not all(map(is_nameable, shape))):
             return self.pick(fits)
         if all(is_fixed(d) for d in shape) and self.chance(0.6):
             return self.constant(self.numbers(value.dtype, [d[1] for d in shape]))

@@ -3,7 +3,7 @@
 import copy
 
 from compare import expected, session
-from graphs import LENGTH, Value, is_fixed
+from graphs import Value, is_nameable
 
 
 def pruned(graph, outputs):
@@ -27,8 +27,8 @@ def with_input(graph, node, feeds):
     made = [v for v in graph.values if v.name in node.output]
     if len(made) != len([name for name in node.output if name]) or any(v.name == o.name for v in made for o in graph.outputs):
         return None
-    if any(d != LENGTH and not is_fixed(d) for v in made for d in v.shape):
-        return None  # an input's dimension has no form such as N+1
+    if not all(is_nameable(d) for v in made for d in v.shape):
+        return None
     try:
         arrays = expected(session(graph.model(made), optimised=False), feeds)
     except Exception:  # the cut graph is invalid

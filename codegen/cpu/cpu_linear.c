@@ -152,6 +152,16 @@ static void finish_previous_vector(cg_emitter *e, void *context, LLVMValueRef pi
     cg_finish_vector(e, l, cg_at(e, e->f32, first, cg_imul(e, piece, lanes)), row, column, e->target->lanes);
 }
 
+/* The first element of a tile's row in the block of k, of type f32 or pairs. */
+static LLVMValueRef factor_pointer(cg_emitter *e, const cg_linear_block *l, const cg_rows *rows, int i)
+{
+    LLVMTypeRef element = l->matmul == CG_MATMUL_BF16 ? e->i32 : e->f32;
+    if (l->distances == NULL)
+        return cg_at(e, element, cg_row_pointer(e, l->a_type, rows, i, l->a, l->a_stride), l->k_first);
+    LLVMValueRef distance = cg_load(e, e->i64, cg_at(e, e->i64, l->distances, rows->index[i]), 8);
+    return cg_at(e, l->a_type, cg_at(e, l->a_type, l->a, distance), l->k_distance);
+}
+
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     (void)carried;
@@ -160,8 +170,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
     cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .use_bf16_dot = use_bf16_dot};
     cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = l->panel_step};
     for (int i = 0; i < rows->count; i++) {
-        LLVMValueRef row = cg_row_pointer(e, l->a_type, rows, i, l->a, l->a_stride);
-        operands.row[i] = cg_at(e, use_bf16_dot ? e->i32 : e->f32, row, l->k_first);
+        operands.row[i] = factor_pointer(e, l, rows, i);
         for (int j = 0; j < l->vectors; j++) tile.acc[i * l->vectors + j] = start_value(e, l, rows, i, j);
     }
     previous_strip before = {l, rows->index[0]};
@@ -228,6 +237,10 @@ static LLVMValueRef block_of_panel(cg_emitter *e, const cg_linear_block *l, int6
 static void emit_k_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef k_first, int64_t k_count, bool starts)
 {
     l->k_first = k_first;
+    if (l->distances != NULL) {
+        LLVMValueRef column = cg_imul(e, k_first, cg_int(e, l->matmul == CG_MATMUL_BF16 ? 2 : 1));
+        l->k_distance = cg_window_column(e, l->k->windows, column);
+    }
     l->k_count = cg_int(e, k_count);
     l->starts = starts;
     l->panel = block_of_panel(e, l, k_count);
@@ -235,31 +248,52 @@ static void emit_k_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef k_first
     cg_for_rows(e, l->row_count, NULL, 0, emit_tile, l);
 }
 
-/* Blocks of k have equal size, a multiple of four steps. The first block takes the remainder. */
-static int64_t later_block_size(int64_t steps)
+/* Steps in a block of k: the first one, and each one behind it, if there is any. */
+typedef struct k_blocks {
+    int64_t first, later;
+} k_blocks;
+
+/* Equal sizes that are a multiple of four steps. The first block takes the remainder. */
+static k_blocks equal_blocks(int64_t steps)
 {
-    int64_t blocks = (steps + K_BLOCK - 1) / K_BLOCK;
-    return blocks > 1 ? ((steps + blocks - 1) / blocks + 3) / 4 * 4 : 0;
+    int64_t count = (steps + K_BLOCK - 1) / K_BLOCK;
+    if (count <= 1) return (k_blocks){steps, 0};
+    int64_t later = ((steps + count - 1) / count + 3) / 4 * 4;
+    return (k_blocks){steps - (count - 1) * later, later};
 }
 
-static int64_t first_block_size(int64_t steps)
+/* A block of windows that are read in place is an equal part of a run of adjacent elements. Returns its steps; 0: runs
+ * are too short for a block, odd, or have no such part. */
+static int64_t window_block(const pl_linear *k, cg_matmul_kind matmul)
 {
-    int64_t blocks = (steps + K_BLOCK - 1) / K_BLOCK;
-    return blocks > 1 ? steps - (blocks - 1) * later_block_size(steps) : steps;
+    enum { FEWEST_STEPS = 32 }; /* with fewer, loading and storing sums would take longer than a copy of the windows */
+    int64_t run = k->windows->columns.extent[k->windows->columns.count - 1].offset;
+    if (matmul == CG_MATMUL_BF16 && run % 2 != 0) return 0;
+    if (matmul == CG_MATMUL_BF16) run /= 2;
+    for (int64_t parts = (run + K_BLOCK - 1) / K_BLOCK; run / parts >= FEWEST_STEPS; parts++)
+        if (parts == 1 || run % (4 * parts) == 0) return run / parts;
+    return 0;
+}
+
+static k_blocks blocks_of(const cg_linear_block *l)
+{
+    if (l->distances == NULL) return equal_blocks(l->steps);
+    int64_t steps = window_block(l->k, l->matmul);
+    return (k_blocks){steps, steps};
 }
 
 /* Computes the sums of a strip of `columns` columns. */
 static void emit_sums(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool staged)
 {
-    int64_t steps = l->steps, first = first_block_size(steps);
+    k_blocks blocks = blocks_of(l);
     l->column = column;
     l->vectors = (int)((columns + e->target->lanes - 1) / e->target->lanes);
     l->staged = staged;
-    emit_k_block(e, l, cg_int(e, 0), first, true);
-    if (first == steps) return;
+    emit_k_block(e, l, cg_int(e, 0), blocks.first, true);
+    if (blocks.first == l->steps) return;
     cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, first), cg_int(e, steps), later_block_size(steps), 0, NULL, false);
-    emit_k_block(e, l, loop.index, later_block_size(steps), false);
+    cg_loop_begin(e, &loop, cg_int(e, blocks.first), cg_int(e, l->steps), blocks.later, 0, NULL, false);
+    emit_k_block(e, l, loop.index, blocks.later, false);
     cg_loop_end(e, &loop, NULL);
 }
 
@@ -329,13 +363,18 @@ static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_ta
 /* True if rows of A in memory consist of whole tiles or whole pairs. */
 static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    switch (matmul_kind_of(plan, k, target)) {
+    cg_matmul_kind matmul = matmul_kind_of(plan, k, target);
+    bool is_half = is_stored_half(plan, k->a.buffer, target);
+    if (k->windows != NULL) /* tile loads need rows of one distance */
+        return (matmul == CG_MATMUL_F32 || matmul == CG_MATMUL_BF16) && is_half == (matmul == CG_MATMUL_BF16) &&
+               window_block(k, matmul) > 0;
+    switch (matmul) {
     case CG_MATMUL_BF16:
-        return is_stored_half(plan, k->a.buffer, target) && k->k % 2 == 0;
+        return is_half && k->k % 2 == 0;
     case CG_MATMUL_AMX:
-        return is_stored_half(plan, k->a.buffer, target) && k->k % CG_BF16_ROWS == 0;
+        return is_half && k->k % CG_BF16_ROWS == 0;
     default:
-        return !is_stored_half(plan, k->a.buffer, target);
+        return !is_half;
     }
 }
 
@@ -351,14 +390,15 @@ static bool overlaps_epilogues(const pl_plan *plan, const pl_linear *k, const cg
 {
     int vectors = target->tile_rows * target->tile_vectors;
     bool use_bf16_dot = matmul_kind_of(plan, k, target) == CG_MATMUL_BF16;
+    if (k->windows != NULL && reads_in_place(plan, k, target)) return false; /* its blocks of k are shorter */
     return k->epilogue != NULL && is_expensive(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            !target->by_element && k->columns >= 2 * strip_columns(target) &&
-           cg_tile_iterations(target, use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
+           cg_tile_iterations(target, use_bf16_dot, equal_blocks(steps_of(plan, k, target)).first) >= vectors;
 }
 
 /* Parts of scratch, in this order; each is a multiple of a vector. */
 typedef struct scratch_parts {
-    int64_t stage_bytes, f32_bytes, copy_bytes;
+    int64_t stage_bytes, f32_bytes, copy_bytes, distance_bytes;
 } scratch_parts;
 
 static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
@@ -377,6 +417,7 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
     if (overlaps_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
     if (matmul == CG_MATMUL_BF16_WEIGHTS) parts.f32_bytes = K_BLOCK * columns * 4;
     if (!in_place) parts.copy_bytes = ROW_BLOCK * 4 * steps_of(plan, k, target);
+    if (in_place && k->windows != NULL) parts.distance_bytes = ROW_BLOCK * 8;
     return parts;
 }
 
@@ -384,7 +425,7 @@ static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const
 {
     const pl_linear *k = &kernel->linear;
     scratch_parts parts = parts_of(plan, k, target);
-    return parts.stage_bytes + parts.f32_bytes + parts.copy_bytes;
+    return parts.stage_bytes + parts.f32_bytes + parts.copy_bytes + parts.distance_bytes;
 }
 
 /* The strips of rows first_row … first_row + row_count. */
@@ -405,6 +446,7 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
         cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target), k->epilogue != NULL && is_expensive(k->epilogue));
         return;
     }
+    if (l->distances != NULL) cg_note_windows(e, l);
     if (l->copy != NULL) {
         cg_copy_rows(e, l, l->a, l->a_stride, l->row_count);
         l->a = l->copy;
@@ -438,6 +480,7 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
     if (parts.f32_bytes > 0) l.wide = wide;
     if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes));
+    if (parts.distance_bytes > 0) l.distances = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes + parts.copy_bytes));
     if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
     if (!pl_is_split(plan, kernel)) { /* constant number of rows: the tiles have exactly that many */
@@ -452,10 +495,24 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     cg_loop_end(e, &block, NULL);
 }
 
+static void sign_window_dims(cg_signature_writer *w, const pl_window_dims *dims)
+{
+    cg_signature_add(w, dims->count);
+    for (int d = 0; d < dims->count; d++) {
+        cg_signature_add_dim(w, dims->extent[d]);
+        cg_signature_add_dim(w, dims->stride[d]);
+    }
+}
+
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_linear *k = &kernel->linear;
     cg_signature_add_matrix(w, &k->a);
+    cg_signature_add(w, k->windows != NULL);
+    if (k->windows != NULL) {
+        sign_window_dims(w, &k->windows->rows);
+        sign_window_dims(w, &k->windows->columns);
+    }
     cg_signature_add_dim(w, k->rows);
     cg_signature_add(w, k->k);
     cg_signature_add(w, k->columns);

@@ -12,6 +12,7 @@ typedef struct cg_linear_block {
     const LLVMValueRef *buffers;
     LLVMValueRef first_row, row_count; /* of the row block */
     LLVMValueRef a, a_stride;          /* A's first row of the block; stride in elements of a_type */
+    LLVMValueRef distances;            /* scratch: elements from `a` to each row of the block; NULL: a_stride apart */
     LLVMValueRef out, out_stride;      /* first row of the result; stride in elements of out_type */
     LLVMValueRef stage;                /* scratch: rows of `width` for the current strip */
     LLVMValueRef previous_stage;       /* stage of the previous strip, whose epilogue overlaps with the current strip;
@@ -30,6 +31,7 @@ typedef struct cg_linear_block {
     bool staged;
 
     LLVMValueRef k_first, k_count; /* the block of k */
+    LLVMValueRef k_distance;       /* elements from a row's start to the block of k; only with `distances` */
     LLVMValueRef panel;
     int64_t panel_step;
     bool starts; /* the first block: accumulators start from the bias and, in a direct strip, the epilogue's terms */

@@ -65,24 +65,86 @@ static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef 
     cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
 }
 
+/* Copies `count` adjacent elements. */
+static void copy_run(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, int64_t count)
+{
+    int lanes = e->target->lanes;
+    int64_t whole = count / lanes * lanes;
+    cg_loop column;
+    if (whole > 0) {
+        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
+        copy_elements(e, l, from, to, column.index, lanes);
+        cg_loop_end(e, &column, NULL);
+    }
+    if (count > whole) copy_elements(e, l, from, to, cg_int(e, whole), (int)(count - whole));
+}
+
+/* Copies the window at `from`: its dimensions from `d` on. */
+static void copy_window(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, int d)
+{
+    const pl_window_dims *dims = &l->k->windows->columns;
+    LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
+    int64_t inner = 1;
+    cg_loop at;
+    if (d + 1 == dims->count || d + 1 == PL_MAX_WINDOW_DIMS) {
+        copy_run(e, l, from, to, dims->extent[d].offset);
+        return;
+    }
+    for (int i = d + 1; i < dims->count; i++) inner *= dims->extent[i].offset;
+    cg_loop_begin(e, &at, cg_int(e, 0), cg_int(e, dims->extent[d].offset), 1, 0, NULL, false);
+    copy_window(e, l, cg_at(e, stored, from, cg_imul(e, at.index, cg_dim(e, dims->stride[d]))),
+                cg_at(e, l->a_type, to, cg_imul(e, at.index, cg_int(e, inner))), d + 1);
+    cg_loop_end(e, &at, NULL);
+}
+
+/* Elements between the first position and position `index`, in row-major order. */
+static LLVMValueRef distance_at(cg_emitter *e, const pl_window_dims *dims, LLVMValueRef index)
+{
+    LLVMValueRef distance = cg_int(e, 0);
+    for (int d = dims->count - 1; d >= 0; d--) {
+        LLVMValueRef stride = cg_dim(e, dims->stride[d]), position = index;
+        if (d > 0) {
+            LLVMValueRef extent = cg_dim(e, dims->extent[d]), outer = LLVMBuildUDiv(e->builder, index, extent, "");
+            position = cg_isub(e, index, cg_imul(e, outer, extent));
+            index = outer;
+        }
+        distance = cg_iadd(e, distance, cg_imul(e, position, stride));
+    }
+    return distance;
+}
+
+LLVMValueRef cg_window_column(cg_emitter *e, const pl_windows *windows, LLVMValueRef column)
+{
+    return distance_at(e, &windows->columns, column);
+}
+
+void cg_note_windows(cg_emitter *e, const cg_linear_block *l)
+{
+    cg_loop row;
+    cg_loop_begin(e, &row, cg_int(e, 0), l->row_count, 1, 0, NULL, false);
+    LLVMValueRef distance = distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index));
+    cg_store(e, distance, cg_at(e, e->i64, l->distances, row.index), 8);
+    cg_loop_end(e, &row, NULL);
+}
+
 void cg_copy_rows(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef from_stride,
                   LLVMValueRef count)
 {
-    int lanes = e->target->lanes;
-    int64_t stride = cg_copy_stride(l), padding = stride - l->k->k, whole = l->k->k / lanes * lanes;
+    bool has_windows = l->k->windows != NULL;
+    int64_t stride = cg_copy_stride(l), padding = stride - l->k->k;
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
-    cg_loop row, column;
+    cg_loop row;
     cg_loop_begin(e, &row, cg_int(e, 0), count, 1, 0, NULL, false);
-    LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, row.index, from_stride));
+    LLVMValueRef distance = has_windows ? distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index))
+                                        : cg_imul(e, row.index, from_stride);
+    LLVMValueRef source = cg_at(e, stored, from, distance);
     LLVMValueRef to = cg_at(e, l->a_type, l->copy, cg_imul(e, row.index, cg_int(e, stride)));
     for (int64_t i = 0; i < padding; i++)
         cg_store(e, cg_const_int(l->a_type, 0), cg_at(e, l->a_type, to, cg_int(e, i)), 0);
     to = cg_at(e, l->a_type, to, cg_int(e, padding));
-    if (whole > 0) {
-        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        copy_elements(e, l, source, to, column.index, lanes);
-        cg_loop_end(e, &column, NULL);
-    }
-    if (l->k->k > whole) copy_elements(e, l, source, to, cg_int(e, whole), (int)(l->k->k - whole));
+    if (has_windows)
+        copy_window(e, l, source, to, 0);
+    else
+        copy_run(e, l, source, to, l->k->k);
     cg_loop_end(e, &row, NULL);
 }

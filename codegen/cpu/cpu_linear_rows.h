@@ -12,9 +12,14 @@ void cg_finish_vector(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from
                       int width);
 
 /* Copies `count` rows of A, from `from` on, to l->copy in the tiles' layout, cg_copy_stride elements per row. Zeros
- * come first if the weights have them. `count` is at least one. */
+ * come first if the weights have them. `count` is at least one. If rows are windows, `from` is the first element of A,
+ * and the rows are those from l->first_row on. */
 void cg_copy_rows(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef from_stride,
                   LLVMValueRef count);
+/* Windows that are read in place: stores the distance of each row of the block to l->distances; and the distance of
+ * column `column` from the start of its row. */
+void cg_note_windows(cg_emitter *e, const cg_linear_block *l);
+LLVMValueRef cg_window_column(cg_emitter *e, const pl_windows *windows, LLVMValueRef column);
 int64_t cg_copy_stride(const cg_linear_block *l);
 
 /* Applies the epilogue to rows from..to of a finished strip in scratch and writes its `columns` columns to out. */

@@ -55,7 +55,7 @@ static int64_t whole_k(const pl_linear *k)
 /* True if ldmatrix can read `a` in place: 16-bit rows in shared memory, whole steps of k, 16-byte aligned. */
 static bool reads_in_place(const pl_linear *k, const cu_location *a)
 {
-    if (a->kind != CU_SHARED || k->k % CU_FRAGMENT != 0) return false;
+    if (k->windows != NULL || a->kind != CU_SHARED || k->k % CU_FRAGMENT != 0) return false;
     if (!ir_dim_is_number(k->a.offset) || !ir_dim_is_number(k->a.row_stride)) return false;
     int64_t offset = k->a.offset.offset, stride = k->a.row_stride.offset;
     bool is_aligned = offset % 8 == 0 && a->width % 8 == 0 && a->pitch % 8 == 0 && a->unit % 8 == 0;
@@ -200,6 +200,30 @@ static const char *fragment_pointer(cu_function *f)
     return name;
 }
 
+/* Adds the distance of position `index` of the dimensions, in row-major order. */
+static const pl_expr *add_distance(cu_function *f, const pl_window_dims *dims, const pl_expr *index, const pl_expr *sum)
+{
+    for (int d = dims->count - 1; d >= 0; d--) {
+        const pl_expr *extent = pl_dim(f->arena, dims->extent[d]), *position = index;
+        if (d > 0) {
+            position = pl_binary(f->arena, PL_PYMOD, index, extent);
+            index = pl_binary(f->arena, PL_FLOORDIV, index, extent);
+        }
+        const pl_expr *step = pl_binary(f->arena, PL_MUL, position, pl_dim(f->arena, dims->stride[d]));
+        sum = pl_binary(f->arena, PL_ADD, sum, step);
+    }
+    return sum;
+}
+
+static const pl_expr *a_index(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    if (k->windows == NULL) return cu_matrix_index(f, &k->a);
+    const pl_expr *row = pl_index(f->arena, 0), *column = pl_index(f->arena, 1);
+    const pl_expr *first = add_distance(f, &k->windows->rows, row, pl_dim(f->arena, k->a.offset));
+    return add_distance(f, &k->windows->columns, column, first);
+}
+
 /* The element of `a` in row i0 (r of the tile) and column i1, which is the index over k here. */
 static const char *a_element(cu_function *f, const cu_location *location)
 {
@@ -208,9 +232,26 @@ static const char *a_element(cu_function *f, const cu_location *location)
     const cu_step *step = f->step;
     reading.space.loop[1] = cu_range_between(0, k->k - 1);
     f->step = &reading;
-    const char *element = cu_element(f, k->a.buffer, location, cu_matrix_index(f, &k->a), "a");
+    const char *element = cu_element(f, k->a.buffer, location, a_index(f), "a");
     f->step = step;
     return element;
+}
+
+static bool dims_divide(int64_t divisor, const pl_window_dims *dims, int count)
+{
+    for (int d = 0; d < count; d++)
+        if (!cu_divides(divisor, dims->stride[d])) return false;
+    return true;
+}
+
+/* True if `count` elements at multiples of `count` are adjacent in each row of `a`, and begin at a multiple of it. */
+static bool has_aligned_runs(const pl_linear *k, int64_t count)
+{
+    if (!cu_divides(count, k->a.offset)) return false;
+    if (k->windows == NULL) return cu_divides(count, k->a.row_stride);
+    const pl_window_dims *rows = &k->windows->rows, *columns = &k->windows->columns;
+    return dims_divide(count, rows, rows->count) && dims_divide(count, columns, columns->count - 1) &&
+           cu_divides(count, columns->extent[columns->count - 1]);
 }
 
 /* Copies rows of `a` into shared memory as 16-bit elements, padded with zeros after k. */
@@ -220,8 +261,8 @@ static void put_staging(cu_function *f)
     const pl_linear *k = &f->step->kernel->linear;
     const cu_placement *placement = cu_placement_of(f, k->a.buffer);
     const cu_location *from = placement->half.kind != CU_UNPLACED ? &placement->half : &placement->plain;
-    bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
-                   cu_divides(PARALLELISM_INPUTS, k->a.offset) && cu_divides(PARALLELISM_INPUTS, k->a.row_stride);
+    bool is_copy =
+        from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 && has_aligned_runs(k, PARALLELISM_INPUTS);
     const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
     cu_put(&f->body,
            "        for (int i = threadIdx.x; i < min(rows - first, TILES * 16) * (STEPS * 16 / %d); i += %d) {\n"
@@ -440,7 +481,10 @@ static void note_accesses(cu_step_finder *f)
     const cu_step *s = f->step;
     const pl_linear *k = &s->kernel->linear;
     f->step->access_count = 0;
-    cu_note_matrix(f, &k->a, false, cu_columns_range(k->k));
+    if (k->windows != NULL)
+        cu_note_access(f, k->a.buffer, false, cu_range_between(INT64_MIN, INT64_MAX));
+    else
+        cu_note_matrix(f, &k->a, false, cu_columns_range(k->k));
     cu_note_loads(f, k->epilogue);
     cu_note_matrix(f, &k->out, true, s->space.loop[1]);
 }
@@ -455,7 +499,7 @@ static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
 static void visit_strides(const pl_kernel *kernel, cu_stride_visitor *visitor)
 {
     const pl_linear *k = &kernel->linear;
-    cu_visit_stride(visitor, k->a.buffer, k->a.row_stride);
+    if (k->windows == NULL) cu_visit_stride(visitor, k->a.buffer, k->a.row_stride);
     cu_visit_stride(visitor, k->out.buffer, k->out.row_stride);
 }
 

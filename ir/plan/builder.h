@@ -34,12 +34,14 @@
 #include "ir/plan/plan.h"
 
 /* The address of a value. A dense placement is row-major for the value's type, and its strides may be polynomials in L.
- * In a strided placement, element `index` is at offset + sum of index[k] * stride[k]. */
+ * In a strided placement, element `index` is at offset + sum of index[k] * stride[k]. A placement as windows has no
+ * strides for the value's own dimensions: only linears read it, as a matrix whose columns are the last dimension. */
 typedef struct pl_placement {
     int buffer;
     bool dense;
     ir_dim offset;
     ir_dim stride[MDOT_MAX_RANK];
+    const pl_windows *windows; /* NULL: dense or strided */
 } pl_placement;
 
 typedef enum pl_state { PL_UNDECIDED, PL_PLACED, PL_INLINED, PL_CHAINED } pl_state;

@@ -45,8 +45,41 @@ static bool attention_accepts(const pl_use *use, const pl_placement *placement)
                             : pl_mask_view(use->node, placement, stride);
 }
 
+static bool is_of_windows(const ir_value *v)
+{
+    while (v->def != NULL && ir_node_opcode(v->def) != IR_OP_Windows) {
+        ir_opcode op = ir_node_opcode(v->def);
+        if (op != IR_OP_Transpose && op != IR_OP_Slice && op != IR_OP_Reshape) return false;
+        v = v->def->inputs[0];
+    }
+    return v->def != NULL;
+}
+
+/* The placement of a value as windows, if all of its readers are linears, which take windows as their rows. Other
+ * reshapes are copied, because a linear that reads windows computes the rows of one item at a time. */
+static bool find_windows(pl_builder *b, const ir_node *node, const pl_placement *source, pl_placement *out)
+{
+    if (ir_node_opcode(node) != IR_OP_Reshape || !is_of_windows(node->inputs[0])) return false;
+    const pl_value *info = pl_info(b, node->outputs[0]);
+    for (int u = 0; u < info->use_count; u++) {
+        const pl_use *use = &info->uses[u];
+        bool is_linear = use->node->op->lowering == IR_LOWER_LINEAR && use->operand == 0 && pl_is_linear(use->node);
+        if (!is_linear) return false;
+    }
+    return info->output < 0 && info->use_count > 0 && pl_window_view(b, node, source, out);
+}
+
+/* Do windows read elements several times that are scattered, because the last dimension has a stride? */
+static bool scatters(const ir_node *windows, const ir_type *type, const pl_placement *placement)
+{
+    int d = type->rank - 1;
+    while (d >= 0 && pl_is_unit(type->dim[d])) d--;
+    bool overlap = ir_node_int(windows, "size", 1) > ir_node_int(windows, "stride", 1);
+    return overlap && d >= 0 && !ir_dim_is(placement->stride[d], 1);
+}
+
 /* Can a reader use this strided view? If a reshape cannot, one copy here is cheaper than a copy there that computes
- * quotients. */
+ * quotients. One copy is also cheaper than scattered reads of each window. */
 static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, const pl_placement *placement)
 {
     pl_matrix matrix;
@@ -55,6 +88,7 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
         use->node->op->lowering == IR_LOWER_TREES) /* takes its operands' shapes from their buffers */
         return placement->dense && ir_type_equal(&b->plan->buffers[placement->buffer].type, &v->type);
     if (placement->dense) return true;
+    if (ir_node_opcode(use->node) == IR_OP_Windows && scatters(use->node, &v->type, placement)) return false;
     switch (use->node->op->lowering) {
     case IR_LOWER_LINEAR:
         return pl_matrix_view(placement, &v->type, 1, &matrix);
@@ -62,7 +96,8 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
         return attention_accepts(use, placement);
     case IR_LOWER_ALIAS:
     case IR_LOWER_MOVE:
-        return pl_view_from(b, use->node, 0, placement, &(pl_placement){0});
+        return pl_view_from(b, use->node, 0, placement, &(pl_placement){0}) ||
+               find_windows(b, use->node, placement, &(pl_placement){0});
     default:
         return false;
     }
@@ -143,6 +178,13 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
 }
 
+/* The placement of output `k` as windows of a placed input. */
+static bool place_as_windows(pl_builder *b, const ir_node *node, pl_placement *out)
+{
+    const pl_value *source = node->input_count ? pl_info(b, node->inputs[0]) : NULL;
+    return source != NULL && source->state == PL_PLACED && find_windows(b, node, &source->placement, out);
+}
+
 /* Does a view serve all readers? For a graph output: is the view that output already? */
 static bool can_stay(pl_builder *b, const ir_value *v, const pl_placement *placement)
 {
@@ -162,7 +204,7 @@ mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
     pl_placement placement;
     bool is_output = info->output >= 0;
     if (info->use_count == 0 && !is_output) return MDOT_OK;
-    if (pl_view(b, node, k, &placement) && can_stay(b, v, &placement)) {
+    if ((pl_view(b, node, k, &placement) && can_stay(b, v, &placement)) || place_as_windows(b, node, &placement)) {
         info->placement = placement;
         info->state = PL_PLACED;
         return MDOT_OK;

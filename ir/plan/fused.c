@@ -92,7 +92,12 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
         return reject(b, node, "the number of rows is not affine in the length");
     const pl_placement *placement = pl_placement_of(b, x);
     if (placement == NULL) return pl_fault(b);
-    if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) return reject(b, node, "the input must be a matrix");
+    if (placement->windows != NULL) {
+        linear.a = (pl_matrix){placement->buffer, placement->offset, ir_dim_number(0)};
+        linear.windows = placement->windows;
+    } else if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) {
+        return reject(b, node, "the input must be a matrix");
+    }
     linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_MATRIX);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);

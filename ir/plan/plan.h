@@ -60,6 +60,18 @@ typedef struct pl_matrix {
     ir_dim row_stride;
 } pl_matrix;
 
+/* Windows of an array as a matrix: row r is a position in the dimensions `rows`, in row-major order, and column c is a
+ * position in `columns`. The element is at the sum of position * stride over both. For example, rows are the positions
+ * of a convolution's kernel (image, y, x), and columns are its taps and their channels. */
+enum { PL_MAX_WINDOW_DIMS = 3 };
+typedef struct pl_window_dims {
+    int count; /* at least 1 */
+    ir_dim extent[PL_MAX_WINDOW_DIMS], stride[PL_MAX_WINDOW_DIMS];
+} pl_window_dims;
+typedef struct pl_windows {
+    pl_window_dims rows, columns; /* extents of columns are numbers, and the last stride is 1 */
+} pl_windows;
+
 /* ---- Kernels ---------------------------------------------------------------------------------------------------- */
 
 /* PL_LINEAR, PL_ATTENTION … (kernel_kinds.def) */
@@ -75,6 +87,7 @@ typedef enum pl_kind {
  * row strides may have any alignment. */
 typedef struct pl_linear {
     pl_matrix a;
+    const pl_windows *windows; /* the rows of `a`, from a.offset on; NULL: `a` is a matrix */
     ir_dim rows;
     int64_t k, columns;
     int weight;              /* buffer of a constant with use MATRIX */

@@ -263,6 +263,56 @@ bool pl_matrix_view(const pl_placement *placement, const ir_type *type, int trai
     return true;
 }
 
+/* Fewer dimensions for the same addresses: those that run through memory like one dimension become one. */
+static bool join_dims(const axes *from, int begin, int end, pl_window_dims *out)
+{
+    pl_window_dims joined = {.count = 0};
+    for (int d = begin; d < end; d++) {
+        ir_dim product;
+        int last = joined.count - 1;
+        if (d > begin && is_contiguous(from, d - 1, d + 1) && ir_dim_mul(joined.extent[last], from->dim[d], &product)) {
+            joined.extent[last] = product;
+            joined.stride[last] = from->stride[d];
+            continue;
+        }
+        if (joined.count == PL_MAX_WINDOW_DIMS) return false;
+        joined.extent[joined.count] = from->dim[d];
+        joined.stride[joined.count++] = from->stride[d];
+    }
+    if (joined.count == 0) joined = (pl_window_dims){1, {ir_dim_number(1)}, {ir_dim_number(1)}};
+    *out = joined;
+    return true;
+}
+
+/* The first of the last dimensions that have `count` elements together; -1: there are none. */
+static int first_column(const axes *from, ir_dim count)
+{
+    int64_t product = 1;
+    int d = from->count;
+    if (!ir_dim_is_number(count)) return -1;
+    while (product < count.offset && d > 0 && ir_dim_is_number(from->dim[d - 1])) product *= from->dim[--d].offset;
+    return product == count.offset ? d : -1;
+}
+
+bool pl_window_view(pl_builder *b, const ir_node *node, const pl_placement *source, pl_placement *out)
+{
+    const ir_type *type = &node->inputs[0]->type, *result = &node->outputs[0]->type;
+    pl_placement strided;
+    pl_windows windows;
+    if (result->rank < 1 || source->windows != NULL || !make_strided(source, type, &strided)) return false;
+    axes from = without_units(type, strided.stride);
+    int column = first_column(&from, result->dim[result->rank - 1]);
+    if (column < 0 || !join_dims(&from, 0, column, &windows.rows) ||
+        !join_dims(&from, column, from.count, &windows.columns))
+        return false;
+    if (!ir_dim_is(windows.columns.stride[windows.columns.count - 1], 1)) return false;
+    pl_windows *copy = IR_NEW(b->arena, pl_windows);
+    if (copy == NULL) return false;
+    *copy = windows;
+    *out = (pl_placement){.buffer = strided.buffer, .offset = strided.offset, .windows = copy};
+    return true;
+}
+
 bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placement, pl_heads *out)
 {
     const ir_type *type = &node->inputs[operand]->type;

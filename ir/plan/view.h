@@ -10,6 +10,9 @@ bool pl_view(pl_builder *b, const ir_node *node, int k, pl_placement *out);
 bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_placement *source, pl_placement *out);
 /* The placement as a matrix whose columns are the last `trailing` dimensions. */
 bool pl_matrix_view(const pl_placement *placement, const ir_type *type, int trailing, pl_matrix *out);
+/* The placement of a Reshape's result as windows of its input, which is placed at `source`. False: dimensions of the
+ * input are in rows and columns at once, or there are too many, or memory runs out. */
+bool pl_window_view(pl_builder *b, const ir_node *node, const pl_placement *source, pl_placement *out);
 /* Operand 0, 1 or 2 of an Attention node as heads. */
 bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placement, pl_heads *out);
 /* Strides of its additive mask over (batch, head, query); keys are adjacent. */

@@ -25,6 +25,10 @@ static void windows_of_images_and_batches_are_read_in_place(void **state)
                        "c = Conv(x, w, b) {pads=[1, 1, 1, 1]}\nr = Relu(c)\nv = weights f32[8,32,3,3]\n"
                        "y = Conv(r, v) {pads=[2, 2, 2, 2], dilations=[2, 2]}\nreturn y\n",
                        FEW_LENGTHS);
+    assert_graph_right("x = input f32[2,3,L,9]\nw = weights f32[16,3,3,3]\nc = Conv(x, w) {pads=[1, 1, 1, 1], "
+                       "strides=[1, 2]}\nr = Relu(c)\nv = weights f32[8,16,3,3]\n"
+                       "y = Conv(r, v) {pads=[1, 1, 1, 1], strides=[1, 2]}\nreturn y\n",
+                       FEW_LENGTHS);
     assert_graph_right("x = input f32[3,5,L]\nw = weights f32[7,5,3]\ny = Conv(x, w) {pads=[1, 1]}\nreturn y\n",
                        FEW_LENGTHS);
 }

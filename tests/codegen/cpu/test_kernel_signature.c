@@ -57,6 +57,29 @@ static int mutate_store(void *at, int step)
     return mutate_fields(fields, COUNT(fields), at, step, NULL);
 }
 
+static int mutate_window_dims(pl_window_dims *dims, int step)
+{
+    int own = mutate_dim(&dims->extent[0], -1), half = PL_MAX_WINDOW_DIMS * own;
+    if (step == 2 * half)
+        dims->count--;
+    else if (step >= 0)
+        mutate_dim((step < half ? dims->extent : dims->stride) + step % half / own, step % own);
+    return 2 * half + 1;
+}
+
+/* Windows of another form, and none. */
+static int mutate_windows(void *at, int step)
+{
+    static pl_windows changed;
+    const pl_windows **windows = at;
+    int own = mutate_window_dims(&changed.rows, -1);
+    if (step < 0) return 2 * own + 1;
+    changed = **windows;
+    if (step < 2 * own) mutate_window_dims(step < own ? &changed.rows : &changed.columns, step % own);
+    *windows = step < 2 * own ? &changed : NULL;
+    return 2 * own + 1;
+}
+
 static pl_matrix matrix(int buffer)
 {
     pl_matrix m = {MATRIX(FIELD_VALUE)};
@@ -162,8 +185,12 @@ static void assert_all_count(signature_fixture *s, const pl_kernel *kernel, size
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
+static const pl_windows windows = {{3, {{.offset = 2}, {.offset = 3}, {.offset = 4}}, {{.offset = 5}}},
+                                   {3, {{.offset = 6}, {.offset = 7}, {.offset = 8}}, {{.offset = 9}}}};
+
 #define LINEAR(X)                                                                                                      \
     X(pl_linear, matrix, a, matrix(0))                                                                                 \
+    X(pl_linear, windows, windows, &windows)                                                                           \
     X(pl_linear, dim, rows, {.scale = 1})                                                                              \
     X(pl_linear, i64, k, 32)                                                                                           \
     X(pl_linear, i64, columns, 16)                                                                                     \

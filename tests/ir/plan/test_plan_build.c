@@ -351,6 +351,44 @@ static void the_verifier_rejects_invalid_plans(void **state)
     ir_arena_destroy(arena);
 }
 
+static void the_verifier_rejects_windows_outside_of_their_array(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan("x = input f32[L,9,6]\nw = mdot.Windows(x) {axis=1, size=2, dilation=3}\nshape = constant i64[2] "
+                      "[-1, 12]\nf = weights f32[12,4]\nr = Reshape(w, shape)\ny = mdot.Linear(r, f)\nreturn y\n",
+                      arena);
+    pl_linear *linear = &kernel_of(p, PL_LINEAR)->linear;
+    const pl_linear good = *linear;
+    pl_windows windows = *linear->windows;
+    linear->windows = &windows;
+    assert_int_equal(pl_verify(p, NULL), MDOT_OK);
+
+    linear->a.offset.offset = 1;
+    assert_rejects(p, "a window exceeds its buffer");
+    linear->a.offset.offset = -1;
+    assert_rejects(p, "a window exceeds its buffer");
+    linear->a = good.a;
+    windows.columns.stride[0].offset++;
+    assert_rejects(p, "a window exceeds its buffer");
+    windows = *good.windows;
+    windows.rows.stride[1].offset = -6;
+    assert_rejects(p, "a window exceeds its buffer");
+    windows = *good.windows;
+    windows.rows.extent[0].offset--;
+    assert_rejects(p, "other rows or columns");
+    windows = *good.windows;
+    windows.columns.extent[0].offset--;
+    assert_rejects(p, "other rows or columns");
+    windows = *good.windows;
+    windows.columns.stride[1].offset = 2;
+    assert_rejects(p, "");
+    windows = *good.windows;
+    linear->a.buffer = p->buffer_count;
+    assert_rejects(p, "the buffer does not exist");
+    ir_arena_destroy(arena);
+}
+
 static void the_interpreter_names_out_of_bounds_accesses(void **state)
 {
     (void)state;
@@ -384,6 +422,7 @@ int main(void)
         cmocka_unit_test(expressions_stop_at_the_depth_limit),
         cmocka_unit_test(exhausted_memory_is_reported),
         cmocka_unit_test(the_verifier_rejects_invalid_plans),
+        cmocka_unit_test(the_verifier_rejects_windows_outside_of_their_array),
         cmocka_unit_test(the_interpreter_names_out_of_bounds_accesses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
