@@ -304,6 +304,7 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->power_limit > 0) put(out, ", limited to %g W", c->power_limit);
     if (c->ema != 0) put(out, ", moving average of weights");
     if (c->keep_gathered != 0) put(out, ", gathered weights kept");
+    if (c->whole_gradients != 0) put(out, ", whole gradients until the last pass");
 }
 
 cli_job_choices cli_choices_of(const mdot_job *job)

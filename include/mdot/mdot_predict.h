@@ -244,10 +244,13 @@ typedef struct mdot_configuration {
                      * cross-entropy */
     double power_limit; /* power limit of each GPU in watts, which may lower its clock, 1e-6 to 1e9; 0: the GPU's own.
                          * INVALID_ARGUMENT above that, below a fifth of it, and if the GPU's watts are 0 */
-    double host_launch_us; /* time in which the host launches one phase of an operator, in microseconds, which bounds
+    double host_launch_us;    /* time in which the host launches one phase of an operator, in microseconds, which bounds
                             * small batches, 1e-6 to 1e9; 0: that of the hosts that the predictor was trained on, 50
                             * µs with the shipped one, and 30 in inference. Interpreter, framework and driver are
                             * included */
+    uint32_t whole_gradients; /* gradients of several passes stay whole on each GPU until the last pass sums them over
+                               * GPUs, as by FSDP's no_sync. 0 or 1. It needs ZeRO stage 3 */
+    uint32_t reserved;        /* must be 0 */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

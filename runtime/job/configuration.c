@@ -188,6 +188,15 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
     if (c->keep_gathered != 0 && c->zero_stage != 3)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "keep_gathered needs zero_stage 3, because other stages keep all weights on each GPU");
+    if (c->whole_gradients != 0 && (c->zero_stage != 3 || c->accumulate < 2))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "whole_gradients needs zero_stage 3, whose passes each sum their gradients otherwise, and "
+                         "accumulate of at least 2");
+    if (c->whole_gradients != 0 && (c->pipeline_parallel > 1 || c->offload == MDOT_OFFLOAD_PARAMETERS))
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "whole_gradients keeps gradients on the GPU between passes: pipelines always do so, and offload "
+            "of parameters never does");
     return MDOT_OK;
 }
 
@@ -415,6 +424,10 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
 {
     rt_configuration s = {0};
     mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
+    if (status == MDOT_OK && s.c.reserved != 0)
+        status =
+            mdot_fail(err, MDOT_INCOMPATIBLE,
+                      "the configuration sets a field that this version lacks: set reserved to 0, or use a newer mdot");
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
     if (s.c.gpu_spec == NULL) {

@@ -42,6 +42,7 @@
  */
 #include "runtime/perf/activation_memory.h"
 #include "runtime/job/configuration.h"
+#include "runtime/perf/job_totals.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <math.h>
@@ -437,17 +438,9 @@ static void measure_each(step *s, double weight, double *each, double *bytes)
 /* Selects a case and the parts of the logits that exist at once. */
 static void select_case(step *s, rt_activation_case which)
 {
-    enum { CHUNKS = 8 };
     s->which = which;
-    s->logits_share = s->copies_share = 1;
-    if (s->logits == 0 || which.loss == MDOT_LOSS_WHOLE) return;
-    if (which.loss == MDOT_LOSS_CHUNKED) {
-        s->copies_share = 1.0 / CHUNKS;
-        return;
-    }
-    const int64_t *setting = s->job->operators[s->logits - 1].setting;
-    double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
-    s->logits_share = s->copies_share = hidden > 0 ? fmin(hidden / classes, 1) : 1;
+    s->copies_share = rt_loss_part(s->job, s->logits, which.loss);
+    s->logits_share = which.loss == MDOT_LOSS_FUSED ? s->copies_share : 1;
 }
 
 static step step_of(const mdot_job *job, const rt_sharding *sharding, size_t logits, const scratch *r)

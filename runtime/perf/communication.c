@@ -4,7 +4,8 @@
  *                       overlaps the last backward pass. The step waits for the rest, at least a tenth: the last
  *                       bucket. ZeRO 1 and 2 scatter gradients and gather updated weights, which are as many bytes if
  *                       both have the same type. At stage 3 every pass gathers weights forward and backward (only
- *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n.
+ *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n. With whole_gradients, only
+ *                       the last pass scatters them.
  *   tensor parallelism  The step waits for every sum (sharding.c): 2 (n - 1) / n of its bytes and a start-up cost. If
  *                       blocks are recomputed, forward sums run again.
  *   expert parallelism  Tokens are sent to experts and collected (experts.c): (n - 1) / n of their bytes and a
@@ -84,15 +85,28 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
     return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
 
+/* The part of an exchange that the backward pass does not hide. */
+static double waited_ms(double ms, double backward_ms)
+{
+    return fmax(LEAST_WAITED * ms, ms - backward_ms);
+}
+
 static double workers_ms(const exchange *e, double backward_ms)
 {
     double copies = rt_copies(e->c), workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
     const rt_sharding *sharding = &e->job->analysis->sharding;
     rt_elements parameters = rt_trained_part(sharding, e->shard), weights = rt_weights_part(sharding, e->shard);
-    double times = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
+    double times = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1, only_gathers = 0;
+    double experts_stride = stride * e->c->expert_parallel;
     double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +
-                gradients_ms(e, copies, stride * e->c->expert_parallel, parameters.experts, weights.experts);
-    return times * fmax(LEAST_WAITED * ms, ms - backward_ms);
+                gradients_ms(e, copies, experts_stride, parameters.experts, weights.experts);
+    if (e->c->whole_gradients != 0) {
+        only_gathers = times - 1;
+        times = 1;
+    }
+    double gathers = gradients_ms(e, workers, stride, 0, weights.others) +
+                     gradients_ms(e, copies, experts_stride, 0, weights.experts);
+    return times * waited_ms(ms, backward_ms) + only_gathers * waited_ms(gathers, backward_ms);
 }
 
 static double tokens_ms(const exchange *e)

@@ -27,6 +27,16 @@ static size_t find_logits(const mdot_job *job, size_t loss)
     return 0;
 }
 
+double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss)
+{
+    enum { CHUNKS = 8 };
+    if (logits == 0 || loss == MDOT_LOSS_WHOLE) return 1;
+    if (loss == MDOT_LOSS_CHUNKED) return 1.0 / CHUNKS;
+    const int64_t *setting = job->operators[logits - 1].setting;
+    double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
+    return hidden > 0 && hidden < classes ? hidden / classes : 1;
+}
+
 rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
 {
     rt_job_totals t = {0};

@@ -21,4 +21,8 @@ typedef struct rt_job_totals {
 /* `costs` are those of the operators (op_cost.h). */
 rt_job_totals rt_sum_job(const mdot_job *job, const double *costs);
 
+/* The part of the logits that a loss computes at once: an eighth if it is chunked, or as many bytes as the operand of
+ * the logits' matmul has if it is fused. `logits` is that of the totals. */
+double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss);
+
 #endif

@@ -25,7 +25,8 @@
  * from stage 3 on also weights. At stage 3 (FSDP with one unit per block) these weights also exist as a whole, in the
  * type of computation: those of the block that computes and of the next one, which is gathered ahead, and those outside
  * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
- * block's gradients in the type in which they are summed. The stages of a pipeline sum gradients over GPUs after the
+ * block's gradients in the type in which they are summed. With whole_gradients (FSDP's no_sync), all gradients stay
+ * whole from the first to the last of several passes. The stages of a pipeline sum gradients over GPUs after the
  * last micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block
  * only. Every GPU keeps all buffers.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
@@ -201,6 +202,16 @@ static double whole_gradients(const parts *p)
     return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
 }
 
+/* Bytes of the whole gradients of earlier passes, beside new ones of the block that computes and of the root, which
+ * FSDP adds last. Shards replace them in the last pass. FSDP1 keeps them in the type of computation, and FSDP2 in that
+ * of sums. */
+static double accumulated_gradients(const parts *p)
+{
+    if (p->resolved->configuration.c.whole_gradients == 0) return 0;
+    double trained = p->weights > 0 ? p->parameters / p->weights : 0;
+    return fmax(p->width.compute, p->width.reduced) * p->parameters + trained * p->width.compute * (p->block + p->root);
+}
+
 /* Bytes of half-precision gradients that stay beside the fp32 ones to which they are added, as in DeepSpeed's
  * BF16_Optimizer. Megatron adds each gradient at once. */
 static double pass_gradients(const parts *p)
@@ -269,6 +280,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         at.weights += gathered_weights(p, fraction);
         at.gradients += gradients_at(p, fraction);
         if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
+        at.gradients = fmax(at.gradients, accumulated_gradients(p));
         at.gradients += pass_gradients(p);
         at.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
         at.logits = samples * moments[i].logits;

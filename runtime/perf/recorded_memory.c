@@ -49,20 +49,19 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
  * A loss that is fused with the matmul makes all of them in parts of the size of its operand. */
 static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    enum { CHUNKS = 8, FULL_TENSORS = 3 };
+    enum { FULL_TENSORS = 3 };
     const rt_activation_case *which = &resolved->activation_case;
     size_t matmul = job->analysis->totals.logits;
     if (matmul == 0) return 1;
     bool is_sharded = resolved->shard.tensor > 1 && job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
     if (which->loss == MDOT_LOSS_WHOLE) return is_sharded ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
-    const int64_t *setting = job->operators[matmul - 1].setting;
-    double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
-    if (which->loss == MDOT_LOSS_FUSED) return hidden > 0 ? fmin(hidden / classes, 1) : 1;
+    double part = rt_loss_part(job, matmul, which->loss);
+    if (which->loss == MDOT_LOSS_FUSED) return part;
     bool is_fp32 = which->type == RT_ACTIVATION_FP32;
     double width = is_fp32 ? WEIGHT_BYTES : HALF_BYTES, copy = is_fp32 ? 0 : WEIGHT_BYTES;
     double whole = 2 * width + (FULL_TENSORS - 1) * WEIGHT_BYTES + copy;
-    if (resolved->configuration.c.compiled != 0) return (width + width / CHUNKS) / whole;
-    return (width + WEIGHT_BYTES + copy / CHUNKS) / whole;
+    if (resolved->configuration.c.compiled != 0) return (width + width * part) / whole;
+    return (width + WEIGHT_BYTES + copy * part) / whole;
 }
 
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,

@@ -15,6 +15,11 @@
  * Context parallelism divides the part that grows with the samples. Sequence parallelism does so for operators in
  * blocks that tensor parallelism replicates.
  *
+ * Loss. In parts, the matmul of the logits reads its weights once for each part, and adds the parts' gradients of its
+ * weights to each other, which are kernels of their own. torchtune's chunked loss and Liger's fused one do so. The
+ * latter reads the logits twice and writes their gradient over them, in the type of computation. Therefore the loss
+ * has no backward operation. Launches of the smaller kernels are omitted, because the GPU has enough work meanwhile.
+ *
  * Recomputation adds the forward pass of the recomputed operators. Quantised frozen weights are dequantised before each
  * use: they are read, and a copy is written. optimizer_update.c has the time of the optimizer.
  */
@@ -25,6 +30,7 @@
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6
 #define FLASH_BACKWARD_FLOPS 1.25 /* five matmuls instead of four */
+#define ADDED_TENSORS 3           /* a sum in place reads two tensors and writes one */
 #define MASKED 0.5                /* fraction of the scores that a causal mask removes */
 
 /* libm's fmax checks for NaN, in a function call. */
@@ -50,11 +56,15 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     }
     if (inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH && phase == MDOT_PHASE_DATA_GRADIENT)
         flops *= FLASH_BACKWARD_FLOPS;
-    bytes *= inputs->is_fp32 ? rates->fp32 : rates->half;
+    bool is_fused_loss = inputs->is_loss && c->loss == MDOT_LOSS_FUSED && c->mode == MDOT_MODE_TRAIN;
+    if (is_fused_loss && phase == MDOT_PHASE_FORWARD) {
+        flops += batch * inputs->sample[MDOT_PHASE_DATA_GRADIENT].flops + inputs->step[MDOT_PHASE_DATA_GRADIENT].flops;
+        bytes += batch * inputs->sample[MDOT_PHASE_DATA_GRADIENT].bytes + inputs->step[MDOT_PHASE_DATA_GRADIENT].bytes;
+    }
+    if (is_fused_loss && phase == MDOT_PHASE_DATA_GRADIENT) flops = bytes = 0;
+    bytes *= inputs->is_fp32 && !is_fused_loss ? rates->fp32 : rates->half;
     if (phase == MDOT_PHASE_FORWARD && inputs->uses_tensor_cores && rates->fp32 > 1)
         bytes += 1.5 * sizeof(float) * inputs->weights;
-    /* Liger's kernel writes the gradient where it read the logits. */
-    if (inputs->is_loss && c->loss == MDOT_LOSS_FUSED && phase == MDOT_PHASE_DATA_GRADIENT) flops = bytes = 0;
     double compute_ms = flops * rates->flop_ms[inputs->rate];
     bool skips = inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH;
     return (rt_roofline_terms){compute_ms, bytes * rates->byte_ms, skips ? MASKED * compute_ms : 0};
@@ -139,6 +149,28 @@ static rt_roofline_inputs inputs_of_operator(const mdot_job *job, size_t index, 
     return rt_roofline_inputs_of(job, &a->sharding, a->op_costs.fused_bytes, index, shard);
 }
 
+/* Time that the matmul of the logits takes longer in each phase because the loss is computed in parts. False if it is
+ * computed at once. */
+static bool parts_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double out_ms[MDOT_PHASE_COUNT])
+{
+    size_t logits = job->analysis->totals.logits;
+    double more = 1 / rt_loss_part(job, logits, resolved->configuration.c.loss) - 1;
+    if (more <= 0) return false;
+    rt_roofline_inputs inputs = inputs_of_operator(job, logits - 1, &resolved->shard);
+    double element_ms = sizeof(float) * resolved->rates.half * resolved->rates.byte_ms;
+    double trained = inputs.weights - inputs.frozen_weights;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        out_ms[phase] = 0;
+        if (phase >= phase_count(resolved) || inputs.sample[phase].flops == 0) continue;
+        bool is_gradient = phase == MDOT_PHASE_WEIGHT_GRADIENT;
+        rt_roofline_terms terms = phase_terms(&inputs, (mdot_phase)phase, resolved);
+        double memory_ms = terms.memory_ms + more * element_ms * (is_gradient ? trained : inputs.weights);
+        out_ms[phase] = larger(terms.compute_ms, memory_ms) - larger(terms.compute_ms, terms.memory_ms);
+        if (is_gradient) out_ms[phase] += more * ADDED_TENSORS * element_ms * trained;
+    }
+    return true;
+}
+
 /* The inputs of group i on one GPU: the job's own, or in *buffer. */
 static const rt_roofline_inputs *inputs_of_group(const mdot_job *job, size_t i, const rt_shard *shard,
                                                  rt_roofline_inputs *buffer)
@@ -150,11 +182,20 @@ static const rt_roofline_inputs *inputs_of_group(const mdot_job *job, size_t i, 
     return buffer;
 }
 
+/* The part of the logits' matmul that a stage of a pipeline computes. */
+static double part_with_logits(const mdot_job *job, const rt_shard *shard)
+{
+    return shard->of[job->analysis->sharding.position[job->analysis->totals.logits - 1]];
+}
+
 void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
                           double out_ms[MDOT_PHASE_COUNT])
 {
     rt_roofline_inputs inputs = inputs_of_operator(job, index, &resolved->shard);
     phases_ms(&inputs, resolved, prepares_operands(&resolved->configuration.c), out_ms);
+    double parts[MDOT_PHASE_COUNT];
+    if (index + 1 != job->analysis->totals.logits || !parts_ms(job, resolved, parts)) return;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_ms[phase] += parts[phase];
 }
 
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved)
@@ -169,6 +210,12 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
         phases_ms(inputs, resolved, prepares, ms);
         sum.forward_ms += count * ms[MDOT_PHASE_FORWARD];
         sum.backward_ms += count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
+    }
+    double parts[MDOT_PHASE_COUNT];
+    if (parts_ms(job, resolved, parts)) {
+        double of = part_with_logits(job, shard);
+        sum.forward_ms += of * parts[MDOT_PHASE_FORWARD];
+        sum.backward_ms += of * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
     return sum;
 }
@@ -192,6 +239,10 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
             sum.masked_ms += times * terms.masked_ms;
         }
     }
+    double parts[MDOT_PHASE_COUNT];
+    if (parts_ms(job, resolved, parts))
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            sum.memory_ms += part_with_logits(job, shard) * parts[phase];
     double steps = resolved->steps, update_ms = rt_optimizer_ms(job, resolved, shard);
     return (rt_roofline_terms){steps * sum.compute_ms, steps * sum.memory_ms + update_ms, steps * sum.masked_ms};
 }

@@ -70,7 +70,7 @@ static void project_training(mdot_configuration *c)
     else if (rt_is_mixed(c->precision))
         c->precision = MDOT_PRECISION_BF16;
     c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
-    c->step_in_backward = c->ema = c->keep_gathered = 0;
+    c->step_in_backward = c->ema = c->keep_gathered = c->whole_gradients = 0;
     c->gradient_type = c->reduce_type = MDOT_NUMBER_DEFAULT;
     c->offload = MDOT_OFFLOAD_NOTHING;
     c->frozen_weights = MDOT_FROZEN_UNCHANGED;
@@ -94,6 +94,14 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
         c->precision = MDOT_PRECISION_AMP;
     if (lacks(reads, RT_CONFIGURATION_IS_PYTORCH) && c->precision == MDOT_PRECISION_PYTORCH)
         c->precision = job->analysis->totals.is_convolutional ? MDOT_PRECISION_TF32 : MDOT_PRECISION_FP32;
+    bool is_amp = c->precision == MDOT_PRECISION_AMP;
+    if (lacks(reads, RT_CONFIGURATION_IS_AMP) && is_amp) c->precision = MDOT_PRECISION_FP32;
+    if (lacks(reads, RT_CONFIGURATION_IS_TF32) && c->precision == MDOT_PRECISION_TF32)
+        c->precision = MDOT_PRECISION_FP32;
+    if (lacks(reads, RT_CONFIGURATION_IS_ADAMW) && c->optimizer == MDOT_OPTIMIZER_ADAMW)
+        c->optimizer = MDOT_OPTIMIZER_ADAM;
+    if (lacks(reads, RT_CONFIGURATION_IS_ADAM) && c->optimizer == MDOT_OPTIMIZER_ADAM)
+        c->optimizer = MDOT_OPTIMIZER_SGD;
     if (lacks(reads, RT_CONFIGURATION_IS_EAGER)) c->attention = MDOT_ATTENTION_EAGER;
     if (lacks(reads, RT_CONFIGURATION_IS_COMPILED)) c->compiled = 0;
     if (lacks(reads, RT_CONFIGURATION_RECOMPUTES_BLOCKS) && c->recompute == MDOT_RECOMPUTE_BLOCKS)
@@ -118,9 +126,10 @@ static bool equal_training(const mdot_configuration *a, const mdot_configuration
     return a->optimizer == b->optimizer && a->optimizer_kernels == b->optimizer_kernels &&
            a->step_in_backward == b->step_in_backward && a->gradient_type == b->gradient_type &&
            a->reduce_type == b->reduce_type && a->offload == b->offload && a->frozen_weights == b->frozen_weights &&
-           a->ema == b->ema && a->keep_gathered == b->keep_gathered && a->context_parallel == b->context_parallel &&
-           a->sequence_parallel == b->sequence_parallel && a->virtual_stages == b->virtual_stages &&
-           a->schedule == b->schedule && a->loss == b->loss && a->offload_activations == b->offload_activations;
+           a->ema == b->ema && a->keep_gathered == b->keep_gathered && a->whole_gradients == b->whole_gradients &&
+           a->context_parallel == b->context_parallel && a->sequence_parallel == b->sequence_parallel &&
+           a->virtual_stages == b->virtual_stages && a->schedule == b->schedule && a->loss == b->loss &&
+           a->offload_activations == b->offload_activations;
 }
 
 static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)

@@ -156,13 +156,13 @@ static void add_count_column(onnx_builder *b)
 
 /* Begins a model with the inputs of the bandwidth model, and computes "load", "count", "batch" and the bytes per
  * millisecond. */
-static onnx_builder *begin_bandwidth(void)
+static onnx_builder *begin_bandwidth_of(const char *numbers)
 {
     const float bytes_of_ms_of_gbps = 1e6f;
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, "gpu", MDOT_DTYPE_F32, "9");
     onnx_input(b, "operator_load", MDOT_DTYPE_F32, "L,19");
-    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, numbers);
     add_count_column(b);
     add_slice(b, "configuration", "batch", 0, 1, 0);
     add_slice(b, "gpu", "gbps", 4, 5, 0);
@@ -175,6 +175,11 @@ static onnx_builder *begin_bandwidth(void)
     return b;
 }
 
+static onnx_builder *begin_bandwidth(void)
+{
+    return begin_bandwidth_of("8");
+}
+
 /* ms = load · columns, for all operators of a row */
 static void add_row_ms(onnx_builder *b, const char *shape, const float *columns)
 {
@@ -184,14 +189,23 @@ static void add_row_ms(onnx_builder *b, const char *shape, const float *columns)
     onnx_node(b, "Div", "all_bytes,bytes_of_ms", "ms");
 }
 
+static const float bytes_alone[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1}, half_to_twice[3] = {0.5f, 1, 2};
+
+onnx_builder *predict_batch_model(void)
+{
+    onnx_builder *b = begin_bandwidth_of("1");
+    add_row_ms(b, "9,1", bytes_alone);
+    add_answer(b, "ms", half_to_twice);
+    return b;
+}
+
 onnx_builder *predict_bandwidth_model(void)
 {
-    static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1}, quantiles[3] = {0.5f, 1, 2};
     const float most = 1000;
     onnx_builder *b = begin_bandwidth();
     onnx_initializer(b, "most", MDOT_DTYPE_F32, "1", &most);
-    add_row_ms(b, "9,1", is_bytes);
-    add_answer(b, "ms", quantiles);
+    add_row_ms(b, "9,1", bytes_alone);
+    add_answer(b, "ms", half_to_twice);
     onnx_node(b, "Sub", "batch,most", "outside_training");
     onnx_output(b, "outside_training");
     return b;

@@ -33,6 +33,9 @@ int predict_teardown(void **state);
 /* Predicts the time to move the bytes of all rows at the GPU's bandwidth. The quantiles are half of that time, the
  * time itself, and twice the time. Batches above 1000 are outside its training. */
 onnx_builder *predict_bandwidth_model(void);
+/* The same, but of all numbers of a configuration it reads the batch only, so that the effects of all other options are
+ * estimated analytically. */
+onnx_builder *predict_batch_model(void);
 /* Explains the answer by the operators' bytes per phase. Three quarters of the time belong to the operators. The rest
  * belongs to the optimizer, the host and the link as 3 : 2 : 1. */
 onnx_builder *predict_bandwidth_explained(void);

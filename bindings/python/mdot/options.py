@@ -61,6 +61,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("loss", ctypes.c_int),
     ("power_limit", ctypes.c_double),
     ("host_launch_us", ctypes.c_double),
+    ("whole_gradients", ctypes.c_uint32),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -191,6 +192,7 @@ ROWS: tuple[Row, ...] = (
     Row("zero", "zero_stage", "whole", 0, 3),
     Row("schedule", "schedule", "choice", 0, 1),
     Row("keep_gathered", "keep_gathered", "flag", 0, 1),
+    Row("whole_gradients", "whole_gradients", "flag", 0, 1),
     Row("nodes", "node_count", "whole", 1, 65536),
     Row("network", "network_gbps", "rate", 0, 1000000000),
 )
@@ -295,6 +297,8 @@ class ConfigurationOptions:
     Values: 1f1b, zero-bubble."""
     keep_gathered: bool = False
     """Weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass, as by FSDP2's reshard_after_forward=False."""
+    whole_gradients: bool = False
+    """Gradients of several passes stay whole on each GPU until the last pass sums them over GPUs, as by FSDP's no_sync."""
     nodes: int = 1
     """Number of nodes, each with the same number of GPUs."""
     link: Union[str, float, None] = None
@@ -341,6 +345,7 @@ class Options(TypedDict, total=False):
     zero: int
     schedule: str
     keep_gathered: bool
+    whole_gradients: bool
     nodes: int
     link: Union[str, float, None]
     network: float

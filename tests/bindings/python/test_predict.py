@@ -45,6 +45,8 @@ OPTIONS = [
     ({"mode": "inference"}, ["--mode=inference"]),
     ({"host_launch_us": 2000}, ["--host-launch-us=2000"]),
     ({"data_parallel": 8, "zero": 3, "keep_gathered": True}, ["--parallel=fsdp=8", "--keep-gathered"]),
+    ({"data_parallel": 8, "zero": 3, "accumulate": 2, "whole_gradients": True},
+     ["--parallel=fsdp=8", "--accumulate=2", "--whole-gradients"]),
     ({"checkpoint": "blocks"}, ["--checkpoint=blocks"]),
     ({"checkpoint": "selective"}, ["--checkpoint=selective"]),
     ({"compiled": True}, ["--compile"]),

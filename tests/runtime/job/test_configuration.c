@@ -257,6 +257,15 @@ static void options_that_exclude_each_other_are_refused(void **state)
          {.offload = MDOT_OFFLOAD_PAGES, .optimizer = MDOT_OPTIMIZER_ADAMW8BIT, .step_in_backward = 1},
          "set one of them"},
         {{.keep_gathered = 1, .zero_stage = 2}, {.keep_gathered = 1, .zero_stage = 3}, "keep_gathered needs"},
+        {{.whole_gradients = 1, .zero_stage = 2, .accumulate = 2},
+         {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2},
+         "whole_gradients needs zero_stage 3"},
+        {{.whole_gradients = 1, .zero_stage = 3},
+         {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2},
+         "whole_gradients needs zero_stage 3"},
+        {{.whole_gradients = 1, .zero_stage = 3, .accumulate = 2, .offload = MDOT_OFFLOAD_PARAMETERS},
+         {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2, .offload = MDOT_OFFLOAD_OPTIMIZER},
+         "whole_gradients keeps gradients on the GPU"},
         {{.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH},
          {.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED},
          "optimizer is adam-fused, but optimizer_kernels is foreach: set optimizer to adam,"},
@@ -476,6 +485,19 @@ static void parallelism_options_make_a_configuration_non_default(void **state)
         if (read(cases[i]).plain_workers) fail_msg("case %zu", i);
 }
 
+static void a_reserved_field_must_be_zero(void **state)
+{
+    (void)state;
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 1, .gpu = "A100", .reserved = 1};
+    rt_gpu_names names = {0};
+    rt_configuration out;
+    mdot_error err = {0};
+    assert_int_equal(rt_configuration_read(&c, 0, &names, &out, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "set reserved to 0"));
+    c.reserved = 0;
+    assert_int_equal(rt_configuration_read(&c, 0, &names, &out, &err), MDOT_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +512,7 @@ int main(void)
         cmocka_unit_test(each_option_has_its_range),
         cmocka_unit_test(options_that_exclude_each_other_are_refused),
         cmocka_unit_test(structs_of_no_known_size_are_refused),
+        cmocka_unit_test(a_reserved_field_must_be_zero),
         cmocka_unit_test(pages_exist_for_some_optimizers),
         cmocka_unit_test(nameless_gpus_are_refused_as_the_gpu),
         cmocka_unit_test(fused_optimizers_are_an_optimizer_and_its_kernels),

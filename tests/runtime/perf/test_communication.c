@@ -215,6 +215,8 @@ static void zero_stages_exchange_gradients_and_weights(void **state)
         {{.zero_stage = 3}, 2 * 4 * all + 4 * trained},
         {{.zero_stage = 3, .keep_gathered = 1}, 4 * all + 4 * trained},
         {{.zero_stage = 3, .accumulate = 3}, 3 * (2 * 4 * all + 4 * trained)},
+        {{.zero_stage = 3, .accumulate = 3, .whole_gradients = 1}, 3 * 2 * 4 * all + 4 * trained},
+        {{.zero_stage = 3, .accumulate = 3, .whole_gradients = 1, .keep_gathered = 1}, 3 * 4 * all + 4 * trained},
         {{.zero_stage = 2, .accumulate = 3}, 2 * 4 * trained},
         {{.zero_stage = 1, .precision = MDOT_PRECISION_MIXED_BF16}, (2 + 2) * trained},
         {{.zero_stage = 1, .precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32},

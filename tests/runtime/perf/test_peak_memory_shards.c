@@ -65,6 +65,9 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     assert_true(fabs(memory_measure(job, c).weights - m.weights - trained) < 1e-9);
     c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 3, .accumulate = 2};
     assert_true(fabs(memory_measure(job, c).gradients - (trained + whole)) < 1e-9);
+    c.whole_gradients = 1; /* all of them, and new ones of a block and the root */
+    assert_true(fabs(memory_measure(job, c).gradients - (4 * trained + trained / all * 4 * 124)) < 1e-9);
+    c.whole_gradients = 0;
     c.offload = MDOT_OFFLOAD_PARAMETERS;
     m = memory_measure(job, c);
     assert_true(m.weights == 4 * 224 && fabs(m.gradients - whole) < 1e-9 && m.optimizer == 0);

@@ -144,7 +144,7 @@ static void recomputed_operators_run_forward_again(void **state)
     mdot_job_destroy(job);
 }
 
-/* Liger's kernel computes the gradient in the forward pass. */
+/* Liger's kernel computes the gradient in the forward pass, in the type of computation. Inference has no gradient. */
 static void a_fused_loss_has_no_backward_operation(void **state)
 {
     (void)state;
@@ -154,8 +154,57 @@ static void a_fused_loss_has_no_backward_operation(void **state)
         double forward = by_bytes ? 4 * 192 : 2 * 4 * 210, backward = by_bytes ? 4 * 90 : 2 * 4 * 500;
         expect(job, LOSS, &r, forward, backward, 0);
         r.configuration.c.loss = MDOT_LOSS_FUSED;
-        expect(job, LOSS, &r, forward, 0, 0);
+        expect(job, LOSS, &r, by_bytes ? (forward + backward) / 2 : forward + backward, 0, 0);
         expect(job, NORM, &r, forward, backward, 0);
+        r.configuration.c.mode = MDOT_MODE_INFERENCE;
+        expect(job, LOSS, &r, forward, 0, 0);
+    }
+    mdot_job_destroy(job);
+}
+
+/* A head of 16 columns and 64 classes, whose fused loss has four parts. Each further part reads the 1024 weights of two
+ * bytes forward and backward, and writes a gradient of 1008 trained weights that is then added to the others: read,
+ * read and written. Where computation takes longer than traffic, it hides all but the sums. */
+static void parts_of_the_logits_read_their_weights_again(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 0};
+    mdot_job_operator operators[2] = {{.type = "Linear", .parameters = 1008, .frozen_parameters = 16},
+                                      {.type = "SoftmaxCrossEntropyLoss"}};
+    for (int i = 0; i < 2; i++) {
+        operators[i].struct_size = sizeof operators[i];
+        operators[i].known = true;
+        operators[i].inputs = &before[i];
+        operators[i].input_count = i > 0;
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+        for (int phase = 0; phase < (i == 0 ? 3 : 2); phase++)
+            operators[i].per_sample[phase] = (mdot_load){100, 64, 256};
+    }
+    operators[0].setting[MDOT_SETTING_CHANNELS_IN] = 16;
+    operators[0].setting[MDOT_SETTING_CHANNELS_OUT] = 64;
+    mdot_job *job = predict_make_job(operators, 2);
+    assert_int_equal(job->analysis->totals.logits, 1);
+    static const struct {
+        mdot_loss loss;
+        double more;
+    } cases[] = {{MDOT_LOSS_WHOLE, 0}, {MDOT_LOSS_CHUNKED, 7}, {MDOT_LOSS_FUSED, 3}};
+    const double each = 4 * 320 / 2.0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.loss = cases[i].loss}, true);
+        double more = cases[i].more, reads = more * 2 * 1024, writes = more * 2 * 1008;
+        expect(job, 0, &r, each + reads, each + reads, each + 4 * writes);
+        rt_roofline sum = rt_roofline_of(job, &r);
+        bool is_fused = cases[i].loss == MDOT_LOSS_FUSED;
+        double forward = 2 * each,
+               backward = is_fused ? 0 : 2 * each; /* of the loss, which stays in fp32 unless fused */
+        assert_float_equal(sum.forward_ms, each + reads + forward, 1e-9);
+        assert_float_equal(sum.backward_ms, 2 * each + reads + 4 * writes + backward, 1e-9);
+        assert_float_equal(rt_step_roofline_terms(job, &r).memory_ms,
+                           3 * each + 2 * reads + 4 * writes + forward + backward + sum.optimizer_ms, 1e-9);
+        r.rates.flop_ms[RT_RATE_LINEAR] = 1000;
+        expect(job, 0, &r, 4e5, 4e5, 4e5 + 3 * writes);
+        r.configuration.c.mode = MDOT_MODE_INFERENCE;
+        expect(job, 0, &r, 4e5, 0, 0);
     }
     mdot_job_destroy(job);
 }
@@ -233,6 +282,7 @@ int main(void)
         cmocka_unit_test(decomposed_attention_moves_its_scores),
         cmocka_unit_test(recomputed_operators_run_forward_again),
         cmocka_unit_test(a_fused_loss_has_no_backward_operation),
+        cmocka_unit_test(parts_of_the_logits_read_their_weights_again),
         cmocka_unit_test(operands_are_prepared),
         cmocka_unit_test(compiled_activations_pass_their_results_on),
     };

@@ -503,7 +503,8 @@ static void other_kernels_of_the_loss_keep_fewer_logits(void **state)
     /* The fp32 copy of the logits, the logarithms of the probabilities and their gradient are an eighth. */
     assert_true(is_near(whole.activation_bytes - chunked.activation_bytes, 3 * 8 * 1e6 * 7 / 8));
     assert_true(fused.activation_bytes < 0.4 * chunked.activation_bytes);
-    assert_true(fused.step_ms < whole.step_ms && chunked.step_ms == whole.step_ms);
+    /* Parts read the 10,000 weights of two bytes again, and add up gradients. A fused loss also saves fp32 logits. */
+    assert_true(fused.step_ms < whole.step_ms && chunked.step_ms > whole.step_ms);
     assert_true(fused.gradient_bytes > 0); /* of the matmul, in the forward pass */
     mdot_job_destroy(job);
     mdot_configuration without = {BASE, .loss = MDOT_LOSS_FUSED};

@@ -137,6 +137,35 @@ class Parameters(support.TestCase):
     def job(self, model: nn.Module, *args: torch.Tensor) -> mdot.Job:
         return mdot.Job.from_torch(model, args)
 
+    def test_expert_parallelism_divides_a_mixture(self) -> None:
+        """Eight GPUs have an expert of each layer. A token goes to two experts and back, forward and backward, over a link so
+        slow that the step waits for the bytes alone. Of the gradients, only those of other parameters are summed."""
+        if CHOSEN and "mixtral" not in CHOSEN:
+            self.skipTest("not chosen")
+        model, job, _ = read("mixtral")
+        layers, experts, chosen_experts, hidden, tokens = 2, 8, 2, 128, networks.tokens().shape[1]
+        batch, gigabytes = 4, 1e-4
+        in_experts = sum(p.numel() for name, p in model.named_parameters() if ".experts." in name)
+        self.assertEqual(in_experts, layers * experts * 3 * 128 * 256)
+        others = job.parameters - in_experts
+        one = mdot.predict(job, "H100", batch, precision="fp32")
+        found = mdot.explain(job, "H100", batch, precision="fp32", gpus=8, expert_parallel=8, link=gigabytes)
+        ways = mdot.predict(job, "H100", batch, precision="fp32", gpus=8, expert_parallel=8, link=gigabytes)
+        buffers = one.weight_bytes - 4 * job.parameters
+        self.assertTrue(0 <= buffers < 1024)
+        self.assertEqual(ways.weight_bytes, 4 * (others + in_experts / experts) + buffers)
+        self.assertEqual(ways.optimizer_bytes, 4 * (others + in_experts / experts))
+        self.assertLess(ways.memory_gib, one.memory_gib)
+        sent = 4 * batch * tokens * chosen_experts * hidden         # bytes of one layer's tokens, in one direction
+        expected = 7 / 8 * (4 * layers * sent + 2 * 4 * others) / (gigabytes * 1e6)
+        self.assertAlmostEqual(found.communication_ms / expected, 1, delta=0.1)
+        self.assertGreater(ways.step_ms, one.step_ms)
+        fast = mdot.predict(job, "H100", batch, precision="fp32", gpus=8, expert_parallel=8, link=1e4)
+        self.assertLess(fast.step_ms, ways.step_ms)
+        workers = mdot.explain(job, "H100", batch, precision="fp32", gpus=8, link=gigabytes)
+        summed = 7 / 8 * 2 * 4 * job.parameters / (gigabytes * 1e6)
+        self.assertAlmostEqual(workers.communication_ms / summed, 1, delta=0.1)
+
     def test_tied_weights_count_once_and_equal_ones_separately(self) -> None:
         tied, apart = networks.LanguageModel(True), networks.LanguageModel(False)
         words = networks.tokens(35, 20)

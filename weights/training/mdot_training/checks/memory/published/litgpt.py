@@ -99,6 +99,6 @@ def read(row: dict[str, str]) -> Point | None:
     if is_full:
         options["accumulate"] = ACCUMULATED.get(name, 1)
     if is_full and name in FULL_DEVICES:
-        options.update(gpus=FULL_DEVICES[name], zero=3, checkpoint="blocks")    # FSDP
+        options.update(gpus=FULL_DEVICES[name], zero=3, checkpoint="blocks", whole_gradients=options["accumulate"] > 1)  # FSDP
     network = _model(name, sequence, is_full, is_alpaca2k, "frozen_weights" in options)
     return Point("litgpt", title, measured, "allocated", gpu, network, options)

@@ -1,0 +1,278 @@
+/* test_option_effects.c — every training option, and every choice of one, changes the time and the memory of a step. A
+ * row of the table below states the reason if it changes only one of both. A new option or choice without a row fails.
+ *
+ * The predictor reads the batch alone, so that all effects are analytic estimates. */
+#include "runtime/job/configuration_table.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A convolution; eight blocks of a normalisation, a matmul, attention, a frozen matmul, a router, experts and an
+ * activation; the matmul of the logits, and a cross-entropy. */
+enum { BLOCKS = 8, EACH = 7, COUNT = BLOCKS * EACH + 3, WIDTH = 1024, WORDS = 16384, EXPERTS = 4, TOKENS = 256 };
+
+static void put_matmul(mdot_job_operator *op, double in, double out, double matrices)
+{
+    double flops = 2.0 * TOKENS * in * out;
+    op->parameters = in * out * matrices;
+    op->setting[MDOT_SETTING_CHANNELS_IN] = (int64_t)in;
+    op->setting[MDOT_SETTING_CHANNELS_OUT] = (int64_t)out;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+        op->per_sample[phase] = (mdot_load){flops, 4 * TOKENS * in, 4 * TOKENS * out};
+    op->per_step[MDOT_PHASE_FORWARD].bytes_read = op->per_step[MDOT_PHASE_DATA_GRADIENT].bytes_read =
+        op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * op->parameters;
+}
+
+static void put_block_operator(mdot_job_operator *op, uint32_t at)
+{
+    static const char *const types[EACH] = {
+        "LayerNormalization", "Linear", "Attention", "Linear", "TopK", "MatMul", "Gelu"};
+    const double tensor = 4.0 * TOKENS * WIDTH;
+    op->type = types[at];
+    for (int phase = 0; phase < 2; phase++) op->per_sample[phase] = (mdot_load){8.0 * TOKENS * WIDTH, tensor, tensor};
+    if (at == 0) op->parameters = 2 * WIDTH;
+    if (at == 0) op->setting[MDOT_SETTING_AXIS] = 1;
+    if (at == 1) put_matmul(op, WIDTH, 3 * WIDTH, 1);
+    if (at == 2) {
+        op->setting[MDOT_SETTING_HEADS] = 16;
+        op->setting[MDOT_SETTING_HEAD_SIZE] = 64;
+        for (int phase = 0; phase < 2; phase++)
+            op->per_sample[phase] = (mdot_load){16.0 * TOKENS * TOKENS * (4 * 64 + 5), 3 * tensor, tensor};
+    }
+    if (at == 3) {
+        put_matmul(op, WIDTH, WIDTH, 1);
+        op->frozen_parameters = op->parameters;
+        op->parameters = 0;
+        op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = op->per_step[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){0};
+    }
+    if (at == 5) put_matmul(op, WIDTH, WIDTH, EXPERTS);
+    if (at == 5) op->setting[MDOT_SETTING_GROUPS] = EXPERTS;
+}
+
+static mdot_job *make_job(void)
+{
+    static uint32_t inputs[COUNT];
+    mdot_job_operator operators[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        mdot_job_operator *op = &operators[i];
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true};
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+        inputs[i] = i - 1;
+        if (i == 0) {
+            op->type = "Conv";
+            put_matmul(op, 9 * 64, WIDTH, 1);
+            op->setting[MDOT_SETTING_CHANNELS_IN] = 64;
+            for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) op->per_sample[phase].flops *= 16;
+            op->setting[MDOT_SETTING_KERNEL_H] = op->setting[MDOT_SETTING_KERNEL_W] = 3;
+        } else if (i == COUNT - 1) {
+            op->type = "SoftmaxCrossEntropyLoss";
+            for (int phase = 0; phase < 2; phase++)
+                op->per_sample[phase] =
+                    (mdot_load){5.0 * TOKENS * WORDS, 4.0 * TOKENS * WORDS, phase * 4.0 * TOKENS * WORDS};
+        } else if (i == COUNT - 2) {
+            op->type = "Linear";
+            put_matmul(op, WIDTH, WORDS, 1);
+        } else {
+            op->block = (i - 1) / EACH + 1;
+            put_block_operator(op, (i - 1) % EACH);
+        }
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+typedef enum effect { NOTHING, TIME, MEMORY, BOTH } effect;
+
+/* With one sample, weights and gradients are most of the memory. */
+#define SAMPLES(n) .struct_size = sizeof(mdot_configuration), .batch = (n)
+#define FP32 .gpu = "A100-SXM-80GB", .precision = MDOT_PRECISION_FP32
+#define A100 SAMPLES(4), FP32
+#define AMP SAMPLES(4), .gpu = "A100-SXM-80GB", .precision = MDOT_PRECISION_AMP_BF16
+#define BF16 .gpu = "B200", .precision = MDOT_PRECISION_MIXED_BF16, .optimizer = MDOT_OPTIMIZER_ADAM
+#define MIXED SAMPLES(4), BF16
+#define BY_PREDICTOR "a predictor that reads the option has measured its effect, which differs between kernels"
+#define SAME "it is the default of this configuration"
+
+static const struct row {
+    const char *field;
+    double value;
+    mdot_configuration base;
+    effect effect;
+    const char *reason; /* NULL: both change */
+} rows[] = {
+    {"batch", 8, {A100}, BOTH, NULL},
+    {"precision",
+     MDOT_PRECISION_FP32,
+     {SAMPLES(4), .gpu = "A100", .precision = MDOT_PRECISION_PYTORCH},
+     TIME,
+     "both have fp32 tensors"},
+    {"precision", MDOT_PRECISION_TF32, {A100}, TIME, "tensors stay in fp32"},
+    {"precision", MDOT_PRECISION_AMP, {A100}, BOTH, NULL},
+    {"precision", MDOT_PRECISION_AMP_BF16, {A100}, BOTH, NULL},
+    {"precision", MDOT_PRECISION_BF16, {A100}, BOTH, NULL},
+    {"precision", MDOT_PRECISION_MIXED_BF16, {A100}, BOTH, NULL},
+    {"precision", MDOT_PRECISION_MIXED_FP16, {A100}, BOTH, NULL},
+    {"precision", MDOT_PRECISION_FP8, {MIXED}, TIME, "operands are cast just before their matmul, and are not kept"},
+    {"precision", MDOT_PRECISION_FP8_ROWWISE, {MIXED}, TIME, "as fp8"},
+    {"precision", MDOT_PRECISION_MXFP8, {MIXED}, TIME, "as fp8"},
+    {"precision", MDOT_PRECISION_FP8, {MIXED, .compiled = 1}, TIME, "as without compilation"},
+    {"precision", MDOT_PRECISION_FP8_ROWWISE, {MIXED, .compiled = 1}, TIME, "as fp8"},
+    {"precision", MDOT_PRECISION_MXFP8, {MIXED, .compiled = 1}, TIME, "as fp8"},
+    {"layout", MDOT_LAYOUT_NHWC, {A100}, NOTHING, BY_PREDICTOR},
+    {"optimizer", MDOT_OPTIMIZER_ADAM, {A100}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_ADAMW, {A100}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_SGD_PLAIN, {A100}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_ADAM8BIT, {A100}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_ADAMW8BIT, {A100}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_ADAFACTOR, {A100}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_LION, {A100, .optimizer = MDOT_OPTIMIZER_ADAMW}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_MUON, {A100, .optimizer = MDOT_OPTIMIZER_ADAMW}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_ADAM_FUSED, {A100, .optimizer = MDOT_OPTIMIZER_ADAM}, BOTH, NULL},
+    {"optimizer", MDOT_OPTIMIZER_ADAMW_FUSED, {A100, .optimizer = MDOT_OPTIMIZER_ADAMW}, BOTH, NULL},
+    {"attention", MDOT_ATTENTION_EAGER, {A100}, BOTH, NULL},
+    {"attention", MDOT_ATTENTION_FLASH, {A100, .attention = MDOT_ATTENTION_EAGER}, BOTH, NULL},
+    {"compiled", 1, {A100}, BOTH, NULL},
+    {"recompute", MDOT_RECOMPUTE_BLOCKS, {A100}, BOTH, NULL},
+    {"recompute", MDOT_RECOMPUTE_SELECTIVE, {A100}, BOTH, NULL},
+    {"accumulate", 4, {A100}, BOTH, NULL},
+    {"torch", 200, {A100}, NOTHING, BY_PREDICTOR},
+    {"optimizer_kernels", MDOT_OPTIMIZER_KERNELS_FOREACH, {MIXED}, BOTH, NULL},
+    {"optimizer_kernels", MDOT_OPTIMIZER_KERNELS_FUSED, {A100, .optimizer = MDOT_OPTIMIZER_ADAM}, BOTH, NULL},
+    {"optimizer_kernels", MDOT_OPTIMIZER_KERNELS_FOR_LOOP, {A100, .optimizer = MDOT_OPTIMIZER_ADAM}, BOTH, NULL},
+    {"step_in_backward", 1, {SAMPLES(1), FP32}, BOTH, NULL},
+    {"gradient_type", MDOT_NUMBER_FP32, {MIXED, .gpu_count = 8}, BOTH, NULL},
+    {"gradient_type",
+     MDOT_NUMBER_HALF,
+     {SAMPLES(1), BF16, .gpu_count = 8, .zero_stage = 3},
+     MEMORY,
+     "FSDP sums in half precision by default, and only the shards that a GPU keeps change"},
+    {"reduce_type", MDOT_NUMBER_FP32, {SAMPLES(1), BF16, .gpu_count = 8, .zero_stage = 3}, BOTH, NULL},
+    {"reduce_type",
+     MDOT_NUMBER_HALF,
+     {A100, .gpu_count = 8},
+     TIME,
+     "hooks of DistributedDataParallel compress one bucket at a time"},
+    {"offload", MDOT_OFFLOAD_OPTIMIZER, {A100}, BOTH, NULL},
+    {"offload", MDOT_OFFLOAD_PARAMETERS, {A100, .gpu_count = 8, .zero_stage = 3}, BOTH, NULL},
+    {"offload", MDOT_OFFLOAD_PAGES, {A100, .optimizer = MDOT_OPTIMIZER_ADAM}, BOTH, NULL},
+    {"offload_activations", 1, {A100}, BOTH, NULL},
+    {"loss", MDOT_LOSS_CHUNKED, {AMP}, BOTH, NULL},
+    {"loss", MDOT_LOSS_FUSED, {AMP}, BOTH, NULL},
+    {"loss", MDOT_LOSS_CHUNKED, {A100}, BOTH, NULL},
+    {"loss", MDOT_LOSS_FUSED, {A100}, BOTH, NULL},
+    {"frozen_weights", MDOT_FROZEN_INT8, {A100}, BOTH, NULL},
+    {"frozen_weights", MDOT_FROZEN_NF4, {A100}, BOTH, NULL},
+    {"frozen_weights", MDOT_FROZEN_NF4_SINGLE, {A100}, BOTH, NULL},
+    {"ema", 1, {A100}, BOTH, NULL},
+    {"power_limit", 100, {A100}, TIME, "it lowers the clock"},
+    {"mode", MDOT_MODE_INFERENCE, {A100}, BOTH, NULL},
+    {"host_launch_us", 1000, {A100}, NOTHING, BY_PREDICTOR},
+    {"gpu_count", 8, {A100}, BOTH, NULL},
+    {"data_parallel", 8, {A100}, BOTH, NULL},
+    {"tensor_parallel", 2, {A100}, BOTH, NULL},
+    {"pipeline_parallel", 2, {A100}, BOTH, NULL},
+    {"expert_parallel", 2, {A100}, BOTH, NULL},
+    {"context_parallel", 2, {A100}, BOTH, NULL},
+    {"sequence_parallel", 1, {A100, .tensor_parallel = 2}, BOTH, NULL},
+    {"micro_batches", 4, {A100, .pipeline_parallel = 2}, BOTH, NULL},
+    {"virtual_stages", 2, {A100, .pipeline_parallel = 2}, BOTH, NULL},
+    {"zero_stage", 1, {MIXED, .gpu_count = 8}, BOTH, NULL},
+    {"zero_stage", 2, {MIXED, .gpu_count = 8}, BOTH, NULL},
+    {"zero_stage", 3, {MIXED, .gpu_count = 8}, BOTH, NULL},
+    {"schedule", MDOT_SCHEDULE_ZERO_BUBBLE, {A100, .pipeline_parallel = 2}, TIME, "ZB-H1 keeps what 1F1B keeps"},
+    {"keep_gathered", 1, {A100, .gpu_count = 8, .zero_stage = 3}, BOTH, NULL},
+    {"whole_gradients", 1, {A100, .gpu_count = 8, .zero_stage = 3, .accumulate = 4}, BOTH, NULL},
+    {"node_count", 2, {A100, .gpu_count = 8}, TIME, "an exchange keeps the same tensors"},
+    {"link", MDOT_LINK_PCIE, {A100, .gpu_count = 8}, TIME, "an exchange keeps the same tensors"},
+    {"link", MDOT_LINK_NVLINK, {A100, .gpu_count = 8}, NOTHING, SAME},
+    {"link_gbps", 10, {A100, .gpu_count = 8}, TIME, "an exchange keeps the same tensors"},
+    {"network_gbps", 1, {A100, .gpu_count = 8, .node_count = 2}, TIME, "an exchange keeps the same tensors"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const rt_option *find(const char *field)
+{
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (strcmp(rt_options[i].field, field) == 0) return &rt_options[i];
+    fail_msg("%s is no option", field);
+    return NULL;
+}
+
+static bool differs(double a, double b)
+{
+    return fabs(a - b) > 1e-4 * fabs(a);
+}
+
+static void each_option_has_the_stated_effect(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"nothing", "time", "memory", "both"};
+    size_t different = 0;
+    predict_fixture f;
+    predict_open(&f, predict_batch_model());
+    mdot_job *job = make_job();
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        mdot_configuration changed = row->base;
+        rt_option_set(&changed, find(row->field), row->value);
+        mdot_prediction p = MDOT_INIT(mdot_prediction), q = MDOT_INIT(mdot_prediction);
+        mdot_error err = {0};
+        if (mdot_predict(f.context, job, &row->base, &p, &err) != MDOT_OK ||
+            mdot_predict(f.context, job, &changed, &q, &err) != MDOT_OK) {
+            print_error("row %zu, %s = %g: %s\n", i, row->field, row->value, err.message);
+            different++;
+            continue;
+        }
+        bool in_time = differs(p.step_ms, q.step_ms);
+        bool in_memory = differs((double)p.peak_memory_bytes, (double)q.peak_memory_bytes);
+        effect got = (in_time ? TIME : NOTHING) | (in_memory ? MEMORY : NOTHING);
+        if ((row->effect != BOTH) != (row->reason != NULL)) fail_msg("row %zu, %s: add a reason", i, row->field);
+        if (got == row->effect) continue;
+        print_error("row %zu, %s = %g: it changes %s, and the table states %s (%.3f and %.3f ms, %.1f and %.1f MiB)\n",
+                    i, row->field, row->value, names[got], names[row->effect], p.step_ms, q.step_ms,
+                    (double)p.peak_memory_bytes / 0x1p20, (double)q.peak_memory_bytes / 0x1p20);
+        different++;
+    }
+    assert_int_equal(different, 0);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static bool has_row(const rt_option *option, double value, bool of_any_value)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].field, option->field) == 0 && (of_any_value || rows[i].value == value)) return true;
+    return false;
+}
+
+static void each_option_and_choice_has_a_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *option = &rt_options[i];
+        if (option->kind == RT_KIND_GPU) continue;
+        if (!has_row(option, 0, true)) fail_msg("%s lacks a row", option->field);
+        for (int k = 0; option->choices != NULL && option->choices[k] != NULL; k++)
+            if (k != (int)option->fallback && !has_row(option, k, false))
+                fail_msg("%s lacks a row for %s", option->field, option->choices[k]);
+        for (double v = option->least; option->kind == RT_KIND_WHOLE && option->most < 10 && v <= option->most; v++)
+            if (v != option->fallback && !has_row(option, v, false))
+                fail_msg("%s lacks a row for %g", option->field, v);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_option_and_choice_has_a_row),
+        cmocka_unit_test(each_option_has_the_stated_effect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
