@@ -92,8 +92,9 @@ static void copy_window(cg_emitter *e, const cg_linear_block *l, LLVMValueRef fr
     }
     for (int i = d + 1; i < dims->count; i++) inner *= dims->extent[i].offset;
     cg_loop_begin(e, &at, cg_int(e, 0), cg_int(e, dims->extent[d].offset), 1, 0, NULL, false);
-    copy_window(e, l, cg_at(e, stored, from, cg_imul(e, at.index, cg_dim(e, dims->stride[d]))),
-                cg_at(e, l->a_type, to, cg_imul(e, at.index, cg_int(e, inner))), d + 1);
+    LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, at.index, cg_dim(e, dims->stride[d])));
+    LLVMValueRef target = cg_at(e, l->a_type, to, cg_imul(e, at.index, cg_int(e, inner)));
+    copy_window(e, l, source, target, d + 1);
     cg_loop_end(e, &at, NULL);
 }
 

@@ -94,10 +94,11 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
         c->precision = MDOT_PRECISION_AMP;
     if (lacks(reads, RT_CONFIGURATION_IS_PYTORCH) && c->precision == MDOT_PRECISION_PYTORCH)
         c->precision = job->analysis->totals.is_convolutional ? MDOT_PRECISION_TF32 : MDOT_PRECISION_FP32;
-    bool is_amp = c->precision == MDOT_PRECISION_AMP;
-    if (lacks(reads, RT_CONFIGURATION_IS_AMP) && is_amp) c->precision = MDOT_PRECISION_FP32;
-    if (lacks(reads, RT_CONFIGURATION_IS_TF32) && c->precision == MDOT_PRECISION_TF32)
-        c->precision = MDOT_PRECISION_FP32;
+    /* TF32 is estimated analytically only beside an analytic estimate of AMP. Otherwise TF32 could be faster than the
+     * AMP that the predictor learned. */
+    bool lacks_amp = lacks(reads, RT_CONFIGURATION_IS_AMP);
+    bool is_tf32 = c->precision == MDOT_PRECISION_TF32 && lacks(reads, RT_CONFIGURATION_IS_TF32);
+    if (lacks_amp && (c->precision == MDOT_PRECISION_AMP || is_tf32)) c->precision = MDOT_PRECISION_FP32;
     if (lacks(reads, RT_CONFIGURATION_IS_ADAMW) && c->optimizer == MDOT_OPTIMIZER_ADAMW)
         c->optimizer = MDOT_OPTIMIZER_ADAM;
     if (lacks(reads, RT_CONFIGURATION_IS_ADAM) && c->optimizer == MDOT_OPTIMIZER_ADAM)
