@@ -163,7 +163,8 @@ static bool parts_ms(const mdot_job *job, const rt_resolved_configuration *resol
         if (phase >= phase_count(resolved) || inputs.sample[phase].flops == 0) continue;
         rt_roofline_terms terms = phase_terms(&inputs, (mdot_phase)phase, resolved);
         double again_ms = more * byte_ms * inputs.step[phase].bytes; /* a tied head reads the weights of a table */
-        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms + again_ms) - larger(terms.compute_ms, terms.memory_ms);
+        out_ms[phase] =
+            larger(terms.compute_ms, terms.memory_ms + again_ms) - larger(terms.compute_ms, terms.memory_ms);
         if (phase == MDOT_PHASE_WEIGHT_GRADIENT) out_ms[phase] += ADDED_TENSORS * again_ms;
     }
     return true;

@@ -191,8 +191,8 @@ static bool read_anchor(reader *r, const mdot_calibration *c, rt_anchor *out)
     if (!next_line(r, "step", &rest) || !read_step_job(r, &rest, c, step) ||
         !read_whole(r, &rest, MOST_CHOICE, &precision) || !read_whole(r, &rest, MOST_CHOICE, &layout) ||
         !read_whole(r, &rest, MOST_TORCH, &torch) || !read_whole(r, &rest, MOST_GPUS, &gpus) ||
-        !read_whole(r, &rest, MOST_CHOICE, &mode) || !read_hash(r, &rest, &step->others) || !read_number(r, &rest, 1, MOST_BATCH, &step->batch) ||
-        !read_number(r, &rest, 0, 1, &step->host_share))
+        !read_whole(r, &rest, MOST_CHOICE, &mode) || !read_hash(r, &rest, &step->others) ||
+        !read_number(r, &rest, 1, MOST_BATCH, &step->batch) || !read_number(r, &rest, 0, 1, &step->host_share))
         return false;
     step->precision = (uint32_t)precision;
     step->layout = (uint32_t)layout;
