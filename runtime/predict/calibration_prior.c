@@ -52,7 +52,7 @@
 #define OTHER_PRECISION 0.2
 #define OTHER_GPU_COUNT 0.5
 #define OTHER_OPTIONS 0.6
-#define OTHER_MODE 0.5 /* of an outlier's added variance */
+#define OTHER_MODE 0.5    /* of an outlier's added variance */
 #define NOISE 0.035       /* of the stated variance */
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
