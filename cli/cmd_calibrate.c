@@ -146,8 +146,9 @@ const cli_command cli_calibrate = {
     .description =
         "Reads measured training steps and writes a calibration for `mdot predict --calibration`. One row is "
         "enough: it corrects its own job on its GPU most, at any batch, and related jobs on this GPU a "
-        "little. Rows of several jobs correct other jobs on the GPU. A job's correction is never carried to "
-        "another GPU model.\n\nThe first line of the table names its columns: job, gpu, batch, ms (milliseconds of a "
+        "little. Rows of several jobs correct other jobs on the GPU. A job's correction is carried to another GPU "
+        "model only if three or more jobs have rows on both, and their errors agree.\n\nThe first line of the table "
+        "names its columns: job, gpu, batch, ms (milliseconds of a "
         "step) or gib (peak of allocated memory in GiB) or both, and any of dim, frozen, trained and the options of "
         "`mdot predict` under \"Training\" and \"Several GPUs\", for example precision "
         "or parallel. An empty cell selects the default. mdot ignores the column `note` and lines that begin with #. "

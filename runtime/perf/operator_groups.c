@@ -72,6 +72,7 @@ static bool group(const grouping *g, rt_operator_groups *out_groups)
 {
     size_t count = g->job->info.operator_count, slot_count = rt_hash_slots(count);
     uint32_t *slots = calloc(slot_count, sizeof *slots);
+    out_groups->count = 0;
     out_groups->items = calloc(count, sizeof *out_groups->items);
     out_groups->of = calloc(count, sizeof *out_groups->of);
     bool allocated = slots != NULL && out_groups->items != NULL && out_groups->of != NULL;

@@ -19,7 +19,8 @@
  * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
  * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,
  * SGD with momentum 8. A fused kernel moves 7, 7 and 5. The kernels of paged optimizers (bitsandbytes) are
- * fused. Muon's matmuls run in bf16.
+ * fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix (update_parts.c). Other parameters
+ * move as many tensors by AdamW as matrices by Muon (optimizer_load.c), so that one traffic serves both.
  */
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/analysis.h"
@@ -134,11 +135,7 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
     if (c->mode == MDOT_MODE_INFERENCE) return 0;
     double parameters = rt_updated_parameters(c, job, shard);
     double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
-    if (c->optimizer == MDOT_OPTIMIZER_MUON) {
-        double others = parameters - updated(c, &parts->matrices, shard);
-        bytes += traffic(MDOT_OPTIMIZER_ADAMW, others) - traffic(MDOT_OPTIMIZER_MUON, others);
-        flops = updated(c, &parts->orthogonalisation, shard);
-    }
+    if (c->optimizer == MDOT_OPTIMIZER_MUON) flops = updated(c, &parts->orthogonalisation, shard);
     if (kernels_of(c) == MDOT_OPTIMIZER_KERNELS_FUSED) bytes *= rules[c->optimizer].fused;
     if (w.master > 0) bytes += w.weights * parameters;
     if (c->ema != 0) bytes += EMA_TENSORS * FULL_BYTES * parameters;

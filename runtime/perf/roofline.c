@@ -157,16 +157,15 @@ static bool parts_ms(const mdot_job *job, const rt_resolved_configuration *resol
     double more = 1 / rt_loss_part(job, logits, resolved->configuration.c.loss) - 1;
     if (more <= 0) return false;
     rt_roofline_inputs inputs = inputs_of_operator(job, logits - 1, &resolved->shard);
-    double element_ms = sizeof(float) * resolved->rates.half * resolved->rates.byte_ms;
-    double trained = inputs.weights - inputs.frozen_weights;
+    double byte_ms = resolved->rates.half * resolved->rates.byte_ms;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         out_ms[phase] = 0;
         if (phase >= phase_count(resolved) || inputs.sample[phase].flops == 0) continue;
-        bool is_gradient = phase == MDOT_PHASE_WEIGHT_GRADIENT;
         rt_roofline_terms terms = phase_terms(&inputs, (mdot_phase)phase, resolved);
-        double memory_ms = terms.memory_ms + more * element_ms * (is_gradient ? trained : inputs.weights);
-        out_ms[phase] = larger(terms.compute_ms, memory_ms) - larger(terms.compute_ms, terms.memory_ms);
-        if (is_gradient) out_ms[phase] += more * ADDED_TENSORS * element_ms * trained;
+        double again_ms = more * byte_ms * inputs.step[phase].bytes; /* a tied head reads the weights of a table */
+        out_ms[phase] =
+            larger(terms.compute_ms, terms.memory_ms + again_ms) - larger(terms.compute_ms, terms.memory_ms);
+        if (phase == MDOT_PHASE_WEIGHT_GRADIENT) out_ms[phase] += ADDED_TENSORS * again_ms;
     }
     return true;
 }

@@ -39,7 +39,8 @@ typedef struct rt_step {
     uint32_t precision; /* mdot_precision */
     uint32_t layout, torch;
     uint32_t gpu_count;
-    uint64_t others; /* hash of all other options */
+    uint32_t mode;   /* mdot_mode */
+    uint64_t others; /* hash of all other options, and of the mode */
     double batch;
     bool is_new_gpu;                 /* the predictor's training data lack steps on the GPU model */
     double host_share;               /* fraction of the step that waits for the host, 0 to 1 */
@@ -137,7 +138,8 @@ static inline rt_precision_class rt_precision_class_of(uint32_t precision)
 double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out_terms[RT_TERMS]);
 /* Correlation of the variance that is added for two steps of an outlying job. Steps on one GPU and on several GPUs
  * share a part, because communication may be the cause of the residual. Steps of two layouts share a part, because the
- * kernels of one layout may be the cause. */
+ * kernels of one layout may be the cause. Steps of training and of inference share a part, because a training step has
+ * a backward pass besides. */
 double rt_own_correlation(const rt_step *a, const rt_step *b);
 /* Correlation of the effects of a job in two configurations, in which it is trained on any GPU model. */
 double rt_job_correlation(const rt_step *a, const rt_step *b);

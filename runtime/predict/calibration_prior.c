@@ -25,8 +25,9 @@
  * PROFET. They were then rounded, and the parts of a configuration and of noise were raised until intervals covered
  * about 90 %, on all of these networks. KNOWN_GPU, RELATED, RELATED_DISTANCE, BATCH_DOUBLINGS, OTHER_TORCH and the
  * layout in rt_own_correlation were later chosen on the first half alone, and judged on the other half once
- * (weights/training/mdot_training/checks/calibration.py; docs/explanation/calibration-accuracy.md has both). The parts
- * are relative to stated variances, so that another predictor needs no others.
+ * (weights/training/mdot_training/checks/calibration.py; docs/explanation/calibration-accuracy.md has both). So was
+ * OTHER_MODE, from timm's networks of which both modes were measured. The parts are relative to stated variances, so
+ * that another predictor needs no others.
  */
 #include "runtime/predict/calibration.h"
 
@@ -51,6 +52,7 @@
 #define OTHER_PRECISION 0.2
 #define OTHER_GPU_COUNT 0.5
 #define OTHER_OPTIONS 0.6
+#define OTHER_MODE 0.5    /* of an outlier's added variance */
 #define NOISE 0.035       /* of the stated variance */
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
@@ -111,6 +113,7 @@ double rt_job_correlation(const rt_step *a, const rt_step *b)
 double rt_own_correlation(const rt_step *a, const rt_step *b)
 {
     double alike = (a->gpu_count > 1) == (b->gpu_count > 1) ? 1 : OTHER_GPU_COUNT;
+    if (a->mode != b->mode) alike *= OTHER_MODE;
     return a->layout == b->layout ? alike : alike * OTHER_LAYOUT;
 }
 

@@ -72,6 +72,7 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
                     .layout = (uint32_t)c.layout,
                     .torch = c.torch,
                     .gpu_count = (uint32_t)c.gpu_count,
+                    .mode = (uint32_t)c.mode,
                     .batch = (double)c.batch};
     c.batch = c.gpu_count = 0;
     c.data_parallel = 0; /* follows from the others */

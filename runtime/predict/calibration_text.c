@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum { MAX_BYTES = 1 << 24 }; /* more than the text of RT_CALIBRATION_MAX_JOBS jobs and of all anchors */
-static const char magic[] = "mdot-calibration", version[] = "4";
+static const char magic[] = "mdot-calibration", version[] = "5";
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
@@ -186,18 +186,19 @@ static bool read_anchor(reader *r, const mdot_calibration *c, rt_anchor *out)
 {
     enum { MOST_CHOICE = 64, MOST_TORCH = 9999, MOST_GPUS = 1 << 16, MOST_BATCH = 1 << 24 };
     char *rest = NULL;
-    size_t precision, layout, torch, gpus;
+    size_t precision, layout, torch, gpus, mode;
     rt_step *step = &out->step;
     if (!next_line(r, "step", &rest) || !read_step_job(r, &rest, c, step) ||
         !read_whole(r, &rest, MOST_CHOICE, &precision) || !read_whole(r, &rest, MOST_CHOICE, &layout) ||
         !read_whole(r, &rest, MOST_TORCH, &torch) || !read_whole(r, &rest, MOST_GPUS, &gpus) ||
-        !read_hash(r, &rest, &step->others) || !read_number(r, &rest, 1, MOST_BATCH, &step->batch) ||
-        !read_number(r, &rest, 0, 1, &step->host_share))
+        !read_whole(r, &rest, MOST_CHOICE, &mode) || !read_hash(r, &rest, &step->others) ||
+        !read_number(r, &rest, 1, MOST_BATCH, &step->batch) || !read_number(r, &rest, 0, 1, &step->host_share))
         return false;
     step->precision = (uint32_t)precision;
     step->layout = (uint32_t)layout;
     step->torch = (uint32_t)torch;
     step->gpu_count = (uint32_t)gpus;
+    step->mode = (uint32_t)mode;
     for (int q = 0; q < RT_QUANTITIES; q++)
         if (!read_count(r, &rest, &out->row_count[q]) ||
             !read_number(r, &rest, RT_CALIBRATION_LEAST_DEVIATION, RT_CALIBRATION_MOST_DEVIATION,
@@ -330,8 +331,8 @@ static void write_anchor(const mdot_calibration *c, const rt_anchor *a, FILE *fi
         fprintf(file, "step -");
     else
         fprintf(file, "step %016" PRIx64, c->jobs[step->job].digest);
-    fprintf(file, " %u %u %u %u %016" PRIx64, (unsigned)step->precision, (unsigned)step->layout, (unsigned)step->torch,
-            (unsigned)step->gpu_count, step->others);
+    fprintf(file, " %u %u %u %u %u %016" PRIx64, (unsigned)step->precision, (unsigned)step->layout,
+            (unsigned)step->torch, (unsigned)step->gpu_count, (unsigned)step->mode, step->others);
     fprintf(file, " %s", digits(step->batch, text));
     fprintf(file, " %s", digits(step->host_share, text));
     for (int q = 0; q < RT_QUANTITIES; q++) {

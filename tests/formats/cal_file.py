@@ -1,9 +1,9 @@
 """A reader of `.cal` files, written from docs/reference/formats/cal.md alone, with Python's standard library."""
 from mdot_file import require
 
-FIELDS = ("digest", "precision", "layout", "torch", "gpus", "others", "batch", "host",
+FIELDS = ("digest", "precision", "layout", "torch", "gpus", "mode", "others", "batch", "host",
           "rows", "deviation", "residual", "own", "memory_rows", "memory_deviation", "memory_residual", "memory_own")
-RANGES = {"precision": (0, 64), "layout": (0, 64), "torch": (0, 9999), "gpus": (0, 1 << 16), "batch": (1, 1 << 24),
+RANGES = {"precision": (0, 64), "layout": (0, 64), "torch": (0, 9999), "gpus": (0, 1 << 16), "mode": (0, 64), "batch": (1, 1 << 24),
           "host": (0, 1), "rows": (0, 1 << 24), "deviation": (0.005, 4), "residual": (-6, 6), "own": (0, 1e4)}
 
 
@@ -41,7 +41,7 @@ def read(text):
         require(found == word, f"{found} stands where {word} must")
         return rest
 
-    require(expect("mdot-calibration") == "4", "the version is unknown")
+    require(expect("mdot-calibration") == "5", "the version is unknown")
     out = {"predictor": expect("predictor"), "rows": [int(n) for n in expect("rows").split(" ")], "jobs": {}, "gpus": []}
     for word, rest in take:
         words = rest.split(" ")

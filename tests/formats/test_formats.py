@@ -208,7 +208,7 @@ def calibrations_are_read(folder):
             memory = math.log(4 * 2**30 / answer["peak_memory_bytes"])
             assert abs(step["memory_residual"] - memory) < 1e-5, f"{row}: {step['memory_residual']}, by hand {memory}"
     expect_equal(sum(len(gpu["steps"]) for gpu in found["gpus"]), len(ROWS), "steps")
-    expect_refusal(cal_file.read, path.read_text().replace("calibration 4", "calibration 2"), "another version")
+    expect_refusal(cal_file.read, path.read_text().replace("calibration 5", "calibration 2"), "another version")
     expect_refusal(cal_file.read, path.read_text() + "gpu 1\n", "a line that is cut")
 
 

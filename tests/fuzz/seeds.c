@@ -513,16 +513,16 @@ const seed_model seed_models[] = {{"old_opset", old_opset},
                                   {NULL, NULL}};
 
 const char seed_calibration[] =
-    "mdot-calibration 4\n"
+    "mdot-calibration 5\n"
     "predictor predictor\n"
     "rows 3 1\n"
     "job 2b20dfe9d5dd0046 0 0 0 0 70 282 5 0 0 0 0 0 0 1501 5233 0 0 0 0 5 0 0 0 0 386 2519 0 0 0 0 0 0\n"
     "gpu 1 2 1 0 K80\n"
     "time 0.25 0.2\n"
     "memory 1 0\n"
-    "step 2b20dfe9d5dd0046 0 0 204 1 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 0\n"
-    "step 2b20dfe9d5dd0046 2 0 204 2 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
-    "step - 2 1 110 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
+    "step 2b20dfe9d5dd0046 0 0 204 1 0 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 0\n"
+    "step 2b20dfe9d5dd0046 2 0 204 2 0 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
+    "step - 2 1 110 1 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
     "gpu 0 0 0 1 V100-SXM-16GB\n"
     "time 1 0\n"
     "memory 1 0\n";

@@ -97,7 +97,7 @@ static void operators_that_shard_differently_are_in_different_groups(void **stat
     }
     mdot_job *job = predict_make_job(operators, 2 * COUNT);
     const rt_sharding sharding = {.role = roles, .position = positions, .experts = {.is_expert = experts}};
-    rt_operator_groups groups = {0}, unsharded = {0};
+    rt_operator_groups groups = {.count = 7}, unsharded = {.count = 7}; /* outputs need no value before */
     assert_true(rt_group_sharded_operators(job, &sharding, fused, &groups));
     assert_int_equal(groups.count, COUNT);
     for (size_t i = 0; i < COUNT; i++) {

@@ -164,13 +164,13 @@ static void a_fused_loss_has_no_backward_operation(void **state)
 
 /* A head of 16 columns and 64 classes, whose fused loss has four parts. Each further part reads the 1024 weights of two
  * bytes forward and backward, and writes a gradient of 1008 trained weights that is then added to the others: read,
- * read and written. Where computation takes longer than traffic, it hides all but the sums. */
-static void parts_of_the_logits_read_their_weights_again(void **state)
+ * read and written. Where computation takes longer than traffic, it hides all but the sums. A tied head has the weights
+ * of a table instead of its own. */
+static void expect_parts(bool is_tied)
 {
-    (void)state;
     static const uint32_t before[2] = {0, 0};
-    mdot_job_operator operators[2] = {{.type = "Linear", .parameters = 1008, .frozen_parameters = 16},
-                                      {.type = "SoftmaxCrossEntropyLoss"}};
+    enum { WEIGHTS = 1024, TRAINED = 1008 };
+    mdot_job_operator operators[2] = {{.type = "Linear"}, {.type = "SoftmaxCrossEntropyLoss"}};
     for (int i = 0; i < 2; i++) {
         operators[i].struct_size = sizeof operators[i];
         operators[i].known = true;
@@ -180,6 +180,11 @@ static void parts_of_the_logits_read_their_weights_again(void **state)
         for (int phase = 0; phase < (i == 0 ? 3 : 2); phase++)
             operators[i].per_sample[phase] = (mdot_load){100, 64, 256};
     }
+    operators[0].parameters = is_tied ? 0 : TRAINED;
+    operators[0].frozen_parameters = is_tied ? 0 : WEIGHTS - TRAINED;
+    operators[0].per_step[MDOT_PHASE_FORWARD].bytes_read = 4 * WEIGHTS;
+    operators[0].per_step[MDOT_PHASE_DATA_GRADIENT].bytes_read = 4 * WEIGHTS;
+    operators[0].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * TRAINED;
     operators[0].setting[MDOT_SETTING_CHANNELS_IN] = 16;
     operators[0].setting[MDOT_SETTING_CHANNELS_OUT] = 64;
     mdot_job *job = predict_make_job(operators, 2);
@@ -188,25 +193,31 @@ static void parts_of_the_logits_read_their_weights_again(void **state)
         mdot_loss loss;
         double more;
     } cases[] = {{MDOT_LOSS_WHOLE, 0}, {MDOT_LOSS_CHUNKED, 7}, {MDOT_LOSS_FUSED, 3}};
-    const double each = 4 * 320 / 2.0;
+    const double samples = 4 * 320 / 2.0, read = 2 * WEIGHTS, written = 2 * TRAINED;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_resolved_configuration r = resolve(job, (mdot_configuration){.loss = cases[i].loss}, true);
-        double more = cases[i].more, reads = more * 2 * 1024, writes = more * 2 * 1008;
-        expect(job, 0, &r, each + reads, each + reads, each + 4 * writes);
+        double more = cases[i].more, reads = (1 + more) * read, writes = (1 + more) * written + 3 * more * written;
+        expect(job, 0, &r, samples + reads, samples + reads, samples + writes);
         rt_roofline sum = rt_roofline_of(job, &r);
-        bool is_fused = cases[i].loss == MDOT_LOSS_FUSED;
-        double forward = 2 * each,
-               backward = is_fused ? 0 : 2 * each; /* of the loss, which stays in fp32 unless fused */
-        assert_float_equal(sum.forward_ms, each + reads + forward, 1e-9);
-        assert_float_equal(sum.backward_ms, 2 * each + reads + 4 * writes + backward, 1e-9);
+        double forward = 2 * samples; /* of the loss, which stays in fp32 unless fused */
+        double backward = cases[i].loss == MDOT_LOSS_FUSED ? 0 : forward;
+        assert_float_equal(sum.forward_ms, samples + reads + forward, 1e-9);
+        assert_float_equal(sum.backward_ms, 2 * samples + reads + writes + backward, 1e-9);
         assert_float_equal(rt_step_roofline_terms(job, &r).memory_ms,
-                           3 * each + 2 * reads + 4 * writes + forward + backward + sum.optimizer_ms, 1e-9);
-        r.rates.flop_ms[RT_RATE_LINEAR] = 1000;
-        expect(job, 0, &r, 4e5, 4e5, 4e5 + 3 * writes);
+                           3 * samples + 2 * reads + writes + forward + backward + sum.optimizer_ms, 1e-9);
+        r.rates.flop_ms[RT_RATE_LINEAR] = r.rates.flop_ms[RT_RATE_MATMUL] = 1000;
+        expect(job, 0, &r, 4e5, 4e5, 4e5 + 3 * more * written);
         r.configuration.c.mode = MDOT_MODE_INFERENCE;
         expect(job, 0, &r, 4e5, 0, 0);
     }
     mdot_job_destroy(job);
+}
+
+static void parts_of_the_logits_read_their_weights_again(void **state)
+{
+    (void)state;
+    expect_parts(false);
+    expect_parts(true);
 }
 
 /* Before the forward operation and the data gradient, 128 frozen weights are read in 1 + 4 / 1024 bytes and written in

@@ -416,13 +416,13 @@ static void oversized_files_are_refused_unread(void **state)
     process_remove_folder(folder);
 }
 
-#define HEAD "mdot-calibration 4\npredictor p\nrows 3 1\n"
+#define HEAD "mdot-calibration 5\npredictor p\nrows 3 1\n"
 #define SHARES " 4000 0 6000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
 #define JOB_1 "job 00000000000000a1" SHARES "\n"
 #define JOB_2 "job 00000000000000b2" SHARES "\n"
 #define GPU "gpu 2 1 0 0 T4\ntime 1 0\nmemory 1 0\n"
 #define STEP_AT(job, batch, residual)                                                                                  \
-    "step " job " 0 0 204 1 00000000000000ff " batch " 0.25 2 0.1 " residual " 0 1 0.2 0.1 0\n"
+    "step " job " 0 0 204 1 0 00000000000000ff " batch " 0.25 2 0.1 " residual " 0 1 0.2 0.1 0\n"
 #define STEP STEP_AT("00000000000000a1", "8", "0.3")
 
 static void malformed_files_are_refused_by_line(void **state)
@@ -435,12 +435,12 @@ static void malformed_files_are_refused_by_line(void **state)
         mdot_status status;
     } wrong[] = {
         {"", "line 1 ", MDOT_MALFORMED},
-        {"mdot-calibration 3\n", "make it again from the measured steps", MDOT_INCOMPATIBLE},
-        {"mdot-calibration 4\n", "line 2 ", MDOT_MALFORMED},
-        {"mdot-calibration 4\npredictor \nrows 3 0\n", "line 2 ", MDOT_MALFORMED},
-        {"mdot-calibration 4\npredictor \033[2J\nrows 3 0\n", "unprintable", MDOT_MALFORMED},
-        {"mdot-calibration 4\npredictor p\nrows -1 0\n", "line 3 ", MDOT_MALFORMED},
-        {"mdot-calibration 4\npredictor p\nrows 1.5 0\n", "fraction", MDOT_MALFORMED},
+        {"mdot-calibration 4\n", "make it again from the measured steps", MDOT_INCOMPATIBLE},
+        {"mdot-calibration 5\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 5\npredictor \nrows 3 0\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 5\npredictor \033[2J\nrows 3 0\n", "unprintable", MDOT_MALFORMED},
+        {"mdot-calibration 5\npredictor p\nrows -1 0\n", "line 3 ", MDOT_MALFORMED},
+        {"mdot-calibration 5\npredictor p\nrows 1.5 0\n", "fraction", MDOT_MALFORMED},
         {HEAD "job a1" SHARES "\n", "16 hexadecimal digits", MDOT_MALFORMED},
         {HEAD "job 00000000000000a1 1 2\n", "line 4 ", MDOT_MALFORMED},
         {HEAD "job 00000000000000a1" SHARES " 7\n", "extra text", MDOT_MALFORMED},
@@ -511,7 +511,7 @@ static void files_respect_their_limits(void **state)
         whole += (size_t)sprintf(text + whole, "gpu 0 0 0 0 card %d\ntime 1 0\nmemory 1 0\n", i);
         for (int k = 0; k < MOST_STEPS; k++)
             whole += (size_t)sprintf(text + whole, "%s",
-                                     "step 00000000000000a1 2 1 204 64 00000000000000ff 1234.56789 0.123456789 0 "
+                                     "step 00000000000000a1 2 1 204 64 1 00000000000000ff 1234.56789 0.123456789 0 "
                                      "0.123456789 -0.123456789 12.3456789 0 0.123456789 -0.123456789 12.3456789\n");
     }
     assert_true(whole > 1 << 22);

@@ -282,6 +282,30 @@ static void an_outlier_in_one_layout_corrects_the_other_by_a_part(void **state)
     mdot_calibration_destroy(calibration);
 }
 
+/* A training step has a backward pass besides the forward pass that inference measures. The interval of inference is
+ * wider, so that a row of it corrects training less than the other way round. */
+static void an_outlier_in_one_mode_corrects_the_other_by_a_part(void **state)
+{
+    site *s = *state;
+    mdot_configuration training = configure("T4", 16), inference = training;
+    inference.mode = MDOT_MODE_INFERENCE;
+    const mdot_configuration pairs[][2] = {{inference, training}, {training, inference}};
+    for (int i = 0; i < 2; i++) {
+        s->count = 0;
+        add_row(s, s->job, pairs[i][0], 4, 0);
+        mdot_calibration *calibration = calibrate(s);
+        assert_int_equal(mdot_calibration_save(calibration, "test_mode.cal", NULL), MDOT_OK);
+        double same = log(factors_of(s, calibration, s->job, pairs[i][0]).factor);
+        double other = log(factors_of(s, calibration, s->job, pairs[i][1]).factor), part = other / same;
+        if (!(same > 0.9 * log(4) && part > 0.2 && part < 0.7)) fail_msg("%g %g", same, part);
+        mdot_calibration_destroy(calibration);
+        assert_int_equal(mdot_calibration_load("test_mode.cal", &calibration, NULL), MDOT_OK);
+        predict_assert_close(log(factors_of(s, calibration, s->job, pairs[i][1]).factor), other);
+        mdot_calibration_destroy(calibration);
+        remove("test_mode.cal");
+    }
+}
+
 /* A job is known by its operators, at another batch of its file and under other names. */
 static void jobs_are_recognised_by_their_operators(void **state)
 {
@@ -470,17 +494,17 @@ static void contradicting_rows_leave_factors_within_their_bounds(void **state)
 {
     (void)state;
     static const char text[] =
-        "mdot-calibration 4\n"
+        "mdot-calibration 5\n"
         "predictor predictor\n"
         "rows 3 1\n"
         "job 2b20dfe9d5dd0046 0 0 0 0 70 282 5 0 0 0 0 0 0 1501 5233 0 0 0 0 5 0 0 0 0 386 2519 0 0 0 0 0 0\n"
         "gpu 1 2 1 0 K80\n"
         "time 0.25 0.2\n"
         "memory 1 0\n"
-        "step 2b20dfe9d5dd0046 0 0 204 1 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 "
+        "step 2b20dfe9d5dd0046 0 0 204 1 0 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 "
         "0\n"
-        "step 2b20dfe9d5dd0046 2 0 204 2 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
-        "step - 2 1 110 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
+        "step 2b20dfe9d5dd0046 2 0 204 2 0 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
+        "step - 2 1 110 1 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
         "gpu 0 0 0 1 V100-SXM-16GB\n"
         "time 1 0\n"
         "memory 1 0\n";
@@ -504,6 +528,7 @@ int main(void)
         cmocka_unit_test_setup(the_factors_multiply_to_the_correction, forget_rows),
         cmocka_unit_test_setup(a_new_gpu_is_corrected_more_than_one_of_the_training_data, forget_rows),
         cmocka_unit_test_setup(an_outlier_in_one_layout_corrects_the_other_by_a_part, forget_rows),
+        cmocka_unit_test_setup(an_outlier_in_one_mode_corrects_the_other_by_a_part, forget_rows),
         cmocka_unit_test_setup(jobs_are_recognised_by_their_operators, forget_rows),
         cmocka_unit_test_setup(memory_is_corrected_without_a_time, forget_rows),
         cmocka_unit_test_setup(a_row_may_bring_its_prediction, forget_rows),

@@ -385,7 +385,7 @@ static void contradicting_rows_of_a_file_carry_a_bounded_factor(void **state)
     enum { COMMON = 6 };
     mdot_calibration *calibration = NULL;
     mdot_error err = {0};
-    char text[16384] = "mdot-calibration 4\npredictor predictor\nrows 13 0\n";
+    char text[16384] = "mdot-calibration 5\npredictor predictor\nrows 13 0\n";
     uint64_t digests[COMMON + 1];
     for (size_t i = 0; i <= COMMON; i++) digests[i] = s->jobs[i]->analysis->identity.digest;
     for (size_t i = 0; i <= COMMON; i++)
@@ -407,7 +407,7 @@ static void contradicting_rows_of_a_file_carry_a_bounded_factor(void **state)
                                  g == 0 ? "T4" : A100);
         for (size_t i = 0; i < COMMON + (size_t)g; i++)
             used += (size_t)snprintf(text + used, sizeof text - used,
-                                     "step %016llx 0 0 0 1 1a5cbfbae8fb1dfe 16 0 1 %s %s 0 0 0.2 0 0\n",
+                                     "step %016llx 0 0 0 1 0 1a5cbfbae8fb1dfe 16 0 1 %s %s 0 0 0.2 0 0\n",
                                      (unsigned long long)digests[i], g == 0 ? "4" : "0.005", i % 2 == 0 ? "6" : "-6");
     }
     if (mdot_calibration_parse(text, used, &calibration, &err) != MDOT_OK) fail_msg("%s", err.message);
