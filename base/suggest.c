@@ -80,13 +80,24 @@ bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
 
 /* ---- Long lists -------------------------------------------------------------------------------------------------- */
 
-static double distance_of(const char *a, const char *b)
+/* Whether `text` contains `word` with no letter or digit on either side. */
+static bool has_word(const char *text, const char *word)
 {
-    size_t a_length = strnlen(a, BS_SUGGEST_LENGTH), b_length = strnlen(b, BS_SUGGEST_LENGTH);
-    size_t longer = a_length > b_length ? a_length : b_length;
-    if (a_length == 0 || b_length == 0) return 1;
-    bool is_contained = a_length < b_length ? strcasestr(b, a) != NULL : strcasestr(a, b) != NULL;
-    double distance = (double)count_edits(a, a_length, b, b_length) / (double)longer;
+    size_t length = strlen(word);
+    for (const char *at = strcasestr(text, word); at != NULL; at = strcasestr(at + 1, word)) {
+        bool begins = at == text || !isalnum((unsigned char)at[-1]);
+        if (begins && !isalnum((unsigned char)at[length])) return true;
+    }
+    return false;
+}
+
+static double distance_of(const char *unknown, const char *alias)
+{
+    size_t unknown_length = strnlen(unknown, BS_SUGGEST_LENGTH), length = strnlen(alias, BS_SUGGEST_LENGTH);
+    size_t longer = unknown_length > length ? unknown_length : length;
+    if (unknown_length == 0 || length == 0) return 1;
+    bool is_contained = strcasestr(alias, unknown) != NULL || has_word(unknown, alias);
+    double distance = (double)count_edits(unknown, unknown_length, alias, length) / (double)longer;
     return is_contained ? distance / 2 : distance;
 }
 

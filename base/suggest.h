@@ -37,8 +37,9 @@ bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion);
 bs_suggest_hint bs_suggest_among(const char *unknown, const char *names);
 
 /* The names most like an unknown one, for messages about long lists. Unlike bs_suggest, no limit applies. The distance
- * of two names is the number of edits divided by the length of the longer one, and half of that if one contains the
- * other. Equally near names keep the order of the calls. */
+ * of two names is the number of edits divided by the length of the longer one. It is half of that if the known name
+ * contains the unknown one, for example "H100" and "H10", or if the unknown one has the known one as a word, for
+ * example "A10 24GB" and "A10". Equally near names keep the order of the calls. */
 enum { BS_NEAREST_COUNT = 5 };
 typedef struct bs_nearest {
     const char *unknown;

@@ -95,19 +95,44 @@ static bool is_called(const gpu_row *row, const char *name)
 
 /* ---- Finding ----------------------------------------------------------------------------------------------------- */
 
-/* Compares an unknown name with the name and the aliases of a row. */
-static void offer(bs_suggest *near, bs_nearest *nearest, const gpu_row *row)
+typedef struct alias_text {
+    char text[BS_SUGGEST_LENGTH + 1];
+} alias_text;
+
+/* Copies the alias at *rest and moves past it. Returns false after the last one. */
+static bool next_alias(const char **rest, alias_text *out)
 {
-    bs_suggest_add(near, row->gpu.name);
-    bs_nearest_add(nearest, row->gpu.name, row->gpu.name);
-    for (const char *alias = row->aliases; *alias != '\0';) {
-        size_t length = strcspn(alias, "|");
-        char text[BS_SUGGEST_LENGTH + 1];
-        snprintf(text, sizeof text, "%.*s", (int)length, alias);
-        bs_suggest_add_alias(near, text, row->gpu.name);
-        bs_nearest_add(nearest, text, row->gpu.name);
-        alias += length + (alias[length] == '|');
+    if (**rest == '\0') return false;
+    size_t length = strcspn(*rest, "|");
+    snprintf(out->text, sizeof out->text, "%.*s", (int)length, *rest);
+    *rest += length + ((*rest)[length] == '|');
+    return true;
+}
+
+/* The most similar names first. Aliases count as well. */
+static bs_nearest find_similar(const char *wrong)
+{
+    bs_nearest nearest = bs_nearest_begin(wrong);
+    alias_text alias;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const char *name = rows[i].gpu.name, *rest = rows[i].aliases;
+        bs_nearest_add(&nearest, name, name);
+        while (next_alias(&rest, &alias)) bs_nearest_add(&nearest, alias.text, name);
     }
+    return nearest;
+}
+
+/* Suggests the first of the similar names if it or one of its aliases is near enough. */
+static bs_suggest_hint suggest_first(const char *wrong, const bs_nearest *similar)
+{
+    bs_suggest near = bs_suggest_begin(wrong);
+    const gpu_row *row = rows;
+    while (row->gpu.name != similar->item[0].name) row++;
+    const char *rest = row->aliases;
+    alias_text alias;
+    bs_suggest_add(&near, row->gpu.name);
+    while (next_alias(&rest, &alias)) bs_suggest_add_alias(&near, alias.text, row->gpu.name);
+    return bs_suggest_end(&near);
 }
 
 static mdot_status fail_unknown(const char *name, mdot_error *err)
@@ -118,16 +143,14 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
     for (char *c = wrong; *c != '\0'; c++)
         if (*c == ' ' || *c == '_') *c = '-';
-    bs_suggest near = bs_suggest_begin(wrong);
-    bs_nearest nearest = bs_nearest_begin(wrong);
-    for (size_t i = 0; i < ROW_COUNT; i++) offer(&near, &nearest, &rows[i]);
-    char similar[BS_NEAREST_COUNT * (BS_SUGGEST_LENGTH + 2)];
+    bs_nearest similar = find_similar(wrong);
+    char names[BS_NEAREST_COUNT * (BS_SUGGEST_LENGTH + 2)];
     bs_join list;
-    bs_join_begin(&list, similar, sizeof similar);
-    for (size_t i = 0; i < nearest.count; i++) bs_join_add(&list, "%s", nearest.item[i].name);
+    bs_join_begin(&list, names, sizeof names);
+    for (size_t i = 0; i < similar.count; i++) bs_join_add(&list, "%s", similar.item[i].name);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "unknown GPU \"%.64s\"%s; the most similar names are %s; `mdot gpus` lists all %d", name,
-                     bs_suggest_end(&near).text, similar, ROW_COUNT);
+                     suggest_first(wrong, &similar).text, names, ROW_COUNT);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)

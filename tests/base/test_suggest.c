@@ -125,6 +125,22 @@ static void nearest_names_are_in_order_of_distance(void **state)
     for (size_t i = 1; i < nearest.count; i++) assert_true(nearest.item[i - 1].distance <= nearest.item[i].distance);
 }
 
+/* A name that lacks letters is nearer than one with a wrong letter. Further words leave a name near, further letters do
+ * not. */
+static void a_part_of_a_name_is_near_to_it(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"A10", "H100", "H200", "H20"};
+    static const struct {
+        const char *wrong, *first;
+    } cases[] = {{"H10", "H100"}, {"H20O", "H200"}, {"H20 96GB", "H20"}, {"96GB-H20", "H20"}, {"96GBH200", "H200"}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        bs_nearest nearest = bs_nearest_begin(cases[c].wrong);
+        for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) bs_nearest_add(&nearest, gpus[i], gpus[i]);
+        assert_string_equal(nearest.item[0].name, cases[c].first);
+    }
+}
+
 static void an_alias_brings_its_name_nearer_once(void **state)
 {
     (void)state;
@@ -152,6 +168,7 @@ int main(void)
         cmocka_unit_test(two_letter_names_are_suggested_if_they_share_a_first_letter),
         cmocka_unit_test(case_is_ignored),
         cmocka_unit_test(nearest_names_are_in_order_of_distance),
+        cmocka_unit_test(a_part_of_a_name_is_near_to_it),
         cmocka_unit_test(an_alias_brings_its_name_nearer_once),
         cmocka_unit_test(a_part_is_suggested_from_three_letters_on),
         cmocka_unit_test(the_nearest_of_several_wins),

@@ -149,9 +149,51 @@ static void a_misspelt_name_gets_a_suggestion(void **state)
     expect_hint("NVIDIA GeForce RTX-409", "(did you mean RTX-4090?)");
     expect_hint("H10O", "(did you mean H100-SXM-80GB?)"); /* a misspelt alias */
     expect_hint("A1OO 80GB", "(did you mean A100-SXM-80GB?)");
-    expect_hint("H20O", "(did you mean H200-SXM-141GB?); the most similar names are H20-SXM-96GB, H200-SXM-141GB, ");
+    expect_hint("H20O", "(did you mean H200-SXM-141GB?); the most similar names are H200-SXM-141GB, H20-SXM-96GB, ");
+    expect_hint("H10",
+                "(did you mean H100-SXM-80GB?); the most similar names are H100-SXM-80GB, "); /* one letter short */
+    expect_hint("A10 24GB", "(did you mean A10?); the most similar names are A10, ");         /* words follow */
     expect_hint("Radeon VII", "\"Radeon VII\"; the most similar names are ");
     expect_hint("", "\"\"; the most similar names are ");
+}
+
+/* Checks the message about a misspelt name. Returns whether it has a suggestion. */
+static bool suggests_the_first_of_the_list(const char *wrong)
+{
+    static const char before_suggestion[] = "(did you mean ", before_list[] = "the most similar names are ";
+    mdot_gpu info = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    if (mdot_gpu_find(wrong, &info, &err) == MDOT_OK) return false;
+    const char *list = strstr(err.message, before_list), *suggestion = strstr(err.message, before_suggestion);
+    assert_non_null(list);
+    if (suggestion == NULL) return false;
+    list += strlen(before_list);
+    suggestion += strlen(before_suggestion);
+    size_t length = strcspn(suggestion, "?");
+    if (strncmp(list, suggestion, length) != 0 || list[length] != ',') fail_msg("%s", err.message);
+    return true;
+}
+
+/* Each name loses a letter, gets a wrong one, and gets an additional one, at each place. */
+static void the_suggestion_is_the_first_of_the_similar_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+#define GPU(name, ...) name,
+#include "runtime/job/gpus.def"
+#undef GPU
+    };
+    size_t count = 0, suggestions = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (int at = 0; at < (int)strlen(names[i]); at++) {
+            char wrong[3][64];
+            snprintf(wrong[0], sizeof wrong[0], "%.*s%s", at, names[i], names[i] + at + 1);
+            snprintf(wrong[1], sizeof wrong[1], "%.*sO%s", at, names[i], names[i] + at + 1);
+            snprintf(wrong[2], sizeof wrong[2], "%.*sO%s", at, names[i], names[i] + at);
+            for (size_t k = 0; k < 3; k++, count++) suggestions += suggests_the_first_of_the_list(wrong[k]);
+        }
+    }
+    assert_true(suggestions * 10 > count * 9);
 }
 
 /* Every name and alias finds the row in which it stands, because it is absent from all earlier rows. */
@@ -231,6 +273,7 @@ int main(void)
         cmocka_unit_test(separators_and_case_make_no_difference),
         cmocka_unit_test(unprintable_names_are_shown_safely),
         cmocka_unit_test(a_misspelt_name_gets_a_suggestion),
+        cmocka_unit_test(the_suggestion_is_the_first_of_the_similar_names),
         cmocka_unit_test(no_two_gpus_share_a_name),
         cmocka_unit_test(spec_values_are_consistent),
     };

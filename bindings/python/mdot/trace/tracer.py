@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
-from mdot.trace import failures, losses, modules, replacements
+from mdot.trace import experts, failures, losses, modules, replacements
 from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.known import DataDependent
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
@@ -92,12 +92,13 @@ def trace(
             graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
             if recorder.budget.replaced > 0:
                 notes[-1] += "; to save time, the results of large matrix products and convolutions were random numbers"
+            remedy = experts.remedy_for_loop(model)
+            if remedy is not None:
+                notes[-1] += f"; {remedy}"
     if batch is None:
         batch, found = batches.choose(dimensions, seen)
         notes += found
-    without_loss = losses.missing(graph, batch)
-    if without_loss is not None:
-        notes.append(without_loss)
+    notes += [note for note in (losses.missing(graph, batch), experts.copies(graph, batch)) if note is not None]
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
     with replacements.active([], has_backward=True):
@@ -225,9 +226,10 @@ def _check_runs(model: nn.Module, reason: Exception) -> None:
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if any(p.device.type == "meta" for p in model.parameters()) and size > MOST_REAL_BYTES:
         detail = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        remedy = experts.remedy_for_loop(model) or "pass a module with weights on the CPU"
         raise UnsupportedError(
             f"{type(model).__name__}: the operators depend on computed values ({detail}), but its "
-            f"{size / 1e9:.1f} GB of weights are on the meta device: pass a module with weights on the CPU"
+            f"{size / 1e9:.1f} GB of weights are on the meta device: {remedy}"
         ) from reason
 
 
