@@ -170,9 +170,9 @@ static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 {
     const pl_linear *k = &kernel->linear;
-    if (k->windows != NULL) return false; /* windows reach into other units */
-    return pl_begin_units(u, 0, k->rows) && pl_matrix_follows(u, &k->a) && pl_matrix_follows(u, &k->out) &&
-           pl_is_of_unit(u, k->epilogue);
+    if (!pl_begin_units(u, 0, k->rows)) return false;
+    bool a_follows = k->windows != NULL ? pl_windows_follow(u, &k->a, k->windows) : pl_matrix_follows(u, &k->a);
+    return a_follows && pl_matrix_follows(u, &k->out) && pl_is_of_unit(u, k->epilogue);
 }
 
 static bool is_split(const pl_kernel *kernel, const pl_plan *plan)

@@ -113,3 +113,14 @@ bool pl_matrix_follows(const pl_units *u, const pl_matrix *m)
 {
     return m->buffer < 0 || pl_stride_follows(u, m->buffer, m->offset, m->row_stride);
 }
+
+/* Windows that start in a unit end in it if the tensor has no units beyond theirs, because the last ones end in the
+ * tensor. */
+bool pl_windows_follow(const pl_units *u, const pl_matrix *m, const pl_windows *windows)
+{
+    ir_dim units = windows->rows.extent[0], stride = windows->rows.stride[0];
+    int64_t offset, step;
+    return find_units(units, &offset) && offset == u->offset && ir_dim_is_number(m->offset) &&
+           ir_dim_is_number(stride) && !__builtin_mul_overflow(units.scale, stride.offset, &step) &&
+           pl_access_follows(u, m->buffer, step);
+}

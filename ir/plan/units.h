@@ -29,6 +29,9 @@ bool pl_access_follows(const pl_units *u, int buffer, int64_t step);
 /* The same for an access at offset + unit * scale * stride. */
 bool pl_stride_follows(const pl_units *u, int buffer, ir_dim offset, ir_dim stride);
 bool pl_matrix_follows(const pl_units *u, const pl_matrix *m);
+/* The same for the windows of `m`. False, for example, if they slide over the units, so that windows at the end of an
+ * item would reach into the next item. */
+bool pl_windows_follow(const pl_units *u, const pl_matrix *m, const pl_windows *windows);
 /* The increase of the expression's value from unit to unit. False: it is not a number, or unknown. */
 bool pl_find_step(const pl_units *u, const pl_expr *e, int64_t *out_step);
 /* Is the value equal for equal rows, at any position? */

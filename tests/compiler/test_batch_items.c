@@ -74,6 +74,15 @@ static const struct {
      "k = mdot.Linear(j, w)\nax = constant i64[] [0]\ns = CumSum(k, ax)\nw2 = weights f32[33,33]\n"
      "y = mdot.Linear(s, w2)\nm = Max(y, k)\nreturn m, i\n",
      true},
+    {"images",
+     "x = input f32[L,16,3,3]\nk = weights f32[32,16,3,3]\nc = Conv(x, k) {pads=[1,1,1,1]}\nr = Relu(c)\n"
+     "k2 = weights f32[5,32,2,2]\nd = Conv(r, k2) {strides=[2,1], dilations=[1,2]}\nreturn d\n",
+     true},
+    {"dilated", /* windows slide over the units, but the other linears run items together */
+     "x = input f32[1,16,L]\nk = weights f32[32,16,3]\nc = Conv(x, k) {pads=[2,2], dilations=[2]}\nr = Relu(c)\n"
+     "t = Transpose(r) {perm=[0,2,1]}\nw = weights f32[32,64]\nh = mdot.Linear(t, w)\ng = Gelu(h)\n"
+     "w2 = weights f32[64,64]\ni = mdot.Linear(g, w2)\nreturn i, c\n",
+     true},
     {"strided", /* the rows of several items together differ from the sum of their rows */
      "x = input f32[1,16,L]\nk = weights f32[32,16,3]\nc = Conv(x, k) {pads=[1,1], strides=[2]}\n"
      "t = Transpose(c) {perm=[0,2,1]}\nw = weights f32[32,64]\nh = mdot.Linear(t, w)\nreturn h\n",
