@@ -369,12 +369,12 @@ static mdot_status make_calibration(const predict_request *r, mdot_context *cont
 static mdot_status calibrate_all(const predict_request *r, mdot_context *context, predict_answers *answers,
                                  mdot_error *err)
 {
-    mdot_calibration *calibration = NULL;
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     if (r->explain) answers->factors = calloc(answers->count, sizeof *answers->factors);
     if (r->explain && answers->factors == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu corrections", answers->count);
-    mdot_status status = make_calibration(r, context, answers, &calibration, err);
+    mdot_status status = make_calibration(r, context, answers, &answers->calibration, err);
+    const mdot_calibration *calibration = answers->calibration;
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
         const mdot_configuration *c = &answers->configurations[i];
@@ -386,7 +386,6 @@ static mdot_status calibrate_all(const predict_request *r, mdot_context *context
         if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, answers->explanations[i], p, err);
     }
     answers->calibrated_rows = info.row_count;
-    mdot_calibration_destroy(calibration);
     return status;
 }
 
@@ -463,6 +462,7 @@ static int run(int argc, char **argv)
         mdot_explanation_destroy(answers.explanations[i]);
     free(answers.explanations);
     free(answers.factors);
+    mdot_calibration_destroy(answers.calibration);
     free(answers.configurations);
     free(answers.predictions);
     free(answers.variant);

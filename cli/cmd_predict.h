@@ -58,6 +58,7 @@ typedef struct predict_answers {
     mdot_prediction *predictions;
     mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
     mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
+    mdot_calibration *calibration;     /* corrected the predictions; owns names in `factors`; NULL: uncalibrated */
     size_t calibrated_rows;            /* rows of the calibration that corrected the predictions; 0: uncalibrated */
     size_t count;
 } predict_answers;

@@ -107,7 +107,8 @@ typedef struct mdot_calibration_factors {
     double memory_believed[MDOT_CALIBRATION_EFFECT_COUNT];  /* how much each of these is believed, 0 to 1 */
     size_t row_count;                                       /* rows of the GPU model */
     size_t job_row_count;                                   /* those of the job */
-    const char *carried_gpu;    /* GPU model whose rows of the job correct the time here; NULL: none; borrowed */
+    const char *carried_gpu;    /* GPU model whose rows of the job correct the time here; NULL: none. It belongs
+                                 * to the calibration */
     double carried_correlation; /* of the residuals of a job on both GPU models, 0 to 1 */
     double carried_factor;      /* the part of by_effect of the job that these rows give */
 } mdot_calibration_factors;
