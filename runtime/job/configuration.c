@@ -190,13 +190,13 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
                          "keep_gathered needs zero_stage 3, because other stages keep all weights on each GPU");
     if (c->whole_gradients != 0 && (c->zero_stage != 3 || c->accumulate < 2))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "whole_gradients needs zero_stage 3, whose passes each sum their gradients otherwise, and "
-                         "accumulate of at least 2");
+                         "whole_gradients needs zero_stage 3 and accumulate of at least 2, because otherwise no pass "
+                         "sums its gradients early");
     if (c->whole_gradients != 0 && (c->pipeline_parallel > 1 || c->offload == MDOT_OFFLOAD_PARAMETERS))
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,
-            "whole_gradients keeps gradients on the GPU between passes: pipelines always do so, and offload "
-            "of parameters never does");
+            "whole_gradients works neither with pipelines, which keep whole gradients anyway, nor with offload of "
+            "parameters, which moves gradients to the host");
     return MDOT_OK;
 }
 

@@ -265,7 +265,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
          "whole_gradients needs zero_stage 3"},
         {{.whole_gradients = 1, .zero_stage = 3, .accumulate = 2, .offload = MDOT_OFFLOAD_PARAMETERS},
          {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2, .offload = MDOT_OFFLOAD_OPTIMIZER},
-         "whole_gradients keeps gradients on the GPU"},
+         "whole_gradients works neither with pipelines"},
         {{.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH},
          {.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED},
          "optimizer is adam-fused, but optimizer_kernels is foreach: set optimizer to adam,"},

@@ -220,7 +220,7 @@ static void segments_of_logits_are_those_of_a_shard(void **state)
     }
     job->analysis->sharding.role[HEAD] = found;
     mdot_job_destroy(job);
-    job = make_job("Linear"); /* no loss, hence no logits */
+    job = make_job("Linear"); /* has no loss, and therefore no logits */
     r.activation_case.loss = MDOT_LOSS_WHOLE;
     assert_true(rt_reserve_memory(job, &r, &whole).rounding == 22 * MIB);
     mdot_job_destroy(job);

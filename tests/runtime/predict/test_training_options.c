@@ -480,11 +480,10 @@ static mdot_job *make_loss_job(void)
         operators[i].setting[MDOT_SETTING_INPUTS] = 1;
         operators[i].inputs = i > 0 ? &inputs[i - 1] : NULL;
         operators[i].input_count = i > 0;
-        for (int phase = 0; phase < (i < 2 ? 3 : 2); phase++) {
+        for (int phase = 0; phase < (i < 2 ? 3 : 2); phase++)
             operators[i].per_sample[phase] = (mdot_load){1e6, i < 2 ? 1e5 : 1e6, written};
-            operators[i].per_step[phase].bytes_read = i < 2 ? 4e4 : 0;
-        }
-        if (i == 2) continue;
+        if (i == 2) break;
+        for (int phase = 0; phase < 3; phase++) operators[i].per_step[phase].bytes_read = 4e4;
         operators[i].parameters = 1e4;
         operators[i].setting[MDOT_SETTING_CHANNELS_IN] = 64;
         operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = i == 0 ? 64 : 1024;
