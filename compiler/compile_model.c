@@ -243,8 +243,8 @@ static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count,
     return status;
 }
 
-/* Least bytes of the graph's weights in images for CPUs. Constants that no node reads are left out. */
-static double least_weight_bytes(const ir_graph *graph, int element_bytes, ir_arena *arena)
+/* Elements of the graph's float constants. Those that no node reads are left out. */
+static double count_weights(const ir_graph *graph, ir_arena *arena)
 {
     bool *counted = IR_NEW_ARRAY(arena, bool, graph->value_count + 1);
     double elements = 0;
@@ -256,23 +256,25 @@ static double least_weight_bytes(const ir_graph *graph, int element_bytes, ir_ar
             if (ir_dtype_is_float(value->constant->dtype)) elements += (double)value->constant->count;
         }
     }
-    return elements * element_bytes;
+    return elements;
 }
 
-/* Refuses a model whose weights exceed the limit before minutes of compilation. */
-static mdot_status check_weight_bytes(const ir_graph *graph, const co_targets *targets, ir_arena *arena,
-                                      mdot_error *err)
+/* Refuses a model whose weights exceed the limit in the images for CPUs. The import calls this with the shapes that
+ * the file states, because reading so many weights takes many seconds. After the import it is called again, because
+ * the import unpacks weights of a few bits. */
+static mdot_status check_weights(const void *targets_user, const char *file, double elements, mdot_error *err)
 {
+    const co_targets *targets = targets_user;
     bool in_fp32 = false;
     for (int t = 0; t < targets->count; t++)
         in_fp32 =
             in_fp32 || (targets->target[t].kind == MDOT_IMAGE_CPU && targets->target[t].kernel_precision == CG_FP32);
-    double bytes = least_weight_bytes(graph, in_fp32 ? 4 : 2, arena);
+    double bytes = elements * (in_fp32 ? 4 : 2);
     if (bytes <= (double)CG_MAX_WEIGHT_BYTES) return MDOT_OK;
     bool fits_bf16 = in_fp32 && bytes / 2 <= (double)CG_MAX_WEIGHT_BYTES;
     return mdot_fail(err, MDOT_UNSUPPORTED,
                      "%s: the weights take at least %.2f GiB, but CPU code reaches less than 2 GiB; %ssplit the model",
-                     graph->name, bytes / (1 << 30),
+                     file, bytes / (1 << 30),
                      fits_bf16 ? "compile with --kernel-precision bf16 alone, which takes half of fp32's memory, or "
                                : "");
 }
@@ -284,13 +286,15 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
     size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
     for (; o->bucket_count == 0 && bucket_count > 1 && buckets[0] < o->min_length; bucket_count--) buckets++;
+    co_targets targets;
     fe_options import = {.bindings = o->dims,
                          .binding_count = o->dim_count,
                          .output = artefact_path,
+                         .check_weights = check_weights,
+                         .weights_user = &targets,
                          .warning = o->warning,
                          .user = o->user};
     cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
-    co_targets targets;
     if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
     mdot_status status = co_check_entries(entries, entry_count, err);
@@ -302,7 +306,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         ir_graph *graph = NULL;
         status = fe_import(entries[i].model_path, &import, arena, &graph, err);
         if (status != MDOT_OK) break;
-        status = check_weight_bytes(graph, &targets, arena, err);
+        status = check_weights(&targets, graph->name, count_weights(graph, arena), err);
         if (status != MDOT_OK) break;
         graph->min_length = o->min_length;
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);

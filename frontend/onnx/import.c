@@ -18,6 +18,7 @@
 #include "frontend/onnx/onnx_tensor.h"
 #include "frontend/onnx/q_operators.h"
 #include "frontend/onnx/read.h"
+#include "frontend/onnx/stated_weights.h"
 #include "frontend/onnx/symbols.h"
 #include "frontend/onnx/topological_order.h"
 #include "frontend/onnx/upgrade.h"
@@ -389,12 +390,23 @@ static mdot_status import_notes(importer *im, const Onnx__ModelProto *model)
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
+static mdot_status check_stated_weights(const importer *im)
+{
+    const fe_options *options = im->context.options;
+    double elements;
+    if (options->check_weights == NULL) return MDOT_OK;
+    mdot_status status = fe_count_stated_weights(&im->context, im->proto, &im->flat, &elements);
+    if (status != MDOT_OK) return status;
+    return options->check_weights(options->weights_user, im->context.file, elements, im->context.err);
+}
+
 static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
 {
     const fe_context *context = &im->context;
     im->proto = model->graph;
     mdot_status status = fe_flatten(context, model, &im->flat);
     if (status == MDOT_OK) status = fe_define_values(context, im->proto, &im->flat);
+    if (status == MDOT_OK) status = check_stated_weights(im);
     if (status == MDOT_OK) status = fe_order_nodes(context, &im->flat);
     if (status != MDOT_OK) return status;
     im->graph = ir_graph_create(context->arena, context->file);

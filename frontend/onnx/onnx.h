@@ -18,6 +18,10 @@ typedef struct fe_options {
     const char *output; /* a file that will be written from the model; NULL: none. Refused if it is the model or its
                          * external data, or if it is unwritable (bs_check_replaces) */
     bool skip_weights;  /* leave the data of large initializers unread (ir_tensor.data NULL) */
+    /* Called before data in other files is read, with the number of float elements of the constants that nodes read.
+     * A failure ends the import. NULL: any number is accepted. */
+    mdot_status (*check_weights)(const void *weights_user, const char *file, double elements, mdot_error *err);
+    const void *weights_user;
     /* The model is a training job, which is analysed but not run. Every dimension becomes a number. The batch becomes
      * 1: a symbol that leads the first input, that occurs only as a leading dimension, or that is named as a batch.
      * `bindings` set the others; INVALID_ARGUMENT lists those that remain. Inputs that are not tensors, or that have
