@@ -117,12 +117,12 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
     }
     int64_t bound = bound_of(typed, typed->inputs[input], length, 0);
     if (bound == INT64_MAX || bound < 1 || shape->dtype == MDOT_DTYPE_BOOL) {
-        /* A scattered mask: a fifth is off, but at least one element per row is on, because a mean over nothing is
-         * undefined. */
+        /* A scattered mask: a fifth is off, but the first element of each row is on. A mean over nothing is undefined.
+         * So are the weights of a causal query that sees masked keys alone, because the model rounds their scores
+         * beside a large number. The evaluator is exact. */
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
         int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
-        for (int64_t i = 0; i < wide->count; i += row)
-            wide->i[i + (int64_t)(co_next_random(state) % (uint64_t)row)] = 1;
+        for (int64_t i = 0; i < wide->count; i += row) wide->i[i] = 1;
     } else {
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(co_next_random(state) % (uint64_t)bound);
     }

@@ -74,6 +74,26 @@ static void indices_are_in_range(void **state)
     }
 }
 
+/* Causal queries before the first key of a mask would see masked keys alone. */
+static void masks_begin_with_a_key_and_leave_others_out(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, KEYS = 12 };
+    uint64_t random = 1;
+    bool is_off[KEYS] = {false};
+    ir_arena *arena = ir_arena_create(0);
+    const ir_graph *graph = typed_graph("m = input i64[3,L]\ny = Cast(m) {to=1}\nreturn y\n", arena);
+    const co_tensor shape = {.dtype = MDOT_DTYPE_I64, .rank = 2, .dims = {ROWS, KEYS}};
+    for (int draw = 0; draw < 50; draw++) {
+        const ir_wide *wide = co_random_input(graph, 0, KEYS, &shape, &random, arena);
+        assert_non_null(wide);
+        for (int i = 0; i < ROWS * KEYS; i++) is_off[i % KEYS] = is_off[i % KEYS] || wide->i[i] == 0;
+    }
+    ir_arena_destroy(arena);
+    assert_false(is_off[0]);
+    for (int i = 1; i < KEYS; i++) assert_true(is_off[i]);
+}
+
 static void only_narrow_models_may_round(void **state)
 {
     (void)state;
@@ -89,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indices_are_in_range),
+        cmocka_unit_test(masks_begin_with_a_key_and_leave_others_out),
         cmocka_unit_test(only_narrow_models_may_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
