@@ -156,7 +156,8 @@ bs_foreign bs_recognise_foreign(const void *bytes, size_t size_bytes, bs_expecte
     else if (size_bytes > 2 && c.bytes[0] == GZIP_1 && c.bytes[1] == GZIP_2)
         snprintf(out.text, sizeof out.text, "compressed by gzip; decompress it with `gunzip`");
     else if (is_html(&c))
-        snprintf(out.text, sizeof out.text, "an HTML or XML page, for example a failed download");
+        snprintf(out.text, sizeof out.text,
+                 "an HTML or XML page, for example a failed download; download the file again");
     else if (is_json(&c))
         recognise_json(&c, &out);
     return out;

@@ -2,6 +2,7 @@
 #include "ir/ops.h"
 
 #include "base/join.h"
+#include "base/suggest.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -53,6 +54,11 @@ static bool is_supported(const ir_node *node)
 /* Number of nodes named per type: enough to find them, and few enough that every type fits into the message. */
 enum { MAX_NAMED = 6 };
 
+#define RANDOM "random numbers: export the model for inference, or make the numbers an input"
+#define SELECTED "the number of elements depends on data: end the model in front of it"
+#define SEQUENCE "sequences of tensors: use Split and Concat"
+#define TEXT "text: encode it as numbers in front of the model"
+
 /* An alternative that a model may use for the same purpose; NULL: unknown. Shapes must follow from the length alone,
  * so operators whose output shape depends on data have no kernel. */
 static const char *way_out(const char *op_type)
@@ -61,7 +67,25 @@ static const char *way_out(const char *op_type)
         const char *op_type, *instead;
     } ways[] = {
         {"Compress", "the number of elements depends on data: keep the shape and write torch.where(mask, x, 0)"},
-        {"Unique", "the number of elements depends on data"},
+        {"Unique", SELECTED},
+        {"NonMaxSuppression", SELECTED},
+        {"RandomNormal", RANDOM},
+        {"RandomNormalLike", RANDOM},
+        {"RandomUniform", RANDOM},
+        {"RandomUniformLike", RANDOM},
+        {"Bernoulli", RANDOM},
+        {"Multinomial", RANDOM},
+        {"SequenceConstruct", SEQUENCE},
+        {"SequenceAt", SEQUENCE},
+        {"SequenceInsert", SEQUENCE},
+        {"SequenceEmpty", SEQUENCE},
+        {"SplitToSequence", SEQUENCE},
+        {"ConcatFromSequence", SEQUENCE},
+        {"StringNormalizer", TEXT},
+        {"StringConcat", TEXT},
+        {"StringSplit", TEXT},
+        {"RegexFullMatch", TEXT},
+        {"TfIdfVectorizer", TEXT},
         {"If", "the branch depends on data, and the results of the branches differ in type or shape: give both "
                "the same shape and write torch.where(condition, a, b), or fix the dimension that selects the "
                "branch (--dim)"},
@@ -77,8 +101,23 @@ static const char *way_out(const char *op_type)
     return NULL;
 }
 
-/* Adds `Type at "a", "b" … and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
-static void list_type(bs_join *types, const ir_node *first)
+/* A supported operator whose name the unknown one misspells, as text; empty: none. */
+static bs_suggest_hint misspelt(const char *op_type)
+{
+    enum { SHORTEST = 4 }; /* ONNX has unlike operators of three letters, for example Det and DFT */
+    bs_suggest suggestion = bs_suggest_begin(op_type);
+    for (int i = 0; i < IR_OP_COUNT; i++) {
+        size_t known = strlen(ir_ops[i].name), unknown = strlen(op_type);
+        bool is_as_long = unknown >= SHORTEST && known <= unknown + 1 && unknown <= known + 1; /* MaxUnpool, MaxPool */
+        if (is_as_long && ir_ops[i].domain[0] == '\0' && ir_ops[i].lowering != IR_LOWER_NONE)
+            bs_suggest_add(&suggestion, ir_ops[i].name);
+    }
+    return bs_suggest_end(&suggestion);
+}
+
+/* Adds `Type at "a", "b" … and 3 more` for the unsupported nodes of the type of `first`, the first such node. Returns
+ * whether this names a remedy. */
+static bool list_type(bs_join *types, const ir_node *first)
 {
     char text[512]; /* truncates names, so that the first of each list fits */
     bs_join names;
@@ -91,15 +130,20 @@ static void list_type(bs_join *types, const ir_node *first)
             bs_join_omit(&names);
     }
     const char *instead = way_out(first->op_type);
-    bs_join_add(types, "%.80s at %s%s%s%s", first->op_type, text, instead != NULL ? " (" : "",
+    bs_suggest_hint hint = instead == NULL && first->op == NULL ? misspelt(first->op_type) : (bs_suggest_hint){""};
+    bs_join_add(types, "%.80s%s at %s%s%s%s", first->op_type, hint.text, text, instead != NULL ? " (" : "",
                 instead != NULL ? instead : "", instead != NULL ? ")" : "");
+    return instead != NULL || hint.text[0] != '\0';
 }
 
 static mdot_status refuse_strings(const ir_graph *graph, const ir_value *value, mdot_error *err)
 {
     if (value == NULL || value->type.dtype != MDOT_DTYPE_STRING) return MDOT_OK; /* an output may be absent */
-    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: \"%s\" holds strings, but kernels support only numbers and booleans",
-                     graph->name, value->name);
+    return mdot_fail(
+        err, MDOT_UNSUPPORTED,
+        "%s: \"%s\" holds strings, but kernels support only numbers and booleans; encode text in front of the "
+        "model",
+        graph->name, value->name);
 }
 
 /* Refuses strings as inputs, outputs or intermediate values, because an artefact cannot hold them. */
@@ -119,6 +163,7 @@ static mdot_status check_types(const ir_graph *graph, mdot_error *err)
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
 {
     char text[sizeof((mdot_error *)0)->message];
+    bool has_remedies = true;
     bs_join types;
     bs_join_begin(&types, text, sizeof text);
     types.separator = "; ";
@@ -128,8 +173,11 @@ mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
         while (earlier != node && (is_supported(earlier) || strcmp(earlier->op_type, node->op_type) != 0)) {
             earlier = earlier->next;
         }
-        if (earlier == node) list_type(&types, node);
+        if (earlier == node) has_remedies = list_type(&types, node) && has_remedies;
     }
     if (text[0] == '\0') return check_types(graph, err);
-    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: unsupported operators: %s", graph->name, text);
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: unsupported operators: %s%s", graph->name, text,
+                     has_remedies ? ""
+                                  : "; write them with operators of docs/reference/operators.md, for example in a "
+                                    "function of the model");
 }

@@ -84,9 +84,13 @@ static int open_component(int folder_fd, const char *begin, const char *end, boo
     int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
     int fd = openat(folder_fd, component, flags);
     if (fd >= 0) return fd;
+    int failure = errno;
     struct stat info;
     bool link = fstatat(folder_fd, component, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
-    *out_reason = link ? "a part of the path is a symbolic link; copy the file instead" : strerror(errno);
+    if (link)
+        *out_reason = "a part of the path is a symbolic link; copy the file instead";
+    else
+        *out_reason = failure == ENOENT ? "the file is absent; put it into the model's folder" : strerror(failure);
     return -1;
 }
 

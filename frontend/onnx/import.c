@@ -435,6 +435,15 @@ mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_stat
                      ir_arena_limit_bytes(arena) >> 20);
 }
 
+/* Adds the remedy to the message about bytes that are no message of protobuf. */
+static mdot_status explain_damage(const fe_context *context, mdot_status status)
+{
+    if (status != MDOT_MALFORMED || context->source->size_bytes == 0 || context->err == NULL) return status;
+    const mdot_error reason = *context->err;
+    return mdot_fail(context->err, MDOT_MALFORMED,
+                     "%s; the file is damaged, cut off or no ONNX model: copy or export it again", reason.message);
+}
+
 /* Replaces the message about bytes that are not a model if they belong to a known format of another kind. */
 static mdot_status explain_format(const fe_context *context, size_t size_bytes, mdot_status status)
 {
@@ -467,6 +476,7 @@ static mdot_status import_source(const fe_source *source, const char *folder, co
     if (im.context.scratch == NULL) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
     status = fe_wire_unpack(source, &onnx__model_proto__descriptor, im.context.scratch, &message, err);
+    status = explain_damage(&im.context, status);
     if (status == MDOT_OK) status = check_model(&im.context, (const Onnx__ModelProto *)message);
     status = explain_format(&im.context, size_bytes, status);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);

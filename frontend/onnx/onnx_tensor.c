@@ -214,8 +214,10 @@ static mdot_status import_shape(const fe_context *context, const Onnx__TensorPro
 {
     tensor->dtype = (mdot_dtype)proto->data_type;
     if (tensor->dtype != MDOT_DTYPE_STRING && mdot_dtype_size_bytes(tensor->dtype) == 0) {
-        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': element type %d is unsupported", context->file,
-                         kind, name, (int)proto->data_type);
+        return mdot_fail(context->err, MDOT_UNSUPPORTED,
+                         "%s: %s '%s': element type %d is unsupported; store it as f32, f16, bf16 or integers of "
+                         "at least 8 bits",
+                         context->file, kind, name, (int)proto->data_type);
     }
     if (proto->segment != NULL)
         return fail(context, MDOT_UNSUPPORTED, kind, name, "tensors in segments are unsupported");

@@ -65,7 +65,7 @@ mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error
                          "%s: %llu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
                          (unsigned long long)size_bytes);
     }
-    return size_bytes > 0 ? MDOT_OK : mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
+    return size_bytes > 0 ? MDOT_OK : mdot_fail(err, MDOT_MALFORMED, "%s: empty; copy or export it again", file);
 }
 
 mdot_status fe_open_source(const char *path, ir_arena *arena, fe_source *out_source, mdot_error *err)

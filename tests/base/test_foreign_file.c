@@ -52,7 +52,7 @@ static const sample samples[] = {
     SAMPLE("MDOTJOB\0", "a job file of mdot", "must end in .job", "mdot predict"),
     SAMPLE("\177ELF\2\1\1", "an ELF file", "--model", export),
     SAMPLE("\x1f\x8b\x08", "gzip", "gunzip", "gunzip"),
-    SAMPLE("\n<!DOCTYPE html>", "HTML", "download", "download"),
+    SAMPLE("\n<!DOCTYPE html>", "HTML", "download the file again", "download the file again"),
     SAMPLE("{\"hidden_size\": 8}", "a JSON file", torch, export),
     SAMPLE("[1, 2]", "", "", ""),
     SAMPLE("{ \"architectures\" : [ \"GPT2LMHeadModel\", \"B\"]}", "a configuration of transformers",

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -142,7 +143,9 @@ static void unsupported_operators_are_reported_together(void **state)
                             "}\n",
                             arena);
     assert_int_equal(ir_check_supported(graph, &err), MDOT_UNSUPPORTED);
-    assert_string_equal(err.message, "m.onnx: unsupported operators: Foo at \"a\", \"d\"; x.Bar at \"c\"");
+    assert_string_equal(err.message,
+                        "m.onnx: unsupported operators: Foo at \"a\", \"d\"; x.Bar at \"c\"; write them with operators "
+                        "of docs/reference/operators.md, for example in a function of the model");
     assert_int_equal(ir_infer(graph, &err), MDOT_UNSUPPORTED);
     ir_graph *fine = parse("graph \"g\" { %0 \"x\" : f32[2] = input %1 \"y\" : ?[*] = Neg(%0) return %1 }", arena);
     assert_int_equal(ir_check_supported(fine, &err), MDOT_OK);
@@ -202,6 +205,36 @@ static void unsupported_operators_get_an_alternative(void **state)
     assert_non_null(strstr(err.message, "torch.where"));
     assert_non_null(strstr(err.message, "; Foo at \"b\""));
     ir_arena_destroy(arena);
+}
+
+static void expect_unsupported(const char *op_type, const char *text)
+{
+    char notation[256];
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err;
+    snprintf(notation, sizeof notation,
+             "graph \"m\" { %%0 \"x\" : f32[2] = input %%1 \"a\" : ?[*] = unknown \"%s\"(%%0) return %%1 }", op_type);
+    assert_int_equal(ir_check_supported(parse(notation, arena), &err), MDOT_UNSUPPORTED);
+    assert_string_equal(err.message, text);
+    ir_arena_destroy(arena);
+}
+
+static void unsupported_operators_have_a_remedy(void **state)
+{
+    (void)state;
+    expect_unsupported("Matmul", "m: unsupported operators: Matmul (did you mean MatMul?) at \"a\"");
+    expect_unsupported("LayerNormalisation", "m: unsupported operators: LayerNormalisation (did you mean "
+                                             "LayerNormalization?) at \"a\"");
+    expect_unsupported("RandomNormalLike",
+                       "m: unsupported operators: RandomNormalLike at \"a\" (random numbers: export "
+                       "the model for inference, or make the numbers an input)");
+    expect_unsupported(
+        "SequenceConstruct",
+        "m: unsupported operators: SequenceConstruct at \"a\" (sequences of tensors: use Split and Concat)");
+    expect_unsupported("Det", "m: unsupported operators: Det at \"a\"; write them with operators of "
+                              "docs/reference/operators.md, for example in a function of the model");
+    expect_unsupported("MaxUnpool", "m: unsupported operators: MaxUnpool at \"a\"; write them with operators of "
+                                    "docs/reference/operators.md, for example in a function of the model");
 }
 
 /* Each unsupported operator is reported, for names of any length. */
@@ -390,6 +423,7 @@ int main(void)
         cmocka_unit_test(inputs_without_a_type_are_refused),
         cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
+        cmocka_unit_test(unsupported_operators_have_a_remedy),
         cmocka_unit_test(strings_are_refused_wherever_they_are),
         cmocka_unit_test(results_may_be_omitted),
         cmocka_unit_test(unsupported_operators_get_an_alternative),

@@ -176,7 +176,8 @@ static void irregular_files_are_refused(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_refusal(s->model, model_with("2", "pipe", NULL, NULL), "not a regular file");
     expect_refusal(s->model, model_with("2", "sub", NULL, NULL), "not a regular file");
-    expect_refusal(s->model, model_with("2", "absent.bin", NULL, NULL), strerror(ENOENT));
+    expect_refusal(s->model, model_with("2", "absent.bin", NULL, NULL),
+                   "'absent.bin': the file is absent; put it into the model's folder");
     expect_refusal(s->model, model_with("2", "weights.bin/x", NULL, NULL), strerror(ENOTDIR));
 }
 

@@ -182,7 +182,8 @@ static void unsupported_types_are_refused(void **state)
     static const int dtypes[] = {0, 14, 17, 22, 99, -1}; /* undefined, complex64, float8, int4, unknown */
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         pb_buffer tensor = onnx_tensor_head("w", dtypes[i], "1");
-        expect_refused(model_with(tensor), NULL, MDOT_UNSUPPORTED, "initializer 'w'", "element type", NULL);
+        expect_refused(model_with(tensor), NULL, MDOT_UNSUPPORTED, "initializer 'w'", "element type",
+                       "store it as f32, f16, bf16 or integers of at least 8 bits", NULL);
     }
 }
 

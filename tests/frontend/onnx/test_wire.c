@@ -96,7 +96,7 @@ static void flipped_bits_never_crash(void **state)
 static void empty_bytes_are_refused(void **state)
 {
     (void)state;
-    expect_refused_bytes((pb_buffer){0}, MDOT_MALFORMED, "empty");
+    expect_refused_bytes((pb_buffer){0}, MDOT_MALFORMED, "empty; copy or export it again");
 }
 
 static void more_than_two_gigabytes_are_refused_unread(void **state)
@@ -166,6 +166,23 @@ static void length_beyond_its_message_is_refused(void **state)
     pb_buffer bytes = {0};
     pb_raw(&bytes, "\x3a\xff\xff\xff\xff\x0f", 6); /* a graph of four gigabytes */
     expect_refused_bytes(bytes, MDOT_MALFORMED, "exceeds the message that contains it");
+}
+
+/* The usual reason for bytes that are no message is a copy that was cut off. */
+static void damaged_bytes_have_a_remedy(void **state)
+{
+    (void)state;
+    static const char remedy[] = "; the file is damaged, cut off or no ONNX model: copy or export it again";
+    pb_buffer text = {0};
+    pb_raw(&text, "some text", 9);
+    expect_refused_bytes(text, MDOT_MALFORMED, remedy);
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_node(b, "Relu", "x", "y");
+    onnx_output(b, "y");
+    pb_buffer cut = onnx_finish(b);
+    cut.size -= 8;
+    expect_refused_bytes(cut, MDOT_MALFORMED, remedy);
 }
 
 static void wrong_wire_type_is_refused(void **state)
@@ -279,6 +296,7 @@ int main(void)
         cmocka_unit_test(varint_beyond_64_bits_is_refused),
         cmocka_unit_test(field_number_zero_is_refused),
         cmocka_unit_test(length_beyond_its_message_is_refused),
+        cmocka_unit_test(damaged_bytes_have_a_remedy),
         cmocka_unit_test(wrong_wire_type_is_refused),
         cmocka_unit_test(packed_floats_that_end_within_an_element_are_refused),
         cmocka_unit_test(name_with_nul_is_refused),
