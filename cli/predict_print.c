@@ -303,7 +303,7 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     number(&out[RATE], predict_samples_per_second(c, p));
     number(&out[TOKENS], predict_tokens_per_second(answers, i));
     snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
-    snprintf(out[TORCH].text, sizeof out[TORCH].text, "%u.%u", c->torch / 100, c->torch % 100);
+    snprintf(out[TORCH].text, sizeof out[TORCH].text, RT_VERSION_FORMAT, RT_VERSION_PARTS(c->torch));
     snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
     number(&out[MEMORY], (double)p->peak_memory_bytes / CLI_GIB);
     number(&out[MEMORY_LOWER], (double)p->memory_lower_bytes / CLI_GIB);
@@ -413,7 +413,7 @@ static void print_json_software(const predict_answers *answers, const mdot_confi
     printf(",\n   \"software\": {\"torch\": ");
     uint32_t torch = c->torch > 0 ? c->torch : choices->torch;
     if (torch > 0)
-        printf("\"%u.%u\"", torch / 100, torch % 100);
+        printf("\"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(torch));
     else
         printf("\"unknown\"");
     if (choices->attends) printf(", \"attention\": \"%s\"", rt_attention_names[attention]);

@@ -97,7 +97,7 @@ void cli_print_reads(const mdot_predictor *predictor)
 {
     reads r = find_reads(predictor);
     if (!r.any) return;
-    if (r.torch > 0) printf("assumes    PyTorch %u.%u\n", r.torch / 100, r.torch % 100);
+    if (r.torch > 0) printf("assumes    PyTorch " RT_VERSION_FORMAT "\n", RT_VERSION_PARTS(r.torch));
     print_options(&r, "reads", true, false);
     print_options(&r, "in part", true, true);
     print_options(&r, "estimated", false, true);
@@ -123,6 +123,6 @@ void cli_json_reads(const mdot_predictor *predictor)
     json_numbers(&r, "reads", true);
     printf(", ");
     json_numbers(&r, "estimated", false);
-    if (r.torch > 0) printf(", \"torch\": \"%u.%u\"", r.torch / 100, r.torch % 100);
+    if (r.torch > 0) printf(", \"torch\": \"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(r.torch));
     printf("}");
 }

@@ -176,7 +176,8 @@ static void write_versions(FILE *out, const report_job *job, const cli_training 
 {
     if (t->torch_count < 2) return;
     fputs("<div class=\"sheet\"><h2>Step time in ms by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
-    for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<th>%u.%u</th>", t->torch[v] / 100, t->torch[v] % 100);
+    for (size_t v = 0; v < t->torch_count; v++)
+        fprintf(out, "<th>" RT_VERSION_FORMAT "</th>", RT_VERSION_PARTS(t->torch[v]));
     fputs("</tr>\n", out);
     for (size_t i = 0; i < job->result_count; i++) {
         fputs("<tr><td>", out);

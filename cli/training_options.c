@@ -355,9 +355,9 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     put_training(out, c);
     uint32_t assumed = choices->torch;
     if (c->torch > 0 && t->torch_count == 1)
-        put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
+        put(out, ", PyTorch " RT_VERSION_FORMAT, RT_VERSION_PARTS(c->torch));
     else if (c->torch == 0 && assumed > 0)
-        put(out, ", PyTorch %u.%u (default)", assumed / 100, assumed % 100);
+        put(out, ", PyTorch " RT_VERSION_FORMAT " (default)", RT_VERSION_PARTS(assumed));
     else if (c->torch == 0)
         put(out, ", unstated PyTorch (default)");
     put_cluster(out, t, c, is_estimated);
@@ -402,7 +402,7 @@ static void put_json_value(FILE *stream, const rt_option *option, double value)
         fputs(value != 0 ? "true" : "false", stream);
         break;
     case RT_KIND_VERSION:
-        fprintf(stream, "\"%d.%d\"", (int)value / 100, (int)value % 100);
+        fprintf(stream, "\"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(value));
         break;
     case RT_KIND_GPU:
         break;

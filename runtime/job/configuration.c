@@ -230,9 +230,10 @@ static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
     mdot_status status = check_ranges(c, err);
     if (status != MDOT_OK) return status;
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "compiled needs PyTorch 2.0 or later, which introduced torch.compile; torch is %u.%u",
-                         c->torch / 100, c->torch % 100);
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "compiled needs PyTorch 2.0 or later, which introduced torch.compile; torch is " RT_VERSION_FORMAT,
+            RT_VERSION_PARTS(c->torch));
     status = check_training(c, err);
     if (status == MDOT_OK) status = check_inference(c, err);
     return status == MDOT_OK ? split_optimizer(c, err) : status;

@@ -20,6 +20,10 @@ typedef enum rt_option_kind {
     RT_KIND_GPU
 } rt_option_kind;
 
+/* A version of PyTorch, 100 * major + minor, for printf: (RT_VERSION_FORMAT, RT_VERSION_PARTS(212)) is "2.12". */
+#define RT_VERSION_FORMAT "%u.%u"
+#define RT_VERSION_PARTS(version) (unsigned)(version) / 100, (unsigned)(version) % 100
+
 typedef enum rt_option_section {
     RT_SECTION_JOB,
     RT_SECTION_TRAINING,

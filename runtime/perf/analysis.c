@@ -14,6 +14,8 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     if (!rt_group_sharded_operators(job, &a->sharding, fused_bytes, &a->sharded_groups)) return false;
     a->roofline_inputs = rt_collect_roofline_inputs(job, &a->sharding, fused_bytes, &a->sharded_groups);
     if (a->roofline_inputs == NULL) return false;
+    a->roofline_sums = rt_sum_roofline_inputs(a->roofline_inputs, a->sharded_groups.count, &a->roofline_sum_count);
+    if (a->roofline_sums == NULL) return false;
     a->update_parts = rt_find_update_parts(job, &a->sharding);
     rt_identify_job(job, a->op_costs.cost, &a->identity);
     a->totals = rt_sum_job(job, a->op_costs.cost);
@@ -27,6 +29,7 @@ static void destroy(rt_analysis *analysis)
     rt_free_operator_groups(&analysis->groups);
     rt_free_operator_groups(&analysis->sharded_groups);
     free(analysis->roofline_inputs);
+    free(analysis->roofline_sums);
     free(analysis);
 }
 

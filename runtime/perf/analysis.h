@@ -18,6 +18,8 @@ struct rt_analysis {
     rt_operator_groups groups;
     rt_operator_groups sharded_groups;   /* groups of operators that are also sharded and fused alike */
     rt_roofline_inputs *roofline_inputs; /* for each of sharded_groups, unsharded */
+    rt_roofline_inputs *roofline_sums;   /* of those inputs, by kind (rt_sum_roofline_inputs) */
+    size_t roofline_sum_count;
     rt_activation_table activations;
     rt_job_totals totals;
     rt_update_parts update_parts;

@@ -221,12 +221,16 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
 
 rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
+    const rt_analysis *a = job->analysis;
     const rt_shard *shard = &resolved->shard;
     rt_roofline_terms sum = {0};
     bool prepares = prepares_operands(&resolved->configuration.c);
-    for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
+    /* Fusion by a compiler, and casts of operands, are not linear in the inputs. */
+    bool by_kind = shard->tensor == 1 && shard->experts == 1 && resolved->configuration.c.compiled == 0 && !prepares;
+    size_t inputs_count = by_kind ? a->roofline_sum_count : a->sharded_groups.count;
+    for (size_t i = 0; i < inputs_count; i++) {
         rt_roofline_inputs buffer;
-        const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
+        const rt_roofline_inputs *inputs = by_kind ? &a->roofline_sums[i] : inputs_of_group(job, i, shard, &buffer);
         double count = inputs->count * shard->of[inputs->position];
         for (int phase = 0; phase < phase_count(resolved); phase++) {
             rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);

@@ -65,3 +65,55 @@ rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sha
     }
     return inputs;
 }
+
+static bool equal_kinds(const rt_roofline_inputs *a, const rt_roofline_inputs *b)
+{
+    return a->rate == b->rate && a->position == b->position && a->is_fp32 == b->is_fp32 && a->is_loss == b->is_loss &&
+           a->uses_tensor_cores == b->uses_tensor_cores && a->is_in_block == b->is_in_block &&
+           a->is_replicated == b->is_replicated && a->is_selected == b->is_selected &&
+           a->is_recomputed == b->is_recomputed && (a->score_bytes > 0) == (b->score_bytes > 0);
+}
+
+static rt_roofline_inputs empty_of_kind(const rt_roofline_inputs *inputs)
+{
+    return (rt_roofline_inputs){.count = 1,
+                                .rate = inputs->rate,
+                                .position = inputs->position,
+                                .is_fp32 = inputs->is_fp32,
+                                .is_loss = inputs->is_loss,
+                                .uses_tensor_cores = inputs->uses_tensor_cores,
+                                .is_in_block = inputs->is_in_block,
+                                .is_replicated = inputs->is_replicated,
+                                .is_selected = inputs->is_selected,
+                                .is_recomputed = inputs->is_recomputed};
+}
+
+static void add_inputs(rt_roofline_inputs *sum, const rt_roofline_inputs *inputs)
+{
+    double count = inputs->count;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        sum->sample[phase].flops += count * inputs->sample[phase].flops;
+        sum->sample[phase].bytes += count * inputs->sample[phase].bytes;
+        sum->step[phase].flops += count * inputs->step[phase].flops;
+        sum->step[phase].bytes += count * inputs->step[phase].bytes;
+    }
+    sum->score_bytes += count * inputs->score_bytes;
+    sum->fused_bytes += count * inputs->fused_bytes;
+    sum->weights += count * inputs->weights;
+    sum->frozen_weights += count * inputs->frozen_weights;
+    sum->operand += count * inputs->operand;
+    sum->result += count * inputs->result;
+}
+
+rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, size_t count, size_t *out_count)
+{
+    rt_roofline_inputs *sums = calloc(count, sizeof *sums);
+    *out_count = 0;
+    for (size_t i = 0; sums != NULL && i < count; i++) {
+        size_t k = 0;
+        while (k < *out_count && !equal_kinds(&sums[k], &inputs[i])) k++;
+        if (k == *out_count) sums[(*out_count)++] = empty_of_kind(&inputs[i]);
+        add_inputs(&sums[k], &inputs[i]);
+    }
+    return sums;
+}

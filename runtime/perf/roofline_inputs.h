@@ -30,5 +30,9 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
 /* The inputs of each group of the unsharded job, which the caller frees. Returns NULL if memory runs out. */
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
                                                const double *fused_bytes, const rt_operator_groups *groups);
+/* The sums of those inputs over groups whose other fields are equal, with a count of one. Flops and bytes grow linearly
+ * with these sums, so that a sum over all operators may read them instead. The array has *out_count elements, and the
+ * caller frees it. Returns NULL if memory runs out. */
+rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, size_t count, size_t *out_count);
 
 #endif

@@ -72,7 +72,7 @@ static void write_value(cell *to, size_t index, double value)
         to->value = "yes";
         break;
     case RT_KIND_VERSION:
-        snprintf(to->text, sizeof to->text, "%d.%d", (int)value / 100, (int)value % 100);
+        snprintf(to->text, sizeof to->text, RT_VERSION_FORMAT, RT_VERSION_PARTS(value));
         break;
     case RT_KIND_WHOLE:
     case RT_KIND_COUNT:

@@ -115,6 +115,15 @@ static bool collect_inputs(void)
     return inputs != NULL;
 }
 
+static bool sum_inputs(void)
+{
+    const rt_analysis *a = job->analysis;
+    size_t count;
+    rt_roofline_inputs *sums = rt_sum_roofline_inputs(a->roofline_inputs, a->sharded_groups.count, &count);
+    free(sums);
+    return sums != NULL;
+}
+
 static bool measure_activations(void)
 {
     static rt_activation_table table;
@@ -131,15 +140,16 @@ static bool shard_activations(void)
 static void analyses_are_made_or_memory_is_released(void **state)
 {
     (void)state;
-    enum { COSTS = 2, EXPERTS = 2, SHARDING = 11 + EXPERTS, GROUPS = 3, INPUTS = 1, ACTIVATIONS = 3 };
+    enum { COSTS = 2, EXPERTS = 2, SHARDING = 11 + EXPERTS, GROUPS = 3, INPUTS = 1, SUMS = 1, ACTIVATIONS = 3 };
     fail_each(measure_costs, COSTS);
     fail_each(find_experts, EXPERTS);
     fail_each(find_sharding, SHARDING);
     fail_each(group, GROUPS);
     fail_each(collect_inputs, INPUTS);
+    fail_each(sum_inputs, SUMS);
     fail_each(measure_activations, ACTIVATIONS);
     fail_each(shard_activations, ACTIVATIONS + 1);
-    fail_each(analyze, 1 + COSTS + SHARDING + 2 * GROUPS + INPUTS + ACTIVATIONS);
+    fail_each(analyze, 1 + COSTS + SHARDING + 2 * GROUPS + INPUTS + SUMS + ACTIVATIONS);
 }
 
 /* A program that cannot make the analysis has no job. */

@@ -366,6 +366,20 @@ def attention():
     return torch.tensor([tables.operator_type_row("Attention")]), setting, load, torch.ones(1)
 
 
+@pytest.fixture
+def batch_norm():
+    """Rows of a job that consists of one BatchNormalization of 64 channels."""
+    elements = 64 * 56.0 * 56.0
+    setting = torch.zeros(1, len(tables.settings()))
+    for name, value in {"channels_out": 64, "size_out": 56 * 56, "inputs": 1}.items():
+        setting[0, tables.settings().index(name)] = value
+    load = torch.zeros(1, tables.LOAD_COUNT)
+    for phase, flops in enumerate(normalisation.FLOPS):
+        amounts = (flops, 4 * normalisation.MAPS_READ[phase], 4 * normalisation.MAPS_WRITTEN[phase])
+        load[0, 3 * phase:3 * phase + 3] = elements * torch.tensor(amounts)
+    return torch.tensor([tables.operator_type_row("BatchNormalization")]), setting, load, torch.ones(1)
+
+
 def test_the_attention_option_affects_attention_only(ask, attention):
     eager, fused = (ask(0, 256.0, "RTX-3090", is_eager=flag)[0] for flag in (1.0, 0.0))
     assert torch.equal(eager, fused)
@@ -378,6 +392,17 @@ def test_torch_compile_affects_operators_around_attention(ask, attention):
     assert eager == compiled
     eager, compiled = (ask(0, 256.0, "RTX-3090", is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
     assert eager != compiled
+
+
+def test_torch_compile_leaves_normalisation_in_training_alone(shipped, ask, batch_norm):
+    """A BatchNormalization in training needs the mean of all samples before it writes, so that compilers read its input twice."""
+    for member in shipped.members:
+        torch.nn.init.normal_(member.norm_head.correction.out.weight, std=0.3)
+        torch.nn.init.normal_(member.norm_head.correction.out.bias, std=0.3)
+    for is_inference, is_equal in ((0.0, True), (1.0, False)):
+        eager, compiled = (ask(0, 4096.0, "RTX-3090", rows=batch_norm, is_compiled=flag, is_inference=is_inference)[0][1].item()
+                           for flag in (0.0, 1.0))
+        assert (eager == pytest.approx(compiled, rel=1e-3)) == is_equal
 
 
 def test_torch_compile_launches_fewer_kernels(ask):

@@ -179,10 +179,12 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     benchmark = _benchmark_rows(data, labels)
     under = c.conditions()[rows]
+    of_norms = conditions.of_normalisations(under, c.is_inference[rows], 1)
     return Batch(
         operators=operators, norms=norms, of_pair=index, encoding_of_pair=torch.tensor(encoding),
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
-        conditions=under * conditions.mattering(work), norm_conditions=under * conditions.mattering_to_norms(work.has_layout),
+        conditions=under * conditions.mattering(work),
+        norm_conditions=of_norms * conditions.mattering_to_norms(work.has_layout),
         runs=(work.launches > 0).to(torch.float32),
         part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
         benchmark=torch.tensor(benchmark), host=torch.tensor(_hosts(data, labels, benchmark)),

@@ -95,6 +95,14 @@ def mattering(work: Work) -> Tensor:
         1 - of_fusible * work.is_matmul - of_new * kept_by_new - of_old * kept_by_old)
 
 
+def of_normalisations(conditions: Tensor, is_inference: Tensor, dim: int) -> Tensor:
+    """The conditions of a BatchNormalization; `dim` is that of the conditions. The effect of torch.compile on it is known from
+    inference, where the compiler folds it into other kernels. In training it needs the mean of all samples first. Therefore it
+    reads its input twice, as in eager mode."""
+    shape = [COUNT if i == dim else 1 for i in range(2)]
+    return conditions * (1 - _named(lambda name: name == "compiled").reshape(shape) * (1 - is_inference))
+
+
 def mattering_to_norms(has_layout: Tensor) -> Tensor:
     """[P, COUNT]: the same for the normalisation behind an operator, which is memory-bound."""
     of_layout, of_attention = torch.tensor(OF_LAYOUT, dtype=torch.float32), _named(lambda name: name == "fused_attention")

@@ -36,6 +36,7 @@ class DecodedInputs(NamedTuple):
     is_other_precision: Tensor      # a precision other than fp32, tf32 and fp16 or bf16 matmuls
     torch: Tensor           # version, as conditions.VERSIONS
     conditions: Tensor      # [conditions.COUNT, C]
+    norm_conditions: Tensor     # the same for BatchNormalizations
     matmuls: MatmulPrecision    # matmuls except convolutions
     windows: MatmulPrecision     # convolutions
     rates: Rates
@@ -61,16 +62,17 @@ def read(configuration: Tensor, gpu: Tensor) -> DecodedInputs:
     as_tf32 = flag["is_pytorch"] * flag["is_fp32"]      # PyTorch's default: fp32, and tf32 in convolutions
     version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
     is_fused = 1 - flag["is_eager"]
-    condition_columns = conditions.columns(flag["is_nhwc"], flag["is_fp32"] * (1 - flag["is_pytorch"]),
+    under = torch.stack(conditions.columns(flag["is_nhwc"], flag["is_fp32"] * (1 - flag["is_pytorch"]),
                                flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused,
-                               flag["is_inference"], version, flag["is_compiled"])
+                               flag["is_inference"], version, flag["is_compiled"]))
     return DecodedInputs(
         batch=column["batch"][:1].clamp(min=1), is_half=is_half,
         is_autocast=has_half - is_half, is_nhwc=flag["is_nhwc"], is_adam=flag["is_adam"] + flag["is_adamw"], is_fused=is_fused,
         is_compiled=flag["is_compiled"], is_inference=flag["is_inference"],
         is_known_host=(column["host_launch_us"] * KNOWN_HOST).clamp(0, 1), launch_ms=column["host_launch_us"].clamp(min=0) / 1e3,
         is_other_precision=is_emulated, torch=version,
-        conditions=torch.stack(condition_columns), matmuls=MatmulPrecision(flag["is_fp32"], flag["is_tf32"], has_half),
+        conditions=under, norm_conditions=conditions.of_normalisations(under, flag["is_inference"], 0),
+        matmuls=MatmulPrecision(flag["is_fp32"], flag["is_tf32"], has_half),
         windows=MatmulPrecision(flag["is_fp32"] - as_tf32, flag["is_tf32"] + as_tf32, has_half),
         rates=Rates(spec["fp32_tflops"], spec["tf32_tflops"], half_tflops, spec["memory_gbps"], spec["compute_capability"],
                     spec["watts"] + UNLIMITED_WATTS * (1 - spec["watts"]).clamp(0, 1)),

@@ -244,7 +244,8 @@ class Evaluate(nn.Module):
             is_vector = (of_windows[0] * NEVER * NEVER).clamp(0, 1)
             bound = torch.maximum(bound * (1 - saved * is_vector), least_bound)
             bound = ms_apart + is_matmul * (bound - ms_apart)
-            logs = [part @ c.conditions for part in corrections.chunk(PARTS, dim=1)]
+            under_conditions = [c.conditions] * PHASES + [c.norm_conditions] * (PARTS - PHASES)
+            logs = [part @ x for part, x in zip(corrections.chunk(PARTS, dim=1), under_conditions)]
             factor = [torch.exp(clip * torch.tanh(log / clip) + c.is_inference * roofline.inference_cost) for log in logs]
             on_tensors = (of_layouts[:, 0] * (flops * rows.padding)).clamp(max=MOST)
             apart, fallback, byte = of_layouts[:, 1] * flops, of_layouts[:, 2] * flops, of_layouts[:, 3] * moved
@@ -270,7 +271,8 @@ class Evaluate(nn.Module):
                 if phase < PARTS - PHASES:
                     norm_bytes = normalisation.MOVED[phase] * (rows.norm_elements[0] * c.batch)[:, None] * ms_per_byte
                     cost_ms = norm_bytes * torch.exp(roofline.norm_cost[phase]) * factor[PHASES + phase]
-                    norm_ms = torch.maximum(cost_ms, norm_bytes * (Roofline.NORM_COMPULSORY * (1 - c.is_compiled)))
+                    is_folded = c.is_compiled * c.is_inference
+                    norm_ms = torch.maximum(cost_ms, norm_bytes * (Roofline.NORM_COMPULSORY * (1 - is_folded)))
                     norm_is_run = is_train + c.is_inference * NORM_IN_EVALUATION if phase == FORWARD else is_train
                     parts.append((part * is_run + norm_ms * norm_is_run) * rows.count[0, :, None])
                 else:

@@ -270,10 +270,10 @@ class Roofline(nn.Module):
         (flops_ms, flops_bound), bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
         phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
         norm_ms = work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte
-        # torch.compile fuses all but matmuls into kernels whose bytes are unknown
+        # torch.compile fuses all but matmuls, and BatchNormalizations in training, into kernels whose bytes are unknown
         alone = 1 - c.is_compiled * (1 - work.is_matmul)
         bound = torch.maximum(flops_bound, work.compulsory * alone * ms_per_byte)
-        norm_bound = work.norm_bytes * self.NORM_COMPULSORY * (1 - c.is_compiled) * ms_per_byte
+        norm_bound = work.norm_bytes * self.NORM_COMPULSORY * (1 - c.is_compiled * c.is_inference) * ms_per_byte
         prior = torch.cat([phases, norm_ms], dim=1) * torch.exp(c.is_inference * self.inference_cost)
         return prior, torch.cat([bound, norm_bound], dim=1)
 
