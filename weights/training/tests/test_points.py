@@ -2,7 +2,7 @@
 
 import pytest
 
-from mdot_training.checks.points import Point, decoders, nvidia, profet, submissions
+from mdot_training.checks.points import Point, decoders, distinct, nvidia, profet, submissions
 from mdot_training.predictor import language
 from mdot_training.predictor.labels import Network
 
@@ -85,3 +85,10 @@ def test_every_requested_language_model_has_a_definition():
 def test_each_reader_has_its_own_source():
     readers = [set(module.READERS) for module in (decoders, nvidia, submissions, profet)]
     assert sum(map(len, readers)) == len(set.union(*readers))
+
+
+def test_a_step_that_a_publisher_repeats_counts_once():
+    once, again, slower = (_example(model=model, framework="PyTorch", gpu_canonical="V100", gpus="8", precision="fp32",
+                                    throughput=throughput) for model, throughput in
+                           (("resnet50v1.5", "2855"), ("ConvNets resnet50", "2855"), ("ConvNets resnet50", "2766")))
+    assert distinct([once, again, slower]) == [once, slower]

@@ -6,7 +6,7 @@
 `points/` documents the assumptions about each publisher's settings. Graphs that FOLDER lacks are made, which requires
 PyTorch, transformers, timm and torchvision. Otherwise the package mdot is enough. The shipped predictor is trained on
 llm-foundry's points of a single node, and on vTrain's points without tensor and pipeline parallelism. All other points are
-`outside`.
+`outside`. A result that a publisher states twice counts once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import mdot
 import numpy as np
-from mdot_training.checks.points import Point, decoders, nvidia, profet, submissions
+from mdot_training.checks.points import Point, decoders, distinct, nvidia, profet, submissions
 from mdot_training.predictor import graphs, published
 from mdot_training.predictor.labels import Network
 
@@ -61,7 +61,8 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
-    points = [point for point in published.points(options.points, READERS) if point.source.startswith(tuple(options.of))]
+    points = [point for point in distinct(published.points(options.points, READERS))
+              if point.source.startswith(tuple(options.of))]
     jobs = {network: _job(network, options.graphs) for network in {point.network for point in points}}
     found = [predictor.predict(jobs[point.network], point.gpu_model, **point.options) for point in points]
     answers = np.array([answer.step_ms for answer in found])

@@ -4,7 +4,7 @@ whose model is not rebuilt here, or that leaves too many settings open."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Iterable
 
 from mdot_training.predictor.labels import Network
 
@@ -24,6 +24,18 @@ class Point:
     @property
     def gpus(self) -> int:
         return self.options["gpus"]
+
+
+def distinct(points: Iterable[Point]) -> list[Point]:
+    """Each point once. Publishers repeat results: a README of several models has the numbers of the models' own READMEs again."""
+    once: list[Point] = []
+    of_network: dict[tuple[Network, float], list[Point]] = {}
+    for point in points:
+        equals = of_network.setdefault((point.network, point.step_ms), [])
+        if point not in equals:
+            equals.append(point)
+            once.append(point)
+    return once
 
 
 def number(row: dict[str, str], name: str) -> int | None:
