@@ -77,6 +77,7 @@ typedef struct rt_fit {
     double *standard;     /* standardised residuals (calibration_transfer.c); NULL without jobs in common */
     double general, idle; /* scales of the terms that jobs share, and of the noise */
     double spread;        /* variance of the residuals over the modelled one */
+    double outliers;      /* mean added variance of a job, of which a job without rows may have as much */
     double deviation;     /* mean stated one */
     double host_share;    /* mean */
     bool is_new_gpu;
@@ -135,11 +136,12 @@ static inline rt_precision_class rt_precision_class_of(uint32_t precision)
 
 /* Covariance of two steps on one GPU by term, in units of the stated variance; the terms that jobs share are
  * multiplied by `general`. Returns their sum. */
-double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out_terms[RT_TERMS]);
+double rt_common_terms(const rt_step *a, const rt_step *b, rt_quantity quantity, double general,
+                       double out_terms[RT_TERMS]);
 /* Correlation of the variance that is added for two steps of an outlying job. Steps on one GPU and on several GPUs
- * share a part, because communication may be the cause of the residual. Steps of two layouts share a part, because the
- * kernels of one layout may be the cause. Steps of training and of inference share a part, because a training step has
- * a backward pass besides. */
+ * share a part, because communication may be the cause of the residual. Steps of two layouts, or of two versions of
+ * PyTorch, share a part, because the kernels of one of them may be the cause. Steps of training and of inference share
+ * a part, because a training step has a backward pass besides. */
 double rt_own_correlation(const rt_step *a, const rt_step *b);
 /* Correlation of the effects of a job in two configurations, in which it is trained on any GPU model. */
 double rt_job_correlation(const rt_step *a, const rt_step *b);

@@ -10,7 +10,9 @@
  *
  *   1. A job whose residual is far from the prediction by the other jobs gets more variance of its own. So it corrects
  *      itself and hardly moves the terms that jobs share (Student's t for effects of jobs: Lange, Little and Taylor,
- *      JASA 84, 1989). Only a part of that variance is common to its steps on one GPU and on several.
+ *      JASA 84, 1989). Only a part of that variance is common to steps of two kinds, for example of training and of
+ *      inference. A kind without rows has that part alone, because its own part was not seen. A job without rows has
+ *      the mean of all jobs, because it may be an outlier, too.
  *   2. The scale of the shared terms and that of the noise are chosen from a grid, by the marginal likelihood and a
  *      prior that prefers 1 and 0. If the jobs of a site have nothing in common, little is carried over. If they have
  *      more in common than the prior expects, more is: a larger scale needs more evidence.
@@ -26,7 +28,8 @@
 #include <string.h>
 
 #define PRIOR_ROWS 6.0
-#define LEAST_SPREAD 0.8    /* rows that agree by chance, and jobs that differ in their noise */
+#define LEAST_SPREAD 0.6    /* rows that agree by chance, and jobs that differ in their noise */
+#define MOST_OUTLYING 4.0   /* limit of one job's added variance in the mean of all jobs */
 #define PRIOR_JOBS 4.0      /* pseudo-jobs that pull the scale of outliers towards 1 */
 #define FAR 1.7             /* standard deviations beyond which a job is an outlier among others */
 #define FAR_ALONE 1.0       /* the same for the only job */
@@ -85,7 +88,7 @@ static double covariance(const fitting *f, size_t i, size_t j)
 {
     double terms[RT_TERMS];
     const rt_anchor *a = anchor_of(f, i), *b = anchor_of(f, j);
-    double common = rt_common_terms(&a->step, &b->step, f->fit->general, terms);
+    double common = rt_common_terms(&a->step, &b->step, f->quantity, f->fit->general, terms);
     if (i == j && a->step.job == RT_NO_JOB) { /* the mean of several jobs */
         double single = terms[RT_TERM_JOB] + terms[RT_TERM_CONFIGURATION];
         common -= single * (1 - 1 / (double)a->row_count[f->quantity]);
@@ -220,6 +223,15 @@ static void adapt(fitting *f, double *scratch)
     for (size_t i = 0; i < n; i++) anchor_of(f, i)->own[f->quantity] = f->own[i];
 }
 
+/* The mean added variance of a job, which PRIOR_JOBS pseudo-jobs without any pull towards 0. */
+static double mean_outlier(const fitting *f)
+{
+    double sum = 0, jobs = PRIOR_JOBS;
+    for (size_t first = 0; first < f->fit->count; first = end_of_job(f, first), jobs++)
+        sum += fmin(f->own[first], MOST_OUTLYING);
+    return sum / jobs;
+}
+
 static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool adapts, mdot_error *err)
 {
     rt_fit *fit = &gpu->fit[q];
@@ -258,6 +270,7 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
     if (adapts) adapt(&f, numbers + 3 * n);
     double freedom = PRIOR_ROWS + (double)n;
     fit->spread = fmax((PRIOR_ROWS + factor_covariance(&f)) / freedom, LEAST_SPREAD);
+    fit->outliers = mean_outlier(&f);
     free(numbers);
     return MDOT_OK;
 }
@@ -294,7 +307,7 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
         rt_step step = mean_step(fit, q);
         rt_corrected corrected;
         double terms[RT_TERMS], believed[RT_TERMS];
-        rt_common_terms(&step, &step, 1, terms);
+        rt_common_terms(&step, &step, q, 1, terms);
         rt_calibration_correct(c, &c->gpus[g], q, &step, &corrected);
         rt_calibration_believe(c, &c->gpus[g], q, &step, believed);
         double prior = (terms[RT_TERM_SITE] + terms[RT_TERM_GPU]) * deviation * deviation;
@@ -307,7 +320,7 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
     }
     rt_step step = {.job = RT_NO_JOB, .gpu_count = 1, .batch = 1, .is_new_gpu = are_new};
     double terms[RT_TERMS];
-    rt_common_terms(&step, &step, 1, terms);
+    rt_common_terms(&step, &step, q, 1, terms);
     double prior = terms[RT_TERM_SITE] * deviation * deviation;
     c->site[q].deviation = deviation;
     double limit = log(RT_CALIBRATION_MOST_FACTOR); /* damaged files may have any rows */
@@ -355,7 +368,7 @@ static void add_terms(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quant
     for (size_t i = 0; i < fit->count; i++) {
         const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
         double terms[RT_TERMS], variance = shared_variance(&a->step, step, q);
-        double sum = rt_common_terms(&a->step, step, fit->general, terms);
+        double sum = rt_common_terms(&a->step, step, q, fit->general, terms);
         double own = shared_own(&a->step, step) * a->own[q];
         terms[RT_TERM_JOB] += own;
         sum += own;
@@ -371,7 +384,7 @@ static double known_part(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_qu
     double covariances[RT_CALIBRATION_MAX_ANCHORS], terms[RT_TERMS];
     for (size_t i = 0; i < fit->count; i++) {
         const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
-        rt_common_terms(&a->step, step, fit->general, terms);
+        rt_common_terms(&a->step, step, q, fit->general, terms);
         double common = terms[term] + (term == RT_TERM_GPU ? terms[RT_TERM_SITE] : 0);
         if (term == RT_TERM_JOB) common += shared_own(&a->step, step) * a->own[q];
         covariances[i] = common * shared_variance(&a->step, step, q);
@@ -380,11 +393,20 @@ static double known_part(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_qu
     return whole > 0 ? within(rt_dot(covariances, covariances, fit->count) / whole, 0, 1) : 0;
 }
 
-static double own_of(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quantity q, const rt_step *step)
+/* Finds the added variance of a step whose job has rows: all of the job's for a step like one of them, and otherwise
+ * the part that is shared with the most similar row. False for a job without rows. */
+static bool find_own(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quantity q, const rt_step *step,
+                     double *out_own)
 {
-    for (size_t i = 0; i < fit->count; i++)
-        if (is_same_job(&gpu->anchors[fit->anchor[i]].step, step)) return gpu->anchors[fit->anchor[i]].own[q];
-    return 0;
+    bool is_measured = false;
+    *out_own = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
+        if (!is_same_job(&a->step, step)) continue;
+        *out_own = fmax(*out_own, rt_own_correlation(&a->step, step) * a->own[q]);
+        is_measured = true;
+    }
+    return is_measured;
 }
 
 /* Adds the part that rows of another GPU model explain of the variance `left`. Returns the rest. */
@@ -413,14 +435,15 @@ void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibr
     const rt_fit *fit = &gpu->fit[q];
     add_terms(fit, gpu, q, step, covariances, out);
     rt_cholesky_solve_lower(fit->factor, fit->count, covariances);
-    double own = own_of(fit, gpu, q, step), common = rt_common_terms(step, step, fit->general, terms);
+    double own, common = rt_common_terms(step, step, q, fit->general, terms);
+    bool is_measured = find_own(fit, gpu, q, step, &own);
     double left = fmax((common + own) * stated - rt_dot(covariances, covariances, fit->count), 0);
     left = add_carried(calibration, gpu, q, step, left, out);
     for (int t = 0; t < RT_TERMS; t++) out->mean += out->by_term[t];
     double limit = log(RT_CALIBRATION_MOST_FACTOR);
     out->mean = within(out->mean, -limit, limit);
     double known = within(1 - left / stated, 0, 1);
-    left += known * rt_noise(step->deviation[q], fit->idle);
+    left += known * rt_noise(step->deviation[q], fit->idle) + (is_measured ? 0 : fit->outliers * stated);
     out->interval =
         within(sqrt(fit->spread * left / stated), RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL);
 }
@@ -432,15 +455,16 @@ void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibr
     if (gpu == NULL || gpu->fit[q].count == 0) {
         const rt_site *site = &calibration->site[q];
         double terms[RT_TERMS];
-        rt_common_terms(step, step, 1, terms);
+        rt_common_terms(step, step, q, 1, terms);
         if (site->deviation > 0) out_believed[RT_TERM_SITE] = within(site->explained / terms[RT_TERM_SITE], 0, 1);
         return;
     }
     const rt_fit *fit = &gpu->fit[q];
-    double terms[RT_TERMS], stated = step->deviation[q] * step->deviation[q];
-    rt_common_terms(step, step, fit->general, terms);
+    double own, terms[RT_TERMS], stated = step->deviation[q] * step->deviation[q];
+    rt_common_terms(step, step, q, fit->general, terms);
+    find_own(fit, gpu, q, step, &own);
     terms[RT_TERM_GPU] += terms[RT_TERM_SITE];
-    terms[RT_TERM_JOB] += own_of(fit, gpu, q, step);
+    terms[RT_TERM_JOB] += own;
     for (int t = RT_TERM_GPU; t < RT_TERMS; t++) out_believed[t] = known_part(fit, gpu, q, step, t, terms[t] * stated);
     rt_carried carried;
     rt_transfer_find(calibration, gpu, q, step, &carried);

@@ -10,8 +10,8 @@
  *   precision       steps in half precision, or steps in full precision
  *   several GPUs    steps of several GPUs together
  *   job             steps of one job; jobs whose operators divide the work alike share a part
- *   configuration   steps of one job, the more the closer batch, layout, software, precision and other options are;
- *                   related jobs share a part
+ *   configuration   steps of one job, the more the closer batch, layout, software, precision and other options are, and
+ *                   the share of the step that waits for the host; related jobs share a part
  *
  * The parts of the site, the GPU, its kernels and its precision are smaller for a GPU model of the predictor's training
  * data, because the predictor has learned the errors that its jobs have in common. Its interval then states the errors
@@ -23,11 +23,11 @@
  * The parts began as those of largest marginal likelihood on half of the networks of timm (held-out families, torch
  * 1.11 and 1.12), torchvision (held-out GPUs), NeuSight, Sailor, vTrain and llm-foundry (held-out language models), and
  * PROFET. They were then rounded, and the parts of a configuration and of noise were raised until intervals covered
- * about 90 %, on all of these networks. KNOWN_GPU, RELATED, RELATED_DISTANCE, BATCH_DOUBLINGS, OTHER_TORCH and the
- * layout in rt_own_correlation were later chosen on the first half alone, and judged on the other half once
- * (weights/training/mdot_training/checks/calibration.py; docs/explanation/calibration-accuracy.md has both). So was
- * OTHER_MODE, from timm's networks of which both modes were measured. The parts are relative to stated variances, so
- * that another predictor needs no others.
+ * about 90 %, on all of these networks. KNOWN_GPU, RELATED, RELATED_DISTANCE, BATCH_DOUBLINGS, HOST_DISTANCE,
+ * OTHER_TORCH, OUTLIER_TORCH and the layout in rt_own_correlation were later chosen on the first half alone, and judged
+ * on the other half once (weights/training/mdot_training/checks/calibration.py has the halves, and
+ * docs/explanation/calibration-accuracy.md the results). So was OTHER_MODE, from timm's networks of which both modes
+ * were measured. The parts are relative to stated variances, so that another predictor needs no others.
  */
 #include "runtime/predict/calibration.h"
 
@@ -47,12 +47,14 @@
 #define NEIGHBOURS 0.18     /* the part of a configuration that only neighbouring batches share */
 #define BATCH_DOUBLINGS 8.0 /* doublings of the batch after which a correlation is smaller by e */
 #define NEIGHBOUR_DOUBLINGS 2.0
-#define OTHER_LAYOUT 0.5 /* correlation of the parts of configurations that differ in one respect */
+#define HOST_DISTANCE 0.5 /* difference of host shares after which a correlation is smaller by e */
+#define OTHER_LAYOUT 0.5  /* correlation of the parts of configurations that differ in one respect */
 #define OTHER_TORCH 0.8
 #define OTHER_PRECISION 0.2
 #define OTHER_GPU_COUNT 0.5
 #define OTHER_OPTIONS 0.6
-#define OTHER_MODE 0.5    /* of an outlier's added variance */
+#define OUTLIER_TORCH 0.9 /* of an outlier's added variance */
+#define OTHER_MODE 0.5    /* the same */
 #define NOISE 0.035       /* of the stated variance */
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
@@ -66,7 +68,7 @@ static double relation(const rt_step *a, const rt_step *b)
     return RELATED * exp(-rt_job_distance(a->share, b->share) / RELATED_DISTANCE);
 }
 
-/* Correlation of the effects of two configurations. */
+/* Covariance of the effects of two configurations. */
 static double of_configuration(const rt_step *a, const rt_step *b)
 {
     double doublings = fabs(log2(a->batch / b->batch)), alike = exp(-doublings / BATCH_DOUBLINGS);
@@ -78,6 +80,14 @@ static double of_configuration(const rt_step *a, const rt_step *b)
     return alike * (CONFIGURATION + NEIGHBOURS * exp(-doublings / NEIGHBOUR_DOUBLINGS));
 }
 
+/* A step that waits for the host hardly shows how fast the kernels are. For example, vTrain's GPT models of batch 1
+ * wait for the host for half of the step, and take longer than predicted; at batch 8 they never wait, and take less.
+ * Memory is independent of the host. */
+static double of_host(const rt_step *a, const rt_step *b, rt_quantity q)
+{
+    return q == RT_QUANTITY_TIME ? exp(-fabs(a->host_share - b->host_share) / HOST_DISTANCE) : 1;
+}
+
 /* Variance of a step before it is scaled to 1. */
 static double whole(const rt_step *s)
 {
@@ -86,7 +96,7 @@ static double whole(const rt_step *s)
            (s->gpu_count > 1 ? SEVERAL : 0) + JOB + CONFIGURATION + NEIGHBOURS;
 }
 
-double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out[RT_TERMS])
+double rt_common_terms(const rt_step *a, const rt_step *b, rt_quantity q, double general, double out[RT_TERMS])
 {
     bool is_same = a == b;
     double scale = 1 / sqrt(whole(a) * whole(b)), sum = 0;
@@ -100,7 +110,7 @@ double rt_common_terms(const rt_step *a, const rt_step *b, double general, doubl
     out[RT_TERM_PRECISION] = same_class ? gpu * PRECISION : 0;
     out[RT_TERM_SEVERAL] = a->gpu_count > 1 && b->gpu_count > 1 ? general * SEVERAL : 0;
     out[RT_TERM_JOB] = related * JOB;
-    out[RT_TERM_CONFIGURATION] = related > 0 ? related * of_configuration(a, b) : 0;
+    out[RT_TERM_CONFIGURATION] = related > 0 ? related * of_host(a, b, q) * of_configuration(a, b) : 0;
     for (int t = 0; t < RT_TERMS; t++) sum += out[t] *= scale;
     return sum;
 }
@@ -114,6 +124,7 @@ double rt_own_correlation(const rt_step *a, const rt_step *b)
 {
     double alike = (a->gpu_count > 1) == (b->gpu_count > 1) ? 1 : OTHER_GPU_COUNT;
     if (a->mode != b->mode) alike *= OTHER_MODE;
+    if (a->torch != b->torch) alike *= OUTLIER_TORCH;
     return a->layout == b->layout ? alike : alike * OTHER_LAYOUT;
 }
 

@@ -26,6 +26,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CAUTION 0.5    /* standard deviations of independent residuals that are subtracted */
 #define PRIOR_JOBS 2.0 /* pseudo-jobs without a correlation */
@@ -185,8 +186,14 @@ static rt_agreement *agreement_of(const mdot_calibration *c, rt_quantity q, size
     return &c->agreement[q][from * c->gpu_count + to];
 }
 
+/* The GPU models are ordered by name, so that the order of rows changes no bit of the sums. */
 static mdot_status agree(mdot_calibration *c, rt_quantity q, size_t a, size_t b, mdot_error *err)
 {
+    if (strcmp(c->gpus[a].name, c->gpus[b].name) > 0) {
+        size_t kept = a;
+        a = b;
+        b = kept;
+    }
     const rt_calibration_gpu *const gpu[2] = {&c->gpus[a], &c->gpus[b]};
     rt_fit *own[2] = {&c->gpus[a].fit[q], &c->gpus[b].fit[q]};
     const rt_fit *const fit[2] = {own[0], own[1]};

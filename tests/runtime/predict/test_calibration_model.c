@@ -1,6 +1,7 @@
 /* test_calibration_model.c — properties of the hierarchical calibration: jobs, configurations, precisions and memory.
  * One row corrects its job, and the order of rows, names and batches do not matter. */
-#include "tests/support/predict_fixture.h"
+#include "runtime/predict/calibration.h"
+#include "tests/support/calibration_site.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,99 +15,34 @@
 
 #include "tests/support/process.h"
 
-enum { MAX_ROWS = 64 };
+typedef calibration_site site;
 
-typedef struct site {
-    predict_fixture f;
-    mdot_job *job, *other; /* which differ in their operators */
-    mdot_configuration c[MAX_ROWS];
-    mdot_measurement rows[MAX_ROWS];
-    size_t count;
-} site;
-
+/* Two jobs, which differ in their operators. */
 static int open_site(void **state)
 {
-    site *s = calloc(1, sizeof *s);
+    calibration_site *s = *state = calibration_site_open();
     if (s == NULL) return -1;
-    predict_open_explained(&s->f, predict_bandwidth_model(), predict_bandwidth_explained());
-    s->job = predict_job(20, 20);
-    s->other = predict_job(9, 3);
-    *state = s;
+    s->jobs[0] = predict_job(20, 20);
+    s->jobs[1] = predict_job(9, 3);
     return 0;
-}
-
-static int forget_rows(void **state)
-{
-    ((site *)*state)->count = 0;
-    return 0;
-}
-
-static int close_site(void **state)
-{
-    site *s = *state;
-    mdot_job_destroy(s->job);
-    mdot_job_destroy(s->other);
-    predict_close(&s->f);
-    free(s);
-    return 0;
-}
-
-static mdot_configuration configure(const char *gpu, int64_t batch)
-{
-    mdot_configuration c = predict_configuration(batch, gpu);
-    c.attention = MDOT_ATTENTION_EAGER;
-    c.precision = MDOT_PRECISION_FP32;
-    return c;
-}
-
-/* Adds a row: `times` times the predicted time, and `more` times the predicted memory; 0: not measured. */
-static void add_row(site *s, const mdot_job *job, mdot_configuration c, double times, double more)
-{
-    size_t i = s->count++;
-    mdot_prediction p = predict_one(&s->f, job, &c);
-    s->c[i] = c;
-    s->rows[i] = (mdot_measurement){.struct_size = sizeof s->rows[i],
-                                    .job = job,
-                                    .configuration = &s->c[i],
-                                    .step_ms = times * p.step_ms,
-                                    .memory_bytes = more * (double)p.peak_memory_bytes};
-}
-
-static mdot_calibration *calibrate(site *s)
-{
-    mdot_calibration *calibration = NULL;
-    mdot_error err = {0};
-    if (mdot_calibrate_measured(s->f.context, s->rows, s->count, &calibration, &err) != MDOT_OK)
-        fail_msg("%s", err.message);
-    return calibration;
-}
-
-static mdot_calibration_factors factors_of(site *s, const mdot_calibration *calibration, const mdot_job *job,
-                                           mdot_configuration c)
-{
-    mdot_explanation *explanation = NULL;
-    mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
-    mdot_prediction p = predict_one(&s->f, job, &c);
-    assert_int_equal(mdot_explain(s->f.context, job, &c, &explanation, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_explain(calibration, &c, explanation, &p, &factors, NULL), MDOT_OK);
-    mdot_explanation_destroy(explanation);
-    return factors;
 }
 
 static void one_row_corrects_its_job_at_other_batches(void **state)
 {
     site *s = *state;
-    add_row(s, s->job, configure("T4", 16), 1.4, 0);
-    mdot_calibration *calibration = calibrate(s);
+    calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16), 1.4, 0);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     double last = 1.41;
     for (int64_t batch = 16; batch <= 128; batch *= 2) {
-        mdot_calibration_factors f = factors_of(s, calibration, s->job, configure("T4", batch));
+        mdot_calibration_factors f =
+            calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", batch));
         if (!(f.factor > 1.2 && f.factor < last)) fail_msg("%d: %g", (int)batch, f.factor);
         assert_true(f.interval < 1);
         assert_int_equal(f.job_row_count, 1);
         last = f.factor;
     }
-    mdot_calibration_factors other = factors_of(s, calibration, s->other, configure("T4", 16));
+    mdot_calibration_factors other =
+        calibration_site_factors(s, calibration, s->jobs[1], calibration_site_configure("T4", 16));
     assert_true(other.factor > 1 && other.factor < last);
     assert_int_equal(other.job_row_count, 0);
     assert_int_equal(other.row_count, 1);
@@ -116,12 +52,12 @@ static void one_row_corrects_its_job_at_other_batches(void **state)
 static void a_row_of_exactly_the_prediction_changes_nothing(void **state)
 {
     site *s = *state;
-    add_row(s, s->job, configure("T4", 16), 1, 1);
-    mdot_calibration *calibration = calibrate(s);
+    calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16), 1, 1);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     static const char *const gpus[] = {"T4", "A100"};
-    const mdot_job *jobs[] = {s->job, s->other};
+    const mdot_job *jobs[] = {s->jobs[0], s->jobs[1]};
     for (int k = 0; k < 4; k++) {
-        mdot_configuration c = configure(gpus[k / 2], 32);
+        mdot_configuration c = calibration_site_configure(gpus[k / 2], 32);
         mdot_prediction before = predict_one(&s->f, jobs[k % 2], &c), after = before;
         assert_int_equal(mdot_calibration_apply_to_job(calibration, jobs[k % 2], &c, &after, NULL), MDOT_OK);
         predict_assert_close(after.step_ms, before.step_ms);
@@ -133,7 +69,7 @@ static void a_row_of_exactly_the_prediction_changes_nothing(void **state)
 
 static mdot_configuration configure_several(int64_t batch, uint32_t gpu_count)
 {
-    mdot_configuration c = configure("T4", batch);
+    mdot_configuration c = calibration_site_configure("T4", batch);
     c.gpu_count = gpu_count;
     return c;
 }
@@ -142,10 +78,10 @@ static mdot_configuration configure_several(int64_t batch, uint32_t gpu_count)
 static void an_outlier_on_several_gpus_corrects_one_gpu_by_a_part(void **state)
 {
     site *s = *state;
-    add_row(s, s->job, configure_several(16, 2), 8, 0);
-    mdot_calibration *calibration = calibrate(s);
-    double several = log(factors_of(s, calibration, s->job, configure_several(16, 4)).factor);
-    double one = log(factors_of(s, calibration, s->job, configure_several(16, 1)).factor);
+    calibration_site_add(s, s->jobs[0], configure_several(16, 2), 8, 0);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    double several = log(calibration_site_factors(s, calibration, s->jobs[0], configure_several(16, 4)).factor);
+    double one = log(calibration_site_factors(s, calibration, s->jobs[0], configure_several(16, 1)).factor);
     if (!(several > 0.9 * log(8) && one > 0.3 * several && one < 0.7 * several)) fail_msg("%g, %g", several, one);
     mdot_calibration_destroy(calibration);
 }
@@ -155,9 +91,10 @@ static void more_rows_narrow_the_interval(void **state)
     site *s = *state;
     double last = 1;
     for (int64_t batch = 8; batch <= 128; batch *= 2) {
-        add_row(s, s->job, configure("T4", batch), 1.2, 0);
-        mdot_calibration *calibration = calibrate(s);
-        double interval = factors_of(s, calibration, s->job, configure("T4", 48)).interval;
+        calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", batch), 1.2, 0);
+        mdot_calibration *calibration = calibration_site_calibrate(s);
+        double interval =
+            calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", 48)).interval;
         if (!(interval < last)) fail_msg("batch %d: %g after %g", (int)batch, interval, last);
         last = interval;
         mdot_calibration_destroy(calibration);
@@ -171,16 +108,19 @@ static void the_order_of_rows_does_not_matter(void **state)
     static const double times[] = {1.5, 0.7, 1.1, 2, 1.3, 0.9, 1.2, 1.6};
     enum { ROWS = sizeof times / sizeof *times };
     for (int i = 0; i < ROWS; i++) /* the last two are equal steps with different times */
-        add_row(s, i % 3 == 0 ? s->other : s->job, configure(i % 2 == 0 ? "T4" : "A100", 8 + 8 * (i % 6)), times[i],
-                times[ROWS - 1 - i]);
-    mdot_calibration *first = calibrate(s);
+        calibration_site_add(s, i % 3 == 0 ? s->jobs[1] : s->jobs[0],
+                             calibration_site_configure(i % 2 == 0 ? "T4" : "A100", 8 + 8 * (i % 6)), times[i],
+                             times[ROWS - 1 - i]);
+    mdot_calibration *first = calibration_site_calibrate(s);
     for (int turn = 1; turn < ROWS; turn++) {
         mdot_measurement front = s->rows[0];
         memmove(&s->rows[0], &s->rows[1], (ROWS - 1) * sizeof *s->rows);
         s->rows[ROWS - 1] = front;
-        mdot_calibration *turned = calibrate(s);
-        mdot_calibration_factors a = factors_of(s, first, s->job, configure("T4", 20));
-        mdot_calibration_factors b = factors_of(s, turned, s->job, configure("T4", 20));
+        mdot_calibration *turned = calibration_site_calibrate(s);
+        mdot_calibration_factors a =
+            calibration_site_factors(s, first, s->jobs[0], calibration_site_configure("T4", 20));
+        mdot_calibration_factors b =
+            calibration_site_factors(s, turned, s->jobs[0], calibration_site_configure("T4", 20));
         assert_memory_equal(&a, &b, sizeof a); /* to the last bit */
         mdot_calibration_destroy(turned);
     }
@@ -190,16 +130,17 @@ static void the_order_of_rows_does_not_matter(void **state)
 static void a_row_of_another_gpu_leaves_a_measured_gpu_unchanged(void **state)
 {
     site *s = *state;
-    add_row(s, s->job, configure("T4", 16), 1.4, 1.2);
-    mdot_calibration *alone = calibrate(s);
-    add_row(s, s->job, configure("A100", 16), 0.5, 2);
-    add_row(s, s->other, configure("A100", 16), 3, 2);
-    mdot_calibration *both = calibrate(s);
-    mdot_calibration_factors a = factors_of(s, alone, s->job, configure("T4", 32));
-    mdot_calibration_factors b = factors_of(s, both, s->job, configure("T4", 32));
+    calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16), 1.4, 1.2);
+    mdot_calibration *alone = calibration_site_calibrate(s);
+    calibration_site_add(s, s->jobs[0], calibration_site_configure("A100", 16), 0.5, 2);
+    calibration_site_add(s, s->jobs[1], calibration_site_configure("A100", 16), 3, 2);
+    mdot_calibration *both = calibration_site_calibrate(s);
+    mdot_calibration_factors a = calibration_site_factors(s, alone, s->jobs[0], calibration_site_configure("T4", 32));
+    mdot_calibration_factors b = calibration_site_factors(s, both, s->jobs[0], calibration_site_configure("T4", 32));
     assert_memory_equal(&a, &b, sizeof a);
     /* A job's factor applies only to GPUs that have rows. */
-    mdot_calibration_factors none = factors_of(s, both, s->job, configure("V100", 16));
+    mdot_calibration_factors none =
+        calibration_site_factors(s, both, s->jobs[0], calibration_site_configure("V100", 16));
     assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_JOB] == 1);
     assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] == 1);
     assert_true(none.factor > 0.9 && none.factor < 1.1);
@@ -210,11 +151,11 @@ static void a_row_of_another_gpu_leaves_a_measured_gpu_unchanged(void **state)
 static void the_factors_multiply_to_the_correction(void **state)
 {
     site *s = *state;
-    add_row(s, s->job, configure("T4", 16), 1.4, 1.2);
-    add_row(s, s->other, configure("T4", 16), 1.1, 0.9);
-    mdot_calibration *calibration = calibrate(s);
-    mdot_configuration c = configure("T4", 64);
-    mdot_calibration_factors f = factors_of(s, calibration, s->job, c);
+    calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16), 1.4, 1.2);
+    calibration_site_add(s, s->jobs[1], calibration_site_configure("T4", 16), 1.1, 0.9);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    mdot_configuration c = calibration_site_configure("T4", 64);
+    mdot_calibration_factors f = calibration_site_factors(s, calibration, s->jobs[0], c);
     double product = 1, memory = 1;
     for (int e = 0; e < MDOT_CALIBRATION_EFFECT_COUNT; e++) {
         product *= f.by_effect[e];
@@ -226,9 +167,9 @@ static void the_factors_multiply_to_the_correction(void **state)
     predict_assert_close(memory, f.memory_factor);
     assert_true(f.believed[MDOT_CALIBRATION_EFFECT_JOB] > 0);
     assert_true(f.believed[MDOT_CALIBRATION_EFFECT_SEVERAL] == 0);
-    mdot_prediction p = predict_one(&s->f, s->job, &c), before = p;
+    mdot_prediction p = predict_one(&s->f, s->jobs[0], &c), before = p;
     mdot_explanation *e = NULL;
-    assert_int_equal(mdot_explain(s->f.context, s->job, &c, &e, NULL), MDOT_OK);
+    assert_int_equal(mdot_explain(s->f.context, s->jobs[0], &c, &e, NULL), MDOT_OK);
     assert_int_equal(mdot_calibration_apply(calibration, &c, e, &p, NULL), MDOT_OK);
     mdot_explanation_destroy(e);
     predict_assert_close(p.step_ms, before.step_ms * f.factor);
@@ -244,17 +185,18 @@ static double correct_other(site *s, uint32_t warnings)
     mdot_prediction predictions[3];
     s->count = 0;
     for (size_t i = 0; i < 3; i++) {
-        add_row(s, s->job, configure("T4", 16 << i), 1.3, 0);
-        predictions[i] = predict_one(&s->f, s->job, &s->c[i]);
+        calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16 << i), 1.3, 0);
+        predictions[i] = predict_one(&s->f, s->jobs[0], &s->c[i]);
         predictions[i].warnings = warnings;
         s->rows[i].prediction = &predictions[i];
     }
-    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     assert_int_equal(mdot_calibration_save(calibration, "test_new_gpu.cal", NULL), MDOT_OK);
-    double factor = factors_of(s, calibration, s->other, configure("T4", 16)).factor;
+    double factor = calibration_site_factors(s, calibration, s->jobs[1], calibration_site_configure("T4", 16)).factor;
     mdot_calibration_destroy(calibration);
     assert_int_equal(mdot_calibration_load("test_new_gpu.cal", &calibration, NULL), MDOT_OK);
-    predict_assert_close(factors_of(s, calibration, s->other, configure("T4", 16)).factor, factor);
+    predict_assert_close(
+        calibration_site_factors(s, calibration, s->jobs[1], calibration_site_configure("T4", 16)).factor, factor);
     mdot_calibration_destroy(calibration);
     remove("test_new_gpu.cal");
     return factor;
@@ -271,13 +213,13 @@ static void a_new_gpu_is_corrected_more_than_one_of_the_training_data(void **sta
 static void an_outlier_in_one_layout_corrects_the_other_by_a_part(void **state)
 {
     site *s = *state;
-    mdot_configuration measured = configure("T4", 16), other = measured;
+    mdot_configuration measured = calibration_site_configure("T4", 16), other = measured;
     measured.layout = MDOT_LAYOUT_NCHW;
     other.layout = MDOT_LAYOUT_NHWC;
-    add_row(s, s->job, measured, 4, 0);
-    mdot_calibration *calibration = calibrate(s);
-    double same = log(factors_of(s, calibration, s->job, measured).factor);
-    double part = log(factors_of(s, calibration, s->job, other).factor) / same;
+    calibration_site_add(s, s->jobs[0], measured, 4, 0);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    double same = log(calibration_site_factors(s, calibration, s->jobs[0], measured).factor);
+    double part = log(calibration_site_factors(s, calibration, s->jobs[0], other).factor) / same;
     if (!(same > 0.9 * log(4) && part > 0.3 && part < 0.7)) fail_msg("%g %g", same, part);
     mdot_calibration_destroy(calibration);
 }
@@ -287,23 +229,93 @@ static void an_outlier_in_one_layout_corrects_the_other_by_a_part(void **state)
 static void an_outlier_in_one_mode_corrects_the_other_by_a_part(void **state)
 {
     site *s = *state;
-    mdot_configuration training = configure("T4", 16), inference = training;
+    mdot_configuration training = calibration_site_configure("T4", 16), inference = training;
     inference.mode = MDOT_MODE_INFERENCE;
     const mdot_configuration pairs[][2] = {{inference, training}, {training, inference}};
     for (int i = 0; i < 2; i++) {
         s->count = 0;
-        add_row(s, s->job, pairs[i][0], 4, 0);
-        mdot_calibration *calibration = calibrate(s);
+        calibration_site_add(s, s->jobs[0], pairs[i][0], 4, 0);
+        mdot_calibration *calibration = calibration_site_calibrate(s);
         assert_int_equal(mdot_calibration_save(calibration, "test_mode.cal", NULL), MDOT_OK);
-        double same = log(factors_of(s, calibration, s->job, pairs[i][0]).factor);
-        double other = log(factors_of(s, calibration, s->job, pairs[i][1]).factor), part = other / same;
+        double same = log(calibration_site_factors(s, calibration, s->jobs[0], pairs[i][0]).factor);
+        double other = log(calibration_site_factors(s, calibration, s->jobs[0], pairs[i][1]).factor),
+               part = other / same;
         if (!(same > 0.9 * log(4) && part > 0.2 && part < 0.7)) fail_msg("%g %g", same, part);
         mdot_calibration_destroy(calibration);
         assert_int_equal(mdot_calibration_load("test_mode.cal", &calibration, NULL), MDOT_OK);
-        predict_assert_close(log(factors_of(s, calibration, s->job, pairs[i][1]).factor), other);
+        predict_assert_close(log(calibration_site_factors(s, calibration, s->jobs[0], pairs[i][1]).factor), other);
         mdot_calibration_destroy(calibration);
         remove("test_mode.cal");
     }
+}
+
+/* A kind of step without rows has the shared part of an outlier's variance alone. A row four times off would else give
+ * an interval from a tenth of the median to ten times it. */
+static void an_outlier_in_one_mode_bounds_the_interval_of_the_other(void **state)
+{
+    site *s = *state;
+    mdot_configuration training = calibration_site_configure("T4", 16), inference = training;
+    inference.mode = MDOT_MODE_INFERENCE;
+    calibration_site_add(s, s->jobs[0], inference, 4, 0);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    mdot_calibration_factors one = calibration_site_factors(s, calibration, s->jobs[0], training);
+    mdot_calibration_destroy(calibration);
+    calibration_site_add(s, s->jobs[0], training, 4, 0);
+    calibration = calibration_site_calibrate(s);
+    mdot_calibration_factors both = calibration_site_factors(s, calibration, s->jobs[0], training);
+    mdot_calibration_destroy(calibration);
+    if (!(one.interval > both.interval && one.interval < 2)) fail_msg("%g %g", one.interval, both.interval);
+    assert_true(one.believed[MDOT_CALIBRATION_EFFECT_JOB] > 0 && one.believed[MDOT_CALIBRATION_EFFECT_JOB] < 1);
+}
+
+static void an_outlier_of_one_pytorch_corrects_another_by_a_part(void **state)
+{
+    site *s = *state;
+    mdot_configuration measured = calibration_site_configure("T4", 16), other = measured;
+    measured.torch = 111;
+    other.torch = 112;
+    calibration_site_add(s, s->jobs[0], measured, 4, 0);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    double same = log(calibration_site_factors(s, calibration, s->jobs[0], measured).factor);
+    double part = log(calibration_site_factors(s, calibration, s->jobs[0], other).factor) / same;
+    if (!(same > 0.9 * log(4) && part > 0.8 && part < 0.95)) fail_msg("%g %g", same, part);
+    mdot_calibration_destroy(calibration);
+}
+
+/* A step that waits for the host says less of one that never waits. Its memory says as much. */
+static void configurations_share_less_time_if_their_host_shares_differ(void **state)
+{
+    (void)state;
+    rt_step a = {.job = 0, .gpu_count = 1, .batch = 8, .share = (float[RT_WORK_CLASSES]){1}}, b = a;
+    double time[3][RT_TERMS], memory[3][RT_TERMS];
+    for (int k = 0; k < 3; k++) {
+        b.host_share = 0.5 * k;
+        rt_common_terms(&a, &b, RT_QUANTITY_TIME, 1, time[k]);
+        rt_common_terms(&a, &b, RT_QUANTITY_MEMORY, 1, memory[k]);
+    }
+    for (int k = 1; k < 3; k++) {
+        double part = time[k][RT_TERM_CONFIGURATION] / time[k][RT_TERM_JOB];
+        double before = time[k - 1][RT_TERM_CONFIGURATION] / time[k - 1][RT_TERM_JOB];
+        if (!(part > 0 && part < 0.6 * before)) fail_msg("%g %g", part, before);
+        predict_assert_close(memory[k][RT_TERM_CONFIGURATION] / memory[k][RT_TERM_JOB],
+                             memory[0][RT_TERM_CONFIGURATION] / memory[0][RT_TERM_JOB]);
+    }
+}
+
+/* A job that lacks rows may be an outlier, too, if measured jobs are. */
+static void an_outlier_widens_the_interval_of_jobs_without_rows(void **state)
+{
+    site *s = *state;
+    double interval[2];
+    for (int k = 0; k < 2; k++) {
+        s->count = 0;
+        calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16), k == 0 ? 1.01 : 8, 0);
+        mdot_calibration *calibration = calibration_site_calibrate(s);
+        interval[k] =
+            calibration_site_factors(s, calibration, s->jobs[1], calibration_site_configure("T4", 16)).interval;
+        mdot_calibration_destroy(calibration);
+    }
+    if (!(interval[0] < 1 && interval[1] > 1.1)) fail_msg("%g %g", interval[0], interval[1]);
 }
 
 /* A job is known by its operators, at another batch of its file and under other names. */
@@ -323,14 +335,17 @@ static void jobs_are_recognised_by_their_operators(void **state)
             .struct_size = sizeof d, .operators = operators, .operator_count = OPERATORS, .batch = k == 1 ? 64 : 8};
         assert_int_equal(mdot_job_create(&d, &jobs[k], NULL), MDOT_OK);
     }
-    add_row(s, jobs[0], configure("T4", 16), 1.4, 0);
-    mdot_calibration *calibration = calibrate(s);
-    assert_int_equal(factors_of(s, calibration, jobs[1], configure("T4", 16)).job_row_count, 1);
-    mdot_calibration_factors changed = factors_of(s, calibration, jobs[2], configure("T4", 16));
+    calibration_site_add(s, jobs[0], calibration_site_configure("T4", 16), 1.4, 0);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    assert_int_equal(
+        calibration_site_factors(s, calibration, jobs[1], calibration_site_configure("T4", 16)).job_row_count, 1);
+    mdot_calibration_factors changed =
+        calibration_site_factors(s, calibration, jobs[2], calibration_site_configure("T4", 16));
     assert_int_equal(changed.job_row_count, 0);
     assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_JOB] > 1); /* a relative */
     assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] > 1);
-    assert_true(changed.factor < factors_of(s, calibration, jobs[0], configure("T4", 16)).factor);
+    assert_true(changed.factor <
+                calibration_site_factors(s, calibration, jobs[0], calibration_site_configure("T4", 16)).factor);
     mdot_calibration_destroy(calibration);
     for (int k = 0; k < 3; k++) mdot_job_destroy(jobs[k]);
 }
@@ -338,11 +353,11 @@ static void jobs_are_recognised_by_their_operators(void **state)
 static void memory_is_corrected_without_a_time(void **state)
 {
     site *s = *state;
-    mdot_configuration c = configure("T4", 16);
-    add_row(s, s->job, c, 0, 1.5);
-    mdot_calibration *calibration = calibrate(s);
-    mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
-    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &c, &after, NULL), MDOT_OK);
+    mdot_configuration c = calibration_site_configure("T4", 16);
+    calibration_site_add(s, s->jobs[0], c, 0, 1.5);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    mdot_prediction before = predict_one(&s->f, s->jobs[0], &c), after = before;
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->jobs[0], &c, &after, NULL), MDOT_OK);
     assert_true(after.step_ms == before.step_ms && after.lower_ms == before.lower_ms);
     double factor = (double)after.peak_memory_bytes / (double)before.peak_memory_bytes;
     if (!(factor > 1.3 && factor < 1.51)) fail_msg("%g", factor);
@@ -360,15 +375,15 @@ static void memory_is_corrected_without_a_time(void **state)
 static void a_row_may_bring_its_prediction(void **state)
 {
     site *s = *state;
-    mdot_configuration c = configure("T4", 16);
-    add_row(s, s->job, c, 1, 0);
-    mdot_prediction stored = predict_one(&s->f, s->job, &c);
+    mdot_configuration c = calibration_site_configure("T4", 16);
+    calibration_site_add(s, s->jobs[0], c, 1, 0);
+    mdot_prediction stored = predict_one(&s->f, s->jobs[0], &c);
     stored.step_ms /= 1.3;
     stored.lower_ms /= 1.3;
     stored.upper_ms /= 1.3;
     s->rows[0].prediction = &stored;
-    mdot_calibration *calibration = calibrate(s);
-    double factor = factors_of(s, calibration, s->job, c).factor;
+    mdot_calibration *calibration = calibration_site_calibrate(s);
+    double factor = calibration_site_factors(s, calibration, s->jobs[0], c).factor;
     assert_true(factor > 1.2 && factor < 1.31);
     mdot_calibration_destroy(calibration);
     calibration = NULL;
@@ -387,13 +402,14 @@ static void a_gpu_keeps_many_steps(void **state)
     mdot_calibration *calibration = NULL;
     assert_true(rows != NULL && c != NULL);
     for (int i = 0; i < ROWS; i++) {
-        c[i] = configure("T4", 1 + i);
-        mdot_prediction p = predict_one(&s->f, s->job, &c[i]);
+        c[i] = calibration_site_configure("T4", 1 + i);
+        mdot_prediction p = predict_one(&s->f, s->jobs[0], &c[i]);
         rows[i] = (mdot_measurement){
-            .struct_size = sizeof rows[i], .job = s->job, .configuration = &c[i], .step_ms = 1.25 * p.step_ms};
+            .struct_size = sizeof rows[i], .job = s->jobs[0], .configuration = &c[i], .step_ms = 1.25 * p.step_ms};
     }
     assert_int_equal(mdot_calibrate_measured(s->f.context, rows, ROWS, &calibration, NULL), MDOT_OK);
-    mdot_calibration_factors f = factors_of(s, calibration, s->job, configure("T4", 40));
+    mdot_calibration_factors f =
+        calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", 40));
     if (!(f.factor > 1.2 && f.factor < 1.26)) fail_msg("%g", f.factor);
     assert_int_equal(f.row_count, ROWS);
     mdot_calibration_destroy(calibration);
@@ -408,7 +424,7 @@ static void a_gpu_keeps_some_of_many_jobs(void **state)
     enum { JOBS = 600, MOST = 256 };
     mdot_measurement *rows = calloc(JOBS, sizeof *rows);
     mdot_job **jobs = calloc(JOBS, sizeof(mdot_job *));
-    mdot_configuration c = configure("T4", 16);
+    mdot_configuration c = calibration_site_configure("T4", 16);
     mdot_calibration *calibration = NULL, *loaded = NULL;
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     char path[] = "calibration-XXXXXX";
@@ -434,8 +450,8 @@ static void a_gpu_keeps_some_of_many_jobs(void **state)
     if (mdot_calibration_load(path, &loaded, &err) != MDOT_OK) fail_msg("%s", err.message);
     size_t own = 0;
     for (size_t i = 0; i < JOBS; i++) {
-        mdot_calibration_factors f = factors_of(s, calibration, jobs[i], c);
-        mdot_calibration_factors g = factors_of(s, loaded, jobs[i], c);
+        mdot_calibration_factors f = calibration_site_factors(s, calibration, jobs[i], c);
+        mdot_calibration_factors g = calibration_site_factors(s, loaded, jobs[i], c);
         assert_float_equal(f.factor, g.factor, 1e-6);
         assert_true(f.factor > 1.1 && f.factor < 1.3);
         own += f.job_row_count == 1;
@@ -462,7 +478,7 @@ static void hostile_rows_are_refused(void **state)
         {0, NAN, "row 0: the measured memory of "},
     };
     mdot_calibration *calibration = NULL;
-    add_row(s, s->job, configure("T4", 16), 1, 1);
+    calibration_site_add(s, s->jobs[0], calibration_site_configure("T4", 16), 1, 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mdot_error err = {0};
         s->rows[0].step_ms = wrong[i].ms;
@@ -478,12 +494,13 @@ static void hostile_rows_are_refused(void **state)
     assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "row 0: the job or the configuration is NULL");
     /* the extremes of what is accepted give finite corrections */
-    s->rows[0].job = s->job;
+    s->rows[0].job = s->jobs[0];
     static const double extremes[] = {1e-300, 1e300};
     for (size_t i = 0; i < 2; i++) {
         s->rows[0].step_ms = s->rows[0].memory_bytes = extremes[i];
-        calibration = calibrate(s);
-        mdot_calibration_factors f = factors_of(s, calibration, s->job, configure("T4", 16));
+        calibration = calibration_site_calibrate(s);
+        mdot_calibration_factors f =
+            calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", 16));
         assert_true(f.factor >= 1 / 64.001 && f.factor <= 64.001 && f.interval > 0 && isfinite(f.interval));
         mdot_calibration_destroy(calibration);
     }
@@ -519,23 +536,27 @@ static void contradicting_rows_leave_factors_within_their_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(one_row_corrects_its_job_at_other_batches, forget_rows),
-        cmocka_unit_test_setup(a_row_of_exactly_the_prediction_changes_nothing, forget_rows),
-        cmocka_unit_test_setup(an_outlier_on_several_gpus_corrects_one_gpu_by_a_part, forget_rows),
-        cmocka_unit_test_setup(more_rows_narrow_the_interval, forget_rows),
-        cmocka_unit_test_setup(the_order_of_rows_does_not_matter, forget_rows),
-        cmocka_unit_test_setup(a_row_of_another_gpu_leaves_a_measured_gpu_unchanged, forget_rows),
-        cmocka_unit_test_setup(the_factors_multiply_to_the_correction, forget_rows),
-        cmocka_unit_test_setup(a_new_gpu_is_corrected_more_than_one_of_the_training_data, forget_rows),
-        cmocka_unit_test_setup(an_outlier_in_one_layout_corrects_the_other_by_a_part, forget_rows),
-        cmocka_unit_test_setup(an_outlier_in_one_mode_corrects_the_other_by_a_part, forget_rows),
-        cmocka_unit_test_setup(jobs_are_recognised_by_their_operators, forget_rows),
-        cmocka_unit_test_setup(memory_is_corrected_without_a_time, forget_rows),
-        cmocka_unit_test_setup(a_row_may_bring_its_prediction, forget_rows),
-        cmocka_unit_test_setup(a_gpu_keeps_many_steps, forget_rows),
-        cmocka_unit_test_setup(a_gpu_keeps_some_of_many_jobs, forget_rows),
-        cmocka_unit_test_setup(hostile_rows_are_refused, forget_rows),
+        cmocka_unit_test_setup(one_row_corrects_its_job_at_other_batches, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_row_of_exactly_the_prediction_changes_nothing, calibration_site_forget_rows),
+        cmocka_unit_test_setup(an_outlier_on_several_gpus_corrects_one_gpu_by_a_part, calibration_site_forget_rows),
+        cmocka_unit_test_setup(more_rows_narrow_the_interval, calibration_site_forget_rows),
+        cmocka_unit_test_setup(the_order_of_rows_does_not_matter, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_row_of_another_gpu_leaves_a_measured_gpu_unchanged, calibration_site_forget_rows),
+        cmocka_unit_test_setup(the_factors_multiply_to_the_correction, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_new_gpu_is_corrected_more_than_one_of_the_training_data, calibration_site_forget_rows),
+        cmocka_unit_test_setup(an_outlier_in_one_layout_corrects_the_other_by_a_part, calibration_site_forget_rows),
+        cmocka_unit_test_setup(an_outlier_in_one_mode_corrects_the_other_by_a_part, calibration_site_forget_rows),
+        cmocka_unit_test_setup(an_outlier_in_one_mode_bounds_the_interval_of_the_other, calibration_site_forget_rows),
+        cmocka_unit_test_setup(an_outlier_of_one_pytorch_corrects_another_by_a_part, calibration_site_forget_rows),
+        cmocka_unit_test(configurations_share_less_time_if_their_host_shares_differ),
+        cmocka_unit_test_setup(an_outlier_widens_the_interval_of_jobs_without_rows, calibration_site_forget_rows),
+        cmocka_unit_test_setup(jobs_are_recognised_by_their_operators, calibration_site_forget_rows),
+        cmocka_unit_test_setup(memory_is_corrected_without_a_time, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_row_may_bring_its_prediction, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_gpu_keeps_many_steps, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_gpu_keeps_some_of_many_jobs, calibration_site_forget_rows),
+        cmocka_unit_test_setup(hostile_rows_are_refused, calibration_site_forget_rows),
         cmocka_unit_test(contradicting_rows_leave_factors_within_their_bounds),
     };
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    return cmocka_run_group_tests(tests, open_site, calibration_site_close);
 }

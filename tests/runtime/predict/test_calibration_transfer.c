@@ -1,6 +1,6 @@
 /* test_calibration_transfer.c — a job's residual is carried to another GPU model if rows of several jobs on both show a
  * correlation, by the amount that the closed form says, and otherwise not at all. */
-#include "tests/support/predict_fixture.h"
+#include "tests/support/calibration_site.h"
 
 #include "runtime/perf/analysis.h"
 #include "runtime/predict/calibration.h"
@@ -14,86 +14,34 @@
 
 #include <cmocka.h>
 
-enum { JOBS = 24, MOST_ROWS = 4 * JOBS };
+enum { JOBS = CALIBRATION_SITE_JOBS };
 static const char A100[] = "A100-SXM-40GB"; /* the full name, by which a calibration has it */
 
-typedef struct site {
-    predict_fixture f;
-    mdot_job *jobs[JOBS];
-    mdot_configuration c[MOST_ROWS];
-    mdot_measurement rows[MOST_ROWS];
-    size_t count;
-    uint32_t seed;
-} site;
+typedef calibration_site site;
 
 static int open_site(void **state)
 {
-    site *s = calloc(1, sizeof *s);
+    site *s = *state = calibration_site_open();
     if (s == NULL) return -1;
-    predict_open_explained(&s->f, predict_bandwidth_model(), predict_bandwidth_explained());
     for (size_t i = 0; i < JOBS; i++) s->jobs[i] = predict_job(3 + i, 3 + i);
-    *state = s;
-    return 0;
-}
-
-static int forget_rows(void **state)
-{
-    site *s = *state;
-    s->count = 0;
-    s->seed = 1;
-    return 0;
-}
-
-static int close_site(void **state)
-{
-    site *s = *state;
-    for (size_t i = 0; i < JOBS; i++) mdot_job_destroy(s->jobs[i]);
-    predict_close(&s->f);
-    free(s);
     return 0;
 }
 
 static mdot_configuration configure(const char *gpu)
 {
-    mdot_configuration c = predict_configuration(16, gpu);
-    c.attention = MDOT_ATTENTION_EAGER;
-    c.precision = MDOT_PRECISION_FP32;
-    return c;
+    return calibration_site_configure(gpu, 16);
 }
 
 /* Adds a step of a job; its time and its memory differ from the predictions by the factor exp(residual). */
 static void add_row(site *s, size_t job, mdot_configuration c, double residual)
 {
-    size_t i = s->count++;
-    assert_true(i < MOST_ROWS);
-    mdot_prediction p = predict_one(&s->f, s->jobs[job], &c);
-    s->c[i] = c;
-    s->rows[i] = (mdot_measurement){.struct_size = sizeof s->rows[i],
-                                    .job = s->jobs[job],
-                                    .configuration = &s->c[i],
-                                    .step_ms = exp(residual) * p.step_ms,
-                                    .memory_bytes = exp(residual) * (double)p.peak_memory_bytes};
-}
-
-static mdot_calibration *calibrate(site *s)
-{
-    mdot_calibration *calibration = NULL;
-    mdot_error err = {0};
-    if (mdot_calibrate_measured(s->f.context, s->rows, s->count, &calibration, &err) != MDOT_OK)
-        fail_msg("%s", err.message);
-    return calibration;
+    calibration_site_add(s, s->jobs[job], c, exp(residual), exp(residual));
 }
 
 static mdot_calibration_factors factors_of(site *s, const mdot_calibration *calibration, size_t job,
                                            mdot_configuration c)
 {
-    mdot_explanation *explanation = NULL;
-    mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
-    mdot_prediction p = predict_one(&s->f, s->jobs[job], &c);
-    assert_int_equal(mdot_explain(s->f.context, s->jobs[job], &c, &explanation, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_explain(calibration, &c, explanation, &p, &factors, NULL), MDOT_OK);
-    mdot_explanation_destroy(explanation);
-    return factors;
+    return calibration_site_factors(s, calibration, s->jobs[job], c);
 }
 
 static double alternating(size_t job)
@@ -114,7 +62,7 @@ static void add_agreeing(site *s, size_t common)
 /* Asserts that the rows on A100 leave the corrections of all jobs on T4 unchanged, to the last bit. */
 static void expect_nothing_carried(site *s)
 {
-    mdot_calibration *both = calibrate(s);
+    mdot_calibration *both = calibration_site_calibrate(s);
     size_t kept = 0;
     for (size_t i = 0; i < s->count; i++)
         if (strcmp(s->c[i].gpu, "T4") == 0) {
@@ -125,7 +73,7 @@ static void expect_nothing_carried(site *s)
         }
     assert_true(kept < s->count);
     s->count = kept;
-    mdot_calibration *alone = calibrate(s);
+    mdot_calibration *alone = calibration_site_calibrate(s);
     for (size_t i = 0; i < JOBS; i++) {
         mdot_calibration_factors a = factors_of(s, alone, i, configure("T4"));
         mdot_calibration_factors b = factors_of(s, both, i, configure("T4"));
@@ -169,7 +117,7 @@ static void common_jobs_in_another_precision_change_nothing(void **state)
     half.precision = asked.precision = MDOT_PRECISION_AMP;
     add_agreeing(s, 11);
     add_row(s, 12, half, 0.2);
-    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     assert_non_null(factors_of(s, calibration, 11, configure("T4")).carried_gpu);
     assert_null(factors_of(s, calibration, 12, configure("T4")).carried_gpu);
     assert_null(factors_of(s, calibration, 12, asked).carried_gpu);
@@ -217,10 +165,10 @@ static void agreeing_jobs_carry_a_residual_as_the_closed_form_says(void **state)
     enum { COMMON = 10 };
     const mdot_configuration asked = configure("T4");
     add_agreeing(s, COMMON);
-    mdot_calibration *both = calibrate(s);
+    mdot_calibration *both = calibration_site_calibrate(s);
     s->count = 0;
     for (size_t i = 0; i < COMMON; i++) add_row(s, i, asked, alternating(i));
-    mdot_calibration *alone = calibrate(s);
+    mdot_calibration *alone = calibration_site_calibrate(s);
     mdot_calibration_factors with = factors_of(s, both, COMMON, asked), without = factors_of(s, alone, COMMON, asked);
     double mean = 0, correlation = closed_form(both, "T4", A100, &mean);
     if (!(correlation > 0.4 && correlation < 0.95)) fail_msg("%g", correlation);
@@ -256,7 +204,7 @@ static void memory_is_carried_like_time(void **state)
 {
     site *s = *state;
     add_agreeing(s, 10);
-    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     mdot_calibration_factors known = factors_of(s, calibration, 10, configure("T4"));
     mdot_calibration_factors unknown = factors_of(s, calibration, 12, configure("T4"));
     if (!(known.memory_factor > 1.02 * unknown.memory_factor))
@@ -270,7 +218,7 @@ static void a_row_on_the_gpu_itself_ends_the_transfer(void **state)
     site *s = *state;
     add_agreeing(s, 10);
     add_row(s, 10, configure("T4"), -0.1);
-    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     mdot_calibration_factors f = factors_of(s, calibration, 10, configure("T4"));
     assert_null(f.carried_gpu);
     assert_true(f.factor < 1);
@@ -287,11 +235,11 @@ static void the_gpu_of_the_largest_correlation_is_chosen(void **state)
         add_row(s, i, configure("V100"), alternating(i));
     }
     add_row(s, 12, configure("A100"), -0.2);
-    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     double without = factors_of(s, calibration, 12, configure("T4")).factor;
     mdot_calibration_destroy(calibration);
     add_row(s, 12, configure("V100"), 0.2);
-    calibration = calibrate(s);
+    calibration = calibration_site_calibrate(s);
     mdot_calibration_factors f = factors_of(s, calibration, 12, configure("T4"));
     assert_string_equal(f.carried_gpu, "V100-SXM-16GB");
     assert_true(f.factor > 1.02 * without);
@@ -304,7 +252,7 @@ static void a_saved_calibration_carries_the_same(void **state)
     static const char path[] = "test_transfer.cal";
     mdot_calibration *loaded = NULL;
     add_agreeing(s, 10);
-    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration *calibration = calibration_site_calibrate(s);
     assert_int_equal(mdot_calibration_save(calibration, path, NULL), MDOT_OK);
     assert_int_equal(mdot_calibration_load(path, &loaded, NULL), MDOT_OK);
     mdot_calibration_factors a = factors_of(s, calibration, 10, configure("T4"));
@@ -323,13 +271,13 @@ static void the_order_of_rows_does_not_matter(void **state)
 {
     site *s = *state;
     add_agreeing(s, 10);
-    mdot_calibration *first = calibrate(s);
+    mdot_calibration *first = calibration_site_calibrate(s);
     for (size_t i = 0; i < s->count / 2; i++) {
         mdot_measurement front = s->rows[i];
         s->rows[i] = s->rows[s->count - 1 - i];
         s->rows[s->count - 1 - i] = front;
     }
-    mdot_calibration *second = calibrate(s);
+    mdot_calibration *second = calibration_site_calibrate(s);
     mdot_calibration_factors a = factors_of(s, first, 10, configure("T4"));
     mdot_calibration_factors b = factors_of(s, second, 10, configure("T4"));
     assert_string_equal(a.carried_gpu, b.carried_gpu);
@@ -364,7 +312,7 @@ static double mean_found(site *s, double true_correlation)
             add_row(s, i, configure("A100"), 0.15 * y);
         }
         add_row(s, JOBS - 1, configure("A100"), 0.2);
-        mdot_calibration *calibration = calibrate(s);
+        mdot_calibration *calibration = calibration_site_calibrate(s);
         sum += factors_of(s, calibration, JOBS - 1, configure("T4")).carried_correlation / DRAWS;
         mdot_calibration_destroy(calibration);
     }
@@ -427,18 +375,18 @@ static void contradicting_rows_of_a_file_carry_a_bounded_factor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(jobs_without_a_common_one_change_nothing, forget_rows),
-        cmocka_unit_test_setup(two_common_jobs_change_nothing, forget_rows),
-        cmocka_unit_test_setup(opposite_residuals_change_nothing, forget_rows),
-        cmocka_unit_test_setup(common_jobs_in_another_precision_change_nothing, forget_rows),
-        cmocka_unit_test_setup(agreeing_jobs_carry_a_residual_as_the_closed_form_says, forget_rows),
-        cmocka_unit_test_setup(memory_is_carried_like_time, forget_rows),
-        cmocka_unit_test_setup(a_row_on_the_gpu_itself_ends_the_transfer, forget_rows),
-        cmocka_unit_test_setup(the_gpu_of_the_largest_correlation_is_chosen, forget_rows),
-        cmocka_unit_test_setup(a_saved_calibration_carries_the_same, forget_rows),
-        cmocka_unit_test_setup(the_order_of_rows_does_not_matter, forget_rows),
-        cmocka_unit_test_setup(independent_residuals_carry_next_to_nothing, forget_rows),
-        cmocka_unit_test_setup(contradicting_rows_of_a_file_carry_a_bounded_factor, forget_rows),
+        cmocka_unit_test_setup(jobs_without_a_common_one_change_nothing, calibration_site_forget_rows),
+        cmocka_unit_test_setup(two_common_jobs_change_nothing, calibration_site_forget_rows),
+        cmocka_unit_test_setup(opposite_residuals_change_nothing, calibration_site_forget_rows),
+        cmocka_unit_test_setup(common_jobs_in_another_precision_change_nothing, calibration_site_forget_rows),
+        cmocka_unit_test_setup(agreeing_jobs_carry_a_residual_as_the_closed_form_says, calibration_site_forget_rows),
+        cmocka_unit_test_setup(memory_is_carried_like_time, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_row_on_the_gpu_itself_ends_the_transfer, calibration_site_forget_rows),
+        cmocka_unit_test_setup(the_gpu_of_the_largest_correlation_is_chosen, calibration_site_forget_rows),
+        cmocka_unit_test_setup(a_saved_calibration_carries_the_same, calibration_site_forget_rows),
+        cmocka_unit_test_setup(the_order_of_rows_does_not_matter, calibration_site_forget_rows),
+        cmocka_unit_test_setup(independent_residuals_carry_next_to_nothing, calibration_site_forget_rows),
+        cmocka_unit_test_setup(contradicting_rows_of_a_file_carry_a_bounded_factor, calibration_site_forget_rows),
     };
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    return cmocka_run_group_tests(tests, open_site, calibration_site_close);
 }

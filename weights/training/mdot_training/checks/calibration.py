@@ -9,7 +9,8 @@ FOLDER of --graphs holds the networks as `.job` files (weights/training/graphs.t
 predicted by it: families.csv for timm, gpus.csv for torchvision, language_models.csv for language models. The shipped
 predictor predicts the others (torch 1.10 of timm, PROFET and Pollux), which is printed. The interval is the shipped
 predictor's around either prediction. It is narrower than held-out errors of networks that the shipped predictor was trained
-on. Therefore the intervals of each source's held-out predictions are widened until they hold 90 % before calibration.
+on. Therefore each side of the intervals of a source's held-out predictions is widened until at most 5 % of the steps lie beyond
+it before calibration. The sides differ, because the interval is wider above where no step of the kind was measured.
 Predictions of gpus.csv carry the warning that their GPU model is absent from the training data.
 
 `--half` selects networks by a hash of their names. The constants of runtime/predict/calibration_prior.c were first chosen on
@@ -24,6 +25,7 @@ import argparse
 import csv
 import dataclasses
 import itertools
+import lzma
 import math
 import sys
 import warnings
@@ -36,17 +38,19 @@ import mdot
 import numpy as np
 from mdot_training.checks.points import profet
 from mdot_training.predictor import published
-from mdot_training.predictor.labels import (BACKWARD, CIFAR_RESNET18, TORCHVISION, TRAIN, Label, Network, read_timm,
-                                            read_torchvision)
+from mdot_training.predictor.labels import (BACKWARD, CIFAR_RESNET18, INFER, TORCHVISION, TRAIN, Label, Network,
+                                            read_timm, read_torchvision)
 
 PRECISIONS = {"fp32": "fp32", "tf32": "tf32", "amp": "amp", "fp16": "amp", "amp_bf16": "amp-bf16", "bf16": "bf16"}
-TABLES = {"timm": "families", "torchvision": "gpus", "language": "language_models"}
+TABLES = {"timm": "families.csv", "inference": "inference_families.csv.xz", "torchvision": "gpus.csv",
+          "language": "language_models.csv"}  # fmt: skip
 POLLUX = {"cifar10": (Network(CIFAR_RESNET18, 32), "fp32", "1.5"),
           "imagenet": (Network(TORCHVISION + "resnet50", 224), "amp", "1.7")}  # fmt: skip
 """Pollux's applications whose networks are known. Both include the loader, which bounds small batches."""
 NEW_GPU = "gpu-not-measured"
-QUANTILE = 90
-SOURCES = ("timm", "torchvision", "profet", "language", "pollux")
+QUANTILE = 95
+BOUNDS: tuple[Callable[[mdot.Prediction], float], ...] = (lambda p: p.lower_ms, lambda p: p.upper_ms)
+SOURCES = ("timm", "inference", "torchvision", "profet", "language", "pollux")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Reader:
     def __init__(self, predictor: mdot.Predictor, graphs: Path, held_out: Path | None) -> None:
         self.predictor, self.graphs = predictor, graphs
         self.jobs: dict[Network, mdot.Job | None] = {}
-        self.tables = {source: _read_table(held_out / f"{name}.csv") if held_out else {} for source, name in TABLES.items()}
+        self.tables = {source: _read_table(held_out / name) if held_out else {} for source, name in TABLES.items()}
 
     def job(self, network: Network) -> mdot.Job | None:
         if network not in self.jobs:
@@ -97,6 +101,8 @@ class Reader:
         options = {"attention": "flash" if label.is_fused else "eager"} if source == "language" else {}
         if label.recomputes:
             options["checkpoint"] = "blocks"
+        if label.kind == INFER:
+            options["mode"] = "inference"
         torch = f"{label.software[2]}.{label.software[3:]}"
         configuration = mdot.Configuration(label.gpu, label.batch, precision=PRECISIONS[label.precision], layout=label.layout,
                                            torch=torch, optimizer="sgd", **options)  # fmt: skip
@@ -111,22 +117,23 @@ class Reader:
         if not isinstance(answer, mdot.Prediction):
             return None
         if held_out_ms is not None:
-            answer = _scaled(answer, held_out_ms / answer.step_ms, 1)
+            answer = _scaled(answer, held_out_ms / answer.step_ms, 1, 1)
             if source == "torchvision":  # gpus.csv: the GPU model was left out, too
                 answer = dataclasses.replace(answer, warnings=(*answer.warnings, NEW_GPU))
         return Step(source, network, software, job, configuration, ms, answer, held_out_ms is not None)
 
 
-def _scaled(p: mdot.Prediction, factor: float, width: float) -> mdot.Prediction:
+def _scaled(p: mdot.Prediction, factor: float, lower: float, upper: float) -> mdot.Prediction:
+    """The median times a factor, and the width of each side of the interval, as a logarithm, times another."""
     ms = p.step_ms * factor
-    bounds = (ms * (bound / p.step_ms) ** width for bound in (p.lower_ms, p.upper_ms))
-    lower_ms, upper_ms = bounds
-    return dataclasses.replace(p, step_ms=ms, lower_ms=lower_ms, upper_ms=upper_ms)
+    return dataclasses.replace(p, step_ms=ms, lower_ms=ms * (p.lower_ms / p.step_ms) ** lower,
+                               upper_ms=ms * (p.upper_ms / p.step_ms) ** upper)  # fmt: skip
 
 
 def _read_table(path: Path) -> dict[tuple[str, ...], list[tuple[float, float]]]:
     found = defaultdict(list)
-    with open(path, newline="", encoding="utf-8") as lines:
+    opener = lzma.open if path.suffix == ".xz" else open
+    with opener(path, "rt", newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             key = tuple(row[name] for name in ("network", "gpu", "precision", "batch", "layout", "torch"))
             found[key].append((float(row["step_ms"]), float(row["mdot"])))
@@ -137,6 +144,8 @@ def _labels(options: argparse.Namespace) -> Iterator[tuple[str, Label]]:
     if options.timm:
         for name in ("train.csv", "train_torch112.csv"):
             yield from (("timm", label) for label in read_timm(options.timm / name, TRAIN))
+        yield from (("inference", label) for label in read_timm(options.timm / "infer.csv", INFER)
+                    if label.software in ("pt111", "pt112") and not label.is_compiled)  # fmt: skip
     if options.torchvision:
         yield from (("torchvision", label) for label in read_torchvision(options.torchvision))
     for path in filter(None, (options.neusight, options.points)):
@@ -169,11 +178,14 @@ def _pollux(path: Path) -> Iterator[tuple[Network, mdot.Configuration, float]]:
 
 
 def _widened(steps: Iterable[Step]) -> list[Step]:
-    """Widens the intervals of held-out predictions of one source until they hold 90 %."""
+    """Widens each side of the intervals of one source's held-out predictions until at most 5 % of the steps lie beyond it."""
     found = list(steps)
-    ratios = [abs(s.error) / (math.log(s.prediction.upper_ms / s.prediction.lower_ms) / 2) for s in found if s.is_held_out]
-    width = max(1.0, float(np.percentile(ratios, QUANTILE))) if ratios else 1.0
-    return [dataclasses.replace(s, prediction=_scaled(s.prediction, 1, width)) if s.is_held_out else s for s in found]
+    held_out = [s for s in found if s.is_held_out]
+    if not held_out:
+        return found
+    sides = [[s.error / math.log(bound(s.prediction) / s.prediction.step_ms) for s in held_out] for bound in BOUNDS]
+    lower, upper = (max(1.0, float(np.percentile(ratios, QUANTILE))) for ratios in sides)
+    return [dataclasses.replace(s, prediction=_scaled(s.prediction, 1, lower, upper)) if s.is_held_out else s for s in found]
 
 
 # ---- Judging ---------------------------------------------------------------------------------------------------------
@@ -200,7 +212,7 @@ def judge(predictor: mdot.Predictor, measured: Sequence[Step], asked: Sequence[S
     calibration, out = mdot.Calibration.measured(predictor, [step.measurement for step in measured]), Judged()
     for step in asked:
         factors = calibration.explain(predictor, step.job, step.configuration, step.prediction)
-        p = _scaled(step.prediction, factors.factor, factors.interval)
+        p = _scaled(step.prediction, factors.factor, factors.interval, factors.interval)
         out.before.append(100 * abs(step.prediction.step_ms / step.ms - 1))
         out.after.append(100 * abs(p.step_ms / step.ms - 1))
         out.inside.append(p.lower_ms <= step.ms <= p.upper_ms)
@@ -268,6 +280,20 @@ def batches(steps: Sequence[Step], neighbours: bool, limit: int) -> Draw:
     def draw(rng: np.random.Generator) -> Iterator[tuple[list[Step], list[Step]]]:
         for at in rng.permutation(len(pairs))[:limit]:
             yield [pairs[at][0]], [pairs[at][1]]
+
+    return draw
+
+
+def other_mode(measured: Sequence[Step], asked: Sequence[Step], layout: str, least: float) -> Draw:
+    """One step of the same job in the other mode, off by more than `least` from the median residual, as a logarithm."""
+    median = float(np.median([s.error for s in measured]))
+    far = {(s.network, s.software): s for s in measured if s.configuration.layout == layout and abs(s.error - median) > least}
+    pairs = [(far[s.network, s.software], s) for s in asked
+             if s.configuration.layout == layout and (s.network, s.software) in far]  # fmt: skip
+
+    def draw(rng: np.random.Generator) -> Iterator[tuple[list[Step], list[Step]]]:
+        for one, other in pairs:
+            yield [one], [other]
 
     return draw
 
@@ -361,6 +387,9 @@ def main() -> int:
     for layout in ("nchw", "nhwc"):
         line(f"the job with torch 1.10 → 1.11, {layout} (shipped)", versions(shipped, layout, "pt110", "pt111", 1000), 1)
         line(f"the job with torch 1.11 → 1.12, {layout}", versions(held, layout, "pt111", "pt112", 1000), 1)
+    for layout in ("nchw", "nhwc"):
+        line(f"the job's inference, asked for training, {layout}", other_mode(of["inference"], held, layout, 0), 1)
+        line(f"the same, off by more than .25, {layout}", other_mode(of["inference"], held, layout, 0.25), 1)
     line("the job at a neighbouring batch, PROFET", batches(of["profet"], True, 1000), 1)
     line("the job at any other batch, PROFET", batches(of["profet"], False, 1000), 1)
     line("the job at a neighbouring batch, Pollux", batches(of["pollux"], True, 1000), 1)
@@ -372,7 +401,7 @@ def main() -> int:
         line(f"{count} networks on the card, {source}", common_jobs(of[source], count, False))
         line("the same, and all networks on the other cards", common_jobs(of[source], count, True))
     for source, rows in of.items():
-        if source == "pollux":  # two networks
+        if source in ("pollux", "inference"):  # two networks; the other mode
             continue
         rows = held if source == "timm" else rows
         line(f"a half of the steps, {source}", halves(rows, False, options.networks))
