@@ -253,9 +253,9 @@ static void move_weighing(ir_builder *b, ir_node *node)
 
 /* ---- Sums of weights --------------------------------------------------------------------------------------------- */
 
-/* Up to this many channels of a value, a second matmul with the values costs less than weights in memory. At 32 channels
- * of a key and 128 keys, two attentions take .62 of the time for 32 channels of a value, .79 for 64, and 1.06 for 128.
- */
+/* Up to this many channels of a value, a second matmul with the values costs less than weights in memory. At 32
+ * channels of a key and 128 keys, two attentions take .62 of the time for 32 channels of a value, .79 for 64, and 1.06
+ * for 128. */
 enum { MOST_VALUE_CHANNELS = 96 };
 
 /* The softmax of a term, and in *out_factor what it is multiplied by, which may depend on all but the key; NULL: 1.
