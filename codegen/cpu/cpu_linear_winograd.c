@@ -212,7 +212,8 @@ static LLVMValueRef middle_tap(cg_emitter *e, const winograd *w, LLVMValueRef fr
 {
     LLVMValueRef u[] = {load_weight(e, w, from, SIDE + 1), load_weight(e, w, from, SIDE + 2),
                         load_weight(e, w, from, 2 * SIDE + 1), load_weight(e, w, from, 2 * SIDE + 2)};
-    LLVMValueRef sum = cg_fsub(e, cg_fsub(e, u[0], u[1]), cg_fsub(e, u[2], u[3])), size = cg_fabs(e, u[0]);
+    LLVMValueRef above = cg_fsub(e, u[0], u[1]), below = cg_fsub(e, u[2], u[3]);
+    LLVMValueRef sum = cg_fsub(e, above, below), size = cg_fabs(e, u[0]);
     for (int i = 1; i < 4; i++) size = cg_fadd(e, size, cg_fabs(e, u[i]));
     LLVMValueRef least = cg_fmul(e, size, cg_const(e, LLVMTypeOf(size), 0x1p-22));
     LLVMValueRef is_zero = LLVMBuildFCmp(e->builder, LLVMRealOLE, cg_fabs(e, sum), least, "");
