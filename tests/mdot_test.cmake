@@ -48,6 +48,7 @@ set(mdot_full_tests
     test_cpu_attention_scores
     test_cpu_expr
     test_cpu_linear
+    test_cpu_linear_winograd
     test_cpu_nest
     test_cpu_recurrence
     test_cpu_sequential

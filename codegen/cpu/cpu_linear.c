@@ -18,6 +18,7 @@
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_linear_amx.h"
 #include "codegen/cpu/cpu_linear_rows.h"
+#include "codegen/cpu/cpu_linear_winograd.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/pack.h"
@@ -424,6 +425,7 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
 static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
     const pl_linear *k = &kernel->linear;
+    if (cg_has_transformed_taps(plan, k, target)) return cg_linear_winograd_scratch(k, target);
     scratch_parts parts = parts_of(plan, k, target);
     return parts.stage_bytes + parts.f32_bytes + parts.copy_bytes + parts.distance_bytes;
 }
@@ -475,6 +477,10 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
                          .matmul = matmul_kind_of(plan, k, e->target),
                          .steps = steps_of(plan, k, e->target),
                          .out_type = cg_stored_type(e, plan, k->out.buffer)};
+    if (cg_has_transformed_taps(plan, k, e->target)) {
+        cg_linear_winograd(e, &l, pl_is_split(plan, kernel));
+        return;
+    }
     l.a_type = l.matmul >= CG_MATMUL_BF16 ? e->i16 : e->f32;
     scratch_parts parts = parts_of(plan, k, e->target);
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));

@@ -79,17 +79,67 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
 
 const cg_packing cg_pack_bf16 = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
 
-const cg_layout cg_layout_f32 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_panels};
+/* ---- 3x3 taps ---- */
+
+static int64_t taps_bytes(const ir_tensor *matrix)
+{
+    int64_t bytes = panel_bytes(matrix);
+    return bytes > INT64_MAX / 16 ? -1 : bytes < 0 ? bytes : bytes / 9 * 16;
+}
+
+/* Multiplies three adjacent weights by the rows of G. The sums of the outer weights come first, so that a weight of 0
+ * between them gives equal numbers. */
+static void transform_three(const double g[3], double out[4])
+{
+    double outer = g[0] + g[2];
+    out[0] = g[0];
+    out[1] = (outer + g[1]) / 2;
+    out[2] = (outer - g[1]) / 2;
+    out[3] = g[2];
+}
+
+static void transform_taps(const double taps[3][3], double out[4][4])
+{
+    double by_column[4][3], row[4];
+    for (int j = 0; j < 3; j++) {
+        transform_three((double[]){taps[0][j], taps[1][j], taps[2][j]}, row);
+        for (int i = 0; i < 4; i++) by_column[i][j] = row[i];
+    }
+    for (int i = 0; i < 4; i++) transform_three(by_column[i], out[i]);
+}
+
+static void pack_taps(const ir_tensor *matrix, void *out)
+{
+    assert(matrix->dtype == MDOT_DTYPE_F32);
+    matrix_shape shape = shape_of(matrix);
+    int64_t channels = shape.k / 9, panel = 16 * channels * CG_PANEL_COLUMNS;
+    const float *from = matrix->data;
+    float *to = out;
+    if (shape.columns % CG_PANEL_COLUMNS != 0) memset(out, 0, (size_t)taps_bytes(matrix));
+    for (int64_t c = 0; c < channels; c++) {
+        for (int64_t column = 0; column < shape.columns; column++) {
+            double taps[3][3], transformed[4][4];
+            for (int t = 0; t < 9; t++) taps[t / 3][t % 3] = from[(t * channels + c) * shape.columns + column];
+            transform_taps((const double(*)[3])taps, transformed);
+            float *first = to + column / CG_PANEL_COLUMNS * panel + c * CG_PANEL_COLUMNS + column % CG_PANEL_COLUMNS;
+            for (int t = 0; t < 16; t++) first[t * channels * CG_PANEL_COLUMNS] = (float)transformed[t / 4][t % 4];
+        }
+    }
+}
+
+const cg_packing cg_pack_taps = {.name = "taps", .matrix_bytes = taps_bytes, .pack_matrix = pack_taps};
+
+const cg_layout cg_layout_f32 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_panels, .taps = &cg_pack_taps};
 const cg_layout cg_layout_bf16 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_bf16};
 
 int64_t cg_packed_bytes(const cg_packing *packing, const ir_tensor *tensor, pl_weight_use use)
 {
-    return use == PL_MATRIX ? packing->matrix_bytes(tensor) : element_bytes(tensor, tensor->count);
+    return use != PL_ELEMENTS ? packing->matrix_bytes(tensor) : element_bytes(tensor, tensor->count);
 }
 
 void cg_pack(const cg_packing *packing, const ir_tensor *tensor, pl_weight_use use, void *out)
 {
-    if (use == PL_MATRIX)
+    if (use != PL_ELEMENTS)
         packing->pack_matrix(tensor, out);
     else if (tensor->count > 0)
         memcpy(out, tensor->data, (size_t)element_bytes(tensor, tensor->count));

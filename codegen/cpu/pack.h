@@ -32,16 +32,21 @@ static inline int64_t cg_bf16_padding(int64_t k)
     return (CG_BF16_ROWS - k % CG_BF16_ROWS) % CG_BF16_ROWS;
 }
 
-/* The packings that a target's kernels read: for matrices that the plan keeps in full precision, and for those that
- * it keeps in 16 bits (pl_is_half). */
+/* 3x3 taps (PL_TAPS) of C channels in the panels of a matrix with 16 C rows: row (4 i + j) * C + c is element (i, j) of
+ * G g Gᵀ, where g are the taps of channel c, and G is {1, 0, 0}, {1/2, 1/2, 1/2}, {1/2, -1/2, 1/2}, {0, 0, 1}. */
+extern const cg_packing cg_pack_taps;
+
+/* The packings that a target's kernels read: for matrices that the plan keeps in full precision, for those that it
+ * keeps in 16 bits (pl_is_half), and for 3x3 taps; NULL: taps are packed like other matrices. */
 typedef struct cg_layout {
-    const cg_packing *f32, *bf16;
+    const cg_packing *f32, *bf16, *taps;
 } cg_layout;
 extern const cg_layout cg_layout_f32, cg_layout_bf16;
 
-/* The packing of a constant with use MATRIX in a layout. */
+/* The packing of a constant with use MATRIX or TAPS in a layout. */
 static inline const cg_packing *cg_packing_of(const cg_layout *layout, const pl_buffer *buffer)
 {
+    if (buffer->use == PL_TAPS && layout->taps != NULL) return layout->taps;
     return pl_is_half(buffer) ? layout->bf16 : layout->f32;
 }
 

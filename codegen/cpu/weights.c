@@ -53,7 +53,7 @@ static mdot_status place(packer *p, const cg_packing *packing, const pl_buffer *
 {
     const ir_tensor *tensor = buffer->constant;
     source key = {.data = (uintptr_t)tensor->data,
-                  .form = buffer->use == PL_MATRIX ? (uintptr_t)packing : 0,
+                  .form = buffer->use != PL_ELEMENTS ? (uintptr_t)packing : 0,
                   .count = size_bytes,
                   .columns = tensor->rank > 0 ? (uint64_t)tensor->dims[tensor->rank - 1] : 1};
     size_t index = cg_pool_intern(&p->sources, &key, sizeof key, sizeof key) / sizeof key;

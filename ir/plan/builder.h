@@ -111,9 +111,9 @@ struct pl_builder {
     mdot_status status; /* status of the first error; expression functions then return NULL */
     pl_value *values;   /* indexed by value id */
     int buffer_capacity, kernel_capacity;
-    pl_hash_map constants[PL_MATRIX + 1]; /* by use: tensors and their buffers */
-    pl_hash_map names;                    /* of kernels, with the highest suffix used for each */
-    const pl_expr *zero;                  /* I64 */
+    pl_hash_map constants[PL_WEIGHT_USE_COUNT]; /* by use: tensors and their buffers */
+    pl_hash_map names;                          /* of kernels, with the highest suffix used for each */
+    const pl_expr *zero;                        /* I64 */
     const pl_define_fn *definitions; /* indexed by lowering; NULL: no definition. Layer 2 calls layer 3 through it */
     /* state of the current kernel */
     const ir_value *acc_value; /* the value that acc_expr represents */

@@ -8,6 +8,7 @@
 
 #include "ir/plan/expr.h"
 #include "ir/plan/kernel.h"
+#include "ir/plan/kind_linear.h"
 #include "ir/plan/nest.h"
 #include "ir/plan/norm_nests.h"
 #include "ir/plan/output_placement.h"
@@ -98,7 +99,8 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     } else if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) {
         return reject(b, node, "the input must be a matrix");
     }
-    linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_MATRIX);
+    pl_weight_use use = pl_taps_of(&linear, &(pl_taps){0}) ? PL_TAPS : PL_MATRIX;
+    linear.weight = pl_constant_buffer(b, weight->constant, weight->name, use);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
     if (bias != NULL && bias->constant != NULL) linear.bias = vector_buffer(b, bias, columns, PL_MATRIX);

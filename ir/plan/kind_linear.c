@@ -60,11 +60,46 @@ static void print(const pl_kernel *kernel, pl_text *t)
     pl_put_output(t, "out", &k->out);
 }
 
+/* ---- 3x3 windows ------------------------------------------------------------------------------------------------- */
+
+static bool is_even_number(ir_dim dim)
+{
+    return ir_dim_is_number(dim) && dim.offset > 0 && dim.offset % 2 == 0;
+}
+
+bool pl_taps_of(const pl_linear *k, pl_taps *out)
+{
+    enum { GRAIN = 16 };             /* channels of the widest vector */
+    enum { FEWEST_POSITIONS = 16 };  /* of an image: with fewer, most of a tile's rows would be surplus */
+    enum { MOST_CHANNELS = 256 };    /* the transformed elements of a block take 393 KB */
+    enum { MOST_WEIGHTS = 1 << 14 }; /* of a tap: the transformed weights take 1 MB, and stay in the L2 cache */
+    if (k->windows == NULL) return false;
+    const pl_window_dims *rows = &k->windows->rows, *columns = &k->windows->columns;
+    int x = rows->count - 1, y = x - 1;
+    if (y < 0 || columns->count < 2 || !ir_dim_is(columns->extent[0], 3)) return false;
+    if (!is_even_number(rows->extent[x]) || !is_even_number(rows->extent[y])) return false;
+    if (!ir_dim_is_number(rows->stride[x]) || !ir_dim_is_number(rows->stride[y])) return false;
+    if (!ir_dim_equal(rows->stride[y], columns->stride[0])) return false;
+    *out = (pl_taps){.height = rows->extent[y].offset,
+                     .width = rows->extent[x].offset,
+                     .channels = k->k / 9,
+                     .y_stride = rows->stride[y].offset,
+                     .x_stride = rows->stride[x].offset,
+                     .image_stride = y > 0 ? rows->stride[0] : ir_dim_number(0)};
+    if (columns->count == 2) { /* taps of a row are adjacent */
+        if (!ir_dim_is(columns->extent[1], 3 * out->channels) || out->x_stride != out->channels) return false;
+    } else if (!ir_dim_is(columns->extent[1], 3) || !ir_dim_equal(columns->stride[1], rows->stride[x])) {
+        return false;
+    }
+    return k->k % 9 == 0 && out->channels % GRAIN == 0 && k->columns % GRAIN == 0 && out->channels <= MOST_CHANNELS &&
+           out->channels * k->columns <= MOST_WEIGHTS && out->height * out->width >= FEWEST_POSITIONS;
+}
+
 /* ---- Verification ------------------------------------------------------------------------------------------------ */
 
 static bool is_matrix_operand(const pl_buffer *buffer)
 {
-    return buffer->kind == PL_WEIGHT && buffer->use == PL_MATRIX;
+    return buffer->kind == PL_WEIGHT && buffer->use != PL_ELEMENTS;
 }
 
 /* Adds the range of the dimensions' positions at a length to first … last. Returns the number of positions. */

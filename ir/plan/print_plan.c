@@ -22,7 +22,7 @@ static void put_buffer(pl_text *t, int number, const pl_buffer *b)
     pl_put(t, "b%d %s ", number, kinds[b->kind]);
     put_type(t, &b->type);
     pl_put(t, " \"%s\"", b->name);
-    if (b->kind == PL_WEIGHT && b->use == PL_MATRIX) pl_put(t, " matrix");
+    if (b->kind == PL_WEIGHT && b->use != PL_ELEMENTS) pl_put(t, b->use == PL_TAPS ? " taps" : " matrix");
     if (pl_is_half(b))
         pl_put(t, " half");
     else if (b->reads & PL_READ_HALF && b->kind != PL_INPUT)

@@ -59,6 +59,12 @@
 #define MASKED(text) INPUTS NORM HEADS KEYS SCORES text "p = Softmax(t) {axis=-1}\n" CONTEXT BEHIND
 /* text: from s to w */
 #define WEIGHED(text) INPUTS NORM HEADS KEYS SCORES text "o = MatMul(w, v)\n" BEHIND
+/* text: from s and other scores u to w */
+#define DIFFERENTIAL(text)                                                                                             \
+    WEIGHED("wq2 = weights f32[$width,$width]\nwk2 = weights f32[$width,$width]\nq20 = MatMul(n, wq2)\n"               \
+            "k20 = MatMul(n, wk2)\nq21 = Reshape(q20, to_heads)\nk21 = Reshape(k20, to_heads)\n"                       \
+            "q2 = Transpose(q21) {perm=[0, 2, 1, 3]}\nkt2 = Transpose(k21) {perm=[0, 2, 3, 1]}\n"                      \
+            "u0 = MatMul(q2, kt2)\nu = Mul(u0, scale)\n" text)
 /* text: from n to q, k, v */
 #define WITH_HEADS(text) INPUTS NORM text KEYS SCORES WEIGHTS CONTEXT BEHIND
 #define ATTENDED(text) INPUTS NORM text OUT SECOND_NORM FEED LAST                              /* text: from n to a */

@@ -117,6 +117,28 @@ static void integer_masks_without_keys_leave_the_scores_exact(void **state)
     assert_code_agrees(text, lengths);
 }
 
+/* Roots of negative numbers make some queries, or some values, NaN. The mask leaves out keys of some heads. */
+static void differences_of_softmaxes_are_two_attentions(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 33, 70, 0};
+    static const char *const operands[][2] = {
+        {"Identity(q)", "Identity(v)"}, {"Sqrt(q)", "Identity(v)"}, {"Identity(q)", "Sqrt(v)"}};
+    char text[1024];
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+        snprintf(text, sizeof text,
+                 "q = input f32[1,2,L,16]\nk = input f32[1,2,16,L]\nv = input f32[1,2,L,32]\nm = input f32[1,2,1,L]\n"
+                 "zero = constant f32[] [0]\nleast = constant f32[] [-1e4]\nhidden = Less(m, zero)\n"
+                 "mask = Where(hidden, least, zero)\nq0 = %s\nv0 = %s\n"
+                 "s = MatMul(q0, k)\np1 = Softmax(s) {axis=-1}\nn = Neg(q)\nu = MatMul(n, k)\nt = Add(u, mask)\n"
+                 "p2 = Softmax(t) {axis=-1}\nc = constant f32[] [0.3]\nl = Mul(c, p2)\nw = Sub(p1, l)\n"
+                 "y = MatMul(w, v0)\nreturn y\n",
+                 operands[i][0], operands[i][1]);
+        assert_code_agrees(text, lengths);
+    }
+    assert_kernels(text, "attention2 nest5");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +146,7 @@ int main(void)
         cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
         cmocka_unit_test(nan_reaches_the_result),
         cmocka_unit_test(infinity_reaches_the_result),
+        cmocka_unit_test(differences_of_softmaxes_are_two_attentions),
         cmocka_unit_test(integer_masks_without_keys_leave_the_scores_exact),
     };
     return shard_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,39 @@ static void pairs_pack_two_rows_per_word_padded_at_the_front(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_pairs(sizes[i][0], sizes[i][1]);
 }
 
+/* G g Gᵀ of every channel and column, from the definition of G. */
+static void check_taps(int64_t channels, int64_t columns)
+{
+    static const double g[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+    int64_t dims[] = {3, 3, channels, columns}, panels = (columns + 63) / 64;
+    float *data = malloc((size_t)(9 * channels * columns) * sizeof *data);
+    for (int64_t i = 0; i < 9 * channels * columns; i++) data[i] = (float)(i * i % 251) - 100;
+    ir_tensor tensor = tensor_of(MDOT_DTYPE_F32, 4, dims, data);
+    int64_t bytes = cg_packed_bytes(&cg_pack_taps, &tensor, PL_TAPS);
+    assert_int_equal(bytes, panels * 64 * 16 * channels * 4);
+    float *out = malloc((size_t)bytes);
+    memset(out, 0xFF, (size_t)bytes);
+    cg_pack(&cg_pack_taps, &tensor, PL_TAPS, out);
+    for (int64_t row = 0; row < 16 * channels; row++)
+        for (int64_t c = 0; c < panels * 64; c++) {
+            int64_t element = row / channels, channel = row % channels;
+            double sum = 0;
+            for (int t = 0; t < 9 && c < columns; t++)
+                sum += g[element / 4][t / 3] * g[element % 4][t % 3] * data[(t * channels + channel) * columns + c];
+            assert_true(out[(c / 64 * 16 * channels + row) * 64 + c % 64] == (float)sum);
+        }
+    free(out);
+    free(data);
+}
+
+static void taps_are_transformed_in_both_dimensions(void **state)
+{
+    (void)state;
+    check_taps(1, 1);
+    check_taps(3, 64);
+    check_taps(2, 70);
+}
+
 static void vector_is_a_matrix_of_one_row(void **state)
 {
     (void)state;
@@ -125,6 +158,9 @@ static void sizes_that_overflow_are_refused(void **state)
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_MATRIX), -1);
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &matrix, PL_MATRIX), -1);
     assert_int_equal(cg_packed_bytes(&cg_pack_bf16, &matrix, PL_MATRIX), -1);
+    const int64_t taps[] = {9, INT64_MAX / 9 / 4 / 2};
+    matrix = tensor_of(MDOT_DTYPE_F32, 2, taps, NULL);
+    assert_int_equal(cg_packed_bytes(&cg_pack_taps, &matrix, PL_TAPS), -1);
 }
 
 int main(void)
@@ -132,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(panels_hold_the_matrix_k_major_padded_with_zeros),
         cmocka_unit_test(pairs_pack_two_rows_per_word_padded_at_the_front),
+        cmocka_unit_test(taps_are_transformed_in_both_dimensions),
         cmocka_unit_test(vector_is_a_matrix_of_one_row),
         cmocka_unit_test(dense_copies_any_type),
         cmocka_unit_test(empty_constants_take_no_bytes),

@@ -153,6 +153,24 @@ static void linear_with_a_residual_is_sliced(void **state)
                  PL_LINEAR, true);
 }
 
+/* Some sums are infinite, and computed again. */
+static void three_by_three_windows_are_sliced_by_squares(void **state)
+{
+    (void)state;
+    static const char windows[] = "r = input f32[L,6,6,16]\np = Relu(r)\nx = Log(p)\nw = weights f32[144,16]\n"
+                                  "h = mdot.Windows(x) {axis=2, size=3, stride=1, dilation=1}\n"
+                                  "v = mdot.Windows(h) {axis=1, size=3, stride=1, dilation=1}\n"
+                                  "t = Transpose(v) {perm=[0, 1, 3, 2, 4, 5]}\ns = constant i64[4] [-1, 4, 4, 144]\n"
+                                  "m = Reshape(t, s)\ny = mdot.Linear(m, w)\nreturn y\n";
+    ir_arena *arena = ir_arena_create(0);
+    const pl_plan *plan = plan_of(graph_of(windows, arena));
+    int taps = 0;
+    for (int b = 0; b < plan->buffer_count; b++) taps += plan->buffers[b].use == PL_TAPS;
+    ir_arena_destroy(arena);
+    assert_int_equal(taps, 1);
+    check_slices(windows, PL_LINEAR, true);
+}
+
 static void linear_of_one_row_is_not_split(void **state)
 {
     (void)state;
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test(linear_is_sliced_by_rows),
         cmocka_unit_test(linear_with_an_activation_is_sliced),
         cmocka_unit_test(linear_with_a_residual_is_sliced),
+        cmocka_unit_test(three_by_three_windows_are_sliced_by_squares),
         cmocka_unit_test(linear_of_one_row_is_not_split),
         cmocka_unit_test(attention_is_sliced_by_blocks_of_queries),
         cmocka_unit_test(causal_attention_of_shared_key_heads_is_sliced),

@@ -1,0 +1,366 @@
+/* cpu_linear_winograd.c — linears over 3x3 windows by Winograd's transform F(2x2, 3x3): see cpu_linear_winograd.h.
+ *
+ * A square is 2x2 adjacent positions. Their windows cover 4x4 elements d of each channel. With the transformed taps
+ * u = G g Gᵀ (cg_pack_taps), the four sums are Aᵀ [Σ u · (Bᵀ d B)] A, where the sum runs over the channels. That
+ * takes 16 multiplications per channel instead of 36. Aᵀ and Bᵀ contain only 0, 1 and -1.
+ *
+ *   for each block of SQUARES squares
+ *     for each square, vector of channels    Bᵀ d B, to scratch
+ *     for each strip of columns
+ *       for each of the 16 elements          a matmul of squares × channels × columns (register_tile.c), to scratch
+ *       for each square, vector of columns   Aᵀ m A and the bias, in place
+ *       for each square, vector of columns   if a sum is infinite or NaN: the sums of all taps instead
+ *       for each position, vector            the epilogue
+ *
+ * A position's sum reads elements of its own window only, even with the transform: elements elsewhere have the factor
+ * 0, which is left out. So NaN reaches the same sums as in a sum over taps. An infinite element would become NaN by
+ * inf - inf, and elements above a quarter of the range could overflow. Such sums are computed again, one tap at a
+ * time. Every square is computed alike, whichever block it is in, so that slices do not change bits. */
+#include "codegen/cpu/cpu_linear_winograd.h"
+
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_linear_rows.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/pack.h"
+#include "codegen/cpu/register_tile.h"
+#include "ir/plan/kind_linear.h"
+
+enum { SQUARES = 24 }; /* a multiple of all tile heights; transformed elements of 64 channels take 96 KB */
+enum { SIDE = 4, ELEMENTS = SIDE * SIDE, SUMS = 4 };
+
+typedef struct winograd {
+    const cg_linear_block *l;
+    pl_taps taps;
+    LLVMValueRef first, count;       /* squares of the block */
+    LLVMValueRef input, sums, panel; /* scratch: [ELEMENTS][SQUARES][channels], [ELEMENTS][SQUARES][width]; weights of
+                                       * the strip */
+    LLVMValueRef column;             /* first of the strip */
+    int64_t width;                   /* of the strip */
+    LLVMValueRef element;            /* of the current matmul */
+} winograd;
+
+bool cg_has_transformed_taps(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+{
+    return plan->buffers[k->weight].use == PL_TAPS && target->layout->taps != NULL;
+}
+
+static int64_t strip_columns(const pl_linear *k, const cg_cpu_target *target)
+{
+    int64_t widest = (int64_t)target->tile_vectors * target->lanes;
+    return k->columns < widest ? k->columns : widest;
+}
+
+int64_t cg_linear_winograd_scratch(const pl_linear *k, const cg_cpu_target *target)
+{
+    return (int64_t)ELEMENTS * SQUARES * (k->k / 9 + strip_columns(k, target)) * 4;
+}
+
+/* ---- Squares ----------------------------------------------------------------------------------------------------- */
+
+/* Position of a square in its image, and the image's number. */
+typedef struct square {
+    LLVMValueRef image, y, x;
+} square;
+
+static square square_at(cg_emitter *e, const winograd *w, LLVMValueRef index)
+{
+    LLVMValueRef across = cg_int(e, w->taps.width / 2), down = cg_int(e, w->taps.height / 2);
+    LLVMValueRef row = LLVMBuildUDiv(e->builder, index, across, "");
+    LLVMValueRef image = LLVMBuildUDiv(e->builder, row, down, "");
+    LLVMValueRef y = cg_isub(e, row, cg_imul(e, image, down)), x = cg_isub(e, index, cg_imul(e, row, across));
+    return (square){image, cg_imul(e, y, cg_int(e, 2)), cg_imul(e, x, cg_int(e, 2))};
+}
+
+/* The first of the 4x4 elements. */
+static LLVMValueRef elements_of(cg_emitter *e, const winograd *w, const square *s)
+{
+    const pl_matrix *a = &w->l->k->a;
+    LLVMValueRef distance = cg_imul(e, s->image, cg_dim(e, w->taps.image_stride));
+    distance = cg_iadd(e, distance, cg_imul(e, s->y, cg_int(e, w->taps.y_stride)));
+    distance = cg_iadd(e, distance, cg_imul(e, s->x, cg_int(e, w->taps.x_stride)));
+    return cg_at(e, e->f32, w->l->buffers[a->buffer], cg_iadd(e, cg_dim(e, a->offset), distance));
+}
+
+static LLVMValueRef load_element(cg_emitter *e, const winograd *w, LLVMValueRef from, int y, int x, LLVMTypeRef type)
+{
+    return cg_load(e, type, cg_at(e, e->f32, from, cg_int(e, y * w->taps.y_stride + x * w->taps.x_stride)), 0);
+}
+
+/* Vectors of the strip at `column`, which counts from its first one, of element 0 of a square. */
+static LLVMValueRef sums_at(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVMValueRef column)
+{
+    return cg_at(e, e->f32, w->sums, cg_iadd(e, cg_imul(e, index, cg_int(e, w->width)), column));
+}
+
+/* ---- Transforms -------------------------------------------------------------------------------------------------- */
+
+/* Multiplies four values by Bᵀ. */
+static void transform_input(cg_emitter *e, LLVMValueRef *v, int step)
+{
+    LLVMValueRef a = v[0], b = v[step], c = v[2 * step], d = v[3 * step];
+    v[0] = cg_fsub(e, a, c);
+    v[step] = cg_fadd(e, b, c);
+    v[2 * step] = cg_fsub(e, c, b);
+    v[3 * step] = cg_fsub(e, b, d);
+}
+
+static void emit_input(cg_emitter *e, const winograd *w)
+{
+    int lanes = e->target->lanes;
+    LLVMTypeRef type = cg_vector(e, e->f32, lanes);
+    LLVMValueRef v[ELEMENTS];
+    cg_loop index, channel;
+    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
+    square s = square_at(e, w, cg_iadd(e, w->first, index.index));
+    LLVMValueRef from = elements_of(e, w, &s);
+    LLVMValueRef to = cg_at(e, e->f32, w->input, cg_imul(e, index.index, cg_int(e, w->taps.channels)));
+    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, w->taps.channels), lanes, 0, NULL, false);
+    LLVMValueRef at = cg_at(e, e->f32, from, channel.index);
+    for (int i = 0; i < ELEMENTS; i++) v[i] = load_element(e, w, at, i / SIDE, i % SIDE, type);
+    for (int i = 0; i < SIDE; i++) transform_input(e, v + i, SIDE);
+    for (int i = 0; i < SIDE; i++) transform_input(e, v + SIDE * i, 1);
+    for (int i = 0; i < ELEMENTS; i++) {
+        LLVMValueRef ahead = cg_iadd(e, channel.index, cg_int(e, i * SQUARES * w->taps.channels));
+        cg_store(e, v[i], cg_at(e, e->f32, to, ahead), 4 * (unsigned)lanes);
+    }
+    cg_loop_end(e, &channel, NULL);
+    cg_loop_end(e, &index, NULL);
+}
+
+/* Multiplies four values by Aᵀ: two results. */
+static void transform_sums(cg_emitter *e, const LLVMValueRef *v, int step, LLVMValueRef out[2])
+{
+    LLVMValueRef inner = cg_fadd(e, v[step], v[2 * step]), difference = cg_fsub(e, v[step], v[2 * step]);
+    out[0] = cg_fadd(e, v[0], inner);
+    out[1] = cg_fsub(e, difference, v[3 * step]);
+}
+
+static LLVMValueRef bias_at(cg_emitter *e, const winograd *w, LLVMValueRef column)
+{
+    LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
+    const pl_linear *k = w->l->k;
+    if (k->bias < 0) return cg_const(e, type, -0.0); /* x + -0 is x, even for x = -0 */
+    LLVMValueRef address = cg_at(e, e->f32, w->l->buffers[k->bias], cg_iadd(e, w->column, column));
+    return cg_load(e, type, address, 4 * (unsigned)e->target->lanes);
+}
+
+static void store_sum(cg_emitter *e, const winograd *w, LLVMValueRef at, int sum, LLVMValueRef value)
+{
+    LLVMValueRef ahead = cg_int(e, sum * SQUARES * w->width);
+    cg_store(e, value, cg_at(e, e->f32, at, ahead), 4 * (unsigned)e->target->lanes);
+}
+
+static LLVMValueRef load_sum(cg_emitter *e, const winograd *w, LLVMValueRef at, int sum)
+{
+    LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
+    return cg_load(e, type, cg_at(e, e->f32, at, cg_int(e, sum * SQUARES * w->width)), 4 * (unsigned)e->target->lanes);
+}
+
+/* 0 in all lanes if the values are finite. */
+static LLVMValueRef add_zeros(cg_emitter *e, LLVMValueRef zeros, const LLVMValueRef value[SUMS])
+{
+    LLVMValueRef zero = cg_const(e, cg_vector(e, e->f32, e->target->lanes), 0);
+    for (int i = 0; i < SUMS; i++) zeros = cg_fma(e, value[i], zero, zeros);
+    return zeros;
+}
+
+static LLVMValueRef is_not_zero(cg_emitter *e, LLVMValueRef zeros)
+{
+    LLVMValueRef sum = cg_reduce_add(e, zeros);
+    return LLVMBuildFCmp(e->builder, LLVMRealUNE, sum, cg_const(e, e->f32, 0), "");
+}
+
+/* Returns what add_zeros gives for the block's sums. */
+static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
+{
+    int lanes = e->target->lanes;
+    LLVMValueRef m[ELEMENTS], by_row[2 * SIDE], two[2], four[SUMS];
+    LLVMValueRef zeros = cg_const(e, cg_vector(e, e->f32, lanes), 0);
+    cg_loop index, column;
+    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 1, &zeros, false);
+    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), lanes, 1, index.carried, false);
+    LLVMValueRef at = sums_at(e, w, index.index, column.index), bias = bias_at(e, w, column.index);
+    for (int i = 0; i < ELEMENTS; i++) m[i] = load_sum(e, w, at, i);
+    for (int j = 0; j < SIDE; j++) {
+        transform_sums(e, m + j, SIDE, two);
+        by_row[j] = two[0];
+        by_row[SIDE + j] = two[1];
+    }
+    for (int i = 0; i < 2; i++) transform_sums(e, by_row + SIDE * i, 1, four + 2 * i);
+    for (int i = 0; i < SUMS; i++) {
+        four[i] = cg_fadd(e, four[i], bias);
+        store_sum(e, w, at, i, four[i]);
+    }
+    zeros = add_zeros(e, column.carried[0], four);
+    cg_loop_end(e, &column, &zeros);
+    cg_loop_end(e, &index, column.out);
+    return index.out[0];
+}
+
+/* ---- Sums over taps ---------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef load_weight(cg_emitter *e, const winograd *w, LLVMValueRef from, int element)
+{
+    LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
+    int64_t ahead = element * w->taps.channels * CG_PANEL_COLUMNS;
+    return cg_load(e, type, cg_at(e, e->f32, from, cg_int(e, ahead)), 4 * (unsigned)e->target->lanes);
+}
+
+/* The tap in the middle. A sum that is no more than the rounding of its terms is 0, because infinity times 0 is NaN. */
+static LLVMValueRef middle_tap(cg_emitter *e, const winograd *w, LLVMValueRef from)
+{
+    LLVMValueRef u[] = {load_weight(e, w, from, SIDE + 1), load_weight(e, w, from, SIDE + 2),
+                        load_weight(e, w, from, 2 * SIDE + 1), load_weight(e, w, from, 2 * SIDE + 2)};
+    LLVMValueRef above = cg_fsub(e, u[0], u[1]), below = cg_fsub(e, u[2], u[3]);
+    LLVMValueRef sum = cg_fsub(e, above, below), size = cg_fabs(e, u[0]);
+    for (int i = 1; i < 4; i++) size = cg_fadd(e, size, cg_fabs(e, u[i]));
+    LLVMValueRef least = cg_fmul(e, size, cg_const(e, LLVMTypeOf(size), 0x1p-22));
+    LLVMValueRef is_zero = LLVMBuildFCmp(e->builder, LLVMRealOLE, cg_fabs(e, sum), least, "");
+    return cg_select(e, is_zero, cg_const(e, LLVMTypeOf(sum), 0), sum);
+}
+
+/* A tap from the transformed ones: in each dimension, the first is element 0, the middle one is element 1 - element 2,
+ * and the last one is element 3. */
+static LLVMValueRef tap_at(cg_emitter *e, const winograd *w, LLVMValueRef from, int i, int j)
+{
+    static const int first[] = {0, 1, 3};
+    int element = SIDE * first[i] + first[j];
+    if (i == 1 && j == 1) return middle_tap(e, w, from);
+    LLVMValueRef value = load_weight(e, w, from, element);
+    if (i != 1 && j != 1) return value;
+    return cg_fsub(e, value, load_weight(e, w, from, element + (i == 1 ? SIDE : 1)));
+}
+
+/* Computes the four sums at `at` again. */
+static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVMValueRef column, LLVMValueRef at)
+{
+    int lanes = e->target->lanes;
+    LLVMValueRef bias = bias_at(e, w, column), sum[SUMS] = {bias, bias, bias, bias};
+    square s = square_at(e, w, cg_iadd(e, w->first, index));
+    LLVMValueRef from = elements_of(e, w, &s);
+    cg_loop channel;
+    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, w->taps.channels), 1, SUMS, sum, false);
+    for (int i = 0; i < SUMS; i++) sum[i] = channel.carried[i];
+    LLVMValueRef row = cg_iadd(e, cg_imul(e, channel.index, cg_int(e, CG_PANEL_COLUMNS)), column);
+    LLVMValueRef panel = cg_at(e, e->f32, w->panel, row), d = cg_at(e, e->f32, from, channel.index);
+    for (int t = 0; t < 9; t++) {
+        LLVMValueRef tap = tap_at(e, w, panel, t / 3, t % 3);
+        for (int i = 0; i < SUMS; i++) {
+            LLVMValueRef element = load_element(e, w, d, t / 3 + i / 2, t % 3 + i % 2, e->f32);
+            sum[i] = cg_fma(e, cg_splat(e, element, lanes), tap, sum[i]);
+        }
+    }
+    cg_loop_end(e, &channel, sum);
+    for (int i = 0; i < SUMS; i++) store_sum(e, w, at, i, channel.out[i]);
+}
+
+static void emit_infinite_sums(cg_emitter *e, const winograd *w)
+{
+    cg_loop index, column;
+    cg_if infinite;
+    LLVMValueRef sums[SUMS], zero = cg_const(e, cg_vector(e, e->f32, e->target->lanes), 0);
+    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
+    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes, 0, NULL, false);
+    LLVMValueRef at = sums_at(e, w, index.index, column.index);
+    for (int i = 0; i < SUMS; i++) sums[i] = load_sum(e, w, at, i);
+    cg_if_begin(e, &infinite, is_not_zero(e, add_zeros(e, zero, sums)));
+    emit_taps(e, w, index.index, column.index, at);
+    cg_if_end(e, &infinite);
+    cg_loop_end(e, &column, NULL);
+    cg_loop_end(e, &index, NULL);
+}
+
+/* ---- Strips ------------------------------------------------------------------------------------------------------ */
+
+static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
+{
+    (void)carried;
+    const winograd *w = context;
+    int lanes = e->target->lanes;
+    LLVMValueRef channels = cg_int(e, w->taps.channels), width = cg_int(e, w->width);
+    cg_tile tile = {.rows = rows->count, .vectors = (int)(w->width / lanes)};
+    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel_step = CG_PANEL_COLUMNS};
+    LLVMValueRef block = cg_imul(e, w->element, cg_int(e, SQUARES));
+    LLVMValueRef input = cg_at(e, e->f32, w->input, cg_imul(e, block, channels));
+    LLVMValueRef sums = cg_at(e, e->f32, w->sums, cg_imul(e, block, width));
+    operands.panel = cg_at(e, e->f32, w->panel, cg_imul(e, w->element, cg_int(e, w->taps.channels * CG_PANEL_COLUMNS)));
+    for (int i = 0; i < rows->count; i++) operands.row[i] = cg_row_pointer(e, e->f32, rows, i, input, channels);
+    for (int i = 0; i < tile.rows * tile.vectors; i++) tile.acc[i] = cg_const(e, cg_vector(e, e->f32, lanes), 0);
+    cg_tile_accumulate(e, &tile, &operands, channels, NULL);
+    for (int i = 0; i < rows->count; i++) {
+        LLVMValueRef to = cg_row_pointer(e, e->f32, rows, i, sums, width);
+        for (int j = 0; j < tile.vectors; j++) {
+            LLVMValueRef address = cg_at(e, e->f32, to, cg_int(e, (int64_t)j * lanes));
+            cg_store(e, tile.acc[i * tile.vectors + j], address, 4 * (unsigned)lanes);
+        }
+    }
+}
+
+/* Applies the epilogue to the sums of a strip, and stores them. */
+static void emit_results(cg_emitter *e, const winograd *w)
+{
+    const cg_linear_block *l = w->l;
+    cg_loop index, column;
+    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
+    square s = square_at(e, w, cg_iadd(e, w->first, index.index));
+    LLVMValueRef y = cg_iadd(e, cg_imul(e, s.image, cg_int(e, w->taps.height)), s.y);
+    LLVMValueRef first = cg_iadd(e, cg_imul(e, y, cg_int(e, w->taps.width)), s.x);
+    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes, 0, NULL, false);
+    LLVMValueRef at = sums_at(e, w, index.index, column.index), place = cg_iadd(e, w->column, column.index);
+    for (int i = 0; i < SUMS; i++) {
+        LLVMValueRef row = cg_iadd(e, first, cg_int(e, i / 2 * w->taps.width + i % 2));
+        LLVMValueRef value = cg_linear_epilogue(e, l, row, place, load_sum(e, w, at, i));
+        LLVMValueRef out = cg_at(e, l->out_type, l->out, cg_iadd(e, cg_imul(e, row, l->out_stride), place));
+        cg_store_elements(e, l->plan, l->k->out.buffer, value, out);
+    }
+    cg_loop_end(e, &column, NULL);
+    cg_loop_end(e, &index, NULL);
+}
+
+static void emit_strip(cg_emitter *e, winograd *w, LLVMValueRef column, int64_t width)
+{
+    const pl_linear *k = w->l->k;
+    LLVMValueRef panel_column = cg_round_down(e, column, CG_PANEL_COLUMNS), inside = cg_isub(e, column, panel_column);
+    LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, ELEMENTS * w->taps.channels)), inside);
+    cg_loop element;
+    cg_if infinite;
+    w->column = column;
+    w->width = width;
+    w->panel = cg_at(e, e->f32, w->l->buffers[k->weight], offset);
+    cg_loop_begin(e, &element, cg_int(e, 0), cg_int(e, ELEMENTS), 1, 0, NULL, false);
+    w->element = element.index;
+    cg_for_rows(e, w->count, NULL, 0, emit_tile, w);
+    cg_loop_end(e, &element, NULL);
+    LLVMValueRef zeros = emit_sums(e, w);
+    cg_if_begin(e, &infinite, is_not_zero(e, zeros));
+    emit_infinite_sums(e, w);
+    cg_if_end(e, &infinite);
+    emit_results(e, w);
+}
+
+void cg_linear_winograd(cg_emitter *e, cg_linear_block *l, bool is_split)
+{
+    const pl_linear *k = l->k;
+    winograd w = {.l = l};
+    pl_taps_of(k, &w.taps);
+    int64_t strip = strip_columns(k, e->target), whole = k->columns / strip * strip;
+    LLVMValueRef squares = LLVMBuildUDiv(e->builder, cg_dim(e, k->rows), cg_int(e, SUMS), "");
+    cg_range slice = {cg_int(e, 0), squares};
+    if (is_split) slice = cg_slice_by_grain(e, squares, e->target->tile_rows);
+    l->first_row = cg_int(e, 0);
+    l->out_stride = cg_dim(e, k->out.row_stride);
+    l->out = cg_at(e, l->out_type, l->buffers[k->out.buffer], cg_dim(e, k->out.offset));
+    w.input = l->stage;
+    w.sums = cg_at(e, e->f32, w.input, cg_int(e, ELEMENTS * SQUARES * w.taps.channels));
+    cg_loop block, column;
+    cg_loop_begin(e, &block, slice.from, slice.to, SQUARES, 0, NULL, true);
+    w.first = block.index;
+    w.count = cg_imin(e, cg_isub(e, slice.to, block.index), cg_int(e, SQUARES));
+    emit_input(e, &w);
+    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), strip, 0, NULL, false);
+    emit_strip(e, &w, column.index, strip);
+    cg_loop_end(e, &column, NULL);
+    if (k->columns > whole) emit_strip(e, &w, cg_int(e, whole), k->columns - whole);
+    cg_loop_end(e, &block, NULL);
+}
