@@ -180,7 +180,8 @@ typedef struct mdot_configuration {
                                * half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are
                                * mixed-bf16 with FP8 operands of linear layers, and pytorch is the program's, or
                                * fp32 with tf32 in convolutions */
-    mdot_layout layout;       /* memory layout of images */
+    mdot_layout layout;       /* memory layout of images; from PyTorch 2.1 on, torch.compile chooses that of most
+                               * networks itself */
     mdot_optimizer optimizer; /* optimizer that updates the parameters */
     mdot_attention attention; /* kernels of attention: those that the program called (program), matmuls and a softmax
                                * (eager), or one fused kernel (flash) */

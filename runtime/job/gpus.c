@@ -183,3 +183,9 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err)
     mdot_status status = rt_gpu_find(name, &gpu, err);
     return status == MDOT_OK ? bs_fill_struct(&rt_gpu_type, gpu, out_gpu, err) : status;
 }
+
+bool rt_gpu_is_from_amd(const mdot_gpu *gpu)
+{
+    const char *name = gpu->name != NULL ? gpu->name : "";
+    return name[0] == 'M' && name[1] == 'I' && name[2] >= '0' && name[2] <= '9';
+}

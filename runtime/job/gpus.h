@@ -36,4 +36,7 @@ mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *
  * NULL is valid. */
 mdot_status rt_gpu_check_name(const char *name, mdot_error *err);
 
+/* By its name: AMD's GPUs for data centres are MI100, MI250 and so on. */
+bool rt_gpu_is_from_amd(const mdot_gpu *gpu);
+
 #endif

@@ -1,5 +1,6 @@
 /* job_totals.c — sums over a job's operators, which predictions need and which are independent of the configuration. */
 #include "runtime/perf/job_totals.h"
+#include "runtime/perf/compiled_layout.h"
 #include "runtime/perf/operator_traits.h"
 
 /* Attention reads queries, keys and values, and writes a result of the queries' size. */
@@ -58,5 +59,6 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         if (type_id == 0) t.cost_without_type_id += costs[i];
     }
     t.is_convolutional = convolution_flops > tensor_core_flops / 2;
+    for (int mode = 0; mode < 2; mode++) t.compiles_in_nhwc[mode] = rt_compiles_in_nhwc(job, (mdot_mode)mode);
     return t;
 }

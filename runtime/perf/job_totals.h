@@ -16,6 +16,7 @@ typedef struct rt_job_totals {
     double key_value_bytes;                  /* fp32 bytes of the keys and values of one sample, in all attentions */
     bool is_recomputed;                      /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
     bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
+    bool compiles_in_nhwc[2];                /* by mdot_mode (compiled_layout.h) */
 } rt_job_totals;
 
 /* `costs` are those of the operators (op_cost.h). */

@@ -22,6 +22,7 @@
  * them stay below is 0.09 larger than that of steps without parallelism.
  */
 #include "runtime/predict/analytic_correction.h"
+#include "runtime/job/gpus.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/communication.h"
 #include "runtime/perf/host_memory.h"
@@ -82,12 +83,26 @@ static void project_training(mdot_configuration *c)
     c->offload_activations = 0;
 }
 
+/* The layout in which torch.compile runs the job's convolutions, if it chooses it: the predictor learned compiled
+ * inference from inputs in NCHW, and eager training in half precision in either layout. */
+static mdot_layout compiled_layout(const rt_configuration *requested, const mdot_job *job)
+{
+    enum { FIRST_CHOICE = 201 }; /* PyTorch 2.1; on AMD's GPUs it keeps the layout */
+    const mdot_configuration *c = &requested->c;
+    bool chooses = c->compiled != 0 && (c->torch == 0 || c->torch >= FIRST_CHOICE);
+    if (rt_gpu_is_from_amd(&requested->gpu)) return c->layout;
+    if (!chooses || !job->analysis->totals.compiles_in_nhwc[c->mode]) return c->layout;
+    if (c->mode == MDOT_MODE_INFERENCE) return MDOT_LAYOUT_NCHW;
+    return rt_is_half(c->precision) ? MDOT_LAYOUT_NHWC : c->layout;
+}
+
 void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
                               rt_configuration *out_queried)
 {
     rt_configuration queried = *requested;
     mdot_configuration *c = &queried.c;
     project_training(c);
+    c->layout = compiled_layout(requested, job);
     if (lacks(reads, RT_CONFIGURATION_IS_AMP_BF16) && c->precision == MDOT_PRECISION_AMP_BF16)
         c->precision = MDOT_PRECISION_AMP;
     if (lacks(reads, RT_CONFIGURATION_IS_BF16) && c->precision == MDOT_PRECISION_BF16)

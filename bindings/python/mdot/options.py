@@ -211,7 +211,7 @@ class ConfigurationOptions:
     """Number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers, and pytorch is the program's, or fp32 with tf32 in convolutions.
     Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, fp8-rowwise, mxfp8."""
     layout: str = "nchw"
-    """Memory layout of images.
+    """Memory layout of images; from PyTorch 2.1 on, torch.compile chooses that of most networks itself.
     Values: nchw, nhwc."""
     optimizer: str = "sgd"
     """Optimizer that updates the parameters.
