@@ -272,6 +272,7 @@ def beating_hardware(model: Shipped, data: Dataset, random: np.random.Generator)
 
 def export(model: Shipped, data: Dataset, folder: Path) -> float:
     """Writes the four files if they match training and steps grow with the batch. Returns the worst difference."""
+    folder.mkdir(parents=True, exist_ok=True)
     files = _files(model, data)
     with tempfile.TemporaryDirectory(dir=folder) as part:
         for name, file in files.items():
