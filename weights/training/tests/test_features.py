@@ -113,6 +113,21 @@ def test_scores_of_all_windows_count():
     assert _work("Linear", 1e6, channels_in=32, channels_out=32).scores.item() == 0
 
 
+@pytest.mark.parametrize("read, written, inputs, parameters, extra", [
+    (1.0, 1.0, 2, 0, [0, 3, 0]),        # the gate of a channel, read once for a whole map
+    (2.0, 1.0, 2, 0, [0, 0, 0]),        # two maps
+    (1.0, 1.0, 1, 64, [0, 0, 2]),       # a learned scale
+    (1.0, 1.0, 1, 0, [0, 0, 0]),        # a constant
+])
+def test_the_gradient_of_a_broadcast_factor_is_written_and_summed(read, written, inputs, parameters, extra):
+    load = torch.zeros(1, tables.LOAD_COUNT)
+    load[0, 1], load[0, 2], load[0, 4], load[0, 7], load[0, -1] = 1e6 * read, 1e6 * written, 1e6, 1e6 * (parameters > 0), parameters
+    operators = Operators(torch.tensor([tables.operator_type_row("Mul")]), _setting(inputs=inputs), load)
+    w = features.work(*normalisation.split(operators), torch.tensor([[2.0]]), ONE)
+    counted = [1e6 * (read + written), 1e6, 1e6 * (parameters > 0)]
+    assert w.bytes[0].tolist() == pytest.approx([2 * (a + 1e6 * b) for a, b in zip(counted, extra)])
+
+
 def _recurrence(steps: float) -> features.Work:
     load = torch.zeros(1, tables.LOAD_COUNT)
     load[0, :tables.PHASE_LOAD_COUNT] = 1e6

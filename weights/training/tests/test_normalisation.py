@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from mdot_training.predictor import features, normalisation, tables
+from mdot_training.predictor.model import PHASES, Configurations, Roofline
 from mdot_training.predictor.operators import Operators
 
 CHANNELS, SIZE = 64, 196
@@ -57,3 +58,32 @@ def test_rows_that_the_exporter_folded_into_the_batch_count():
                           size_out=1)
     _, norm = normalisation.split(operators)
     assert norm.elements.item() == ELEMENTS
+
+
+def _prior_ms(channels: int, gpu: str = "RTX-3090", **flags: float) -> list[float]:
+    """Forward and backward, of a BatchNormalization whose elements are the same for every number of channels."""
+    size = ELEMENTS // channels
+    operators = _operator("BatchNormalization", _norm_loads(), channels_in=channels, channels_out=channels, size_in=size, size_out=size)
+    flags = dict.fromkeys(("is_fp32", "is_tf32", "is_half", "is_default", "is_nhwc", "is_adam", "is_fused", "is_compiled",
+                           "is_inference"), 0.0) | {"is_amp": 1.0} | flags
+    c = Configurations(batch=torch.ones(1, 1), torch=torch.full((1, 1), 112.0), gpu=torch.tensor([tables.gpu(gpu).numbers]),
+                       **{name: torch.full((1, 1), value) for name, value in flags.items()})
+    with torch.no_grad():
+        prior, _ = Roofline()(features.work(*normalisation.split(operators), torch.tensor([[4096.0]]), torch.ones(1, 1)), c)
+    return prior[0, PHASES:].tolist()
+
+
+def test_in_nchw_each_channel_is_one_block_of_threads():
+    few, half, many = (_prior_ms(channels) for channels in (16, 32, 3136))
+    assert few == pytest.approx([2 * ms for ms in half]) and min(few) > 4 * max(many)
+    assert _prior_ms(3136) == pytest.approx(_prior_ms(784), rel=1e-4)      # all multiprocessors are busy
+
+
+@pytest.mark.parametrize("flags", [{"is_nhwc": 1.0}, {"is_inference": 1.0}, {"is_compiled": 1.0}])
+def test_other_kernels_are_independent_of_the_number_of_channels(flags):
+    assert _prior_ms(16, **flags) == pytest.approx(_prior_ms(3136, **flags))
+
+
+def test_more_bandwidth_does_not_help_where_channels_are_few():
+    a100, h200 = (_prior_ms(16, gpu)[0] * tables.gpu(gpu)["boost_mhz"] for gpu in ("A100", "H200"))
+    assert a100 == pytest.approx(h200)

@@ -40,6 +40,8 @@ class DecodedInputs(NamedTuple):
     matmuls: MatmulPrecision    # matmuls except convolutions
     windows: MatmulPrecision     # convolutions
     rates: Rates
+    sm_count: Tensor
+    boost_mhz: Tensor
     gpu_specs: Tensor       # [MODEL_SPECS, C]
 
     @property
@@ -76,4 +78,5 @@ def read(configuration: Tensor, gpu: Tensor) -> DecodedInputs:
         windows=MatmulPrecision(flag["is_fp32"] - as_tf32, flag["is_tf32"] + as_tf32, has_half),
         rates=Rates(spec["fp32_tflops"], spec["tf32_tflops"], half_tflops, spec["memory_gbps"], spec["compute_capability"],
                     spec["watts"] + UNLIMITED_WATTS * (1 - spec["watts"]).clamp(0, 1)),
+        sm_count=spec["sm_count"], boost_mhz=spec["boost_mhz"],
         gpu_specs=gpu[:len(tables.MODEL_SPECS)])

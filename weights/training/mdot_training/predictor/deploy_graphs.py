@@ -84,6 +84,7 @@ class Rows(NamedTuple):
     padding: Tensor         # factor of tile padding on the FLOPs of dense matmuls
     tails: Tensor           # fixed time of the kernels of each phase, of every member
     norm_elements: Tensor
+    norm_per_plane: Tensor  # the inverse of its channels on feature maps
     is_convolution: Tensor
     is_matmul: Tensor
     is_winograd: Tensor
@@ -104,7 +105,7 @@ class Rows(NamedTuple):
 
 TAILS_AT = Rows._fields.index("tails")
 KINDS = 6
-ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 1, 1, 1, 1, 1, 1, 1, KINDS)
+ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 1, 1, 1, 1, 1, 1, 1, 1, KINDS)
 """Widths of all parts except the tails and the profile."""
 
 
@@ -173,8 +174,8 @@ class Encode(nn.Module):
         is_kernel = features.is_kernel(bare.type)
         rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial,
                     features.padding(bare.setting), torch.cat([tails * runs for _, tails in heads], dim=1), norm.elements,
-                    work.is_convolution, work.is_matmul, work.is_winograd, is_kernel, work.is_kept_in_fp32, work.cast, count,
-                    kinds, self.shipped.distance_model.profiles(encoded[0]))
+                    work.norm_per_plane, work.is_convolution, work.is_matmul, work.is_winograd, is_kernel, work.is_kept_in_fp32,
+                    work.cast, count, kinds, self.shipped.distance_model.profiles(encoded[0]))
         costs = [cost for member in members
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
                               self._on_vectors(member.roofline, work))]
@@ -217,6 +218,7 @@ class Evaluate(nn.Module):
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
         flops, moved = flops.clamp(max=MOST), moved.clamp(max=MOST)
         scores = rows.scores * c.batch + rows.step_scores
+        norm_elements = (rows.norm_elements[0] * c.batch)[:, None]
         costs = encoding_cost.clamp(min=0).chunk(len(members))
         parameters, *launches, _ = encoding_job.clamp(min=0).split((1, LAUNCH_KINDS, LAUNCH_KINDS, 1))
         ms_apart, gbps = 1 / (c.rates.vector_tflops * 1e9), c.rates.gbps * 1e6
@@ -229,6 +231,7 @@ class Evaluate(nn.Module):
         cast_ms = rows.cast[0, :, None] * (c.is_autocast * (1 - c.is_compiled) * Roofline.CAST_BYTES / gbps)
         is_alone = 1 - c.is_compiled * (1 - is_matmul)
         compulsory = (rows.is_kernel[0, :, None] * is_alone * ms_per_byte, is_matmul * ms_per_byte)
+        in_planes = (1 - c.is_nhwc) * is_train * (1 - c.is_compiled)
         saved = Roofline.WINOGRAD_SAVES * rows.is_winograd[0, :, None]
 
         def under(x: Tensor) -> Tensor:
@@ -253,6 +256,7 @@ class Evaluate(nn.Module):
             widened = byte * ((Roofline.WIDENED - 1) * rows.is_kept_in_fp32)
             tails, passes = rows.tails[i * PHASES:(i + 1) * PHASES], roofline.score_passes(c.is_autocast)
             overlap, parts = torch.sigmoid(roofline.overlap), []
+            per_block = roofline.per_block(rows.norm_per_plane[0, :, None], c.sm_count)
             for phase in range(PHASES):
                 ms_per_flop = torch.maximum(ms_on_tensors, of_vectors[phase, :, None] * ms_on_vectors)
                 flops_ms = torch.minimum(under(on_tensors[:, phase]) * ms_per_flop, under(apart[:, phase]) * ms_apart)
@@ -269,10 +273,12 @@ class Evaluate(nn.Module):
                     part = part + cast_ms
                 is_run = 1.0 if phase == FORWARD else is_train
                 if phase < PARTS - PHASES:
-                    norm_bytes = normalisation.MOVED[phase] * (rows.norm_elements[0] * c.batch)[:, None] * ms_per_byte
-                    cost_ms = norm_bytes * torch.exp(roofline.norm_cost[phase]) * factor[PHASES + phase]
+                    norm_bytes = normalisation.MOVED[phase] * norm_elements
+                    of_block = in_planes * torch.exp(-roofline.norm_rate[phase]) / (c.boost_mhz * 1e3 * FP32_BYTES)
+                    of_byte = torch.maximum(torch.exp(roofline.norm_cost[phase]) * ms_per_byte, per_block * of_block)
+                    cost_ms = norm_bytes * of_byte * factor[PHASES + phase]
                     is_folded = c.is_compiled * c.is_inference
-                    norm_ms = torch.maximum(cost_ms, norm_bytes * (Roofline.NORM_COMPULSORY * (1 - is_folded)))
+                    norm_ms = torch.maximum(cost_ms, norm_bytes * (Roofline.NORM_COMPULSORY * (1 - is_folded) * ms_per_byte))
                     norm_is_run = is_train + c.is_inference * NORM_IN_EVALUATION if phase == FORWARD else is_train
                     parts.append((part * is_run + norm_ms * norm_is_run) * rows.count[0, :, None])
                 else:

@@ -50,6 +50,7 @@ class Work(NamedTuple):
     bytes: Tensor       # [P, 3], fp32
     scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
     norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
+    norm_per_plane: Tensor  # [P, 1], the inverse of its channels on feature maps; 0 elsewhere
     serial: Tensor      # [P, 3], sequential steps of a recurrence
     launches: Tensor    # [P, 3], least number of kernels that the host launches
     is_matmul: Tensor   # [P, 1], as all fields below
@@ -260,21 +261,42 @@ def _scores(operators: Operators, flops: Tensor) -> Tensor:
     return head_size.clamp(max=1) * flops[:, :1] / (4 * head_size + SOFTMAX_FLOPS)
 
 
+GATE_MAPS, SCALE_MAPS = 3.0, 2.0
+"""Passes over the result that _reduced adds for a computed factor and for a learned one. PyTorch reads the gradient and the other
+factor, writes their product, and reads it again to sum it. Of these four, the tokeniser counts one or two."""
+
+
+def _reduced(operators: Operators, load: Tensor) -> Tensor:
+    """[P, 3]: bytes of a product's gradient that the tokeniser leaves out. Where one factor is broadcast, for example the gate of
+    a channel or a learned scale, its gradient is a product in the size of the result, which is written, read and summed.
+    `load`: of the batch, [P, PHASE_LOAD_COUNT]"""
+    read, written = load[:, 1:2], load[:, 2:3]
+    is_mul = where_type(operators.type, ("Mul",))
+    learns = operators.load[:, -1:].clamp(max=1)
+    has_two = _exceeds(column(operators.setting, "inputs"), 1)
+    is_gate = has_two * (1.5 * written > read).to(read.dtype) * (1 - learns)
+    has_data, has_weights = ((load[:, i:i + 1] > 0).to(read.dtype) for i in (4, 7))        # neither is frozen
+    nothing = torch.zeros_like(read)
+    return is_mul * written * torch.cat([nothing, GATE_MAPS * is_gate * has_data, SCALE_MAPS * learns * has_weights], dim=1)
+
+
 def work(operators: Operators, norm: Normalisation, batch: Tensor, has_maps: Tensor, use_padding: bool = True) -> Work:
     """Work at a batch. `batch`, and `has_maps` of the job: [P, 1], or one value for all."""
     half = tables.PHASE_LOAD_COUNT
     at_batch = operators.load[:, :half] * batch + operators.load[:, half:2 * half]
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
+    moved = moved + _reduced(operators, at_batch)
     is_grouped, is_depthwise = grouping(operators.setting)
     learns, scores = (operators.load[:, -1:] > 0).to(moved.dtype), _scores(operators, flops)
     is_matmul = where_type(operators.type, MATMUL_TYPES)
+    has_layout = has_maps * (1 - where_type(operators.type, (*ROWS, *RECURRENCES)))
     is_too_wide = is_depthwise * _exceeds(column(operators.setting, "kernel_w"), WIDEST_DEPTHWISE)
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
-                FP32_BYTES * scores, normalisation.moved(norm, batch),
+                FP32_BYTES * scores, normalisation.moved(norm, batch), has_layout / norm.channels.clamp(min=1),
                 _steps(operators), _launches(moved, norm), is_matmul=is_matmul,
                 is_convolution=where_type(operators.type, CONVOLUTIONS),
                 is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
-                has_layout=has_maps * (1 - where_type(operators.type, (*ROWS, *RECURRENCES))),
+                has_layout=has_layout,
                 has_scores=scores.clamp(max=1), is_grouped=is_grouped,
                 is_depthwise=is_depthwise, is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # convolutions with computed weights, one group per sample, are converted to NCHW first

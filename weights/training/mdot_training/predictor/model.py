@@ -134,6 +134,8 @@ class Roofline(nn.Module):
     """Fraction of the multiplications that Winograd's algorithm saves with tiles of 2x2 results."""
     NORM_COMPULSORY = 0.6
     """Fraction of a BatchNormalization's bytes that are moved if it reads its input once."""
+    MOST_CHANNELS = 1e6
+    """Channels beyond which a BatchNormalization counts as one without feature maps."""
     CAST_BYTES = 6.0
     """Bytes that autocast moves for each parameter: it reads fp32 and writes half precision, and the reverse for gradients."""
     SHARE_AT_FIRST = ((-3.0, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0, 1.5, 0.05, 0.05), (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0))
@@ -157,6 +159,8 @@ class Roofline(nn.Module):
         self.share = nn.Parameter(self._first_share())                      # before PACKS_MORE, and from it on
         self.idle_power = nn.Parameter(torch.ones(()))                      # how much of features.idle the fallback takes
         self.norm_cost = nn.Parameter(torch.zeros(2))
+        self.norm_rate = nn.Parameter(torch.tensor([1.6, 1.6]).log())       # elements of a block in a cycle
+        self.norm_blocks = nn.Parameter(torch.tensor(1.5).log())            # blocks that a multiprocessor runs at full speed
         self.inference_cost = nn.Parameter(torch.zeros(()))                 # of a forward pass in evaluation
         self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
         self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: compute rate that memory can supply
@@ -259,6 +263,12 @@ class Roofline(nn.Module):
         is_eager_autocast = c.is_amp * (1 - c.is_half) * (1 - c.is_compiled)
         return work.cast * is_eager_autocast * self.CAST_BYTES / (c.gpu_column("memory_gbps") * 1e6)
 
+    def per_block(self, per_plane: Tensor, sm_count: Tensor) -> Tensor:
+        """The part of a BatchNormalization's elements that one of its blocks of threads takes, in NCHW. One block reads one
+        channel, so that few channels leave multiprocessors idle."""
+        is_plane = (per_plane * self.MOST_CHANNELS).clamp(0, 1)
+        return torch.maximum(per_plane, is_plane / (sm_count * torch.exp(self.norm_blocks)))
+
     def waiting(self, work: Work) -> Tensor:
         """[P, PARTS]: time that steps of a recurrence wait for each other. The correction does not apply to it."""
         return self.SERIAL_MS * torch.cat([work.serial, torch.zeros_like(work.norm_bytes)], dim=1)
@@ -269,7 +279,11 @@ class Roofline(nn.Module):
         ms_per_byte = bytes_per_fp32 / (c.gpu_column("memory_gbps") * 1e6)
         (flops_ms, flops_bound), bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
         phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
-        norm_ms = work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte
+        in_planes = (1 - c.is_nhwc) * (1 - c.is_inference) * (1 - c.is_compiled)
+        of_block = in_planes * torch.exp(-self.norm_rate) / (c.gpu_column("boost_mhz") * 1e3 * FP32_BYTES)
+        norm_ms = work.norm_bytes * torch.maximum(
+            torch.exp(self.norm_cost) * ms_per_byte,
+            self.per_block(work.norm_per_plane, c.gpu_column("sm_count")) * of_block)
         # torch.compile fuses all but matmuls, and BatchNormalizations in training, into kernels whose bytes are unknown
         alone = 1 - c.is_compiled * (1 - work.is_matmul)
         bound = torch.maximum(flops_bound, work.compulsory * alone * ms_per_byte)
@@ -463,6 +477,10 @@ class Step(nn.Module):
         super().__init__()
         self.launch_cost = nn.Parameter(torch.tensor(self.LAUNCHES_AT_FIRST_MS).log())
         self.optimizer_cost = nn.Parameter(torch.zeros(()))
+
+    def implausibility(self) -> Tensor:
+        """How far the cost of a launch is from its start, so that a fit whose networks hide it keeps it."""
+        return (self.launch_cost - math.log(self.LAUNCHES_AT_FIRST_MS)) ** 2
 
     def optimizer_passes(self) -> Tensor:
         return torch.exp(self.optimizer_cost).clamp(1, self.MOST_PASSES)

@@ -32,7 +32,8 @@ class Schedule:
     layout_penalty: float = 3.0     # further factor on NHWC's part of it where kernels are equal in both layouts
     least_networks: int = 25    # a type in fewer networks is replaced by a related type or the unknown type
     benchmarks_penalty: float = 0.002
-    shares_penalty: float = 0.3     # further factor, on the change of shares of grouped convolutions
+    launch_penalty: float = 50.0    # further factor, on the change of the cost of a launch
+    shares_penalty: float = 0.003   # further factor, on the change of shares of grouped convolutions
     inferences: int = 2         # inference rows that a draw takes of each network, at random
     seed: int = 0
 
@@ -280,6 +281,7 @@ def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Sche
     each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
     loss = ((each + schedule.penalty * implausible) * batch.weight).sum() / batch.weight.sum()
     return loss + schedule.benchmarks_penalty * (benchmarks.implausibility()
+                                                 + schedule.launch_penalty * model.step.implausibility()
                                                  + schedule.shares_penalty * model.roofline.implausibility())
 
 
