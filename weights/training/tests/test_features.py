@@ -121,10 +121,11 @@ def test_scores_of_all_windows_count():
 ])
 def test_the_gradient_of_a_broadcast_factor_is_written_and_summed(read, written, inputs, parameters, extra):
     load = torch.zeros(1, tables.LOAD_COUNT)
-    load[0, 1], load[0, 2], load[0, 4], load[0, 7], load[0, -1] = 1e6 * read, 1e6 * written, 1e6, 1e6 * (parameters > 0), parameters
+    weights = 1e6 * (parameters > 0)
+    load[0, (1, 2, 4, 7, -1)] = torch.tensor([1e6 * read, 1e6 * written, 1e6, weights, parameters])
     operators = Operators(torch.tensor([tables.operator_type_row("Mul")]), _setting(inputs=inputs), load)
     w = features.work(*normalisation.split(operators), torch.tensor([[2.0]]), ONE)
-    counted = [1e6 * (read + written), 1e6, 1e6 * (parameters > 0)]
+    counted = [1e6 * (read + written), 1e6, weights]
     assert w.bytes[0].tolist() == pytest.approx([2 * (a + 1e6 * b) for a, b in zip(counted, extra)])
 
 

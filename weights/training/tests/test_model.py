@@ -209,6 +209,14 @@ def test_benchmark_offsets_do_not_change_operators(make_sequence, make_label):
     assert np.median(np.abs(ratio[data.kind == "infer"] - 1)) < 0.15
 
 
+def test_the_cost_of_a_launch_stays_near_its_start_unless_labels_show_it(data, all_labels):
+    def change(penalty: float) -> float:
+        model, _ = training.fit(data, all_labels, SMALL, replace(SHORT, launch_penalty=penalty))
+        return model.step.implausibility().item()
+
+    assert change(penalty=1e4) < 0.1 * change(penalty=0.0)
+
+
 def test_training_limits_the_inference_labels_per_network(make_sequence, make_label):
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network

@@ -63,7 +63,8 @@ def test_rows_that_the_exporter_folded_into_the_batch_count():
 def _prior_ms(channels: int, gpu: str = "RTX-3090", **flags: float) -> list[float]:
     """Forward and backward, of a BatchNormalization whose elements are the same for every number of channels."""
     size = ELEMENTS // channels
-    operators = _operator("BatchNormalization", _norm_loads(), channels_in=channels, channels_out=channels, size_in=size, size_out=size)
+    operators = _operator("BatchNormalization", _norm_loads(), channels_in=channels, channels_out=channels, size_in=size,
+                          size_out=size)
     flags = dict.fromkeys(("is_fp32", "is_tf32", "is_half", "is_default", "is_nhwc", "is_adam", "is_fused", "is_compiled",
                            "is_inference"), 0.0) | {"is_amp": 1.0} | flags
     c = Configurations(batch=torch.ones(1, 1), torch=torch.full((1, 1), 112.0), gpu=torch.tensor([tables.gpu(gpu).numbers]),
