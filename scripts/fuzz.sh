@@ -43,11 +43,15 @@ status=0
 for target; do mkdir -p "$corpus/$target"; done
 if [ "$seconds" -gt 0 ]; then
     export seconds corpus found words
+    # libFuzzer watches its memory in a thread of its own, which starts beside the first input. models runs LLVM in a forked
+    # child, which then waited forever in 3 of 1440 starts with clang 14, because its AddressSanitizer leaves locks of other
+    # threads closed in a child. Without a limit, in 0 of 1440, there is no such thread.
     # One target per core at a time. The exit status of xargs tells whether one of them found something.
     # shellcheck disable=SC2016 # the inner shell expands its variables
     printf '%s\n' "$@" | xargs -n 1 -P "$(nproc)" sh -c '
-        target=$1 log=$found/$1.log
-        if "$words/fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
+        target=$1 log=$found/$1.log limit=4096
+        [ "$target" != models ] || limit=0
+        if "$words/fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=$limit \
             -dict="$words/$target.dict" -artifact_prefix="$found/$target-" "$corpus/$target" > "$log" 2>&1; then
             echo "$target: $(grep "^Done" "$log" || tail -n 1 "$log")"
         else
