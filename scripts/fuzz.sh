@@ -44,7 +44,7 @@ for target; do mkdir -p "$corpus/$target"; done
 if [ "$seconds" -gt 0 ]; then
     export seconds corpus found words
     # libFuzzer watches its memory in a thread of its own, which starts beside the first input. models runs LLVM in a forked
-    # child, which then waited forever in 3 of 1440 starts with clang 14, because its AddressSanitizer leaves locks of other
+    # child, which then waited forever in 3 of 1440 starts with clang 14, likely because its AddressSanitizer leaves locks of other
     # threads closed in a child. Without a limit, in 0 of 1440, there is no such thread.
     # One target per core at a time. The exit status of xargs tells whether one of them found something.
     # shellcheck disable=SC2016 # the inner shell expands its variables
