@@ -43,9 +43,10 @@ status=0
 for target; do mkdir -p "$corpus/$target"; done
 if [ "$seconds" -gt 0 ]; then
     export seconds corpus found words
-    # libFuzzer watches its memory in a thread of its own, which starts beside the first input. models runs LLVM in a forked
-    # child, which then waited forever in 3 of 1440 starts with clang 14, likely because its AddressSanitizer leaves locks of other
-    # threads closed in a child. Without a limit, in 0 of 1440, there is no such thread.
+    # The target models has no limit of memory, because libFuzzer watches the limit in a thread. models runs LLVM in a forked
+    # child. With that thread, the child waited forever in 3 of 1440 starts, and without it in none. Likely cause: the
+    # AddressSanitizer of clang 14 leaves a lock that the thread holds closed in the child.
+    #
     # One target per core at a time. The exit status of xargs tells whether one of them found something.
     # shellcheck disable=SC2016 # the inner shell expands its variables
     printf '%s\n' "$@" | xargs -n 1 -P "$(nproc)" sh -c '

@@ -50,7 +50,7 @@ class Work(NamedTuple):
     bytes: Tensor       # [P, 3], fp32
     scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
     norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
-    norm_per_plane: Tensor  # [P, 1], the inverse of its channels on feature maps; 0 elsewhere
+    norm_per_plane: Tensor  # [P, 1], the inverse of its channels on feature maps, 0 elsewhere; unused without normalisation
     serial: Tensor      # [P, 3], sequential steps of a recurrence
     launches: Tensor    # [P, 3], least number of kernels that the host launches
     is_matmul: Tensor   # [P, 1], as all fields below
@@ -262,8 +262,11 @@ def _scores(operators: Operators, flops: Tensor) -> Tensor:
 
 
 GATE_MAPS, SCALE_MAPS = 3.0, 2.0
-"""Passes over the result that _reduced adds for a computed factor and for a learned one. PyTorch reads the gradient and the other
-factor, writes their product, and reads it again to sum it. Of these four, the tokeniser counts one or two."""
+"""Passes over the result that _reduced adds for a computed factor and for a learned one. The gradient of a factor takes four
+passes in PyTorch: it reads the gradient of the result and the other factor, writes their product, and reads it again to sum it.
+The tokeniser counts one of these passes for a computed factor, and two for a learned one."""
+NEARLY_ONE_MAP = 1.5
+"""A product that reads less than this many times its result reads one map and a broadcast factor, rather than two maps."""
 
 
 def _reduced(operators: Operators, load: Tensor) -> Tensor:
@@ -274,7 +277,7 @@ def _reduced(operators: Operators, load: Tensor) -> Tensor:
     is_mul = where_type(operators.type, ("Mul",))
     learns = operators.load[:, -1:].clamp(max=1)
     has_two = _exceeds(column(operators.setting, "inputs"), 1)
-    is_gate = has_two * (1.5 * written > read).to(read.dtype) * (1 - learns)
+    is_gate = has_two * (NEARLY_ONE_MAP * written > read).to(read.dtype) * (1 - learns)
     has_data, has_weights = ((load[:, i:i + 1] > 0).to(read.dtype) for i in (4, 7))        # neither is frozen
     nothing = torch.zeros_like(read)
     return is_mul * written * torch.cat([nothing, GATE_MAPS * is_gate * has_data, SCALE_MAPS * learns * has_weights], dim=1)

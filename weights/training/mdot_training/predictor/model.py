@@ -135,7 +135,7 @@ class Roofline(nn.Module):
     NORM_COMPULSORY = 0.6
     """Fraction of a BatchNormalization's bytes that are moved if it reads its input once."""
     MOST_CHANNELS = 1e6
-    """Channels beyond which a BatchNormalization counts as one without feature maps."""
+    """More channels than any BatchNormalization has. It turns an inverse of channels into 1, and leaves 0."""
     CAST_BYTES = 6.0
     """Bytes that autocast moves for each parameter: it reads fp32 and writes half precision, and the reverse for gradients."""
     SHARE_AT_FIRST = ((-3.0, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0, 1.5, 0.05, 0.05), (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0))

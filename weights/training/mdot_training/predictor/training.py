@@ -33,7 +33,7 @@ class Schedule:
     least_networks: int = 25    # a type in fewer networks is replaced by a related type or the unknown type
     benchmarks_penalty: float = 0.002
     launch_penalty: float = 50.0    # further factor, on the change of the cost of a launch
-    shares_penalty: float = 0.003   # further factor, on the change of shares of grouped convolutions
+    shares_penalty: float = 0.003   # further factor, on the change of shares of grouped convolutions, and of inference
     inferences: int = 2         # inference rows that a draw takes of each network, at random
     seed: int = 0
 
