@@ -32,7 +32,7 @@ if(NOT MDOT_HAVE_STORE)
   set(without_store PATTERN mdot_store.h EXCLUDE)
 endif()
 install(
-  DIRECTORY include/mdot
+  DIRECTORY include/mdot cluster/include/mdot
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT dev ${without_store})
 
@@ -90,7 +90,7 @@ install(
 
 install(TARGETS mdot_simulate mdot_predictions mdot_round DESTINATION bin COMPONENT simulator)
 install(
-  FILES simulator/README.md simulator/IN_YOUR_SCHEDULER.md LICENSE
+  FILES cluster/simulator/README.md cluster/simulator/IN_YOUR_SCHEDULER.md LICENSE
   DESTINATION share/doc/mdot-simulator
   COMPONENT simulator)
 set(packaged runtime job compiler dev command simulator)
@@ -98,7 +98,7 @@ if(TARGET job_submit_mdot)
   # Slurm loads plugins of exactly its own version, thus the package depends on the version that it was built with.
   install(TARGETS job_submit_mdot spank_mdot LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/slurm-wlm COMPONENT slurm)
   install(
-    FILES integrations/slurm/README.md integrations/slurm/INCENTIVES.md LICENSE
+    FILES cluster/slurm/README.md cluster/slurm/INCENTIVES.md LICENSE
     DESTINATION share/doc/mdot-slurm
     COMPONENT slurm)
   list(APPEND packaged slurm)

@@ -6,7 +6,7 @@
 #include "codegen/backends.h"
 #include "codegen/table_builder.h"
 #include "ir/ops.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 #include "mdot/mdot.h"
 
 #include <stdlib.h>

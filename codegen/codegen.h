@@ -3,7 +3,7 @@
 #ifndef CG_CODEGEN_H
 #define CG_CODEGEN_H
 
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 #include "mdot/mdot_abi.h"
 
 /* Most bytes of CPU code and its weights. Code addresses them relative to itself, in 32 bits with a sign; the rest is

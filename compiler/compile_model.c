@@ -9,9 +9,9 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
-#include "ir/plan/print_plan.h"
-#include "ir/plan/verify_plan.h"
+#include "plan/build.h"
+#include "plan/print_plan.h"
+#include "plan/verify_plan.h"
 
 #include <stdio.h>
 #include <string.h>

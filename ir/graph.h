@@ -1,6 +1,6 @@
 /* graph.h — the compiler's graph: operators in static single assignment over typed values.
  *
- * frontend/ builds it, ir/passes/ changes it, and ir/plan/ (compiler) and the job tokeniser read it. Everything lives
+ * frontend/ builds it, ir/passes/ changes it, and plan/ (compiler) and the job tokeniser read it. Everything lives
  * in the graph's arena. Nodes form a list in topological order: every value is defined before it is used.
  *
  * Operators are those of ONNX, in the form of the newest opset that mdot knows (the frontend upgrades older nodes:

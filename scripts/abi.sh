@@ -39,7 +39,7 @@ cat > "$build/abi/suppressions" <<'SUPPRESSIONS'
   changed_enumerators_regexp = .*_COUNT$
 SUPPRESSIONS
 status=0
-for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc store/libmdotstore; do
+for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc cluster/store/libmdotstore; do
     [ -e "$released/build/$file.so" ] || continue # the release lacks the library
     if abidiff --no-added-syms --suppressions "$build/abi/suppressions" "$released/build/$file.so" "$build/$file.so" \
         > "$build/abi/difference.txt" 2>&1; then continue; fi

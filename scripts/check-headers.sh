@@ -11,7 +11,7 @@ set -eu
 tree=${1:-$(dirname "$0")/..}
 [ $# -eq 0 ] || shift
 cd "$tree"
-[ $# -gt 0 ] || set -- base benchmarks cli codegen compiler frontend integrations ir runtime simulator store
+[ $# -gt 0 ] || set -- base benchmarks cli cluster codegen compiler frontend ir plan runtime
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -23,6 +23,7 @@ done > "$work/files"
 # "FILE FILE" for every include, without extensions. A file that includes its own header has no edge.
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
     sed 's/^\([^:]*\)\.[ch]:[^"]*"\([^"]*\)\.h".*/\1 \2/' |
+    awk '/^cluster\// && $2 ~ /^(history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' |
     awk 'NF == 2 && $1 != $2' | LC_ALL=C sort -u > "$work/edges"
 
 # A file is in a circle if it reaches itself. The graph has about three thousand edges.

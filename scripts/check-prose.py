@@ -49,7 +49,7 @@ LIMITS = {
     "messages": MESSAGES,
 }
 MESSAGE_FOLDERS = ("base/", "benchmarks/", "cli/", "codegen/", "compiler/", "examples/", "frontend/", "include/",
-                   "integrations/", "ir/", "runtime/", "simulator/", "store/")
+                   "ir/", "plan/", "runtime/", "cluster/")
 LEAST_WORDS_OF_A_MESSAGE = 4
 
 

@@ -7,7 +7,7 @@
 #   - no two test programs have one name, because ctest and the build know them by it;
 #   - every source file <folder>/FILE.c of $sources has a test program tests/<folder>/test_FILE.c, or with a part of the
 #     folder's name in front of FILE (tests/ir/ops/test_ops_norm.c). For other source files tests/sources.txt names the
-#     programs that test them, for example "ir/plan/chain.c test_plan_random". Each row of it is needed;
+#     programs that test them, for example "plan/chain.c test_plan_random". Each row of it is needed;
 #   - each program of a row refers to its source file, either itself or in a file of tests/ that it includes, or in the
 #     source file of such a header. A reference is the file's header, another header of its folder or of a folder
 #     above, an external function of the file, or the public entry to its code: the public header of its library, or
@@ -17,17 +17,17 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 whole="abi cuda_host fault growth portability weights"
-sources="base runtime ir frontend codegen compiler store cli integrations/slurm"
+sources="base runtime ir plan frontend codegen compiler cli cluster/store cluster/slurm"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-find tests -name 'test_*.c' | LC_ALL=C sort > "$work/programs"
+find tests cluster/tests -name 'test_*.c' | LC_ALL=C sort > "$work/programs"
 [ -s "$work/programs" ] || { echo "check-test-names.sh: no test programs in $(pwd)/tests" >&2; exit 2; }
 # shellcheck disable=SC2086 # a list of folders
 find $sources -name '*.c' | LC_ALL=C sort > "$work/sources"
 
 while read -r program; do
-    folder=$(dirname "${program#tests/}")
+    folder=$(dirname "$program" | sed "s|tests/||")
     case " $whole " in *" $folder "*) continue ;; esac
     [ -d "$folder" ] || echo "$program: the folder $folder is missing, and $folder holds no tests of several folders"
 done < "$work/programs" > "$work/breaches"
@@ -37,6 +37,7 @@ touch "$work/none"
 table=tests/sources.txt
 [ -e "$table" ] || table=$work/none
 awk -v table="$table" '
+function tests(folder) { return sub(/^cluster\//, "cluster/tests/", folder) ? folder : "tests/" folder }
 FILENAME == ARGV[1] { has[$1] = 1; name = $1; sub(/.*\//, "", name); sub(/\.c$/, "", name); known[name] = 1; next }
 FILENAME == ARGV[2] { exists[$1] = 1; sources[++count] = $1; next }
 /^#/ || NF == 0 { next }
@@ -50,18 +51,18 @@ END {
     for (i = 1; i <= count; i++) {
         folder = sources[i]; sub(/\/[^\/]*$/, "", folder)
         file = sources[i]; sub(/.*\//, "", file)
-        mirrored = has["tests/" folder "/test_" file]
+        mirrored = has[tests(folder) "/test_" file]
         parts = split(folder, part, "/")
-        for (k = 1; k <= parts; k++) mirrored = mirrored || has["tests/" folder "/test_" part[k] "_" file]
+        for (k = 1; k <= parts; k++) mirrored = mirrored || has[tests(folder) "/test_" part[k] "_" file]
         if (mirrored && row[sources[i]]) print table ": " sources[i] " has a test program of its own name; remove the row"
         if (!mirrored && !row[sources[i]])
-            print sources[i] ": tests/" folder "/test_" file " is missing, and so is a row in tests/sources.txt"
+            print sources[i] ": " tests(folder) "/test_" file " is missing, and so is a row in tests/sources.txt"
     }
 }' "$work/programs" "$work/sources" "$table" >> "$work/breaches"
 
 # Collects the identifiers and the included headers of each file of tests/. A test that includes tests/X.h also has those
 # of X.h and X.c.
-find tests -name '*.[ch]' | LC_ALL=C sort > "$work/tests"
+find tests cluster/tests -name '*.[ch]' | LC_ALL=C sort > "$work/tests"
 touch "$work/rows"
 grep -v '^#' "$table" > "$work/rows" || true
 awk -v table="$table" '
@@ -98,7 +99,7 @@ function includes_public(source,    top, at, k, header) {
             if (header !~ /^mdot\//) continue
             if (top == "frontend" && header == "mdot/mdotjob.h") return 1
             if ((top == "compiler" || top == "codegen") && header == "mdot/mdotc.h") return 1
-            if (top == "store" && header == "mdot/mdot_store.h") return 1
+            if (top == "cluster" && header == "mdot/mdot_store.h") return 1
             if ((top == "runtime" || top == "base") && header !~ /mdot(job|c|_store)\.h$/) return 1
         }
     return (top == "cli" || top == "compiler") && has_word("MDOT_CLI")
@@ -114,7 +115,12 @@ function calls(source,    line, name) {
 }
 FILENAME == ARGV[1] { is_test[$1] = 1; name = $1; sub(/.*\//, "", name); sub(/\.c$/, "", name); path[name] = $1; next }
 FILENAME == ARGV[2] { row[++rows] = $0; next }
-/^#[ ]*include "/ { split($0, quoted, "\""); included[FILENAME, ++includes[FILENAME]] = quoted[2]; next }
+/^#[ ]*include "/ {
+    split($0, quoted, "\"")
+    if (FILENAME ~ /^cluster\//) sub(/^(history|simulator|slurm|store)\//, "cluster/&", quoted[2])
+    included[FILENAME, ++includes[FILENAME]] = quoted[2]
+    next
+}
 {
     count = split($0, part, /[^A-Za-z0-9_]+/)
     for (i = 1; i <= count; i++) words[FILENAME, part[i]] = 1

@@ -33,25 +33,26 @@ runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/jo
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
-codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu_images.h codegen/cuda/cuda_images.h
-codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
-codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
-compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/backends.h codegen/codegen.h codegen/artefact.h codegen/target.h
-store           base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_store.h
+plan            base/ mdot/mdot_base.h ir/
+codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ plan/ codegen/cpu/cpu_images.h codegen/cuda/cuda_images.h
+codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
+codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
+compiler        base/ mdot/ ir/ plan/ frontend/onnx/onnx.h codegen/backend.h codegen/backends.h codegen/codegen.h codegen/artefact.h codegen/target.h
+cluster/store   base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_store.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
-integrations/slurm  mdot/mdot_base.h mdot/mdot.h store/history/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
-store/history       base/ mdot/mdot_base.h
-simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h store/history/mdot_history.h simulator/
-simulator/core      mdot/mdot_base.h store/history/mdot_history.h
-simulator/policy    mdot/mdot_base.h simulator/core/ simulator/solve/
-simulator/solve     mdot/mdot_base.h
-simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h store/history/mdot_history.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
-simulator/input     mdot/mdot_base.h simulator/core/
-simulator/report    mdot/mdot_base.h simulator/core/
-simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
-simulator/experiment mdot/mdot_base.h simulator/
+cluster/slurm  mdot/mdot_base.h mdot/mdot.h cluster/history/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
+cluster/history       base/ mdot/mdot_base.h
+cluster/simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h cluster/history/mdot_history.h cluster/simulator/
+cluster/simulator/core      mdot/mdot_base.h cluster/history/mdot_history.h
+cluster/simulator/policy    mdot/mdot_base.h cluster/simulator/core/ cluster/simulator/solve/
+cluster/simulator/solve     mdot/mdot_base.h
+cluster/simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h cluster/history/mdot_history.h cluster/simulator/core/ cluster/simulator/input/ runtime/job/configuration_table.h
+cluster/simulator/input     mdot/mdot_base.h cluster/simulator/core/
+cluster/simulator/report    mdot/mdot_base.h cluster/simulator/core/
+cluster/simulator/idle      mdot/mdot_base.h cluster/simulator/core/ cluster/simulator/input/
+cluster/simulator/experiment mdot/mdot_base.h cluster/simulator/
 scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def ir/ops.def ir/ops_job.def
 WALLS
 # This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
@@ -61,17 +62,18 @@ echo "benchmarks/gpu base/file.h mdot/ runtime/core/objects.h runtime/core/run.h
 cat > "$work/libraries" <<'LIBRARIES'
 libmdot    base runtime
 libmdotjob base ir frontend
-libmdotc   base ir frontend/onnx codegen compiler
-libmdotstore base store
+libmdotc   base ir plan frontend/onnx codegen compiler
+libmdotstore base cluster/store
 LIBRARIES
 
-find include base runtime ir frontend codegen compiler store cli examples benchmarks integrations simulator scripts \
+find include base runtime ir plan frontend codegen compiler cli examples benchmarks cluster scripts \
     -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
 # Prints "FILE HEADER" for every line #include "HEADER".
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
-    sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' > "$work/includes"
+    sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' |
+    awk '/^cluster\// && $2 ~ /^(history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' > "$work/includes"
 
 awk '
 FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }
@@ -120,16 +122,17 @@ grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \
 cat > "$work/prefixes" <<'PREFIXES'
 base      bs_ mdot_
 runtime   rt_ mdot_
-ir        ir_ pl_
+ir        ir_
+plan      pl_
 frontend  fe_ mdot_ mdotjob_ onnx__
 codegen   cg_ cu_
 compiler  co_ mdotc_
-store     st_ hs_ mdot_ mdotstore_
+cluster   st_ hs_ mdot_ mdotstore_
 PREFIXES
 if [ -n "$build" ]; then
     store= # absent from builds without SQLite
-    [ ! -d "$build/store" ] || store=$build/store
-    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" ${store:+"$store"} \
+    [ ! -d "$build/cluster/store" ] || store=$build/cluster/store
+    find "$build/base" "$build/runtime" "$build/ir" "$build/plan" "$build/frontend" "$build/codegen" "$build/compiler" ${store:+"$store"} \
         -path '*.dir/*.o' > "$work/objects"
     [ -s "$work/objects" ] || { echo "check-walls.sh: no objects in $build" >&2; exit 2; }
     # names with two leading underscores belong to the compiler

@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
     *) break ;;
     esac
 done
-[ $# -gt 0 ] || set -- runtime/job runtime/perf integrations/slurm
+[ $# -gt 0 ] || set -- runtime/job runtime/perf cluster/slurm
 [ -f "$build/build.ninja" ] || { echo "mutate.sh: $build has no build.ninja: run cmake --preset release" >&2; exit 2; }
 build=$(cd "$build" && pwd)
 tree=$(pwd)

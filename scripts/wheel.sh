@@ -37,7 +37,7 @@ printf '%s\n' "$version" > "$stage/compiler/VERSION"
 printf 'mdot-predict==%s\n' "$version" > "$stage/compiler/REQUIRES"
 mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/mdot" "$stage/compiler/mdot_compiler/lib"
 soname=.so.${version%.*}
-cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/store/libmdotstore$soname" \
+cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/cluster/store/libmdotstore$soname" \
     "$stage/mdot/mdot/lib/"
 cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
 cp "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/share/mdot/"

@@ -9,7 +9,7 @@
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/gelu.h"
 #include "codegen/cpu/math.h"
-#include "ir/plan/expr.h"
+#include "plan/expr.h"
 
 #include <assert.h>
 #include <math.h>

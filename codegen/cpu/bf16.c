@@ -10,7 +10,7 @@
 #include "codegen/cpu/arith.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/emit.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer)
 {

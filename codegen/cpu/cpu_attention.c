@@ -8,7 +8,7 @@
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/signature_writer.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"

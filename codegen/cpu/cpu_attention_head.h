@@ -12,7 +12,7 @@
 #define CG_CPU_ATTENTION_HEAD_H
 
 #include "codegen/cpu/emit.h"
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 /* One batch and head: pointers to position 0; strides between positions, in elements. */
 typedef struct cg_attention_head {

@@ -13,8 +13,8 @@
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/pointer_map.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 #include <assert.h>
 

@@ -4,7 +4,7 @@
 const cg_kind_ops *const cg_kinds[PL_KIND_COUNT] = {
 #define PL_KERNEL_KIND(identifier, name) [PL_##identifier] = &cg_##name##_kind,
 #include "codegen/cpu/cpu_target.h"
-#include "ir/plan/kernel_kinds.def"
+#include "plan/kernel_kinds.def"
 #undef PL_KERNEL_KIND
 };
 

@@ -3,7 +3,7 @@
 #define CG_CPU_KIND_H
 
 #include "codegen/cpu/emit.h"
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 struct cg_signature_writer; /* signature_writer.h */
 
@@ -21,7 +21,7 @@ typedef struct cg_kind_ops {
 } cg_kind_ops;
 
 #define PL_KERNEL_KIND(identifier, name) extern const cg_kind_ops cg_##name##_kind;
-#include "ir/plan/kernel_kinds.def"
+#include "plan/kernel_kinds.def"
 #undef PL_KERNEL_KIND
 
 extern const cg_kind_ops *const cg_kinds[PL_KIND_COUNT]; /* indexed by pl_kind */

@@ -24,10 +24,10 @@
 #include "codegen/cpu/pack.h"
 #include "codegen/cpu/register_tile.h"
 #include "codegen/cpu/signature_writer.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
-#include "ir/plan/kernel_kind.h"
-#include "ir/plan/kind_linear.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
+#include "plan/kernel_kind.h"
+#include "plan/kind_linear.h"
 
 enum { ROW_BLOCK = 96 }; /* a multiple of all tile heights; × 64 columns of f32 is 24 KB */
 _Static_assert((int)PL_LINEAR_UNSPLIT_ROWS <= ROW_BLOCK, "an undivided linear is one block");

@@ -24,7 +24,7 @@
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/pack.h"
 #include "codegen/cpu/register_tile.h"
-#include "ir/plan/kind_linear.h"
+#include "plan/kind_linear.h"
 
 enum { SQUARES = 24 }; /* a multiple of all tile heights; transformed elements of 64 channels take 96 KB */
 enum { SIDE = 4, ELEMENTS = SIDE * SIDE, SUMS = 4 };

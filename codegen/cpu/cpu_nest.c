@@ -17,8 +17,8 @@
 #include "codegen/cpu/reducer.h"
 #include "codegen/cpu/signature_writer.h"
 #include "codegen/cpu/vectorise.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/kind_nest.h"
+#include "plan/expr.h"
+#include "plan/kind_nest.h"
 
 #include <assert.h>
 

@@ -13,8 +13,8 @@
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/math.h"
 #include "codegen/cpu/signature_writer.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/expr.h"
+#include "plan/kernel_kind.h"
 
 #include <math.h>
 

@@ -18,8 +18,8 @@
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/register_tile.h"
 #include "codegen/cpu/vectorise.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 enum {
     FEWEST_ROWS = 6, /* with fewer, packing costs as much as it saves */

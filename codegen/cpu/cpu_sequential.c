@@ -10,7 +10,7 @@
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/reducer.h"
 #include "codegen/cpu/signature_writer.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 #include <assert.h>
 

@@ -9,8 +9,8 @@
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/vectorise.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 enum { MAX_LANES = 16, VISIT_BUDGET = 1024 };
 

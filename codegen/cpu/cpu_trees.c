@@ -15,7 +15,7 @@
 #include "codegen/cpu/reducer.h"
 #include "codegen/cpu/signature_writer.h"
 #include "ir/ops/trees.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 enum {
     FEWEST_ROWS = 4,    /* of a block; fewer rows walk, because a block takes about as long as four rows */

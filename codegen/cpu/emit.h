@@ -8,7 +8,7 @@
 #define CG_CPU_EMIT_H
 
 #include "codegen/cpu/cpu_target.h"
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 #include <llvm-c/Core.h>
 

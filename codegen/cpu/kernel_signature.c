@@ -12,7 +12,7 @@
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/signature_writer.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 static void note_buffer(void *user, int buffer, bool is_written)
 {

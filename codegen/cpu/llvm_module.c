@@ -18,7 +18,7 @@
 #include "codegen/cpu/kernel_signature.h"
 #include "codegen/cpu/object.h"
 #include "codegen/subprocess.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef CG_CPU_PACK_H
 #define CG_CPU_PACK_H
 
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 /* A matrix operand is an f32 tensor. Its last dimension is columns, and all dimensions before it are K: a vector has
  * K = 1. */

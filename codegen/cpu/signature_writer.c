@@ -1,8 +1,8 @@
 /* signature_writer.c — see signature_writer.h. */
 #include "codegen/cpu/signature_writer.h"
 
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define CG_CPU_SIGNATURE_WRITER_H
 
 #include "codegen/cpu/pointer_map.h"
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 typedef struct cg_signature_writer {
     const pl_plan *plan;

@@ -7,8 +7,8 @@
 #include "codegen/cpu/vectorise.h"
 
 #include "codegen/cpu/cpu_target.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 enum {
     MAX_BLOCK = 4,

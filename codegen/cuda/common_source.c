@@ -139,7 +139,7 @@ const char cu_common[] =
     "    return x;\n"
     "}\n"
     "\n"
-    "// ---- Scalar operators, as ir/plan/expr.h means them ----\n"
+    "// ---- Scalar operators, as plan/expr.h means them ----\n"
     "\n"
     "__device__ __forceinline__ float exp_fast(float x)\n"
     "{\n"

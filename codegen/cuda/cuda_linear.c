@@ -13,8 +13,8 @@
 #include "codegen/cuda/index_range.h"
 #include "codegen/cuda/memory_placement.h"
 #include "codegen/cuda/step_finder.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "codegen/cuda/grid_stages.h"
 
 #include "codegen/cuda/step_finder.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  */
 #include "codegen/cuda/index_range.h"
 
-#include "ir/plan/expr.h"
+#include "plan/expr.h"
 
 static const cu_range unbounded = {0, INT64_MIN, INT64_MAX};
 

@@ -2,7 +2,7 @@
 #ifndef CU_INDEX_RANGE_H
 #define CU_INDEX_RANGE_H
 
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 /* The values unit * u + [low, high], where u is the unit of length (0 … L-1) of the surrounding loops. Unbounded
  * ends are INT64_MIN and INT64_MAX. */

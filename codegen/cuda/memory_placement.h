@@ -9,7 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/cuda/stage_types.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 
 typedef enum cu_memory_space { CU_UNPLACED, CU_SHARED, CU_SCRATCH, CU_INPUT, CU_OUTPUT, CU_WEIGHTS } cu_memory_space;
 

@@ -8,7 +8,7 @@
 #define CU_SCHEDULE_H
 
 #include "codegen/cuda/cuda_text.h"
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 struct cu_step;
 struct cu_step_finder;

@@ -2,8 +2,8 @@
 #include "codegen/cuda/step_finder.h"
 
 #include "codegen/cuda/index_range.h"
-#include "ir/plan/expr.h"
-#include "ir/plan/expr_ops.h"
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
 
 int64_t cu_elements_per_unit(const ir_type *type)
 {

@@ -15,7 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPUS, MEASURED = "runtime/job/gpus.def", "weights/measured_gpus.def"
 OPERATORS, JOB_OPERATORS, JOB_ONLY = "ir/ops.def", "ir/ops_job.def", "frontend/job/job_only_ops.def"
-KERNEL_KINDS, CUDA_KINDS = "ir/plan/kernel_kinds.def", "codegen/cuda/tile_schedule.c"
+KERNEL_KINDS, CUDA_KINDS = "plan/kernel_kinds.def", "codegen/cuda/tile_schedule.c"
 
 
 def read(path):

@@ -5,7 +5,7 @@
  *   Conv of groups      one of the first kind per group
  *   pooling             the maximum or the mean of each window
  *
- * Linear kernels read windows in place (pl_windows in ir/plan/plan.h), so that nothing is copied. Behind the matmul,
+ * Linear kernels read windows in place (pl_windows in plan/plan.h), so that nothing is copied. Behind the matmul,
  * channels return to the front; sink_transposes.c cancels this order against the one before it.
  */
 #include "ir/ops.h"

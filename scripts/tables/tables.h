@@ -12,7 +12,7 @@ void tables_write_reference(FILE *out);
 /* Members of a prediction in docs/predict.schema.json that are training options, and the names of the required ones. */
 void tables_write_json_members(FILE *out);
 void tables_write_json_required(FILE *out);
-/* Rows of the table of keys in integrations/slurm/README.md. */
+/* Rows of the table of keys in cluster/slurm/README.md. */
 void tables_write_slurm_keys(FILE *out);
 /* bindings/python/mdot/options.py: the options as Python reads them. */
 void tables_write_python(FILE *out);

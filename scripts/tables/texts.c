@@ -213,7 +213,7 @@ void tables_write_json_members(FILE *out)
     }
 }
 
-/* ---- integrations/slurm/README.md -------------------------------------------------------------------------------- */
+/* ---- cluster/slurm/README.md -------------------------------------------------------------------------------- */
 
 void tables_write_slurm_keys(FILE *out)
 {

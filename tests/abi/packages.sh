@@ -29,14 +29,14 @@ expect "libmdot$soversion"
 expect "libmdotjob$soversion" "libmdot$soversion"
 expect "libmdotc$soversion" "$llvm" "libmdot$soversion"
 store= # absent if the build lacks SQLite
-if [ -e "$build/store/libmdotstore.so" ]; then
+if [ -e "$build/cluster/store/libmdotstore.so" ]; then
     store=libmdotstore$soversion
     expect "$store" "libmdot$soversion"
 fi
 expect libmdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion" ${store:+"$store"}
 expect mdot "$llvm"
 expect mdot-simulator
-[ ! -e "$build/integrations/slurm/job_submit_mdot.so" ] || {
+[ ! -e "$build/cluster/slurm/job_submit_mdot.so" ] || {
     expect mdot-slurm
     dpkg-deb -c "$work/mdot-slurm_${version}_amd64.deb" | grep -q '/slurm-wlm/job_submit_mdot\.so$' ||
         fail "the plugin is outside Slurm's folder"

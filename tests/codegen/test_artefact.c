@@ -5,7 +5,7 @@
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cuda/cuda_images.h"
 #include "codegen/link.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 #include "mdot/mdot.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/cubin_fixture.h"

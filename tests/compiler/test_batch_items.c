@@ -2,7 +2,7 @@
  * calls, on every CPU level and in bf16. The tests also check which entries run items together. */
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
-#include "ir/plan/print_plan.h"
+#include "plan/print_plan.h"
 #include "mdot/mdot.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/process.h"

@@ -2,7 +2,7 @@
  * their readers compute the model's values. */
 #include "compiler/compiler.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
+#include "plan/build.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"

@@ -19,7 +19,7 @@ for preset in $(grep -ohE -- '--preset [a-z]+' $pages | cut -d' ' -f2 | sort -u)
     grep -q "\"name\": \"$preset\"" CMakePresets.json || fail "a page for contributors names the preset $preset, which CMakePresets.json lacks"
 done
 links=0
-for page in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.md weights/MODEL_CARD.md simulator/*.md integrations/*/*.md; do
+for page in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.md weights/MODEL_CARD.md cluster/simulator/*.md integrations/*/*.md; do
     for target in $(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^)# ]+' | cut -c3- | grep -v '://'); do
         [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is missing"
         links=$((links + 1))

@@ -4,7 +4,7 @@
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 

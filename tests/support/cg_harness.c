@@ -4,7 +4,7 @@
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cpu/llvm_module.h"
 #include "codegen/cpu/object.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/amx_emulator.h"
 #include "tests/support/remote_code.h"
 

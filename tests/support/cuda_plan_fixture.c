@@ -4,7 +4,7 @@
 #include "codegen/cuda/tile_schedule.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
+#include "plan/build.h"
 #include "tests/support/encoder_model.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/build.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"

@@ -3,7 +3,7 @@
 #ifndef TEST_MUTATE_H
 #define TEST_MUTATE_H
 
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 /* Applies change number `step` to the field at `at`. With -1, returns the number of changes. */
 typedef int (*mutate_fn)(void *at, int step);

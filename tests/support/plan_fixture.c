@@ -1,7 +1,7 @@
 /* plan_fixture.c — see plan_fixture.h. */
 #include "tests/support/plan_fixture.h"
 
-#include "ir/plan/interpret.h"
+#include "plan/interpret.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

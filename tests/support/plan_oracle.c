@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "ir/plan/interpret.h"
-#include "ir/plan/verify_plan.h"
+#include "plan/interpret.h"
+#include "plan/verify_plan.h"
 #include "tests/support/graph_notation.h"
 
 static bool agree(double got, double want, double relative, double absolute)

@@ -2,7 +2,7 @@
 #ifndef MDOT_TESTS_PLAN_ORACLE_H
 #define MDOT_TESTS_PLAN_ORACLE_H
 
-#include "ir/plan/plan.h"
+#include "plan/plan.h"
 
 /* Verifies the plan, interprets it and evaluates `graph` on the same random inputs. Asserts that shapes are equal,
  * and that elements agree within `tolerance` relative to max(1, |wanted|). */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # hardware_bound_networks.sh TEST ARCHIVE: runs test_hardware_bound on 60 networks of the ARCHIVE
-# weights/training/graphs.tar.xz: 12 language models, 8 networks of torchvision and 40 others, of each kind at equal
+# lab/graphs.tar.xz: 12 language models, 8 networks of torchvision and 40 others, of each kind at equal
 # distances in the sorted list of names.
 set -eu
 test=$1 archive=$2

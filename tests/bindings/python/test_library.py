@@ -102,7 +102,7 @@ class EmbeddedNul(support.TestCase):
 
 class Completeness(support.TestCase):
     def exported(self) -> set[str]:
-        names = ("runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map", "store/libmdotstore.map")
+        names = ("runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map", "cluster/store/libmdotstore.map")
         maps = [support.SOURCE / name for name in names]
         return {name for path in maps for name in re.findall(r"^ +(mdot\w+);", path.read_text(), re.M)}
 

@@ -1,4 +1,4 @@
-"""integrations/scheduler_python: the jobs that a round starts. Rounds stay as quick with bad files."""
+"""cluster/scheduler_python: the jobs that a round starts. Rounds stay as quick with bad files."""
 
 from __future__ import annotations
 

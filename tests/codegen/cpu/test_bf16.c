@@ -2,8 +2,8 @@
  * The plans are compared with their interpretation in bf16 and with the reference evaluation. */
 #include "codegen/cpu/bf16.h"
 #include "ir/ops.h"
-#include "ir/plan/build.h"
-#include "ir/plan/interpret.h"
+#include "plan/build.h"
+#include "plan/interpret.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
 

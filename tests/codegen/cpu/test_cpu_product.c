@@ -4,7 +4,7 @@
 #include "codegen/cpu/cpu_product.h"
 #include "codegen/cpu/cpu_target.h"
 #include "ir/ops.h"
-#include "ir/plan/build.h"
+#include "plan/build.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_fixture.h"
 

@@ -4,7 +4,7 @@
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/target.h"
 #include "ir/ops.h"
-#include "ir/plan/build.h"
+#include "plan/build.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
 

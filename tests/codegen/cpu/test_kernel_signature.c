@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/mutate.h"
 #include "tests/support/signature_fixture.h"
 

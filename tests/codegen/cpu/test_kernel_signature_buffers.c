@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "ir/plan/kernel_kind.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/signature_fixture.h"
 
 /* A linear on buffers 0 to 4: a, weight, bias, the input of the epilogue, out. */

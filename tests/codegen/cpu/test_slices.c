@@ -1,8 +1,8 @@
 /* test_slices.c — kernels whose work is split into slices for several calls. The results are bit-identical to those
  * of one call, for any slices. */
 #include "ir/ops.h"
-#include "ir/plan/build.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/build.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
 

@@ -11,8 +11,8 @@
 #include "codegen/cuda/tile_schedule.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
-#include "ir/plan/kernel_kind.h"
+#include "plan/build.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 

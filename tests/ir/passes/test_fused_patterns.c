@@ -2,9 +2,9 @@
  * kernels and computes the same values as before. Written as ONNX and read again, it is the same. */
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
-#include "ir/plan/kernel_kind.h"
-#include "ir/plan/plan.h"
+#include "plan/build.h"
+#include "plan/kernel_kind.h"
+#include "plan/plan.h"
 #include "tests/support/encoder_patterns.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"

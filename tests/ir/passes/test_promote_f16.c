@@ -2,7 +2,7 @@
  * rounded values. */
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "ir/plan/build.h"
+#include "plan/build.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"
 

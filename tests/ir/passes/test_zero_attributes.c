@@ -12,7 +12,7 @@
 
 #include "ir/ops.h"
 #include "ir/passes/pass.h"
-#include "ir/plan/build.h"
+#include "plan/build.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"
 

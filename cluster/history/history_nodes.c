@@ -1,0 +1,166 @@
+/* history_nodes.c — a hash table with chains, and a list of its entries in the order of their last use. */
+#include "history/history_nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    hs_node node; /* first, so that a node is its entry */
+    uint32_t chained, older, newer;
+} entry;
+
+struct hs_nodes {
+    entry *entries;
+    uint32_t *heads; /* first entry of each chain; a power of two of them */
+    uint32_t count, capacity, most, head_count;
+    uint32_t oldest, newest;
+};
+
+enum { FIRST_CAPACITY = 64 };
+
+/* ---- One key ----------------------------------------------------------------------------------------------------- */
+
+const hs_durations *hs_node_at(const hs_node *node, double time_s)
+{
+    if (node->now.weight > 0 && node->now.at_s <= time_s) return &node->now;
+    for (int i = 0; i < HS_EARLIER; i++)
+        if (node->earlier[i].weight > 0 && node->earlier[i].at_s <= time_s) return &node->earlier[i];
+    return NULL;
+}
+
+void hs_node_keep(hs_node *node, double time_s)
+{
+    const double shortest_s = 60, times = 6;
+    double period_s = shortest_s;
+    if (node->now.weight == 0) return;
+    for (int i = 1; i < HS_EARLIER; i++) period_s *= times;
+    for (int i = HS_EARLIER - 1; i > 0; i--, period_s /= times)
+        if (node->earlier[i].weight == 0 || time_s - node->earlier[i].at_s >= period_s)
+            node->earlier[i] = node->earlier[i - 1];
+    if (node->earlier[0].weight == 0 || time_s - node->earlier[0].at_s >= period_s) node->earlier[0] = node->now;
+}
+
+/* ---- The table --------------------------------------------------------------------------------------------------- */
+
+hs_nodes *hs_nodes_create(size_t most)
+{
+    hs_nodes *n = calloc(1, sizeof *n);
+    if (n == NULL) return NULL;
+    n->most = (uint32_t)most;
+    n->oldest = n->newest = HS_NO_NODE;
+    return n;
+}
+
+void hs_nodes_destroy(hs_nodes *n)
+{
+    if (n == NULL) return;
+    free(n->entries);
+    free(n->heads);
+    free(n);
+}
+
+size_t hs_nodes_count(const hs_nodes *n)
+{
+    return n->count;
+}
+
+static uint32_t find(const hs_nodes *n, uint64_t hash)
+{
+    if (n->head_count == 0) return HS_NO_NODE;
+    uint32_t at = n->heads[hash >> 1 & (n->head_count - 1)]; /* bit 0 of a hash is always set */
+    while (at != HS_NO_NODE && n->entries[at].node.hash != hash) at = n->entries[at].chained;
+    return at;
+}
+
+const hs_node *hs_nodes_find(const hs_nodes *n, uint64_t hash)
+{
+    uint32_t at = find(n, hash);
+    return at != HS_NO_NODE ? &n->entries[at].node : NULL;
+}
+
+static void chain(hs_nodes *n, uint32_t at)
+{
+    uint32_t *head = &n->heads[n->entries[at].node.hash >> 1 & (n->head_count - 1)];
+    n->entries[at].chained = *head;
+    *head = at;
+}
+
+static void unchain(hs_nodes *n, uint32_t at)
+{
+    uint32_t *link = &n->heads[n->entries[at].node.hash >> 1 & (n->head_count - 1)];
+    while (*link != at) link = &n->entries[*link].chained;
+    *link = n->entries[at].chained;
+}
+
+static bool grow(hs_nodes *n)
+{
+    uint32_t capacity = n->capacity > 0 ? 2 * n->capacity : FIRST_CAPACITY;
+    if (capacity > n->most) capacity = n->most;
+    uint32_t head_count = FIRST_CAPACITY;
+    while (head_count < capacity) head_count *= 2;
+    uint32_t *heads = malloc(head_count * sizeof *heads);
+    entry *entries = heads != NULL ? realloc(n->entries, capacity * sizeof *entries) : NULL;
+    if (entries == NULL) {
+        free(heads);
+        return false;
+    }
+    free(n->heads);
+    memset(heads, 0xff, head_count * sizeof *heads); /* HS_NO_NODE */
+    n->entries = entries;
+    n->heads = heads;
+    n->capacity = capacity;
+    n->head_count = head_count;
+    for (uint32_t i = 0; i < n->count; i++) chain(n, i);
+    return true;
+}
+
+static void leave_list(hs_nodes *n, const entry *e)
+{
+    if (e->older != HS_NO_NODE)
+        n->entries[e->older].newer = e->newer;
+    else
+        n->oldest = e->newer;
+    if (e->newer != HS_NO_NODE)
+        n->entries[e->newer].older = e->older;
+    else
+        n->newest = e->older;
+}
+
+static void join_list(hs_nodes *n, uint32_t at)
+{
+    n->entries[at].older = n->newest;
+    n->entries[at].newer = HS_NO_NODE;
+    if (n->newest != HS_NO_NODE)
+        n->entries[n->newest].newer = at;
+    else
+        n->oldest = at;
+    n->newest = at;
+}
+
+hs_node *hs_nodes_use(hs_nodes *n, uint64_t hash)
+{
+    uint32_t at = find(n, hash);
+    if (at != HS_NO_NODE) {
+        leave_list(n, &n->entries[at]);
+        join_list(n, at);
+        return &n->entries[at].node;
+    }
+    if (n->count < n->most) {
+        if (n->count == n->capacity && !grow(n)) return NULL;
+        at = n->count++;
+    } else {
+        at = n->oldest;
+        leave_list(n, &n->entries[at]);
+        unchain(n, at);
+    }
+    n->entries[at] = (entry){.node.hash = hash};
+    chain(n, at);
+    join_list(n, at);
+    return &n->entries[at].node;
+}
+
+const hs_node *hs_nodes_next(const hs_nodes *n, const hs_node *previous)
+{
+    uint32_t at = previous == NULL ? n->oldest : ((const entry *)(const void *)previous)->newer;
+    return at != HS_NO_NODE ? &n->entries[at].node : NULL;
+}

@@ -1,0 +1,102 @@
+/* workload.h — the workload: the jobs of a trace, and their speeds on each type of GPU.
+ *
+ * core/ is the simulator without any policy: workload.h (jobs), cluster.h (GPUs), job_order.h (an order of jobs),
+ * policy.h (the view and the answer of a policy), schedule_plan.h (the completed answer), estimate.h (estimated
+ * durations), log.h (decisions), simulator.h (the clock).
+ */
+#ifndef SC_WORKLOAD_H
+#define SC_WORKLOAD_H
+
+#include "simulator/core/scaling.h"
+#include "history/mdot_history.h"
+
+enum {
+    SC_NONE = 0xffffffff, /* absent job or kind */
+    SC_WIDTHS = 8,        /* 1, 2, 4 … 128 GPUs */
+    SC_SPEEDS = 10        /* widths for which a kind's speeds are stored: these, and 3 and 7 slices of a GPU */
+};
+
+/* A kind of job, whose jobs run equally fast: a network at a batch size. */
+typedef struct sc_kind {
+    char *name;
+    double speed[SC_MAX_TYPES][SC_SPEEDS];  /* steps per second at each index of sc_speed_index, on one node; 0:
+                                             * impossible or unknown */
+    double spread[SC_MAX_TYPES][SC_SPEEDS]; /* slowdown of a step on several nodes; 0: 1 */
+    bool has_estimate; /* policies see these values instead of the true ones, just as estimates have factors */
+    double estimated_speed[SC_MAX_TYPES][SC_SPEEDS], estimated_spread[SC_MAX_TYPES][SC_SPEEDS];
+    sc_scaling *scaling; /* speeds by placement, batch and progress instead of these; NULL: none. Owned */
+} sc_kind;
+
+typedef struct sc_job {
+    char *id;
+    char *group; /* user or name, the key of the rolling mean; NULL if the trace omits it */
+    double submit_s;
+    double deadline_s; /* on the clock of submit_s; INFINITY: no deadline */
+    double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
+    double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
+    int gpus;
+    int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
+                                   * a job with a kind takes any number */
+    double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
+    double batch;                 /* batch size of a job whose kind has a scaling; 0: that of its reference steps */
+    bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
+    uint32_t kind;                /* SC_NONE: no kind */
+    double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
+    double rack_spread;           /* further slowdown on several racks relative to one; 0: none */
+    char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
+    mdot_ended outcome;           /* its end in the trace */
+    double limit_s;               /* time limit that the job requests, after which it is cut off; 0: it requests none */
+    double planned; /* work that it would do if it did not end early, over its work; 0: it ends as planned */
+} sc_job;
+
+/* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
+typedef struct sc_workload {
+    sc_job *jobs;
+    size_t job_count;
+    sc_kind *kinds;
+    size_t kind_count;
+    double *pair_speeds; /* of kinds that share their GPUs, read by sc_workload_pair_speed; NULL: unknown */
+} sc_workload;
+
+void sc_workload_free(sc_workload *workload);
+/* Frees the texts of a job. */
+void sc_job_free(sc_job *job);
+
+/* Returns the kind whose name is the first `length` bytes of `name`, or all of it if it is shorter; NULL if there is
+ * none. */
+sc_kind *sc_workload_find_kind(const sc_workload *workload, const char *name, size_t length);
+
+/* Returns log2 of a power of two below 2^SC_WIDTHS, else SC_WIDTHS. */
+unsigned sc_width_of(int gpus);
+
+/* Returns the index of a width in sc_kind.speed, or SC_SPEEDS: 0 to 7 for powers of two, 8 and 9 for 3 and 7. */
+unsigned sc_speed_index(int gpus);
+
+/* Returns whether the job's bounds allow so many GPUs. */
+bool sc_job_allows(const sc_job *job, int gpus);
+
+/* Work per second on `gpus` GPUs of one node of a type; 0 if the job cannot run there. A job without a kind runs on
+ * any type, at its own width or within its bounds. With a scaling, the speed is the mean over the job's steps on as few
+ * nodes as the table of step times has for so many GPUs. */
+double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
+
+/* Slowdown if its GPUs are on several nodes of a type, at least 1. */
+double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
+
+/* Steps per second of a job of kind `kind` that shares its GPUs with one of kind `other`; 0: unknown or impossible. */
+double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, int gpus);
+/* Stores it. `width` is below SC_WIDTHS. */
+mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
+                                       unsigned width, double speed, mdot_error *err);
+
+/* Returns planned work over true work, at least 1. */
+double sc_workload_planned(const sc_job *job);
+
+/* Slowdown if its GPUs are in several racks, relative to one rack, at least 1. */
+double sc_workload_rack_spread(const sc_job *job);
+
+/* Seconds that a job takes on one node, uninterrupted and at its own width, on the fastest of the first `type_count`
+ * types; INFINITY if it can run on none of them. */
+double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
+
+#endif

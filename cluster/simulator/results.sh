@@ -1,0 +1,35 @@
+#!/bin/sh
+# Repeats the experiments of results/ that use the predictor's errors. Run it after the predictor has changed:
+#
+#     cluster/simulator/results.sh BUILD TRACES [predictors|backfill|cold_start …, by default all]
+#
+# BUILD is the folder of the build. TRACES has philly_all.csv and itp_all.csv. The errors are those of
+# lab/results/families.csv, which `python3 -m mdot_training.predictor export-cv` writes. Each experiment
+# writes results/NAME.md, .json and .svg when it is complete, so that a run may be interrupted and continued with the
+# names that are left. The programs use all cores. Then write the new figures into README.md and CHANGELOG.md.
+set -eu
+[ $# -ge 2 ] || { sed -n '2,10p' "$0" >&2; exit 2; }
+build=$1 traces=$2
+shift 2
+[ $# -gt 0 ] || set -- predictors backfill cold_start
+here=$(dirname "$0")
+predictions=$here/../lab/results/families.csv
+for name; do
+    case $name in
+        predictors | backfill | cold_start) ;;
+        *) echo "results.sh: $name is not an experiment; choose predictors, backfill or cold_start" >&2; exit 2 ;;
+    esac
+done
+for name; do
+    echo "$name: begins at $(date -u +%H:%M:%S)"
+    case $name in
+        predictors)
+            "$build/cluster/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
+                --predictions "$predictions" --out "$here/results/predictors" ;;
+        backfill)
+            "$build/cluster/simulator/mdot-backfill" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
+                --predictions "$predictions" --out "$here/results/backfill" ;;
+        cold_start) "$here/cold_start.sh" "$build" "$traces" "$here/results/cold_start" ;;
+    esac
+    echo "$name: ends at $(date -u +%H:%M:%S)"
+done

@@ -1,0 +1,49 @@
+/* decision.h — from a job and a request to the values that the controller writes into the request: prediction →
+ * place, time limit, priority, comment. It is independent of Slurm's own types. */
+#ifndef SL_DECISION_H
+#define SL_DECISION_H
+
+#include "slurm/request.h"
+#include "slurm/site.h"
+#include "slurm/submission.h"
+
+enum { SL_COMMENT_BYTES = 512 }; /* Slurm permits up to 1024 */
+
+typedef struct sl_decision {
+    sl_place place;           /* place that the predicted values apply to */
+    bool is_chosen;           /* this place was chosen among several, so the request should name only this one */
+    uint32_t limit_minutes;   /* 0: set no limit */
+    uint32_t binding_minutes; /* the limit that ends the job; SL_UNLIMITED: none */
+    bool has_priority;        /* `priority` should be added; it is at most sl_site.priority_weight. False unless a limit
+                             * binds the job (INCENTIVES.md) */
+    uint32_t priority;
+    double step_ms, total_s; /* medians; total_s is 0 if the number of steps is unknown */
+    char comment[SL_COMMENT_BYTES];
+} sl_decision;
+
+/* A context of the predictor, which runs in the calling thread, and a calibration, which may be NULL. */
+typedef struct sl_oracle {
+    mdot_context *context;
+    const mdot_calibration *calibration;
+} sl_oracle;
+
+/* INVALID_ARGUMENT and NOT_FOUND give the reason why there is no prediction: for example, settings that contradict
+ * the job, or a partition without GPUs in mdot.conf. The context runs in the calling thread. */
+mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
+                      const sl_submission *submission, sl_decision *out_decision, mdot_error *err);
+
+/* Returns the priority of a job: the full weight for jobs as short as sl_site.shortest_s, zero for longest_s, linear in
+ * the logarithm between. The length is the longest of the predicted time and the limit that ends the job, times
+ * `understatement` if that is above 1. 0 without a limit. */
+uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_minutes, int64_t gpus,
+                     double understatement);
+
+/* Whether warnings (MDOT_WARN_…) make a prediction too uncertain for a priority, and for a limit unless the site
+ * permits it. */
+bool sl_is_doubtful(uint32_t warnings);
+
+/* Returns the `quantile` of a step's time. The logarithm of the time is assumed to be normal on either side of the
+ * median, with a width that matches the interval. */
+double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
+
+#endif

@@ -1,0 +1,61 @@
+/* partition.c — see partition.h. */
+#include "slurm/partition.h"
+
+#include <string.h>
+
+const sl_partition *sl_partition_find(const sl_cluster *cluster, const char *name, size_t length)
+{
+    for (uint32_t i = 0; cluster != NULL && i < cluster->partition_count; i++) {
+        const sl_partition *p = &cluster->partitions[i];
+        if (strncmp(p->name, name, length) == 0 && p->name[length] == '\0') return p;
+    }
+    return NULL;
+}
+
+/* Adds one part of a node's resources: GPUs of one type. */
+static void add_gpus(sl_partition *partition, const sl_gres *gres)
+{
+    uint32_t i = 0;
+    while (i < partition->type_count && strcmp(partition->gpus[i].type, gres->type) != 0) i++;
+    if (i == SL_MAX_NODE_TYPES) return;
+    sl_node_gpus *row = &partition->gpus[i];
+    if (i == partition->type_count) {
+        partition->type_count++;
+        *row = (sl_node_gpus){.nodes = 0};
+        memcpy(row->type, gres->type, sizeof row->type);
+    }
+    row->nodes++;
+    row->all += gres->count;
+    if (gres->count > row->per_node) row->per_node = gres->count;
+}
+
+void sl_partition_add_node(sl_partition *partition, const char *gres)
+{
+    partition->usable_nodes++;
+    for (const char *at = gres; at != NULL && *at != '\0';) {
+        size_t length = 0;
+        int depth = 0; /* "(S:0,2)" contains a comma */
+        for (; at[length] != '\0' && (depth > 0 || at[length] != ','); length++)
+            depth += at[length] == '(' ? 1 : at[length] == ')' ? -1 : 0;
+        char part[256] = "";
+        size_t kept = strcspn(at, "(");
+        if (kept > length) kept = length;
+        if (kept < sizeof part) memcpy(part, at, kept);
+        sl_gres one = sl_gres_read(part);
+        if (one.count > 0) add_gpus(partition, &one);
+        at += length + (at[length] == ',');
+    }
+}
+
+sl_node_gpus sl_partition_gpus(const sl_partition *partition, const char *type)
+{
+    sl_node_gpus all = {.nodes = 0};
+    for (uint32_t i = 0; i < partition->type_count; i++) {
+        const sl_node_gpus *row = &partition->gpus[i];
+        if (type[0] != '\0' && strcmp(row->type, type) != 0) continue;
+        all.nodes = row->nodes > all.nodes ? row->nodes : all.nodes;
+        all.per_node = row->per_node > all.per_node ? row->per_node : all.per_node;
+        all.all += row->all;
+    }
+    return all;
+}

@@ -1,0 +1,143 @@
+/* test_history_file.c — a history in a file. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "history/mdot_history.h"
+
+static char folder[] = "/tmp/mdot_history_XXXXXX";
+static char path[64];
+
+static mdot_history *make(void)
+{
+    mdot_history_options o = {.struct_size = sizeof o, .half_life_s = 1e6, .hash_seed = {3, 4}};
+    mdot_history *h = NULL;
+    assert_int_equal(mdot_history_create(&o, &h, NULL), MDOT_OK);
+    for (int i = 0; i < 500; i++) {
+        char user[8];
+        snprintf(user, sizeof user, "u%d", i % 7);
+        mdot_history_job job = {
+            .struct_size = sizeof job, .user = user, .name = "n", .gpus = 1 + i % 3, .submit_s = 1000. * i};
+        double duration_s = 100 * (1 + i % 7) + i % 11;
+        assert_int_equal(mdot_history_add(h, &job, (mdot_ended)(i % 4), duration_s, job.submit_s + duration_s, NULL),
+                         MDOT_OK);
+    }
+    return h;
+}
+
+static mdot_history_estimate ask(const mdot_history *h, const char *user)
+{
+    mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = "n", .gpus = 2, .submit_s = 6e5};
+    mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
+    assert_int_equal(mdot_history_ask(h, &job, &e, NULL), MDOT_OK);
+    return e;
+}
+
+static void a_file_gives_the_same_estimates(void **state)
+{
+    (void)state;
+    static const char *const users[] = {"u1", "u5", "other"};
+    mdot_history *h = make(), *read = NULL;
+    assert_int_equal(mdot_history_save(h, path, NULL), MDOT_OK);
+    assert_int_equal(mdot_history_load(path, NULL, &read, NULL), MDOT_OK);
+    for (size_t i = 0; i < 3; i++) {
+        mdot_history_estimate a = ask(h, users[i]), b = ask(read, users[i]);
+        assert_true(a.median_s == b.median_s && a.lower_scale == b.lower_scale && a.upper_scale == b.upper_scale);
+        assert_true(a.degrees == b.degrees && a.early_failure == b.early_failure && a.failure_s == b.failure_s);
+        assert_true(a.key == b.key && a.weight == b.weight);
+    }
+    mdot_history_destroy(h);
+    mdot_history_destroy(read);
+}
+
+static void a_smaller_table_keeps_the_latest_keys(void **state)
+{
+    (void)state;
+    mdot_history *h = make(), *read = NULL;
+    mdot_history_options o = {.struct_size = sizeof o, .most_keys = 64};
+    assert_int_equal(mdot_history_save(h, path, NULL), MDOT_OK);
+    assert_int_equal(mdot_history_load(path, &o, &read, NULL), MDOT_OK);
+    assert_true(ask(read, "u1").weight > 0);
+    mdot_history_destroy(h);
+    mdot_history_destroy(read);
+}
+
+static void a_missing_file_is_not_found(void **state)
+{
+    (void)state;
+    mdot_history *h = NULL;
+    assert_int_equal(mdot_history_load("/tmp/mdot_history_missing", NULL, &h, NULL), MDOT_NOT_FOUND);
+    assert_null(h);
+}
+
+/* Cuts the file at every hundredth byte, and replaces bytes. Nothing but whole files and whole lines is read. */
+static void damaged_files_are_refused(void **state)
+{
+    (void)state;
+    mdot_history *h = make(), *read = NULL;
+    static char text[1 << 20];
+    assert_int_equal(mdot_history_save(h, path, NULL), MDOT_OK);
+    mdot_history_destroy(h);
+    FILE *file = fopen(path, "rb");
+    size_t bytes = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_true(bytes > 5000 && bytes < sizeof text);
+    for (size_t cut = 0; cut < bytes; cut += 101) {
+        if (cut > 0 && text[cut - 1] == '\n') continue;
+        file = fopen(path, "wb");
+        fwrite(text, 1, cut, file);
+        fclose(file);
+        mdot_error err = {0};
+        assert_int_equal(mdot_history_load(path, NULL, &read, &err), MDOT_MALFORMED);
+        assert_non_null(strstr(err.message, path));
+    }
+    static const char bad[] = "x\n -,n";
+    for (size_t at = 0; at < bytes; at += 211) {
+        char kept = text[at];
+        text[at] = bad[at % 6];
+        file = fopen(path, "wb");
+        fwrite(text, 1, bytes, file);
+        fclose(file);
+        text[at] = kept;
+        if (mdot_history_load(path, NULL, &read, NULL) != MDOT_OK) continue; /* a "-" may make another number */
+        mdot_history_estimate e = ask(read, "u1");
+        assert_true(e.median_s > 0 && isfinite(e.median_s));
+        mdot_history_destroy(read);
+        read = NULL;
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL) return -1;
+    snprintf(path, sizeof path, "%s/history", folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_gives_the_same_estimates),
+        cmocka_unit_test(a_smaller_table_keeps_the_latest_keys),
+        cmocka_unit_test(a_missing_file_is_not_found),
+        cmocka_unit_test(damaged_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,130 @@
+/* test_history_keys.c — names, hashes and keys of jobs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "history/history_keys.h"
+
+static void names_lose_digits_dates_and_hashes(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"ResNet50_lr0.1-20240501-9f3ac2e1", "resnet-lr"},
+        {"train.py --epochs=90", "train-py-epochs"},
+        {"bert-base 2024-05-01T12:00:00", "bert-base-t"},
+        {"job_123456", "job"},
+        {"0123-4567", ""},
+        {"deadbeef", "deadbeef"}, /* a hash has digits */
+        {"d3adb33f", ""},
+        {"a1b2c3d4e5", ""},
+        {"k8s9x7q2w1", ""}, /* changes between letters and digits */
+        {"3f2504e0-4f89-11d3-9a0c-0305e82c3301", "f-d-ac"},
+        {"GPT2", "gpt"},
+        {"gpt-2", "gpt"},
+        {"étude_7", "étude"},
+        {"--a--b--", "a-b"},
+        {"", ""},
+        {"\n\t|,;", ""},
+    };
+    char out[MDOT_HISTORY_NAME_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mdot_history_normalise_name(cases[i][0], out);
+        assert_string_equal(out, cases[i][1]);
+    }
+    mdot_history_normalise_name(NULL, out);
+    assert_string_equal(out, "");
+}
+
+static void long_names_are_cut(void **state)
+{
+    (void)state;
+    char name[4096], out[MDOT_HISTORY_NAME_BYTES];
+    memset(name, 'w', sizeof name);
+    for (size_t i = 3; i < sizeof name; i += 4) name[i] = '_';
+    name[sizeof name - 1] = '\0';
+    mdot_history_normalise_name(name, out);
+    assert_true(strlen(out) >= MDOT_HISTORY_NAME_BYTES - 4 && strlen(out) < MDOT_HISTORY_NAME_BYTES);
+}
+
+/* The test vectors of SipHash's authors: bytes 0, 1, 2 … under the key 0, 1 … 15. */
+static void hashes_are_siphash(void **state)
+{
+    (void)state;
+    static const uint64_t seed[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+    static const struct {
+        size_t bytes;
+        uint64_t hash;
+    } known[] = {{0, 0x726fdb47dd0e0e31},
+                 {1, 0x74f839c593dc67fd},
+                 {7, 0xab0200f58b01d137},
+                 {8, 0x93f5f5799a932462},
+                 {15, 0xa129ca6149be45e5}};
+    unsigned char bytes[16];
+    for (unsigned char i = 0; i < 16; i++) bytes[i] = i;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_true(hs_hash(seed, bytes, known[i].bytes) == known[i].hash);
+}
+
+static void keys_need_their_properties(void **state)
+{
+    (void)state;
+    static const uint64_t seed[2] = {1, 2};
+    mdot_history_job job = {.struct_size = sizeof job};
+    hs_keys keys = hs_keys_of(seed, &job);
+    for (int i = 0; i < HS_KEYS; i++)
+        assert_true((keys.hash[i] != 0) == (i == MDOT_HISTORY_KEY_ALL || i == MDOT_HISTORY_KEY_HOUR));
+    job.user = "anna";
+    job.gpus = 2;
+    keys = hs_keys_of(seed, &job);
+    assert_true(keys.hash[MDOT_HISTORY_KEY_USER_RESOURCES] != 0 && keys.hash[MDOT_HISTORY_KEY_USER_NAME] == 0);
+    job.name = "train";
+    keys = hs_keys_of(seed, &job);
+    assert_true(keys.hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES] != 0);
+    assert_true(keys.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] == 0); /* it would repeat the one before */
+    job.name = "train7";
+    hs_keys other = hs_keys_of(seed, &job);
+    assert_true(other.hash[MDOT_HISTORY_KEY_USER_NAME] == keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
+    assert_true(other.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] != 0);
+}
+
+static void every_property_and_the_seed_change_the_keys(void **state)
+{
+    (void)state;
+    static const uint64_t seed[2] = {1, 2}, other_seed[2] = {1, 3};
+    mdot_history_job job = {
+        .struct_size = sizeof job, .user = "u", .group = "g", .name = "n", .gpu_type = "t", .digest = 5, .gpus = 1};
+    mdot_history_job changed[6];
+    for (int i = 0; i < 6; i++) changed[i] = job;
+    changed[0].user = "v";
+    changed[1].group = "h";
+    changed[2].name = "m";
+    changed[3].gpu_type = "s";
+    changed[4].digest = 6;
+    changed[5].gpus = 2;
+    hs_keys keys = hs_keys_of(seed, &job);
+    for (int i = 0; i < 6; i++) {
+        hs_keys other = hs_keys_of(seed, &changed[i]);
+        assert_memory_not_equal(&keys, &other, sizeof keys);
+    }
+    hs_keys other = hs_keys_of(other_seed, &job);
+    assert_memory_not_equal(&keys, &other, sizeof keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_lose_digits_dates_and_hashes),
+        cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(hashes_are_siphash),
+        cmocka_unit_test(keys_need_their_properties),
+        cmocka_unit_test(every_property_and_the_seed_change_the_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,297 @@
+/* kernel.c — adds buffers and kernels to the plan, and names them. */
+#include "plan/kernel.h"
+
+#include "plan/kernel_kind.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Errors ------------------------------------------------------------------------------------------------------ */
+
+const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
+{
+    if (b->status != MDOT_OK) return NULL; /* keep the first error */
+    char reason[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    b->status = mdot_fail(b->err, MDOT_UNSUPPORTED, "%s: node \"%s\" (%s): %s", b->graph->name, node->name,
+                          node->op->name, reason);
+    return NULL;
+}
+
+mdot_status pl_fault(pl_builder *b)
+{
+    if (b->status == MDOT_OK)
+        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out during planning", b->graph->name);
+    return b->status;
+}
+
+/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
+
+/* Makes space for one more element in an arena array. The old array remains in the arena. */
+static bool reserve(ir_arena *arena, void **array, int count, int *capacity, size_t element_bytes)
+{
+    if (count < *capacity) return true;
+    int larger = *capacity ? 2 * *capacity : 32;
+    void *grown = ir_arena_alloc(arena, (size_t)larger, element_bytes);
+    if (grown == NULL) return false;
+    if (count) memcpy(grown, *array, (size_t)count * element_bytes);
+    *array = grown;
+    *capacity = larger;
+    return true;
+}
+
+/* Size in bytes at the length that maximises it, dimension by dimension; -1 on overflow. */
+static int64_t most_bytes(const pl_builder *b, const ir_type *type)
+{
+    int64_t bytes = (int64_t)mdot_dtype_size_bytes(type->dtype);
+    for (int d = 0; d < type->rank; d++) {
+        int64_t least, most;
+        if (ir_dim_is_number(type->dim[d]))
+            most = type->dim[d].offset;
+        else
+            ir_dim_bounds(b->graph, type->dim[d], &least, &most);
+        if (__builtin_mul_overflow(bytes, most, &bytes)) return -1;
+    }
+    return bytes;
+}
+
+int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type)
+{
+    pl_plan *plan = b->plan;
+    void *array = plan->buffers;
+    if (!reserve(b->arena, &array, plan->buffer_count, &b->buffer_capacity, sizeof *plan->buffers)) return -1;
+    plan->buffers = array;
+    int64_t bytes = most_bytes(b, type);
+    if (bytes < 0) {
+        b->status = mdot_fail(b->err, MDOT_OUT_OF_RANGE, "%s: tensor \"%s\" is too large", b->graph->name, name);
+        return -1;
+    }
+    plan->buffers[plan->buffer_count] =
+        (pl_buffer){.kind = kind, .name = name, .type = *type, .max_bytes = bytes, .first_use = -1, .last_use = -1};
+    return plan->buffer_count++;
+}
+
+/* ---- Hash table -------------------------------------------------------------------------------------------------- */
+
+/* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
+ * keys are equal. */
+static pl_hash_entry *find_entry(ir_arena *arena, pl_hash_map *map, uint64_t hash, const void *key,
+                                 bool (*same)(const void *a, const void *b))
+{
+    if (2 * map->count >= map->size) { /* at most half full, so that a search ends */
+        pl_hash_map larger = {.size = map->size ? 2 * map->size : 64, .count = map->count};
+        larger.entries = IR_NEW_ARRAY(arena, pl_hash_entry, larger.size);
+        if (larger.entries == NULL) return NULL;
+        for (size_t k = 0; k < map->size; k++) {
+            if (map->entries[k].key == NULL) continue;
+            size_t at = map->entries[k].hash & (larger.size - 1);
+            while (larger.entries[at].key != NULL) at = (at + 1) & (larger.size - 1);
+            larger.entries[at] = map->entries[k];
+        }
+        *map = larger;
+    }
+    size_t at = hash & (map->size - 1);
+    for (;; at = (at + 1) & (map->size - 1)) {
+        const pl_hash_entry *entry = &map->entries[at];
+        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &map->entries[at];
+    }
+}
+
+static void add_entry(pl_hash_map *map, pl_hash_entry *entry, uint64_t hash, const void *key, int number)
+{
+    *entry = (pl_hash_entry){hash, key, number};
+    map->count++;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded so that its low bits depend on all bits. */
+static uint64_t hash_of(const void *data, size_t size)
+{
+    const unsigned char *byte = data;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+static bool same_object(const void *a, const void *b)
+{
+    return a == b;
+}
+
+static bool same_text(const void *a, const void *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
+{
+    pl_hash_map *map = &b->constants[use];
+    uint64_t hash = hash_of(&constant, sizeof constant);
+    pl_hash_entry *entry = find_entry(b->arena, map, hash, constant, same_object);
+    if (entry == NULL) return -1;
+    if (entry->key != NULL) return entry->number;
+    ir_type type = {.dtype = constant->dtype, .rank = constant->rank};
+    for (int d = 0; d < constant->rank; d++) type.dim[d] = ir_dim_number(constant->dims[d]);
+    int k = pl_add_buffer(b, PL_WEIGHT, name, &type);
+    if (k < 0) return -1;
+    b->plan->buffers[k].constant = constant;
+    b->plan->buffers[k].use = use;
+    add_entry(map, entry, hash, constant, k);
+    return k;
+}
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+
+void pl_begin_kernel(pl_builder *b)
+{
+    b->acc_value = NULL;
+    b->acc_expr = NULL;
+    b->origin_count = 0;
+    b->memo_count = 0;
+}
+
+static int order_of(const pl_builder *b, const ir_node *node)
+{
+    for (int k = 0; k < node->output_count; k++)
+        if (node->outputs[k] != NULL) return pl_info(b, node->outputs[k])->order;
+    return 0;
+}
+
+/* The number of origins that precede `node` in the graph. */
+static int origins_before(const pl_builder *b, const ir_node *node)
+{
+    int order = order_of(b, node), low = 0, high = b->origin_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (order_of(b, b->origins[middle]) < order)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void pl_note_origin(pl_builder *b, const ir_node *node)
+{
+    int at = origins_before(b, node);
+    for (int k = at; k < b->origin_count && order_of(b, b->origins[k]) == order_of(b, node); k++)
+        if (b->origins[k] == node) return;
+    void *array = b->origins;
+    if (!reserve(b->arena, &array, b->origin_count, &b->origin_capacity, sizeof *b->origins)) return;
+    b->origins = array;
+    memmove(&b->origins[at + 1], &b->origins[at], (size_t)(b->origin_count - at) * sizeof *b->origins);
+    b->origins[at] = node;
+    b->origin_count++;
+}
+
+/* "/layers.0/f1/MatMul" becomes "layers_0_f1": exporters put the operator last, and the module before it is more
+ * informative. */
+static const char *plain_name(pl_builder *b, const char *name)
+{
+    while (*name == '/') name++;
+    const char *end = strrchr(name, '/');
+    if (end == NULL) end = name + strlen(name);
+    char *plain = ir_arena_strndup(b->arena, name, (size_t)(end - name));
+    for (char *c = plain; c != NULL && *c; c++)
+        if (!isalnum((unsigned char)*c)) *c = '_';
+    return plain;
+}
+
+static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
+{
+    const char *plain = plain_name(b, wanted);
+    if (plain == NULL) return NULL;
+    const char *first = ir_arena_printf(b->arena, "%s.%s", pl_kind_name(kind), plain), *name = first;
+    int number = 1;
+    while (name != NULL) {
+        uint64_t hash = hash_of(name, strlen(name));
+        pl_hash_entry *entry = find_entry(b->arena, &b->names, hash, name, same_text);
+        if (entry == NULL) return NULL;
+        if (entry->key == NULL) {
+            add_entry(&b->names, entry, hash, name, 1);
+            break;
+        }
+        /* All numbers up to that of the entry are taken. */
+        if (name == first) number = entry->number;
+        name = ir_arena_printf(b->arena, "%s_%d", first, ++number);
+    }
+    if (name == NULL || name == first) return name;
+    find_entry(b->arena, &b->names, hash_of(first, strlen(first)), first, same_text)->number = number;
+    return name;
+}
+
+/* Joins the names of the nodes in the graph's order; consecutive nodes of one name are listed once. */
+static const char *join_origins(pl_builder *b)
+{
+    if (b->origin_count == 0) return "";
+    if (b->origin_count == 1) return b->origins[0]->name;
+    size_t length = 0;
+    for (int k = 0; k < b->origin_count; k++) length += strlen(b->origins[k]->name) + 1;
+    char *text = ir_arena_alloc(b->arena, length, 1), *end = text;
+    if (text == NULL) return NULL;
+    for (int k = 0; k < b->origin_count; k++) {
+        const char *name = b->origins[k]->name;
+        if (k > 0 && strcmp(name, b->origins[k - 1]->name) == 0) continue;
+        if (k > 0) *end++ = ' ';
+        end = stpcpy(end, name);
+    }
+    return text;
+}
+
+/* Inlined values that several kernels compute count in each of them. */
+static bool describe(pl_builder *b, pl_kernel *kernel)
+{
+    for (int k = 0; k < b->origin_count; k++) {
+        const ir_node *node = b->origins[k];
+        ir_cost cost = {0};
+        node->op->cost(node, b->plan->max_length, &cost);
+        kernel->flops += cost.flops;
+    }
+    kernel->origin = join_origins(b);
+    return kernel->origin != NULL;
+}
+
+mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification)
+{
+    pl_plan *plan = b->plan;
+    void *array = plan->kernels;
+    if (b->status != MDOT_OK || ir_arena_failed(b->arena)) return pl_fault(b);
+    if (!reserve(b->arena, &array, plan->kernel_count, &b->kernel_capacity, sizeof *plan->kernels)) return pl_fault(b);
+    plan->kernels = array;
+    pl_kernel *kernel = &plan->kernels[plan->kernel_count];
+    *kernel = *specification;
+    kernel->kind = kind;
+    kernel->flops = 0;
+    kernel->name = unique_name(b, kind, name);
+    if (kernel->name == NULL || !describe(b, kernel)) return pl_fault(b);
+    plan->flops += kernel->flops;
+    plan->kernel_count++;
+    return MDOT_OK;
+}
+
+mdot_status pl_end_steps(pl_builder *b, const ir_node *node, ir_dim steps, int first)
+{
+    pl_plan *plan = b->plan;
+    int count = plan->kernel_count - first;
+    pl_kernel *kernels = IR_NEW_ARRAY(b->arena, pl_kernel, count + 1);
+    double repeats = (double)ir_dim_at(steps, plan->max_length), flops = 0;
+    if (kernels == NULL) return pl_fault(b);
+    for (int k = 0; k < count; k++) {
+        kernels[k] = plan->kernels[first + k];
+        kernels[k].is_step = true;
+        flops += kernels[k].flops;
+    }
+    plan->kernel_count = first;
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_recurrence recurrence = {.steps = steps, .kernel_count = count, .kernels = kernels};
+    mdot_status status = pl_end_kernel(b, PL_RECURRENCE, node->name, &(pl_kernel){.recurrence = recurrence});
+    if (status != MDOT_OK) return status;
+    plan->kernels[first].flops += repeats * flops;
+    plan->flops += (repeats - 1) * flops; /* each kernel has been counted once */
+    return MDOT_OK;
+}

@@ -1,0 +1,66 @@
+/* kernel_kind.h — the table of functions of each kernel kind, and the functions that call it.
+ *
+ * The table is the only part of the planner that differs between kinds. All other code calls the functions below, or
+ * the table's own functions, and refers to no kind. Each kind has a file kind_<name>.c, whose functions visit, print,
+ * verify and interpret its kernels.
+ */
+#ifndef IR_PLAN_KERNEL_KIND_H
+#define IR_PLAN_KERNEL_KIND_H
+
+#include "plan/plan.h"
+
+struct pl_text;    /* plan_text.h */
+struct pl_checker; /* plan_checker.h */
+struct pl_machine; /* plan_machine.h */
+struct pl_units;   /* units.h */
+
+/* Receives the buffers that a kernel accesses. */
+typedef struct pl_visitor {
+    void (*visit)(void *user, int buffer, bool is_written);
+    /* Receives the factors of products, which a matrix kernel rounds. NULL: `visit` receives them as reads. */
+    void (*visit_factor)(void *user, int buffer);
+    void *user;
+} pl_visitor;
+
+typedef struct pl_kind_ops {
+    /* Passes each occurrence of a buffer to the visitor, in a fixed order. */
+    void (*visit)(const pl_kernel *kernel, const pl_visitor *visitor);
+    void (*print)(const pl_kernel *kernel, struct pl_text *text);
+    void (*verify)(const pl_kernel *kernel, struct pl_checker *checker);
+    /* Computes the kernel with naive loops. */
+    void (*interpret)(const pl_kernel *kernel, struct pl_machine *machine);
+    /* The three properties below; NULL: no kernel of the kind has the property. */
+    bool (*is_matrix)(const pl_kernel *kernel, const pl_plan *plan);
+    bool (*is_rowwise)(const pl_kernel *kernel, struct pl_units *units); /* pl_kernel.is_rowwise; sets units->offset */
+    bool (*is_split)(const pl_kernel *kernel, const pl_plan *plan);
+    bool updates_outputs; /* a kernel may read the content of its outputs, for example a scatter that adds */
+} pl_kind_ops;
+
+#define PL_KERNEL_KIND(identifier, name) extern const pl_kind_ops pl_##name##_kind;
+#include "plan/kernel_kinds.def"
+#undef PL_KERNEL_KIND
+
+extern const pl_kind_ops *const pl_kinds[PL_KIND_COUNT]; /* indexed by pl_kind */
+
+const char *pl_kind_name(pl_kind kind); /* for example "linear" */
+
+/* Calls `visit` for every buffer that a kernel reads or writes, once per occurrence. */
+void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, int buffer, bool is_written),
+                             void *user);
+
+/* Does a kernel multiply 16-bit factors, with f32 sums, in images with 16-bit precision? The factors are `a` and the
+ * weight of a linear, and q, k, v and the softmax weights of attention. */
+bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel);
+
+/* Can calls divide a kernel's work among themselves (mdot_abi_call)? Only the plan decides, so that the answer is the
+ * same for every image. */
+bool pl_is_split(const pl_plan *plan, const pl_kernel *kernel);
+
+/* Is a loop of this extent worth dividing among calls? A loop whose extent follows the length always is. */
+static inline bool pl_is_split_extent(ir_dim extent)
+{
+    enum { FEWEST_UNITS = 64 };
+    return !ir_dim_is_number(extent) || extent.offset >= FEWEST_UNITS;
+}
+
+#endif

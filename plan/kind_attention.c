@@ -1,0 +1,239 @@
+/* kind_attention.c — attention kernels: softmax(scale q kᵀ + mask) v for every batch and head. */
+#include "plan/kernel_kind.h"
+#include "plan/plan_checker.h"
+#include "plan/plan_machine.h"
+#include "plan/plan_text.h"
+#include "plan/scalar.h"
+#include "plan/units.h"
+#include "plan/visit.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void visit(const pl_kernel *kernel, const pl_visitor *v)
+{
+    const pl_attention *k = &kernel->attention;
+    pl_visit_factor(v, k->q.buffer);
+    pl_visit_factor(v, k->k.buffer);
+    pl_visit_factor(v, k->v.buffer);
+    pl_visit_read(v, k->mask);
+    pl_visit_write(v, k->out.buffer);
+}
+
+static void put_heads(pl_text *t, const char *name, const pl_heads *h)
+{
+    pl_put(t, "  %s b%d", name, h->buffer);
+    pl_put_named_dim(t, "offset", h->offset);
+    pl_put_named_dim(t, "batch", h->batch_stride);
+    pl_put_named_dim(t, "head", h->head_stride);
+    pl_put_named_dim(t, "row", h->row_stride);
+    pl_put(t, "\n");
+}
+
+static void print(const pl_kernel *kernel, pl_text *t)
+{
+    const pl_attention *k = &kernel->attention;
+    pl_put(t, "  batch ");
+    pl_put_dim(t, k->batch);
+    pl_put(t, " heads %" PRId64 " kv_heads %" PRId64, k->heads, k->kv_heads);
+    pl_put_named_dim(t, "queries", k->queries);
+    pl_put_named_dim(t, "keys", k->keys);
+    pl_put(t, " dim %" PRId64 " value_dim %" PRId64, k->dim, k->value_dim);
+    pl_put_real(t, " scale", k->scale, PL_F32_DIGITS);
+    if (k->softcap > 0) pl_put_real(t, " softcap", k->softcap, PL_F32_DIGITS);
+    pl_put(t, "%s\n", k->causal ? " causal" : "");
+    put_heads(t, "q", &k->q);
+    put_heads(t, "k", &k->k);
+    put_heads(t, "v", &k->v);
+    if (k->mask >= 0) {
+        pl_put(t, "  mask b%d", k->mask);
+        pl_put_named_dim(t, "batch", k->mask_batch);
+        pl_put_named_dim(t, "head", k->mask_head);
+        pl_put_named_dim(t, "query", k->mask_query);
+        if (k->replaces < 0) pl_put_real(t, " replaces", k->replaces, PL_F32_DIGITS);
+        pl_put(t, "\n");
+    }
+    put_heads(t, "out", &k->out);
+}
+
+/* ---- Verification ------------------------------------------------------------------------------------------------ */
+
+static void check_heads(pl_checker *c, const pl_heads *h, ir_dim batch, int64_t heads, ir_dim rows, int64_t dim)
+{
+    const pl_buffer *buffer = pl_check_buffer(c, h->buffer);
+    if (buffer == NULL) return;
+    int64_t length = c->plan->max_length ? c->plan->max_length : 1;
+    pl_wide_int last = ir_dim_at(h->offset, length) + dim - 1;
+    last += (pl_wide_int)(ir_dim_at(batch, length) - 1) * ir_dim_at(h->batch_stride, length);
+    last += (pl_wide_int)(heads - 1) * ir_dim_at(h->head_stride, length);
+    last += (pl_wide_int)(ir_dim_at(rows, length) - 1) * ir_dim_at(h->row_stride, length);
+    if (last >= ir_type_count_at(&buffer->type, length)) pl_check_fail(c, "heads exceed their buffer", h->buffer);
+    if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "heads must be f32", h->buffer);
+}
+
+static void verify(const pl_kernel *kernel, pl_checker *c)
+{
+    const pl_attention *k = &kernel->attention;
+    check_heads(c, &k->q, k->batch, k->heads, k->queries, k->dim);
+    check_heads(c, &k->k, k->batch, k->kv_heads, k->keys, k->dim);
+    check_heads(c, &k->v, k->batch, k->kv_heads, k->keys, k->value_dim);
+    check_heads(c, &k->out, k->batch, k->heads, k->queries, k->value_dim);
+    if (c->status != MDOT_OK) return;
+    pl_check_read(c, k->q.buffer, c->is_matrix);
+    pl_check_read(c, k->k.buffer, c->is_matrix);
+    pl_check_read(c, k->v.buffer, c->is_matrix);
+    pl_check_read(c, k->mask, false);
+    if (k->kv_heads <= 0 || k->heads % k->kv_heads != 0)
+        pl_check_fail(c, "the number of heads must be a multiple of the number of key heads", k->q.buffer);
+    const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
+    if (k->mask < 0 || !ir_dim_is_number(k->keys)) return;
+    check_heads(c, &mask, k->batch, k->heads, k->queries, k->keys.offset);
+}
+
+/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
+
+static int64_t heads_at(const pl_machine *m, const pl_heads *h, int64_t batch, int64_t head, int64_t position)
+{
+    return pl_machine_dim(m, h->offset) + batch * pl_machine_dim(m, h->batch_stride) +
+           head * pl_machine_dim(m, h->head_stride) + position * pl_machine_dim(m, h->row_stride);
+}
+
+static double score(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, int64_t key)
+{
+    double sum = 0;
+    int64_t q = heads_at(m, &k->q, b, h, query), t = heads_at(m, &k->k, b, h / (k->heads / k->kv_heads), key);
+    if (k->causal && key > query + pl_machine_dim(m, k->keys) - pl_machine_dim(m, k->queries)) return -INFINITY;
+    for (int64_t d = 0; d < k->dim; d++)
+        sum += pl_machine_load_factor(m, k->q.buffer, q + d) * pl_machine_load_factor(m, k->k.buffer, t + d);
+    sum *= k->scale;
+    if (k->softcap > 0) sum = k->softcap * tanh(sum / k->softcap);
+    if (k->mask >= 0) {
+        int64_t at = b * pl_machine_dim(m, k->mask_batch) + h * pl_machine_dim(m, k->mask_head) +
+                     query * pl_machine_dim(m, k->mask_query) + key;
+        double mask = pl_machine_load(m, k->mask, at).f;
+        sum = k->replaces < 0 && mask <= k->replaces ? mask : sum + mask;
+    }
+    return sum;
+}
+
+static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, double *weight)
+{
+    int64_t keys = pl_machine_dim(m, k->keys);
+    bool sees_any = k->mask < 0 && !k->causal; /* otherwise keys whose scores are -inf count as masked */
+    for (int64_t key = 0; key < keys; key++) {
+        weight[key] = score(m, k, b, h, query, key);
+        sees_any = sees_any || weight[key] != -INFINITY;
+    }
+    if (sees_any) pl_machine_softmax(weight, keys, false);
+    for (int64_t key = 0; key < keys && !sees_any; key++) weight[key] = 0;
+    for (int64_t d = 0; d < k->value_dim; d++) {
+        double sum = 0;
+        for (int64_t key = 0; key < keys; key++) {
+            int64_t at = heads_at(m, &k->v, b, h / (k->heads / k->kv_heads), key) + d;
+            sum += pl_machine_factor(m, weight[key]) * pl_machine_load_factor(m, k->v.buffer, at);
+        }
+        pl_machine_store(m, k->out.buffer, heads_at(m, &k->out, b, h, query) + d, (pl_scalar){.f = sum});
+    }
+}
+
+static void interpret(const pl_kernel *kernel, pl_machine *m)
+{
+    const pl_attention *k = &kernel->attention;
+    double *weight = IR_NEW_ARRAY(m->arena, double, pl_machine_dim(m, k->keys) + 1);
+    if (weight == NULL) {
+        pl_machine_out_of_memory(m);
+        return;
+    }
+    for (int64_t b = 0; b < pl_machine_dim(m, k->batch); b++)
+        for (int64_t h = 0; h < k->heads; h++)
+            for (int64_t query = 0; query < pl_machine_dim(m, k->queries) && m->status == MDOT_OK; query++)
+                attend(m, k, b, h, query, weight);
+}
+
+/* ---- Precision --------------------------------------------------------------------------------------------------- */
+
+enum {
+    CHANNELS = 16,      /* one or two k steps of a matrix instruction; heads of other widths would need padding */
+    MOST_CHANNELS = 128 /* per head, because its sums are kept in registers */
+};
+
+static bool divides(int64_t divisor, ir_dim d)
+{
+    return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
+}
+
+static bool is_made(const pl_plan *plan, int buffer)
+{
+    pl_buffer_kind kind = plan->buffers[buffer].kind;
+    return kind == PL_SCRATCH || kind == PL_OUTPUT;
+}
+
+/* Are `elements` consecutive elements contiguous and aligned to their number? */
+static bool is_aligned(const pl_heads *h, int64_t elements)
+{
+    return divides(elements, h->offset) && divides(elements, h->head_stride) && divides(elements, h->row_stride);
+}
+
+/* Do rows of heads fill the buffer? Then the channels of a position are in one row at every length. */
+static bool fills_rows(const pl_plan *plan, const pl_heads *h, int64_t heads, int64_t dim)
+{
+    const ir_type *type = &plan->buffers[h->buffer].type;
+    if (!ir_dim_is_number(h->offset) || !ir_dim_is_number(h->row_stride)) return false;
+    if (heads > 1 && !ir_dim_is_number(h->head_stride)) return false;
+    int64_t row = h->row_stride.offset, last = h->offset.offset + (heads - 1) * h->head_stride.offset + dim - 1;
+    return ir_type_count_at(type, 1) == row && ir_type_count_at(type, 2) == 2 * row && h->offset.offset >= 0 &&
+           last < row;
+}
+
+/* The rule is the same for every target, so that the 16-bit buffers do not depend on the image. The strictest target
+ * decides: the alignments below are those of the lanes of CUDA's 16-row matrix instructions.
+ *
+ * It applies to self-attention of one sequence over the length. Other attentions are short (the tokens of an
+ * operator) or have a fixed number of queries; they are computed in f32.
+ */
+static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
+{
+    const pl_attention *k = &kernel->attention;
+    int64_t value_lane = k->value_dim / 8; /* channels of v per lane, for eight lanes: must be a power of two */
+    bool is_sequence = ir_dim_is(k->batch, 1) && ir_dim_equal(k->queries, ir_dim_affine(1, 0));
+    bool is_even = k->dim % CHANNELS == 0 && k->value_dim % CHANNELS == 0 && (value_lane & (value_lane - 1)) == 0;
+    if (!is_sequence || !is_even || k->dim > MOST_CHANNELS || k->value_dim > MOST_CHANNELS) return false;
+    if (!is_made(plan, k->q.buffer) || !is_made(plan, k->k.buffer) || !is_made(plan, k->v.buffer)) return false;
+    int64_t key_elements = k->dim % (2 * CHANNELS) == 0 ? 8 : 4, value_elements = value_lane < 8 ? value_lane : 8;
+    return is_aligned(&k->q, key_elements) && is_aligned(&k->k, key_elements) && is_aligned(&k->v, value_elements) &&
+           fills_rows(plan, &k->out, k->heads, k->value_dim);
+}
+
+/* ---- Rows and slices --------------------------------------------------------------------------------------------- */
+
+static bool heads_follow(const pl_units *u, const pl_heads *h)
+{
+    return ir_dim_is_number(h->head_stride) && ir_dim_is_number(h->row_stride) &&
+           pl_stride_follows(u, h->buffer, h->offset, h->batch_stride);
+}
+
+/* Attention within each unit, for example among the parts of an operator: the batch runs over the units. */
+static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
+{
+    const pl_attention *k = &kernel->attention;
+    const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
+    return pl_begin_units(u, 0, k->batch) && ir_dim_is_number(k->queries) && ir_dim_is_number(k->keys) &&
+           heads_follow(u, &k->q) && heads_follow(u, &k->k) && heads_follow(u, &k->v) && heads_follow(u, &k->out) &&
+           (k->mask < 0 || heads_follow(u, &mask));
+}
+
+static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
+{
+    (void)plan;
+    return pl_is_split_extent(kernel->attention.batch) || pl_is_split_extent(kernel->attention.queries);
+}
+
+const pl_kind_ops pl_attention_kind = {
+    .visit = visit,
+    .print = print,
+    .verify = verify,
+    .interpret = interpret,
+    .is_matrix = is_matrix,
+    .is_rowwise = is_rowwise,
+    .is_split = is_split,
+};

@@ -1,0 +1,170 @@
+/* nest.c — loop nests that store a value's elements in a buffer, and the ends of reductions' nests. */
+#include "plan/nest.h"
+
+#include "plan/collapse.h"
+#include "plan/expr.h"
+#include "plan/kernel.h"
+#include "plan/move.h"
+#include "plan/output_placement.h"
+#include "plan/value.h"
+#include "plan/view.h"
+
+#include <string.h>
+
+void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index)
+{
+    for (int d = 0; d < rank; d++) {
+        if (pl_is_unit(dims[d])) {
+            out_index[d] = b->zero;
+        } else {
+            nest->extent[nest->loop_count] = dims[d];
+            out_index[d] = pl_index(b->arena, nest->loop_count++);
+        }
+    }
+}
+
+const pl_expr *pl_add_reduction(pl_builder *b, pl_nest *nest, ir_dim dim)
+{
+    if (pl_is_unit(dim)) return b->zero;
+    int loop = nest->loop_count + nest->reduce_count++;
+    nest->extent[loop] = dim;
+    return pl_index(b->arena, loop);
+}
+
+static bool is_empty(const pl_nest *nest)
+{
+    for (int k = 0; k < nest->loop_count; k++)
+        if (ir_dim_is(nest->extent[k], 0)) return true;
+    return false;
+}
+
+static void add_store(pl_builder *b, pl_nest *nest, const pl_placement *placement, const ir_type *type,
+                      const pl_expr *const *index, const pl_expr *value)
+{
+    nest->store[nest->store_count++] = (pl_store){placement->buffer, pl_position(b, placement, type, index), value};
+}
+
+/* If an expression of the nest could not be built, this is an error. A nest without points becomes no kernel. */
+mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest)
+{
+    for (int k = 0; k < nest->store_count; k++)
+        if (nest->store[k].index == NULL || nest->store[k].value == NULL) return pl_fault(b);
+    if (is_empty(nest)) return MDOT_OK;
+    pl_kernel kernel = {.nest = *nest};
+    pl_collapse_loops(b, &kernel.nest);
+    return pl_end_kernel(b, PL_NEST, name, &kernel);
+}
+
+mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *result,
+                           const pl_expr *const *index)
+{
+    const ir_value *root = node->outputs[0], *tail = pl_info(b, root)->tail;
+    const pl_expr *own[MDOT_MAX_RANK];
+    pl_transfer_index(b, &root->type, index, &tail->type, own);
+    b->acc_value = root;
+    b->acc_expr = result;
+    const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
+    if (value == NULL || !pl_place_output(b, tail, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
+    add_store(b, nest, &pl_info(b, tail)->placement, &tail->type, own, value);
+    return pl_end_nest(b, node->name, nest);
+}
+
+/* Can one nest write all parts? They must have equal shapes, and all must still be uncomputed. */
+static bool parts_are_alike(const pl_builder *b, const ir_node *node)
+{
+    int buffer = pl_info(b, node->outputs[0])->placement.buffer;
+    if (node->input_count > PL_MAX_STORES) return false;
+    for (int k = 0; k < node->input_count; k++) {
+        const pl_value *part = pl_info(b, node->inputs[k]);
+        if (!ir_type_equal(&node->inputs[k]->type, &node->inputs[0]->type)) return false;
+        if (part->state == PL_PLACED && part->placement.buffer == buffer) return false;
+    }
+    return true;
+}
+
+/* Loads and computes common subexpressions of the parts once. For example, a rotation reads both halves for each
+ * half. */
+static mdot_status emit_alike(pl_builder *b, const ir_node *node)
+{
+    const ir_value *v = node->outputs[0];
+    const ir_type *part = &node->inputs[0]->type;
+    int axis = pl_axis(node, "axis", 0, v->type.rank);
+    const pl_expr *index[MDOT_MAX_RANK] = {NULL}, *to[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    ir_dim begin = ir_dim_number(0);
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_add_loops(b, &nest, part->rank, part->dim, index);
+    for (int k = 0; k < node->input_count; k++) {
+        memcpy(to, index, sizeof to);
+        to[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
+        add_store(b, &nest, &pl_info(b, v)->placement, &v->type, to, pl_value_at(b, node->inputs[k], index));
+        if (!ir_dim_add(begin, part->dim[axis], &begin)) {
+            pl_reject(b, node, "the dimensions overflow");
+            return pl_fault(b);
+        }
+    }
+    return pl_end_nest(b, node->name, &nest);
+}
+
+/* Emits one nest per operand, each writing its part of the result. Parts that were computed in place are skipped. */
+static mdot_status emit_concat(pl_builder *b, const ir_node *node)
+{
+    const ir_value *v = node->outputs[0];
+    const pl_value *info = pl_info(b, v);
+    int axis = pl_axis(node, "axis", 0, v->type.rank);
+    ir_dim begin = ir_dim_number(0);
+    if (info->state != PL_PLACED && !pl_place_output(b, v, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
+    if (parts_are_alike(b, node)) return emit_alike(b, node);
+    for (int k = 0; k < node->input_count; k++) {
+        const ir_value *part = node->inputs[k];
+        const pl_value *part_info = pl_info(b, part);
+        const pl_expr *index[MDOT_MAX_RANK];
+        pl_nest nest = {0};
+        pl_begin_kernel(b);
+        pl_add_loops(b, &nest, part->type.rank, part->type.dim, index);
+        bool is_there = part_info->state == PL_PLACED && part_info->placement.buffer == info->placement.buffer;
+        const pl_expr *value = pl_value_at(b, part, index);
+        index[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
+        pl_note_origin(b, node);
+        add_store(b, &nest, &info->placement, &v->type, index, value);
+        mdot_status status = is_there ? MDOT_OK : pl_end_nest(b, node->name, &nest);
+        if (status != MDOT_OK) return status;
+        if (!ir_dim_add(begin, part->type.dim[axis], &begin)) {
+            pl_reject(b, node, "the dimensions overflow");
+            return pl_fault(b);
+        }
+    }
+    return MDOT_OK;
+}
+
+/* A nest of reshapes around an operator is named after the operator. */
+static const char *name_of(const ir_value *v)
+{
+    while (v->def->op->lowering == IR_LOWER_ALIAS && v->def->inputs[0]->def != NULL) v = v->def->inputs[0];
+    return v->def->name;
+}
+
+mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
+{
+    if (ir_node_opcode(v->def) == IR_OP_Concat) return emit_concat(b, v->def);
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
+    const pl_expr *value = pl_define(b, v, index);
+    if (value == NULL || !pl_place_output(b, v, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
+    add_store(b, &nest, &pl_info(b, v)->placement, &v->type, index, value);
+    return pl_end_nest(b, name_of(v), &nest);
+}
+
+mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output)
+{
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_placement placement = {.buffer = b->graph->input_count + output, .dense = true};
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
+    add_store(b, &nest, &placement, &v->type, index, pl_value_at(b, v, index));
+    return pl_end_nest(b, v->name, &nest);
+}

@@ -1,0 +1,188 @@
+/* norm_nests.c — normalisations that the norm kernel cannot express (rows or columns not affine in L, types other
+ * than f32, softmax over an axis other than the last). Their statistics are separate reductions, followed by one nest
+ * over the elements. */
+#include "plan/norm_nests.h"
+
+#include "plan/expr.h"
+#include "plan/expr_ops.h"
+#include "plan/kernel.h"
+#include "plan/nest.h"
+#include "plan/value.h"
+#include "plan/view.h"
+
+typedef struct norm_nests {
+    pl_builder *b;
+    const ir_node *node;
+    const ir_value *x;
+    mdot_dtype real;   /* the type of the computation */
+    unsigned reduced;  /* bit d: the statistics run over dimension d */
+    ir_type statistic; /* x's shape with 1 in the reduced dimensions */
+} norm_nests;
+
+/* The value that a statistic reduces at one element, and the function of the sum. `known` are the preceding
+ * statistics. */
+typedef const pl_expr *(*formula_fn)(const norm_nests *n, const pl_expr *x, const pl_expr *const *known);
+
+static const pl_expr *op(const norm_nests *n, pl_expr_op what, const pl_expr *a, const pl_expr *b)
+{
+    return pl_op2(n->b, what, a, b);
+}
+
+static const pl_expr *element(const norm_nests *n, const pl_expr *const *index)
+{
+    return pl_cast(n->b->arena, pl_value_at(n->b, n->x, index), n->real);
+}
+
+/* ---- Formulas ---------------------------------------------------------------------------------------------------- */
+
+static const pl_expr *itself(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    (void)n, (void)known;
+    return x;
+}
+
+static const pl_expr *shifted_power(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    return pl_op1(n->b, PL_EXP, op(n, PL_SUB, x, known[0]));
+}
+
+static const pl_expr *squared(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    (void)known;
+    return op(n, PL_MUL, x, x);
+}
+
+static const pl_expr *squared_deviation(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    return squared(n, op(n, PL_SUB, x, known[0]), known);
+}
+
+static const pl_expr *mean(const norm_nests *n, const pl_expr *sum, const pl_expr *const *known)
+{
+    (void)known;
+    const pl_expr *count = pl_int(n->b, 1);
+    for (int d = 0; d < n->x->type.rank; d++)
+        if (n->reduced & 1u << d) count = op(n, PL_MUL, count, pl_extent(n->b, n->x->type.dim[d]));
+    return op(n, PL_DIV, sum, pl_cast(n->b->arena, count, n->real));
+}
+
+/* √(mean + epsilon) */
+static const pl_expr *deviation(const norm_nests *n, const pl_expr *sum, const pl_expr *const *known)
+{
+    const pl_expr *epsilon = pl_const_f(n->b->arena, n->real, ir_node_float(n->node, "epsilon", 1e-5));
+    return pl_op1(n->b, PL_SQRT, op(n, PL_ADD, mean(n, sum, known), epsilon));
+}
+
+static const pl_expr *softmax(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    return op(n, PL_DIV, shifted_power(n, x, known), known[1]);
+}
+
+static const pl_expr *log_softmax(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    return op(n, PL_SUB, op(n, PL_SUB, x, known[0]), pl_op1(n->b, PL_LOG, known[1]));
+}
+
+static const pl_expr *standardised(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    return op(n, PL_DIV, op(n, PL_SUB, x, known[0]), known[1]);
+}
+
+static const pl_expr *scaled(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
+{
+    return op(n, PL_DIV, x, known[0]);
+}
+
+enum { MAX_STATISTICS = 2 };
+
+static const struct norm_rule {
+    int statistics;
+    struct {
+        pl_reducer reducer;
+        formula_fn before, after;
+    } statistic[MAX_STATISTICS];
+    formula_fn result;
+} rules[IR_OP_COUNT] = {
+    [IR_OP_Softmax] = {2, {{PL_REDUCE_MAX, itself, itself}, {PL_REDUCE_SUM, shifted_power, itself}}, softmax},
+    [IR_OP_LogSoftmax] = {2, {{PL_REDUCE_MAX, itself, itself}, {PL_REDUCE_SUM, shifted_power, itself}}, log_softmax},
+    [IR_OP_LayerNormalization] = {2,
+                                  {{PL_REDUCE_SUM, itself, mean}, {PL_REDUCE_SUM, squared_deviation, deviation}},
+                                  standardised},
+    [IR_OP_RMSNormalization] = {1, {{PL_REDUCE_SUM, squared, deviation}}, scaled},
+};
+
+/* ---- Nests ------------------------------------------------------------------------------------------------------- */
+
+/* Loads the statistics computed so far, at the element's row. */
+static void load_statistics(const norm_nests *n, const int *buffers, int count, const pl_expr *const *index,
+                            const pl_expr **out)
+{
+    for (int k = 0; k < count; k++) {
+        pl_placement placement = {.buffer = buffers[k], .dense = true};
+        out[k] = pl_load_at(n->b, &placement, &n->statistic, index);
+    }
+}
+
+static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *rule, int number, int *buffers)
+{
+    pl_builder *b = n->b;
+    const pl_expr *index[MDOT_MAX_RANK], *known[MAX_STATISTICS];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_note_origin(b, n->node);
+    for (int d = 0; d < n->x->type.rank; d++)
+        if (!(n->reduced & 1u << d)) pl_add_loops(b, &nest, 1, &n->x->type.dim[d], &index[d]);
+    for (int d = 0; d < n->x->type.rank; d++)
+        if (n->reduced & 1u << d) index[d] = pl_add_reduction(b, &nest, n->x->type.dim[d]);
+    load_statistics(n, buffers, number, index, known);
+    const pl_expr *body = rule->statistic[number].before(n, element(n, index), known), *sum = body;
+    if (body == NULL) return pl_fault(b);
+    if (nest.reduce_count > 0) {
+        nest.reducer = rule->statistic[number].reducer;
+        nest.body = body;
+        sum = pl_acc(b->arena, 0, n->real);
+    }
+    buffers[number] = pl_add_buffer(b, PL_SCRATCH, n->node->outputs[0]->name, &n->statistic);
+    if (buffers[number] < 0) return pl_fault(b);
+    const pl_expr *at = pl_flatten(b, n->statistic.rank, n->statistic.dim, index);
+    nest.store[nest.store_count++] = (pl_store){buffers[number], at, rule->statistic[number].after(n, sum, known)};
+    return pl_end_nest(b, n->node->name, &nest);
+}
+
+/* The result at one element, with scale and shift if the node has them. */
+static const pl_expr *result_at(const norm_nests *n, const struct norm_rule *rule, const int *buffers,
+                                const pl_expr *const *index)
+{
+    const pl_expr *known[MAX_STATISTICS];
+    int rank = n->x->type.rank;
+    load_statistics(n, buffers, rule->statistics, index, known);
+    const pl_expr *result = pl_cast(n->b->arena, rule->result(n, element(n, index), known), n->x->type.dtype);
+    const ir_value *gamma = ir_node_input(n->node, 1), *beta = ir_node_input(n->node, 2);
+    if (gamma != NULL) result = op(n, PL_MUL, result, pl_operand_at(n->b, gamma, rank, index));
+    if (beta != NULL) result = op(n, PL_ADD, result, pl_operand_at(n->b, beta, rank, index));
+    return result;
+}
+
+mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node)
+{
+    const struct norm_rule *rule = &rules[ir_node_opcode(node)];
+    const ir_value *x = node->inputs[0];
+    int axis = pl_axis(node, "axis", -1, x->type.rank), buffers[MAX_STATISTICS];
+    bool is_softmax = node->input_count == 1;
+    norm_nests n = {b, node, x, x->type.dtype, 1u << axis, x->type};
+    if (x->type.dtype != MDOT_DTYPE_F64) n.real = MDOT_DTYPE_F32;
+    for (int d = axis + 1; d < x->type.rank && !is_softmax; d++) n.reduced |= 1u << d;
+    n.statistic.dtype = n.real;
+    for (int d = 0; d < x->type.rank; d++)
+        if (n.reduced & 1u << d) n.statistic.dim[d] = ir_dim_number(1);
+    for (int k = 0; k < rule->statistics; k++) {
+        mdot_status status = emit_statistic(&n, rule, k, buffers);
+        if (status != MDOT_OK) return status;
+    }
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_add_loops(b, &nest, x->type.rank, x->type.dim, index);
+    return pl_finish_nest(b, node, &nest, result_at(&n, rule, buffers, index), index);
+}
