@@ -6,8 +6,8 @@
 #include "codegen/backends.h"
 #include "codegen/table_builder.h"
 #include "ir/ops.h"
-#include "plan/kernel_kind.h"
 #include "mdot/mdot.h"
+#include "plan/kernel_kind.h"
 
 #include <stdlib.h>
 #include <string.h>

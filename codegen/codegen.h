@@ -3,8 +3,8 @@
 #ifndef CG_CODEGEN_H
 #define CG_CODEGEN_H
 
-#include "plan/plan.h"
 #include "mdot/mdot_abi.h"
+#include "plan/plan.h"
 
 /* Most bytes of CPU code and its weights. Code addresses them relative to itself, in 32 bits with a sign; the rest is
  * for padding and constants. */

@@ -10,7 +10,7 @@ set -eu
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 shift
-[ $# -gt 0 ] || set -- base benchmarks cli codegen compiler examples frontend integrations ir runtime simulator store
+[ $# -gt 0 ] || set -- base benchmarks cli cluster codegen compiler examples frontend ir plan runtime
 command -v clang > /dev/null || { echo "skipped: there is no clang"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
@@ -66,10 +66,10 @@ clang -fsyntax-only -Xclang -ast-dump "$work/sample.c" 2> /dev/null | breaches "
 
 system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
 count=0
-for folder in "$@"; do find "$folder" -name '*.c'; done | LC_ALL=C sort > "$work/files"
+for folder in "$@"; do find "$folder" -path cluster/tests -prune -o -name '*.c' -print; done | LC_ALL=C sort > "$work/files"
 while read -r file; do
     # shellcheck disable=SC2086 # a list of words
-    if ! clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
+    if ! clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -Icluster -Icluster/include -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
         2> "$work/errors" > "$work/dump"; then
         # Slurm's plugins are skipped if Slurm's headers are absent
         grep -qF "/$file\"" "$build/compile_commands.json" || { echo "$file: not built here"; continue; }

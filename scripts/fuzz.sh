@@ -64,7 +64,7 @@ fi
 [ $coverage = yes ] || exit $status
 
 # libFuzzer names each function with its file, from the debugger's information in the target.
-folders='base|cli|codegen|compiler|frontend|ir|runtime|simulator|store'
+folders='base|cli|cluster|codegen|compiler|frontend|ir|plan|runtime'
 for target; do
     build/fuzz/tests/fuzz/"fuzz_$target" -runs=0 -print_coverage=1 "$corpus/$target" 2>&1 | sed -nE \
         "s/^(UN)?COVERED_FUNC: hits: [0-9]+ edges: [0-9]+\/[0-9]+ ([^ ]+) (.*\/)?(($folders)\/[^ ]*\.[ch]):([0-9]+).*/\1 \2 \4 \6/p"

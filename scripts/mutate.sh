@@ -1,7 +1,7 @@
 #!/bin/sh
 # Changes code in small ways and counts the changes that no test notices:
 #
-#     scripts/mutate.sh [OPTION…] [FILE or FOLDER…, by default runtime/job runtime/perf integrations/slurm]
+#     scripts/mutate.sh [OPTION…] [FILE or FOLDER…, by default runtime/job runtime/perf cluster/slurm]
 #
 #     --sample N     number of random mutants of each folder, by default 100; the same N and seed give the same mutants of
 #                    the same code

@@ -11,7 +11,7 @@ trap 'rm -r "$work"' EXIT
 # Lists the functions that HEADER and its includes declare: statements outside braces, except types and code.
 declared() {
     printf '#include "mdot/%s.h"\n' "$1" > "$work/header.c"
-    "$cc" -I "$include" -E "$work/header.c" > "$work/header.i"
+    "$cc" -I "$include" -I "$include/../cluster/include" -E "$work/header.c" > "$work/header.i"
     awk '/^# / { is_ours = index($3, "include/mdot/") > 0; next } is_ours' "$work/header.i" | tr '\n' ' ' |
         sed ':again; s/{[^{}]*}/;/g; t again' | tr ';' '\n' | grep -v '^ *\(typedef\|static\) ' |
         sed -n -E 's/.*[ *](mdot[a-z]*_[a-z0-9_]+)\(.*/\1/p' | sort -u

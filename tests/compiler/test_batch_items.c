@@ -2,8 +2,8 @@
  * calls, on every CPU level and in bf16. The tests also check which entries run items together. */
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
-#include "plan/print_plan.h"
 #include "mdot/mdot.h"
+#include "plan/print_plan.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/process.h"
 #include "tests/support/shard.h"

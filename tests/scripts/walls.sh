@@ -89,7 +89,7 @@ echo '#include "ir/ops/sums.h"' | tee frontend/job/table_builder.c > frontend/jo
 expect_whole
 # External symbols of the objects of a build, by folder.
 make_tree
-for folder in base runtime ir frontend codegen compiler; do
+for folder in base runtime ir plan frontend codegen compiler; do
     mkdir -p "$work/build/$folder/CMakeFiles/mdot_$folder.dir"
 done
 compile() {

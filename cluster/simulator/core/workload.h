@@ -7,8 +7,8 @@
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
 
-#include "simulator/core/scaling.h"
 #include "history/mdot_history.h"
+#include "simulator/core/scaling.h"
 
 enum {
     SC_NONE = 0xffffffff, /* absent job or kind */

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "slurm/request.h"
 #include "runtime/job/configuration_table.h"
+#include "slurm/request.h"
 #include "tests/support/process.h"
 
 static sl_request parse(const char *text)
