@@ -1,6 +1,6 @@
 #!/bin/sh
 # Pages for contributors and the workflow name things that exist: scripts, presets, and the targets of links in Markdown files.
-# CITATION.cff has the version of the headers. The list of design decisions counts the records of each area, each record has four
+# CITATION.cff has the version of the headers. The list of design decisions counts the records of each area, each record has three
 # parts, and each recipe for an addition names a past change.
 # Usage: contributors.sh SOURCE_FOLDER
 set -eu
@@ -19,7 +19,7 @@ for preset in $(grep -ohE -- '--preset [a-z]+' $pages | cut -d' ' -f2 | sort -u)
     grep -q "\"name\": \"$preset\"" CMakePresets.json || fail "a page for contributors names the preset $preset, which CMakePresets.json lacks"
 done
 links=0
-for page in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.md weights/MODEL_CARD.md cluster/simulator/*.md integrations/*/*.md; do
+for page in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.md weights/MODEL_CARD.md cluster/*/*.md lab/*.md; do
     for target in $(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^)# ]+' | cut -c3- | grep -v '://'); do
         [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is missing"
         links=$((links + 1))
@@ -32,8 +32,8 @@ for area in docs/decisions/*.md; do
     records=$(grep -c '^## [A-Z]-[0-9]*: ' "$area")
     grep -q "](${area##*/}) | [A-Z] | $records |\$" docs/decisions/index.md ||
         fail "docs/decisions/index.md has another number than $records for the records of $area"
-    for part in Context Decision Consequences Alternatives; do
-        [ "$(grep -c "^- \*\*$part\.\*\* " "$area")" -eq "$records" ] || fail "$area: not every record has a part $part"
+    for part in 'Decision' 'Why|Context' 'Rejected|Alternatives'; do
+        [ "$(grep -cE "^- \*\*($part)\.\*\* " "$area")" -eq "$records" ] || fail "$area: not every record has a part $part"
     done
     areas=$((areas + 1))
 done
