@@ -1,7 +1,7 @@
 /* cmd_bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
+#include "base/training/job_argument.h"
 #include "cli/bench.h"
-#include "cli/command.h"
-#include "cli/job_argument.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

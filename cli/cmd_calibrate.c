@@ -3,8 +3,8 @@
  * A row of the table is a job, a GPU, a batch and the measured milliseconds. Options of `mdot predict` describe how
  * the job trained; each is a column of that name (measurements_csv.h).
  */
+#include "base/training/measurements_csv.h"
 #include "cli/cmd_predict.h"
-#include "cli/measurements_csv.h"
 
 #include <math.h>
 #include <stdlib.h>

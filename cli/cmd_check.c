@@ -1,5 +1,5 @@
 /* cmd_check.c — `mdot check`: run ONNX test directories through compiled code. */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "mdot/mdotc.h"
 
 #include <dirent.h>

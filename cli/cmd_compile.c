@@ -1,5 +1,5 @@
 /* cmd_compile.c — `mdot compile`: compile ONNX predictors into one artefact. */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "mdot/mdotc.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* cmd_extract.c — `mdot extract`: prints a training job as the operator sequence that a predictor reads. */
-#include "cli/command.h"
-#include "cli/job_argument.h"
+#include "base/training/job_argument.h"
+#include "cli/cli.h"
 #include "runtime/job/configuration_table.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* cmd_inspect.c — `mdot inspect`: prints the contents of an artefact, as tables for people or as JSON. */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "cli/predictor_inputs.h"
 #include "cli/sections.h"
 

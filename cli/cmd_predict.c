@@ -2,8 +2,8 @@
 #include "cli/cmd_predict.h"
 #include "base/join.h"
 #include "base/suggest.h"
-#include "cli/command.h"
-#include "cli/measurements_csv.h"
+#include "base/training/measurements_csv.h"
+#include "cli/cli.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,11 +1,10 @@
 /* cmd_predict.h — parts of `mdot predict`: cmd_predict.c reads the command line and runs the predictor, predict_print.c
- * prints the answers, predict_explain.c prints explanations, default_predictor.c finds the predictor that mdot ships
- * with. */
+ * prints the answers, predict_explain.c prints explanations. */
 #ifndef CLI_CMD_PREDICT_H
 #define CLI_CMD_PREDICT_H
 
+#include "base/training/training_options.h"
 #include "cli/gpu_price.h"
-#include "cli/training_options.h"
 
 enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256 };
 
@@ -86,37 +85,9 @@ mdot_operator_time predict_explained_operator(const mdot_explanation *explanatio
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
 void predict_json_explanation(const predict_answers *answers, size_t i);
 
-/* Finds the default predictor: the path in MDOT_PREDICTOR, or ../share/mdot/predictor.mdot relative to the folder of
- * this executable, which is right in a build tree and for any installation. NOT_FOUND if it is absent. The caller
- * frees the path. */
-mdot_status predict_find_default(char **out_path, mdot_error *err);
 /* predict_correction.c: prints the effects in the correction of the only prediction; prints those of prediction i as a
  * JSON field. */
 void predict_correction(const predict_answers *answers);
 void predict_json_correction(const predict_answers *answers, size_t i);
-
-/* Opens the predictor at `path`, or the default one if it is NULL. The caller destroys both results, also after a
- * failure. `output` is the file that the command will write; INVALID_ARGUMENT if it is the predictor. It may be
- * NULL. */
-mdot_status predict_open_model(const char *path, const char *output, mdot_predictor **out_predictor,
-                               mdot_context **out_context, mdot_error *err);
-/* Rows of an option table for the arguments `path` of predict_open_model and predict_load_calibration, which are
- * members of `request`. */
-#define PREDICT_MODEL_OPTION(request, path, HEADING, HELP)                                                             \
-    {                                                                                                                  \
-        .heading = HEADING, .name = "model", .letter = 'm', .value = "FILE", .help = HELP, .kind = CLI_TEXT,           \
-        .at = offsetof(request, path), .files = "mdot"                                                                 \
-    }
-#define PREDICT_CALIBRATION_OPTION(request, path)                                                                      \
-    {                                                                                                                  \
-        .name = "calibration", .letter = 'c', .value = "FILE.cal",                                                     \
-        .help = "apply a calibration that `mdot calibrate` made", .kind = CLI_TEXT, .at = offsetof(request, path),     \
-        .files = "cal"                                                                                                 \
-    }
-
-/* Loads a calibration, which must have been made with the predictor of this name. The caller destroys it, also after
- * a failure. */
-mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,
-                                     mdot_error *err);
 
 #endif

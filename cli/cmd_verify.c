@@ -1,6 +1,6 @@
 /* cmd_verify.c — `mdot verify`: compares compiled code with the double-precision evaluation of the model. */
-#include "cli/command.h"
-#include "cli/job_argument.h"
+#include "base/training/job_argument.h"
+#include "cli/cli.h"
 #include "mdot/mdotc.h"
 
 #include <math.h>

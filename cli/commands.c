@@ -1,6 +1,6 @@
 /* commands.c — the list of all subcommands, `mdot` itself as a table, and `mdot help`, which prints from them. */
 #include "base/suggest.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static const cli_variable environment[] = {
     {NULL, NULL},
 };
 
-const cli_command cli_mdot = {
+const cli_command cli_program = {
     .name = "mdot",
     .summary = "predict the training time of deep-learning jobs; compile predictors",
     .synopsis = synopsis,
@@ -102,15 +102,15 @@ static int run_help(int argc, char **argv)
     if (!cli_read_line(&cli_help, argc, argv, &request, &operands, &status)) return status;
     if (operands.count > 1) return cli_usage_error("help", "expected at most one command");
     if (request.shell != NULL)
-        return cli_print_completion(stdout, request.shell, &cli_mdot)
+        return cli_print_completion(stdout, request.shell)
                    ? CLI_OK
                    : cli_usage_error("help", "--completion takes bash or zsh, not \"%s\"", request.shell);
-    const cli_command *command = operands.count == 0 ? &cli_mdot : cli_find_command(operands.item[0]);
+    const cli_command *command = operands.count == 0 ? &cli_program : cli_find_command(operands.item[0]);
     if (command == NULL) return CLI_USAGE;
     if (request.man)
-        cli_print_man(stdout, command, &cli_mdot);
+        cli_print_man(stdout, command);
     else if (request.markdown)
-        cli_print_markdown(stdout, command, &cli_mdot);
+        cli_print_markdown(stdout, command);
     else
         cli_print_help(stdout, command);
     return CLI_OK;

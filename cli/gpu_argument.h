@@ -2,7 +2,7 @@
 #ifndef CLI_GPU_ARGUMENT_H
 #define CLI_GPU_ARGUMENT_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 
 enum { CLI_MAX_GPUS = 256, CLI_GPU_NAME_BYTES = 64 };
 

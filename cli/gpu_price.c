@@ -1,6 +1,6 @@
 /* gpu_price.c — see gpu_price.h. */
 #include "cli/gpu_price.h"
-#include "cli/quantity.h"
+#include "base/command/quantity.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,17 +1,17 @@
 /* main.c — the `mdot` command: finds the subcommand and runs it. */
-#include "cli/command.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        cli_print_help(stderr, &cli_mdot);
+        cli_print_help(stderr, &cli_program);
         return CLI_USAGE;
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        cli_print_help(stdout, &cli_mdot);
+        cli_print_help(stdout, &cli_program);
         return cli_finish("mdot", CLI_OK);
     }
     if (strcmp(name, "--version") == 0) {

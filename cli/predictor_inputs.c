@@ -1,6 +1,6 @@
 /* predictor_inputs.c — see predictor_inputs.h. */
 #include "cli/predictor_inputs.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "runtime/job/configuration_table.h"
 
 #include <stdio.h>

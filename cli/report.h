@@ -3,7 +3,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
-#include "cli/training_options.h"
+#include "base/training/training_options.h"
 
 enum { REPORT_MAX_GPUS = 16, REPORT_MAX_BATCHES = 24 };
 

@@ -3,7 +3,7 @@
 #ifndef CLI_STORE_ACTIONS_H
 #define CLI_STORE_ACTIONS_H
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "mdot/mdot_store.h"
 
 /* The command line. NULL and 0 mean that an option is absent. */

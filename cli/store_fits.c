@@ -2,8 +2,8 @@
  *
  * Both pass the groups on as a table of `mdot calibrate`, so that a change of calibrations needs no change here. */
 #include "base/file.h"
+#include "base/training/measurements_csv.h"
 #include "cli/cmd_predict.h"
-#include "cli/measurements_csv.h"
 #include "cli/store_actions.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "base/csv_cell.h"
 #include "base/file.h"
 #include "base/memstream.h"
-#include "cli/measurements_csv.h"
+#include "base/training/measurements_csv.h"
 #include "cli/store_actions.h"
 
 #include <errno.h>

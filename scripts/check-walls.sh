@@ -24,6 +24,8 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot_record.h mdot.h
 base            mdot/mdot_base.h
+base/command    base/ mdot/mdot_base.h mdot/mdot.h
+base/training   base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h runtime/job/configuration.def runtime/job/configuration_table.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/job/with_program.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
 runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
@@ -120,7 +122,7 @@ grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \
 
 # Shared symbols begin with the folder's prefix, and public ones with the library's. protoc-c names its own output.
 cat > "$work/prefixes" <<'PREFIXES'
-base      bs_ mdot_
+base      bs_ cli_ measured_ predict_ mdot_
 runtime   rt_ mdot_
 ir        ir_
 plan      pl_

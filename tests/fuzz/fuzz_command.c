@@ -6,7 +6,7 @@
  *
  * Inputs with a slash are skipped, so that -o stays inside the folder. Benchmarks are skipped because they take long.
  */
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
 #include "tests/fuzz/seeds.h"

@@ -1,6 +1,6 @@
 /* test_calibration.c — calibrating the shipped predictor with either half of a site's published steps improves
  * its predictions of the other half on average. A half counts as worse from half a point of the mean error on. */
-#include "cli/measurements_csv.h"
+#include "base/training/measurements_csv.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/quantity.h"
+#include "base/command/quantity.h"
 
 static void counts_take_exponents_underscores_and_suffixes(void **state)
 {

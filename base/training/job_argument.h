@@ -1,9 +1,8 @@
-/* job_argument.h — helpers of the subcommands that take a training job: reading it, and the names of training
- * options. */
+/* job_argument.h — a training job and a predictor as arguments of a command: how they are read and found. */
 #ifndef CLI_JOB_ARGUMENT_H
 #define CLI_JOB_ARGUMENT_H
 
-#include "cli/command.h"
+#include "base/command/command.h"
 
 enum { CLI_MAX_BATCH = 1 << 24 };
 
@@ -42,5 +41,36 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
 
 /* Returns the batch of the job's file; 1 if the file leaves it open. */
 int64_t cli_job_batch(const mdot_job_info *info);
+
+/* ---- The predictor ---------------------------------------------------------------------------------------------- */
+
+/* Finds the default predictor: the path in MDOT_PREDICTOR, or ../share/mdot/predictor.mdot relative to the folder of
+ * this executable, which is right in a build tree and for any installation. NOT_FOUND if it is absent. The caller
+ * frees the path. */
+mdot_status predict_find_default(char **out_path, mdot_error *err);
+
+/* Opens the predictor at `path`, or the default one if it is NULL. The caller destroys both results, also after a
+ * failure. `output` is the file that the command will write; INVALID_ARGUMENT if it is the predictor. It may be
+ * NULL. */
+mdot_status predict_open_model(const char *path, const char *output, mdot_predictor **out_predictor,
+                               mdot_context **out_context, mdot_error *err);
+/* Rows of an option table for the arguments `path` of predict_open_model and predict_load_calibration, which are
+ * members of `request`. */
+#define PREDICT_MODEL_OPTION(request, path, HEADING, HELP)                                                             \
+    {                                                                                                                  \
+        .heading = HEADING, .name = "model", .letter = 'm', .value = "FILE", .help = HELP, .kind = CLI_TEXT,           \
+        .at = offsetof(request, path), .files = "mdot"                                                                 \
+    }
+#define PREDICT_CALIBRATION_OPTION(request, path)                                                                      \
+    {                                                                                                                  \
+        .name = "calibration", .letter = 'c', .value = "FILE.cal",                                                     \
+        .help = "apply a calibration that `mdot calibrate` made", .kind = CLI_TEXT, .at = offsetof(request, path),     \
+        .files = "cal"                                                                                                 \
+    }
+
+/* Loads a calibration, which must have been made with the predictor of this name. The caller destroys it, also after
+ * a failure. */
+mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,
+                                     mdot_error *err);
 
 #endif

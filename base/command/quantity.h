@@ -1,7 +1,7 @@
 /* quantity.h — numbers with units on the command line: counts, rates of links, prices. Each function returns NULL after
  * success, and otherwise the reason for a usage error, which is a static sentence without a full stop. */
-#ifndef CLI_QUANTITY_H
-#define CLI_QUANTITY_H
+#ifndef BASE_QUANTITY_H
+#define BASE_QUANTITY_H
 
 #include <stdint.h>
 

@@ -1,10 +1,24 @@
-/* command.h — a subcommand as a table. Four users share the table: the loop that reads command lines (options.c),
- * `--help` (help.c), the man page (man.c) and completion in shells (completion.c). They are independent of the
- * subcommands: commands.c lists all subcommands and passes them the tables to print. */
-#ifndef CLI_COMMAND_H
-#define CLI_COMMAND_H
+/* command.h — a program or a subcommand as a table. Four users share the table: the loop that reads command lines
+ * (options.c), `--help` (help.c), the man page (man.c) and completion in shells (completion.c). They are independent
+ * of the programs: each program defines `cli_program`.
+ *
+ * Results go to stdout, messages to stderr. Exit status: 0 success, 1 failure (a file, a machine, a failed check), 2
+ * the command line is wrong.
+ */
+#ifndef BASE_COMMAND_H
+#define BASE_COMMAND_H
 
-#include "cli/cli.h"
+#include "mdot/mdot.h"
+
+#include <stdio.h>
+
+/* A synonym of a name in a list of choices. */
+typedef struct cli_word {
+    const char *word; /* NULL terminates a list */
+    const char *name;
+    bool is_same; /* true: the word is accepted as the name. false: it means something that mdot lacks, and the name
+                   * is the nearest */
+} cli_word;
 
 /* Type of an option's value. Its place is `at` bytes into the subcommand's request. */
 typedef enum cli_kind {
@@ -59,7 +73,8 @@ typedef struct cli_command {
     const char *files;                 /* suffixes of its operands, for completion; NULL: it takes no files */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name; returns the exit status */
     bool takes_command;                /* its operand is a subcommand's name; for completion */
-    /* For `mdot` itself: its subcommands in the order of `mdot --help`, terminated by NULL, and its environment. */
+    const char *const *actions;        /* names for its first operand, for completion; may be NULL */
+    /* For a program: its subcommands in the order of `--help`, terminated by NULL, and its environment. NULL: none. */
     const struct cli_command *const *commands;
     const cli_variable *environment;
 } cli_command;
@@ -86,19 +101,15 @@ typedef struct cli_command {
 
 #define CLI_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof(table)[0]
 
-/* ---- All subcommands -------------------------------------------------------------------------------------------- */
+/* ---- The program ------------------------------------------------------------------------------------------------ */
 
-extern const cli_command cli_predict, cli_report_command, cli_calibrate, cli_compile, cli_extract, cli_inspect,
-    cli_bench, cli_verify, cli_check, cli_gpus_command, cli_store, cli_help;
+/* The contents of the program's own help and man page. It has subcommands (`mdot`), or a function that runs it. Each
+ * program defines this table. */
+extern const cli_command cli_program;
 
-/* All subcommands in the order of `mdot --help`, terminated by NULL. */
-extern const cli_command *const cli_commands[];
-
-/* `mdot` itself: the contents of its help and man page, and the list of all subcommands. */
-extern const cli_command cli_mdot;
-
-/* Finds a subcommand; NULL after a usage error that suggests the nearest. */
-const cli_command *cli_find_command(const char *name);
+/* Runs a program without subcommands, and returns its exit status. Besides the command's options it takes --version,
+ * and for the build --man, --markdown, --completion=bash and --completion=zsh as the only argument. */
+int cli_run_program(int argc, char **argv);
 
 /* ---- Reading a command line ------------------------------------------------------------------------------------- */
 
@@ -114,7 +125,8 @@ typedef struct cli_operands {
 bool cli_read_line(const cli_command *command, int argc, char **argv, void *request, cli_operands *out_operands,
                    int *out_status);
 
-/* Returns option i of a table, hidden ones included and --help last (command.c); NULL from the end on. */
+/* Returns option i of a table, hidden ones included; then --help, and --version of a program without subcommands; NULL
+ * from the end on. */
 const cli_option *cli_option_at(const cli_command *command, size_t i);
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------ */
@@ -124,11 +136,92 @@ const cli_option *cli_option_at(const cli_command *command, size_t i);
 void cli_print_wrapped(FILE *stream, const char *text, int indent, int column);
 
 void cli_print_help(FILE *stream, const cli_command *command);
-/* `whole` is `mdot` itself; the page of a subcommand refers to it. */
-void cli_print_man(FILE *stream, const cli_command *command, const cli_command *whole);
+void cli_print_man(FILE *stream, const cli_command *command);
 /* The same page in Markdown, for the manual (docs/reference/commands). */
-void cli_print_markdown(FILE *stream, const cli_command *command, const cli_command *whole);
+void cli_print_markdown(FILE *stream, const cli_command *command);
 /* Prints the script for "bash" or "zsh"; false for other shells. */
-bool cli_print_completion(FILE *stream, const char *shell, const cli_command *whole);
+bool cli_print_completion(FILE *stream, const char *shell);
+
+/* ---- Messages and values ---------------------------------------------------------------------------------------- */
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+#define CLI_GIB ((double)(1 << 30)) /* bytes */
+
+/* Prints "mdot compile: <message>" to stderr, or "mdot: <message>" if the command is NULL or the program. All messages
+ * take this way, which makes them one printable line, because they repeat text from files and arguments. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void
+cli_message(const char *command, const char *format, ...);
+/* Prints "mdot compile: unknown option …" and a reference to the help; returns CLI_USAGE. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int
+cli_usage_error(const char *command, const char *format, ...);
+/* Prints "mdot compile: <message>" to stderr; returns CLI_FAILED. */
+int cli_report(const char *command, const mdot_error *err);
+/* Flushes stdout. Returns CLI_FAILED with a message if that fails (a full disk, a closed pipe), otherwise `status`. */
+int cli_finish(const char *command, int status);
+
+/* Opens a regular file that an option names, for reading. NULL with a message in *err for any other kind of file,
+ * without waiting for it, and for a file that is larger than people write by hand. */
+enum { CLI_MAX_FILE_BYTES = 1 << 20 };
+FILE *cli_open_file(const char *path, mdot_error *err);
+
+/* Reads a whole number from least to most, for example 1000, 1_000 or 1e3; false for any other text. */
+bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out);
+/* Like cli_read_int, with a message to stderr. The first string after the command names the option. */
+bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
+
+/* Finds a name in a list that NULL terminates, or in `words` (may be NULL), ignoring case. Returns the name's index,
+ * or CLI_NO_CHOICE if it is unknown. */
+enum { CLI_NO_CHOICE = -1 };
+int cli_find_choice(const char *text, const char *const *names, const cli_word *words);
+/* Prints a usage error that suggests the nearest name and lists all names, followed by `besides` (may be NULL).
+ * Returns false. */
+bool cli_refuse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                       const cli_word *words, const char *besides);
+/* Combines cli_find_choice and cli_refuse_choice. */
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                      const cli_word *words, int *out);
+
+/* Splits "a,b,c" in place into at most `most` items; false after a usage error if an item is empty or there are too
+ * many. */
+bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
+                    size_t *out_count);
+
+/* Splits the NAME=NUMBER (from `least` on) or NAME=OTHER of --dim in place and adds it; false after a usage error. */
+enum { CLI_MAX_DIMS = 64 };
+typedef struct cli_dims {
+    mdot_dim_binding item[CLI_MAX_DIMS];
+    size_t count;
+} cli_dims;
+bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dims);
+
+/* Values of a repeatable option. */
+enum { CLI_MAX_TEXTS = 64 };
+typedef struct cli_texts {
+    const char *item[CLI_MAX_TEXTS];
+    size_t count;
+} cli_texts;
+
+/* Makes a name from a file safe for a terminal, so that it cannot move the cursor (base/printable.h). Cuts it to the
+ * buffer, which is returned. */
+typedef struct cli_text {
+    char text[256];
+} cli_text;
+const char *cli_printable(cli_text *buffer, const char *name);
+/* Prints a text of any length in the same form. */
+void cli_print_text(FILE *stream, const char *text);
+
+/* Prints a JSON string with its quotes. All characters are escaped that JSON or a safe terminal require; invalid
+ * UTF-8 becomes U+FFFD. */
+void cli_json_string(FILE *stream, const char *text);
+
+/* Formats a number as "1.23M": three digits and a decimal prefix. */
+const char *cli_short_number(double number, char out[16]);
 
 #endif

@@ -1,5 +1,5 @@
 /* quantity.c — see quantity.h. */
-#include "cli/quantity.h"
+#include "base/command/quantity.h"
 
 #include <math.h>
 #include <stdbool.h>

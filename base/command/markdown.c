@@ -1,6 +1,5 @@
-/* markdown.c — pages of the manual in Markdown, docs/reference/commands: one for `mdot` and one for each subcommand,
- * made from the same tables as `--help`. */
-#include "cli/command.h"
+/* markdown.c — pages of the manual in Markdown (docs/reference/commands), made from the same tables as `--help`. */
+#include "base/command/command.h"
 
 #include <string.h>
 
@@ -46,29 +45,29 @@ static void put_options(FILE *stream, const cli_command *command)
     }
 }
 
-static void put_commands(FILE *stream, const cli_command *whole)
+static void put_commands(FILE *stream)
 {
     fputs("\n## Commands\n\n| command | purpose |\n| --- | --- |\n", stream);
-    for (const cli_command *const *command = whole->commands; *command != NULL; command++) {
-        fprintf(stream, "| [mdot %s](%s.md) | ", (*command)->name, (*command)->name);
+    for (const cli_command *const *command = cli_program.commands; *command != NULL; command++) {
+        fprintf(stream, "| [%s %s](%s.md) | ", cli_program.name, (*command)->name, (*command)->name);
         put(stream, (*command)->summary);
         fputs(" |\n", stream);
     }
 }
 
-void cli_print_markdown(FILE *stream, const cli_command *command, const cli_command *whole)
+void cli_print_markdown(FILE *stream, const cli_command *command)
 {
-    bool is_whole = command == whole;
+    bool is_whole = command == &cli_program;
     fprintf(stream,
             "<!-- `MDOT_UPDATE_GOLDEN=1 build/release/tests/test_help` writes this page from the tables of cli/. -->\n"
-            "# mdot%s%s\n\n```text\n",
-            is_whole ? "" : " ", is_whole ? "" : command->name);
+            "# %s%s%s\n\n```text\n",
+            cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name);
     for (const char *const *form = command->synopsis; *form != NULL; form++)
-        fprintf(stream, "mdot%s%s %s\n", is_whole ? "" : " ", is_whole ? "" : command->name, *form);
+        fprintf(stream, "%s%s%s %s\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name, *form);
     fputs("```\n\n", stream);
     put(stream, command->description);
     fputc('\n', stream);
-    if (is_whole) put_commands(stream, whole);
+    if (command->commands != NULL) put_commands(stream);
     put_options(stream, command);
     if (command->notes != NULL) put_section(stream, "Notes", command->notes);
     put_section(stream, "Exit status", command->exit_status);

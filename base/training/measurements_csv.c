@@ -1,11 +1,11 @@
 /* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on
  * one line. Values with commas are quoted: for example, "dp=4,tp=2". */
-#include "cli/measurements_csv.h"
+#include "base/training/measurements_csv.h"
+#include "base/command/command.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/suggest.h"
-#include "cli/cli.h"
-#include "cli/training_options.h"
+#include "base/training/training_options.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef CLI_MEASUREMENTS_CSV_H
 #define CLI_MEASUREMENTS_CSV_H
 
-#include "cli/training_options.h"
+#include "base/training/training_options.h"
 #include "mdot/mdot.h"
 
 #include <stddef.h>

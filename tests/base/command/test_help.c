@@ -1,7 +1,7 @@
 /* test_help.c — compares the help texts of all subcommands with tests/golden/cli. MDOT_UPDATE_GOLDEN=1 rewrites the
  * files. */
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "mdot/mdot_abi.h"
 #include "tests/support/process.h"
 

@@ -1,5 +1,5 @@
 /* job_argument.c — reads training jobs for the subcommands, from ONNX or from a .job file, with warnings on stderr. */
-#include "cli/job_argument.h"
+#include "base/training/job_argument.h"
 #include "base/file.h"
 #include "mdot/mdotjob.h"
 

@@ -1,5 +1,5 @@
-/* help.c — `--help` of every subcommand and of `mdot` itself, printed from its table. */
-#include "cli/command.h"
+/* help.c — `--help` of programs and of their subcommands, printed from their tables. */
+#include "base/command/command.h"
 
 #include <string.h>
 
@@ -90,13 +90,13 @@ static void print_commands(FILE *stream, const cli_command *const *commands)
 
 void cli_print_help(FILE *stream, const cli_command *command)
 {
-    bool is_whole = command->commands != NULL;
+    bool is_whole = command == &cli_program;
     for (const char *const *form = command->synopsis; *form != NULL; form++)
-        fprintf(stream, "%s mdot%s%s %s\n", form == command->synopsis ? "Usage:" : "      ", is_whole ? "" : " ",
-                is_whole ? "" : command->name, *form);
+        fprintf(stream, "%s %s%s%s %s\n", form == command->synopsis ? "Usage:" : "      ", cli_program.name,
+                is_whole ? "" : " ", is_whole ? "" : command->name, *form);
     fputc('\n', stream);
     cli_print_wrapped(stream, command->description, 0, 0);
-    if (is_whole) print_commands(stream, command->commands);
+    if (command->commands != NULL) print_commands(stream, command->commands);
     print_options(stream, command);
     fputc('\n', stream);
     if (command->notes != NULL) {

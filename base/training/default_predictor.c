@@ -1,7 +1,7 @@
 /* default_predictor.c — opens the predictor, by default the one that mdot ships with, found relative to the executable,
  * and loads its calibration. */
 #include "base/file.h"
-#include "cli/cmd_predict.h"
+#include "base/training/job_argument.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* training_options.c — see training_options.h. */
-#include "cli/training_options.h"
-#include "cli/quantity.h"
+#include "base/training/training_options.h"
+#include "base/command/quantity.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* test_options.c — the loop that parses every command line, with a table of this test and with those of all
  * subcommands. */
-#include "cli/command.h"
+#include "base/command/command.h"
+#include "cli/cli.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* options.c — the loop that reads command lines according to the table of a subcommand (command.h). */
+#include "base/command/command.h"
+#include "base/command/quantity.h"
 #include "base/file.h"
 #include "base/suggest.h"
-#include "cli/command.h"
-#include "cli/quantity.h"
 
 #include <errno.h>
 #include <math.h>
@@ -183,7 +183,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
 {
     size_t index = 0;
     while (cli_option_at(l->command, index) != option) index++;
-    if (index == l->command->option_count) { /* --help */
+    if (index >= l->command->option_count) { /* --help; --version is read where it is the only argument */
         l->helped = true;
         return true;
     }
@@ -307,7 +307,7 @@ bool cli_read_line(const cli_command *command, int argc, char **argv, void *requ
 {
     line l = {.command = command, .request = request, .argc = argc, .at = 1, .argv = argv};
     cli_operands operands = {.item = argv};
-    bool read = command->option_count < MAX_OPTIONS && read_arguments(&l, &operands);
+    bool read = command->option_count + 1 < MAX_OPTIONS && read_arguments(&l, &operands);
     if (read && !l.helped) {
         *out_operands = operands;
         return true;

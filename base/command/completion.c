@@ -1,8 +1,22 @@
-/* completion.c — completion scripts for bash and zsh. They are generated once, when mdot is built, from the same
+/* completion.c — completion scripts for bash and zsh. They are generated once, when a program is built, from the same
  * tables as `--help`, so that pressing Tab starts no program. */
-#include "cli/command.h"
+#include "base/command/command.h"
 
 #include <string.h>
+
+/* Stand for the program's name in the texts below: as it is, and as part of a shell function's name. */
+#define NAME "\1"
+#define FUNCTION "\2"
+
+/* Prints a text with the program's name in place of NAME and FUNCTION. */
+static void put_template(FILE *stream, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        const char *name = *text == *NAME || *text == *FUNCTION ? cli_program.name : NULL;
+        if (name == NULL) fputc(*text, stream);
+        for (; name != NULL && *name != '\0'; name++) fputc(*text == *FUNCTION && *name == '-' ? '_' : *name, stream);
+    }
+}
 
 static bool is_shown(const cli_option *option)
 {
@@ -28,10 +42,10 @@ static bool has_words(const cli_option *option)
 /* ---- bash ------------------------------------------------------------------------------------------------------- */
 
 static const char bash_head[] =
-    "# bash completion for mdot(1), made by `mdot help --completion bash`\n"
+    "# bash completion for " NAME "(1), made by the program\n"
     "\n"
     "# Files with one of the suffixes in $1 (onnx|job; * for all), and folders.\n"
-    "_mdot_files() {\n"
+    "_" FUNCTION "_files() {\n"
     "    local file\n"
     "    compopt -o filenames 2>/dev/null\n"
     "    while IFS= read -r file; do\n"
@@ -39,13 +53,13 @@ static const char bash_head[] =
     "    done < <(compgen -f -- \"$cur\")\n"
     "}\n"
     "\n"
-    "_mdot_words() {\n"
+    "_" FUNCTION "_words() {\n"
     "    local word\n"
     "    while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(compgen -W \"$1\" -- \"$cur\")\n"
     "}\n"
     "\n"
     "# The last of a list with commas.\n"
-    "_mdot_list() {\n"
+    "_" FUNCTION "_list() {\n"
     "    local head=\n"
     "    if [[ $cur == *,* ]]; then head=${cur%,*},; fi\n"
     "    local word\n"
@@ -54,16 +68,16 @@ static const char bash_head[] =
     "}\n"
     "\n"
     "# $cur is the word that is written, $prev the one before it.\n"
-    "_mdot_command() {\n"
-    "    if ((COMP_CWORD == 1)); then\n"
-    "        _mdot_words '";
+    "_" FUNCTION "_command() {\n";
+
+static const char bash_first[] = "    if ((COMP_CWORD == 1)); then\n"
+                                 "        _" FUNCTION "_words '";
 
 /* bash splits words at '=' and ':' and expects only the text behind the last of them. */
 static const char bash_tail[] =
-    "    esac\n"
     "}\n"
     "\n"
-    "_mdot() {\n"
+    "_" FUNCTION "() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev cut= at=$((COMP_CWORD - 1))\n"
     "    COMPREPLY=()\n"
     "    if [[ $cur == ':' ]]; then cur= at=$COMP_CWORD; fi\n"
@@ -74,11 +88,23 @@ static const char bash_tail[] =
     "    prev=${COMP_WORDS[at]}\n"
     "    if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[at - 1]}; fi\n"
     "    cur=$cut$cur\n"
-    "    _mdot_command\n"
+    "    _" FUNCTION "_command\n"
     "    if ((${#COMPREPLY[@]} > 0)); then COMPREPLY=(\"${COMPREPLY[@]#\"$cut\"}\"); fi\n"
     "}\n"
     "\n"
-    "complete -F _mdot mdot\n";
+    "complete -F _" FUNCTION " " NAME "\n";
+
+/* Prints names, with a space between them. */
+static void put_names(FILE *stream, const char *const *names)
+{
+    for (size_t i = 0; names[i] != NULL; i++) fprintf(stream, "%s%s", i > 0 ? " " : "", names[i]);
+}
+
+static void put_commands(FILE *stream)
+{
+    for (const cli_command *const *command = cli_program.commands; *command != NULL; command++)
+        fprintf(stream, "%s%s", command == cli_program.commands ? "" : " ", (*command)->name);
+}
 
 static void put_bash_option(FILE *stream, const cli_option *option)
 {
@@ -87,21 +113,23 @@ static void put_bash_option(FILE *stream, const cli_option *option)
     if (option->letter != '\0') fprintf(stream, " | -%c", option->letter);
     fputs(")", stream);
     if (has_words(option)) {
-        fprintf(stream, " %s '", option->is_list ? "_mdot_list" : "_mdot_words");
+        put_template(stream, option->is_list ? " _" FUNCTION "_list '" : " _" FUNCTION "_words '");
         put_words(stream, option, ":");
         fputs("';", stream);
     } else if (option->files != NULL) {
-        fprintf(stream, " _mdot_files '%s';", option->files);
+        put_template(stream, " _" FUNCTION "_files '");
+        fprintf(stream, "%s';", option->files);
     }
     fputs(" return ;;\n", stream);
 }
 
-static void put_bash_command(FILE *stream, const cli_command *command, const cli_command *whole)
+/* Prints the values of options, then their names, then operands. */
+static void put_bash_options(FILE *stream, const cli_command *command)
 {
     const cli_option *option;
-    fprintf(stream, "    %s)\n        case $prev in\n", command->name);
+    fputs("        case $prev in\n", stream);
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) put_bash_option(stream, option);
-    fputs("        esac\n        if [[ $cur == -* ]]; then _mdot_words '", stream);
+    put_template(stream, "        esac\n        if [[ $cur == -* ]]; then _" FUNCTION "_words '");
     const char *space = "";
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
         if (!is_shown(option)) continue;
@@ -109,25 +137,40 @@ static void put_bash_command(FILE *stream, const cli_command *command, const cli
         space = " ";
     }
     fputs("'", stream);
-    if (command->files != NULL) fprintf(stream, "; else _mdot_files '%s'", command->files);
-    if (command->takes_command) {
-        fputs("; else _mdot_words '", stream);
-        for (const cli_command *const *c = whole->commands; *c != NULL; c++)
-            fprintf(stream, "%s%s", c == whole->commands ? "" : " ", (*c)->name);
+    if (command->actions != NULL) {
+        put_template(stream, "; elif ((COMP_CWORD == 1)); then _" FUNCTION "_words '");
+        put_names(stream, command->actions);
         fputs("'", stream);
     }
-    fputs("; fi\n        ;;\n", stream);
+    if (command->files != NULL) {
+        put_template(stream, "; else _" FUNCTION "_files '");
+        fprintf(stream, "%s'", command->files);
+    }
+    if (command->takes_command) {
+        put_template(stream, "; else _" FUNCTION "_words '");
+        put_commands(stream);
+        fputs("'", stream);
+    }
+    fputs("; fi\n", stream);
 }
 
-static void print_bash(FILE *stream, const cli_command *whole)
+static void print_bash(FILE *stream)
 {
-    fputs(bash_head, stream);
-    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
-        fprintf(stream, "%s ", (*command)->name);
-    fputs("--help --version'\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", stream);
-    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
-        put_bash_command(stream, *command, whole);
-    fputs(bash_tail, stream);
+    put_template(stream, bash_head);
+    if (cli_program.commands == NULL) {
+        put_bash_options(stream, &cli_program);
+    } else {
+        put_template(stream, bash_first);
+        put_commands(stream);
+        fputs(" --help --version'\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", stream);
+        for (const cli_command *const *command = cli_program.commands; *command != NULL; command++) {
+            fprintf(stream, "    %s)\n", (*command)->name);
+            put_bash_options(stream, *command);
+            fputs("        ;;\n", stream);
+        }
+        fputs("    esac\n", stream);
+    }
+    put_template(stream, bash_tail);
 }
 
 /* ---- zsh -------------------------------------------------------------------------------------------------------- */
@@ -189,11 +232,16 @@ static void put_zsh_option(FILE *stream, const cli_option *option)
     fputs("'", stream);
 }
 
-static void put_zsh_command(FILE *stream, const cli_command *command, const cli_command *whole)
+static void put_zsh_options(FILE *stream, const cli_command *command)
 {
     const cli_option *option;
-    fprintf(stream, "    %s)\n        _arguments -s -S", command->name);
+    fputs("        _arguments -s -S", stream);
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) put_zsh_option(stream, option);
+    if (command->actions != NULL) {
+        fputs(" \\\n            '1:action:(", stream);
+        put_names(stream, command->actions);
+        fputs(")'", stream);
+    }
     if (command->files != NULL) {
         fputs(" \\\n            '*:file:", stream);
         put_zsh_files(stream, command->files);
@@ -201,20 +249,16 @@ static void put_zsh_command(FILE *stream, const cli_command *command, const cli_
     }
     if (command->takes_command) {
         fputs(" \\\n            '1:command:(", stream);
-        for (const cli_command *const *c = whole->commands; *c != NULL; c++)
-            fprintf(stream, "%s%s", c == whole->commands ? "" : " ", (*c)->name);
+        put_commands(stream);
         fputs(")'", stream);
     }
-    fputs("\n        ;;\n", stream);
+    fputs("\n", stream);
 }
 
-static void print_zsh(FILE *stream, const cli_command *whole)
+static void put_zsh_commands(FILE *stream)
 {
-    fputs("#compdef mdot\n# zsh completion for mdot(1), made by `mdot help --completion zsh`\n\n"
-          "_mdot() {\n"
-          "    local -a commands=(",
-          stream);
-    for (const cli_command *const *command = whole->commands; *command != NULL; command++) {
+    fputs("    local -a commands=(", stream);
+    for (const cli_command *const *command = cli_program.commands; *command != NULL; command++) {
         fprintf(stream, "\n        '%s:", (*command)->name);
         put_zsh_text(stream, (*command)->summary);
         fputs("'", stream);
@@ -230,15 +274,29 @@ static void print_zsh(FILE *stream, const cli_command *whole)
           "    ((CURRENT--))\n"
           "    case $command in\n",
           stream);
-    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
-        put_zsh_command(stream, *command, whole);
-    fputs("    esac\n}\n\n_mdot \"$@\"\n", stream);
+    for (const cli_command *const *command = cli_program.commands; *command != NULL; command++) {
+        fprintf(stream, "    %s)\n", (*command)->name);
+        put_zsh_options(stream, *command);
+        fputs("        ;;\n", stream);
+    }
+    fputs("    esac\n", stream);
 }
 
-bool cli_print_completion(FILE *stream, const char *shell, const cli_command *whole)
+static void print_zsh(FILE *stream)
+{
+    put_template(stream,
+                 "#compdef " NAME "\n# zsh completion for " NAME "(1), made by the program\n\n_" FUNCTION "() {\n");
+    if (cli_program.commands != NULL)
+        put_zsh_commands(stream);
+    else
+        put_zsh_options(stream, &cli_program);
+    put_template(stream, "}\n\n_" FUNCTION " \"$@\"\n");
+}
+
+bool cli_print_completion(FILE *stream, const char *shell)
 {
     bool is_bash = strcmp(shell, "bash") == 0;
     if (!is_bash && strcmp(shell, "zsh") != 0) return false;
-    (is_bash ? print_bash : print_zsh)(stream, whole);
+    (is_bash ? print_bash : print_zsh)(stream);
     return true;
 }

@@ -3,8 +3,8 @@
 #ifndef CLI_TRAINING_OPTIONS_H
 #define CLI_TRAINING_OPTIONS_H
 
-#include "cli/command.h"
-#include "cli/job_argument.h"
+#include "base/command/command.h"
+#include "base/training/job_argument.h"
 #include "runtime/job/configuration_table.h"
 
 enum { CLI_MAX_VERSIONS = 16 };
