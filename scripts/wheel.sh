@@ -40,7 +40,7 @@ soname=.so.${version%.*}
 cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/cluster/store/libmdotstore$soname" \
     "$stage/mdot/mdot/lib/"
 cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
-cp "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/share/mdot/"
+cp "$build/share/mdot/predictor.mdot" docs/schema.json "$stage/mdot/mdot/share/mdot/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
 strip --strip-unneeded "$stage"/*/*/lib/*"$soname" "$stage/mdot/mdot/bin/mdot"
 chmod -R u=rwX,go=rX "$stage" # a clone or an earlier build may have been made under another umask

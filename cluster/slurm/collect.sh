@@ -20,7 +20,7 @@ if [ "${1:-}" = --measure ]; then
     while :; do
         status=0
         # shellcheck disable=SC2086 # COLLECT is a list of words
-        "$python" -m mdot_training.collect run --out "$parts" --shard "$SLURM_ARRAY_TASK_ID/$TASKS" --deadline "$end" ${COLLECT:-} || status=$?
+        "$python" -m mdot_lab.collect run --out "$parts" --shard "$SLURM_ARRAY_TASK_ID/$TASKS" --deadline "$end" ${COLLECT:-} || status=$?
         # a configuration that broke the CUDA context, or killed the process, is recorded; the next run continues after it
         [ "$status" -eq 3 ] || [ "$status" -gt 128 ] || exit "$status"
         [ "$(date +%s)" -lt "$end" ] || exit 0
@@ -29,10 +29,10 @@ fi
 if [ "${1:-}" = --gather ]; then
     tree=$2 folder=$3
     cd "$tree/lab"
-    "$python" -m mdot_training.collect merge "$folder"/parts/* --out "$folder/records.jsonl.gz" --summary "$folder/summary.md"
+    "$python" -m mdot_lab.collect merge "$folder"/parts/* --out "$folder/records.jsonl.gz" --summary "$folder/summary.md"
     # graphs that could not be made are listed; the rows of the others are written
-    "$python" -m mdot_training.collect export --records "$folder/records.jsonl.gz" --out "$folder/graphs" || true
-    exec "$python" -m mdot_training.collect table "$folder/records.jsonl.gz" --graphs "$folder/graphs" --out "$folder/measured.csv"
+    "$python" -m mdot_lab.collect export --records "$folder/records.jsonl.gz" --out "$folder/graphs" || true
+    exec "$python" -m mdot_lab.collect table "$folder/records.jsonl.gz" --graphs "$folder/graphs" --out "$folder/measured.csv"
 fi
 
 [ $# -ge 2 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2; }

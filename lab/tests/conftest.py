@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mdot_training.predictor import tables
-from mdot_training.predictor.labels import Label, Network
-from mdot_training.predictor.sequences import Sequence
+from mdot_lab.predictor import tables
+from mdot_lab.predictor.labels import Label, Network
+from mdot_lab.predictor.sequences import Sequence
 
 
 def _operator(type_name: str, flops: float, moved: float, parameters: float = 0, **settings: float) -> tuple:
@@ -51,7 +51,7 @@ def make_label():
 @pytest.fixture
 def data(make_sequence, make_label):
     """Networks of several depths and widths, whose steps take 1 ms for 10^9 FLOPs of forward convolution."""
-    from mdot_training.predictor import dataset
+    from mdot_lab.predictor import dataset
 
     sequences, labels = {}, []
     for blocks in (2, 3, 5, 8):
@@ -68,11 +68,11 @@ def shipped(data):
     """Two untrained members."""
     import torch
 
-    from mdot_training.predictor.interval import Interval
-    from mdot_training.predictor.embedding_distance import EmbeddingDistance, mean_encodings, networks
-    from mdot_training.predictor.model import Options, Predictor
-    from mdot_training.predictor.deploy_graphs import Shipped
-    from mdot_training.predictor.domain_check import TrainingRange, gpu_names, step_gpu_names
+    from mdot_lab.predictor.interval import Interval
+    from mdot_lab.predictor.embedding_distance import EmbeddingDistance, mean_encodings, networks
+    from mdot_lab.predictor.model import Options, Predictor
+    from mdot_lab.predictor.deploy_graphs import Shipped
+    from mdot_lab.predictor.domain_check import TrainingRange, gpu_names, step_gpu_names
 
     torch.manual_seed(0)
     options = Options(width=8, hidden=8)

@@ -7,13 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from mdot_training.baselines import (boosting, dnnperf, driple, ets, export_published, graph_batches, habitat, jobs,
+from mdot_lab.baselines import (boosting, dnnperf, driple, ets, export_published, graph_batches, habitat, jobs,
                                      mdot_as_published, network_fitting, neusight, perfnet, shortening, training_folds)
-from mdot_training.baselines.network_fitting import Scaled, Schedule
-from mdot_training.baselines.registry import BASELINES, by_name
-from mdot_training.predictor import splits, tables
-from mdot_training.predictor.dataset import Dataset
-from mdot_training.predictor.metrics import errors
+from mdot_lab.baselines.network_fitting import Scaled, Schedule
+from mdot_lab.baselines.registry import BASELINES, by_name
+from mdot_lab.predictor import splits, tables
+from mdot_lab.predictor.dataset import Dataset
+from mdot_lab.predictor.metrics import errors
 
 BLOCKS, CHANNELS, BATCHES = (1, 2, 3, 5, 8), (16, 32, 64, 128), (32.0, 128.0)
 NAMES = ("resnet{}", "vit{}", "vgg{}", "swin{}")

@@ -1,11 +1,11 @@
-"""Records of mdot_training.collect become labels of the predictor."""
+"""Records of mdot_lab.collect become labels of the predictor."""
 
 import json
 
 import pytest
 
-from mdot_training.predictor import collected, conditions, families
-from mdot_training.predictor.labels import BACKWARD, INFER, Network
+from mdot_lab.predictor import collected, conditions, families
+from mdot_lab.predictor.labels import BACKWARD, INFER, Network
 
 RECORD = {"key": "timm/seresnet50|s224|b48|bf16|nhwc|adamw|fused", "status": "ok", "repeat": 0, "size": 224, "batch": 48,
           "architecture": "timm/seresnet50", "precision": "bf16", "channels_last": True, "parameters": 28_088_024,

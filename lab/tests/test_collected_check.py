@@ -1,11 +1,11 @@
-"""The comparison of predictions with records of mdot_training.collect."""
+"""The comparison of predictions with records of mdot_lab.collect."""
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("mdot")
 
-from mdot_training.checks.collected import cublas_bytes, errors, mark_bound, summary
+from mdot_lab.checks.collected import cublas_bytes, errors, mark_bound, summary
 
 
 def row(key, measured, predicted, **more):

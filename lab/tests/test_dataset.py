@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mdot_training.predictor import batches, dataset, tables
-from mdot_training.predictor.labels import Network
+from mdot_lab.predictor import batches, dataset, tables
+from mdot_lab.predictor.labels import Network
 
 
 def test_equal_operators_are_one_row_with_a_count(make_sequence, make_label):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_training.operator_benchmarks import decoder_steps, step_costs
+from mdot_lab.operator_benchmarks import decoder_steps, step_costs
 
 HEADER = "source,model,gpu,batch_per_gpu,seq_or_resolution,notes\n"
 ROW = ("VIA-Research/vTrain@1:x.csv,GPT-h2048-L16-a8,A100-SXM-80GB,2.0,1024.0,"

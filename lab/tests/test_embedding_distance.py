@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_training.predictor import embedding_distance
-from mdot_training.predictor.interval import FEATURES, Interval
-from mdot_training.predictor.embedding_distance import CENTRES, DIRECTIONS, FARTHEST, EmbeddingDistance
+from mdot_lab.predictor import embedding_distance
+from mdot_lab.predictor.interval import FEATURES, Interval
+from mdot_lab.predictor.embedding_distance import CENTRES, DIRECTIONS, FARTHEST, EmbeddingDistance
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_few_networks_are_their_own_centres(encodings):
 
 
 def test_a_networks_mean_encoding_weights_operators_by_time(data):
-    from mdot_training.predictor import batches, training
-    from mdot_training.predictor.model import Options, Predictor
+    from mdot_lab.predictor import batches, training
+    from mdot_lab.predictor.model import Options, Predictor
 
     torch.manual_seed(0)
     model = Predictor(Options(width=16, hidden=16)).eval()

@@ -5,13 +5,13 @@ import pytest
 import torch
 from scipy.stats import t
 
-from mdot_training.predictor import dataset, evaluation, export, interval, deploy_graphs, report, splits, tables
-from mdot_training.predictor.evaluation import fold_file, read_folds
-from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM, shortened
-from mdot_training.predictor.labels import Network
-from mdot_training.predictor.deploy_graphs import Whole
-from mdot_training.predictor.final_model import HeldOut, fit_interval, interval_inputs, load, save
-from mdot_training.predictor.training import Schedule
+from mdot_lab.predictor import dataset, evaluation, export, interval, deploy_graphs, report, splits, tables
+from mdot_lab.predictor.evaluation import fold_file, read_folds
+from mdot_lab.predictor.ablations import FORMS, SHIPPED_FORM, shortened
+from mdot_lab.predictor.labels import Network
+from mdot_lab.predictor.deploy_graphs import Whole
+from mdot_lab.predictor.final_model import HeldOut, fit_interval, interval_inputs, load, save
+from mdot_lab.predictor.training import Schedule
 
 
 @pytest.fixture

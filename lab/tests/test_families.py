@@ -2,7 +2,7 @@
 
 import pytest
 
-from mdot_training.predictor.families import FAMILIES, OTHER, family
+from mdot_lab.predictor.families import FAMILIES, OTHER, family
 
 
 @pytest.mark.parametrize("network, expected", [

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from mdot_training.predictor import features, normalisation, tables
-from mdot_training.predictor.operators import Operators
+from mdot_lab.predictor import features, normalisation, tables
+from mdot_lab.predictor.operators import Operators
 
 
 ONE = torch.ones(1, 1)
@@ -44,7 +44,7 @@ def test_groups_of_a_batched_matmul_are_no_grouped_convolution():
 
 
 def test_the_share_of_groups_without_a_kernel_grows_with_width_and_falls_with_their_number():
-    from mdot_training.predictor.model import Roofline
+    from mdot_lab.predictor.model import Roofline
 
     def share(since: int = 1, **values: float) -> float:
         setting = _convolution(**values)

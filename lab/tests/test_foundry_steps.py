@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mdot_training.operator_benchmarks import foundry_steps, step_costs
+from mdot_lab.operator_benchmarks import foundry_steps, step_costs
 
 HEADER = "source,model,gpu,gpus,batch_per_gpu,seq_or_resolution,throughput,notes\n"
 ROWS = ("mosaicml/llm-foundry@1:x.md,mpt-7b,a100_80gb,16,4,2048,10000,grad_accum=2; global_batch=128; amp_bf16; DEFAULT; "

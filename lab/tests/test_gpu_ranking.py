@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mdot_training.predictor import gpu_ranking
+from mdot_lab.predictor import gpu_ranking
 
 GPU = np.array(["TITAN-Xp", "GTX-1080-Ti", "TITAN-V", "TITAN-Xp"])
 SAME = np.array(["a", "a", "a", "b"])

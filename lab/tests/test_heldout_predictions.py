@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mdot_training.predictor import heldout_predictions, splits
-from mdot_training.predictor.evaluation import fold_file, read_folds
-from mdot_training.predictor.ablations import SHIPPED_FORM
+from mdot_lab.predictor import heldout_predictions, splits
+from mdot_lab.predictor.evaluation import fold_file, read_folds
+from mdot_lab.predictor.ablations import SHIPPED_FORM
 
 
 def keep(folder, data, form, fold, label, ratio):

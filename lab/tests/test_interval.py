@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_training.predictor.interval import (FEATURE, FEATURES, LAUNCH_COST, MEASURED_HOSTS, Interval, beyond, of_publishers,
+from mdot_lab.predictor.interval import (FEATURE, FEATURES, LAUNCH_COST, MEASURED_HOSTS, Interval, beyond, of_publishers,
                                              quantiles)
 
 

@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture
 def check(monkeypatch):
     monkeypatch.setitem(sys.modules, "mdot", ModuleType("mdot"))
-    from mdot_training.checks import labels_by_source
+    from mdot_lab.checks import labels_by_source
 
     return labels_by_source
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mdot_training.predictor import language, measured_2026, published
-from mdot_training.predictor.labels import ADAMW, BACKWARD, CIFAR_RESNET18, SELECTIVE, SGD, Network
+from mdot_lab.predictor import language, measured_2026, published
+from mdot_lab.predictor.labels import ADAMW, BACKWARD, CIFAR_RESNET18, SELECTIVE, SGD, Network
 
 
 def _read(folder, name, *lines):

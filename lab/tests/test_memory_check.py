@@ -5,17 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from mdot_training.checks.memory import run_networks, table
+from mdot_lab.checks.memory import run_networks, table
 
 torch = pytest.importorskip("torch")
 
 MEASURE = """
 import json
-from mdot_training.checks.memory import fake_cuda, reference
+from mdot_lab.checks.memory import fake_cuda, reference
 fake_cuda.install()
 import torch
 import torch.nn.functional as F
@@ -76,8 +75,7 @@ print(json.dumps(found))
 def measured():
     if torch.version.cuda is None or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")):
         pytest.skip("needs a build of torch for CUDA and a C compiler")
-    folder = Path(__file__).resolve().parents[1]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -118,7 +116,7 @@ def test_attention_is_fused_as_on_a_gpu(measured):
     (4, 64, "float64", False, False, "math"),
 ])
 def test_kernel_of_attention_is_that_of_sdp_utils(heads, size, kind, has_mask, is_grouped, kernel):
-    from mdot_training.checks.memory.attention_kernels import choose
+    from mdot_lab.checks.memory.attention_kernels import choose
 
     query = torch.empty(2, 4, 16, size, dtype=getattr(torch, kind), device="meta")
     key = torch.empty(2, heads, 16, size, dtype=query.dtype, device="meta")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mdot_training.predictor.metrics import errors
+from mdot_lab.predictor.metrics import errors
 
 
 def test_errors_are_relative_to_measurements():

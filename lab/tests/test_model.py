@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_training.predictor import batches, conditions, export, features, normalisation, splits, tables, training
-from mdot_training.predictor.interval import FEATURE
-from mdot_training.predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
-from mdot_training.predictor.operators import Operators
-from mdot_training.predictor.deploy_graphs import Whole
-from mdot_training.predictor.training import Schedule
+from mdot_lab.predictor import batches, conditions, export, features, normalisation, splits, tables, training
+from mdot_lab.predictor.interval import FEATURE
+from mdot_lab.predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
+from mdot_lab.predictor.operators import Operators
+from mdot_lab.predictor.deploy_graphs import Whole
+from mdot_lab.predictor.training import Schedule
 
 SMALL = Options(width=8, hidden=8)
 SHORT = Schedule(epochs=40, parts=3, least_networks=1)
@@ -70,8 +70,8 @@ def test_the_same_seed_trains_the_same_predictor(data, all_labels):
 
 
 def test_runs_of_one_setup_are_merged_into_their_geometric_mean(make_sequence, make_label):
-    from mdot_training.predictor import dataset
-    from mdot_training.predictor.labels import Network
+    from mdot_lab.predictor import dataset
+    from mdot_lab.predictor.labels import Network
 
     data = dataset.build({Network("a", 224): make_sequence(2)}, [make_label("a", 8, 4.0), make_label("a", 8, 9.0)])
     batch = batches.make_merged(data, np.arange(2), np.ones(2))
@@ -135,7 +135,7 @@ def test_compilation_and_new_software_leave_matmuls_unchanged(shipped, ask, row)
 
 def test_no_operator_is_faster_than_its_bound(shipped):
     """With corrections of any size, an operator takes at least the time of its FLOPs at the peak rate of its fastest unit."""
-    from mdot_training.predictor.deploy_graphs import Explain
+    from mdot_lab.predictor.deploy_graphs import Explain
 
     _randomize(shipped)
     for member in shipped.members:
@@ -180,8 +180,8 @@ def test_an_unknown_host_has_the_launch_cost_of_training_on_every_gpu(shipped, a
 
 
 def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
-    from mdot_training.predictor import dataset
-    from mdot_training.predictor.labels import Network
+    from mdot_lab.predictor import dataset
+    from mdot_lab.predictor.labels import Network
 
     sequences = {Network(f"groups{groups}", 224): make_sequence(3, 128, groups) for groups in (8, 32)}
     data = dataset.build(sequences, [make_label(n.name, 64, 1.0, layout) for n in sequences for layout in ("nchw", "nhwc")])
@@ -193,8 +193,8 @@ def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
 
 def test_benchmark_offsets_do_not_change_operators(make_sequence, make_label):
     """Inference that takes twice the time of its forward pass in whole steps does not change the predictor of whole steps."""
-    from mdot_training.predictor import dataset
-    from mdot_training.predictor.labels import Network
+    from mdot_lab.predictor import dataset
+    from mdot_lab.predictor.labels import Network
 
     sequences, labels = {}, []
     for blocks in (2, 3, 5, 8):
@@ -218,8 +218,8 @@ def test_the_cost_of_a_launch_stays_near_its_start_unless_labels_show_it(data, a
 
 
 def test_training_limits_the_inference_labels_per_network(make_sequence, make_label):
-    from mdot_training.predictor import dataset
-    from mdot_training.predictor.labels import Network
+    from mdot_lab.predictor import dataset
+    from mdot_lab.predictor.labels import Network
 
     labels = [make_label("a", 8, 1.0)] + [make_label("a", batch, 1.0, kind="infer") for batch in (1, 2, 4, 8)]
     data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
@@ -251,8 +251,8 @@ def test_the_result_is_the_mean_weight_of_the_last_epochs(data, all_labels, monk
 
 
 def test_draws_use_different_inference_labels(make_sequence, make_label):
-    from mdot_training.predictor import dataset
-    from mdot_training.predictor.labels import Network
+    from mdot_lab.predictor import dataset
+    from mdot_lab.predictor.labels import Network
 
     labels = [make_label("a", batch, 1.0, kind="infer") for batch in range(1, 101)]
     data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
@@ -260,8 +260,8 @@ def test_draws_use_different_inference_labels(make_sequence, make_label):
 
 
 def test_nhwc_outliers_are_excluded_from_training(make_sequence, make_label):
-    from mdot_training.predictor import dataset
-    from mdot_training.predictor.labels import Network
+    from mdot_lab.predictor import dataset
+    from mdot_lab.predictor.labels import Network
 
     labels = [make_label("a", 8, 1.0), make_label("a", 8, 5.0, "nhwc"), make_label("a", 16, 5.0, "nhwc"),
               make_label("a", 8, 5.0, "nhwc", "pt112"), make_label("a", 8, 3.0, "nhwc", run="another")]

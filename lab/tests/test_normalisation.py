@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from mdot_training.predictor import features, normalisation, tables
-from mdot_training.predictor.model import PHASES, Configurations, Roofline
-from mdot_training.predictor.operators import Operators
+from mdot_lab.predictor import features, normalisation, tables
+from mdot_lab.predictor.model import PHASES, Configurations, Roofline
+from mdot_lab.predictor.operators import Operators
 
 CHANNELS, SIZE = 64, 196
 ELEMENTS = CHANNELS * SIZE

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_training.operator_benchmarks import gpu_specs, operator_fitting, gpu_rates, measurements, error_table
-from mdot_training.operator_benchmarks.attention_model import AttentionModel
-from mdot_training.operator_benchmarks.collective_model import OPERATIONS, CollectiveModel
-from mdot_training.operator_benchmarks.convolution_model import ConvolutionModel
-from mdot_training.operator_benchmarks.matmul_model import MatmulModel
-from mdot_training.operator_benchmarks.stream_model import KINDS, StreamModel
+from mdot_lab.operator_benchmarks import gpu_specs, operator_fitting, gpu_rates, measurements, error_table
+from mdot_lab.operator_benchmarks.attention_model import AttentionModel
+from mdot_lab.operator_benchmarks.collective_model import OPERATIONS, CollectiveModel
+from mdot_lab.operator_benchmarks.convolution_model import ConvolutionModel
+from mdot_lab.operator_benchmarks.matmul_model import MatmulModel
+from mdot_lab.operator_benchmarks.stream_model import KINDS, StreamModel
 
 
 def _matmuls(gpu_model: str, m, n, k, is_half: bool = True) -> measurements.Measured:

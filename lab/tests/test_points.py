@@ -2,9 +2,9 @@
 
 import pytest
 
-from mdot_training.checks.points import Point, decoders, distinct, nvidia, profet, submissions
-from mdot_training.predictor import language
-from mdot_training.predictor.labels import Network
+from mdot_lab.checks.points import Point, decoders, distinct, nvidia, profet, submissions
+from mdot_lab.predictor import language
+from mdot_lab.predictor.labels import Network
 
 EXAMPLES = {"source": "NVIDIA/DeepLearningExamples@7:README.md", "gpu": "", "seq_or_resolution": "", "notes": "",
             "batch_per_gpu": ""}

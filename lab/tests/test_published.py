@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mdot_training.predictor import batches, dataset, language, published
-from mdot_training.predictor.labels import BACKWARD, INFER, Network
+from mdot_lab.predictor import batches, dataset, language, published
+from mdot_lab.predictor.labels import BACKWARD, INFER, Network
 
 HEAD = "source,model,gpu,gpus,batch_per_gpu,seq_or_resolution,throughput,notes\n"
 

@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("mdot")
 
-from mdot_training.checks.memory import published, run_published    # noqa: E402
-from mdot_training.checks.memory.published import litgpt, llm_points, megatron    # noqa: E402
-from mdot_training.checks.memory.published.point import GB, GIB, Point    # noqa: E402
+from mdot_lab.checks.memory import published, run_published    # noqa: E402
+from mdot_lab.checks.memory.published import litgpt, llm_points, megatron    # noqa: E402
+from mdot_lab.checks.memory.published.point import GB, GIB, Point    # noqa: E402
 
 
 def _llm(**changed):

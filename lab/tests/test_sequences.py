@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from mdot_training.predictor import sequences, tables
+from mdot_lab.predictor import sequences, tables
 
 FAKE = """#!{python}
 import json, sys

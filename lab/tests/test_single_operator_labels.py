@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from mdot_training.operator_benchmarks.measurements import STREAMS, Measured
-from mdot_training.predictor import batches, dataset, report, single_operator_labels, splits, tables, training
-from mdot_training.predictor.evaluation import fold_file
-from mdot_training.predictor.ablations import SHIPPED_FORM
-from mdot_training.predictor.labels import ALONE, OPERATOR, Label, Network
+from mdot_lab.operator_benchmarks.measurements import STREAMS, Measured
+from mdot_lab.predictor import batches, dataset, report, single_operator_labels, splits, tables, training
+from mdot_lab.predictor.evaluation import fold_file
+from mdot_lab.predictor.ablations import SHIPPED_FORM
+from mdot_lab.predictor.labels import ALONE, OPERATOR, Label, Network
 
 
 def _as_tokens(described: single_operator_labels.Described, settings: dict[str, float], load: list[float]) -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mdot_training.predictor import collected, dataset, splits
-from mdot_training.predictor.labels import Network
+from mdot_lab.predictor import collected, dataset, splits
+from mdot_lab.predictor.labels import Network
 
 
 @pytest.fixture

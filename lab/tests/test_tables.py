@@ -1,6 +1,6 @@
 """Tests of reading the tables of the C side."""
 
-from mdot_training.predictor import tables
+from mdot_lab.predictor import tables
 
 
 def test_settings_have_the_order_of_the_header():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mdot_training.collect import SCHEMA
-from mdot_training.collect.measured_configuration import Configuration
+from mdot_lab.collect import SCHEMA
+from mdot_lab.collect.measured_configuration import Configuration
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 
-from mdot_training.collect.__main__ import main
-from mdot_training.collect.catalogue import BY_NAME
-from mdot_training.collect.export_graphs import NO_FILE
+from mdot_lab.collect.__main__ import main
+from mdot_lab.collect.catalogue import BY_NAME
+from mdot_lab.collect.export_graphs import NO_FILE
 
 
 def exported(tmp_path, name, *more):

@@ -2,7 +2,7 @@
 
 import csv
 
-from mdot_training.collect import measurements_csv
+from mdot_lab.collect import measurements_csv
 
 A = "torch/a|s64|b8|bf16|nhwc|sgd_momentum|foreach"
 B = "torch/b|s1|b1|fp32|nchw|adamw|foreach"
@@ -42,7 +42,7 @@ def test_a_missing_graph_is_reported_by_name(tmp_path, make_record):
 
 
 def test_every_precision_and_optimizer_has_a_name(make_record):
-    from mdot_training.collect.measured_configuration import OPTIMIZERS, PRECISIONS
+    from mdot_lab.collect.measured_configuration import OPTIMIZERS, PRECISIONS
 
     assert set(PRECISIONS) == set(measurements_csv.PRECISIONS)
     assert {name for name, _ in OPTIMIZERS} == set(measurements_csv.OPTIMIZERS)

@@ -5,14 +5,14 @@ import warnings
 import pytest
 import torch
 
-from mdot_training.collect import plan, records
-from mdot_training.collect.__main__ import main
-from mdot_training.collect.architecture import Architecture, Unavailable, build
-from mdot_training.collect.catalogue import BY_NAME, CATALOGUE
-from mdot_training.collect.measured_configuration import OPTIMIZERS, PRECISIONS, Configuration
-from mdot_training.collect.measurer import Measurer
-from mdot_training.collect.gpu_monitor import GpuMonitor, environment
-from mdot_training.collect.timing import HostClock
+from mdot_lab.collect import plan, records
+from mdot_lab.collect.__main__ import main
+from mdot_lab.collect.architecture import Architecture, Unavailable, build
+from mdot_lab.collect.catalogue import BY_NAME, CATALOGUE
+from mdot_lab.collect.measured_configuration import OPTIMIZERS, PRECISIONS, Configuration
+from mdot_lab.collect.measurer import Measurer
+from mdot_lab.collect.gpu_monitor import GpuMonitor, environment
+from mdot_lab.collect.timing import HostClock
 
 TINY = {
     "image": Architecture("torch/t", "t", "torch", "dense_image.unet", "segmentation", (32,), (1,),
@@ -99,7 +99,7 @@ def test_a_step_over_the_cap_is_a_record_with_an_estimate():
 
 
 def test_expert_capacity_drops_excess_tokens():
-    from mdot_training.collect.models.decoder import Experts, Shape
+    from mdot_lab.collect.models.decoder import Experts, Shape
 
     experts = Experts(Shape(8, 2, 2, 16, experts=2, chosen=1))
     with torch.no_grad():
@@ -126,7 +126,7 @@ def test_environment_names_versions_and_no_host():
 @pytest.mark.parametrize("row", [row for row in CATALOGUE if row.library == "torch"], ids=lambda row: row.name)
 def test_own_models_train_at_every_size(row):
     """Runs on the meta device, which checks the shapes of forward, loss and backward without computing them."""
-    from mdot_training.collect.tasks import TASKS
+    from mdot_lab.collect.tasks import TASKS
 
     for size in row.sizes:
         with torch.device("meta"):

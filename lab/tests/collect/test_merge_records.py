@@ -3,8 +3,8 @@
 import gzip
 import json
 
-from mdot_training.collect import records
-from mdot_training.collect.merge_records import merge, repeat_differences, summary
+from mdot_lab.collect import records
+from mdot_lab.collect.merge_records import merge, repeat_differences, summary
 
 A = "torch/a|s1|b1|fp32|nchw|sgd|foreach"
 B = "torch/b|s1|b1|fp32|nchw|sgd|foreach"

@@ -5,8 +5,8 @@ import csv
 import pytest
 import torch
 
-from mdot_training.collect import operators
-from mdot_training.collect.operators import Case
+from mdot_lab.collect import operators
+from mdot_lab.collect.operators import Case
 
 SMALL = {"m": 8, "n": 8, "k": 8, "count": 2, "batch": 2, "heads": 4, "key_heads": 2, "length": 8, "head_size": 8, "causal": 1,
          "channels": 4, "channels_in": 8, "channels_out": 8, "size": 8, "kernel": 3, "stride": 1, "groups": 4, "nhwc": 1,

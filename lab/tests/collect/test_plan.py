@@ -5,11 +5,11 @@ from itertools import islice
 
 import pytest
 
-from mdot_training.collect import plan
-from mdot_training.collect.architecture import LIBRARIES
-from mdot_training.collect.catalogue import BY_NAME, CATALOGUE
-from mdot_training.collect.measured_configuration import OPTIMIZERS, PRECISIONS, Configuration
-from mdot_training.collect.tasks import TASKS
+from mdot_lab.collect import plan
+from mdot_lab.collect.architecture import LIBRARIES
+from mdot_lab.collect.catalogue import BY_NAME, CATALOGUE
+from mdot_lab.collect.measured_configuration import OPTIMIZERS, PRECISIONS, Configuration
+from mdot_lab.collect.tasks import TASKS
 
 VISITS = list(plan.visits(CATALOGUE))
 KEYS = [c.key for visit in VISITS for c in visit.configurations]

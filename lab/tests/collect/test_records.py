@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mdot_training.collect import records
+from mdot_lab.collect import records
 
 KEY = "torch/a|s1|b1|fp32|nchw|sgd|foreach"
 

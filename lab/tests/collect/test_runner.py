@@ -2,12 +2,12 @@
 
 import pytest
 
-from mdot_training.collect import records
-from mdot_training.collect.architecture import Architecture, Unavailable
-from mdot_training.collect.measured_configuration import Configuration
-from mdot_training.collect.forecast import Forecast
-from mdot_training.collect.plan import Visit
-from mdot_training.collect.runner import BROKEN_DEVICE, Runner
+from mdot_lab.collect import records
+from mdot_lab.collect.architecture import Architecture, Unavailable
+from mdot_lab.collect.measured_configuration import Configuration
+from mdot_lab.collect.forecast import Forecast
+from mdot_lab.collect.plan import Visit
+from mdot_lab.collect.runner import BROKEN_DEVICE, Runner
 
 SPREAD = {"median": 10.0, "iqr": 0.1, "min": 9.0, "mean": 10.0}
 OK = {"status": "ok", "step_ms": SPREAD, "finite": True}

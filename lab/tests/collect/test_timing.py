@@ -2,7 +2,7 @@
 
 import pytest
 
-from mdot_training.collect import timing
+from mdot_lab.collect import timing
 
 
 class FakeClock:

@@ -13,7 +13,7 @@ from typing import Iterator
 REPOSITORY = Path(__file__).resolve().parents[3]
 TREES = {
     "mdot": REPOSITORY / "bindings/python/mdot",
-    "mdot_training": REPOSITORY / "lab/mdot_training",
+    "mdot_lab": REPOSITORY / "lab/mdot_lab",
 }
 
 

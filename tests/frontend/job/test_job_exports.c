@@ -1,5 +1,5 @@
 /* test_job_exports.c — the job reader on networks in the forms that PyTorch's exporters write. fixture/exports holds
- * graphs without weights, made by lab/mdot_training/checks/exporters.py. */
+ * graphs without weights, made by lab/mdot_lab/checks/exporters.py. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>

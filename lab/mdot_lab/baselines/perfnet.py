@@ -1,0 +1,81 @@
+"""PerfNet: a small network regresses the time of each operator separately, and the times are summed.
+
+Sources: PerfNet: Platform-Aware Performance Modeling for Deep Neural Networks. RACS, 2020; Toward Accurate Platform-Aware
+Performance Modeling for Deep Neural Networks (PerfNetV2). ACM SIGAPP Applied Computing Review 21(1), 2021.
+
+Published: a perceptron for each kind of layer reads the layer's hyperparameters and the batch size. It was trained on
+measured times of single layers, before, in and after the GPU's execution. Here: labels are times of whole steps, therefore
+the sum is trained. One perceptron serves all operators and reads the type as an embedding, because many types are rare. It
+also reads layout and software.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mdot_lab.baselines import network_fitting, jobs
+from mdot_lab.baselines.network_fitting import Scaled, Schedule, tensor
+from mdot_lab.baselines.jobs import Steps
+from mdot_lab.predictor import tables
+from mdot_lab.predictor.dataset import Dataset
+
+TYPE_WIDTH = 12
+
+
+@dataclass(frozen=True)
+class Settings:
+    width: int = 96
+    schedule: Schedule = Schedule(epochs=40)
+
+
+SETTINGS = Settings()
+TRIED = tuple(Settings(width, Schedule(epochs=epochs)) for width in (48, 96) for epochs in (20, 40))
+
+
+class Pairs(NamedTuple):
+    """P (operator, step) pairs of R steps."""
+
+    type: Tensor            # [P]
+    description: Tensor     # [P, f]
+    count: Tensor           # [P]
+    row: Tensor             # [P] step
+    configuration: Tensor   # [R, c]
+
+
+def pairs(data: Dataset, types: np.ndarray, chosen: Steps) -> Pairs:
+    multisets = {network: data.multiset(network) for network in np.unique(chosen.network)}
+    operators, counts = zip(*(multisets[network] for network in chosen.network))
+    row = np.repeat(np.arange(len(chosen)), [len(o) for o in operators])
+    operator = np.concatenate(operators)
+    return Pairs(torch.tensor(types[data.type[operator]]), tensor(jobs.describe(data, operator, chosen.batch[row])),
+                 tensor(np.concatenate(counts)), torch.tensor(row), tensor(chosen.configuration))
+
+
+class PerfNet(nn.Module):
+    def __init__(self, scaled: Scaled, scaled_configuration: Scaled, width: int) -> None:
+        super().__init__()
+        self.scaled, self.scaled_configuration = scaled, scaled_configuration
+        self.of_type = nn.Embedding(len(tables.operator_types()), TYPE_WIDTH)
+        inputs = TYPE_WIDTH + len(scaled.middle) + len(scaled_configuration.middle)
+        self.log_ms = network_fitting.perceptron(inputs, width, width, 1)
+
+    def forward(self, part: Pairs) -> Tensor:
+        configuration = self.scaled_configuration(part.configuration)
+        x = torch.cat([self.of_type(part.type), self.scaled(part.description), configuration[part.row]], dim=1)
+        each_ms = part.count * torch.exp(self.log_ms(x)[:, 0].clamp(max=15))
+        return torch.log(network_fitting.sum_by(each_ms, part.row, len(configuration)))
+
+
+def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+    types = jobs.known_types(data, data.label_network[train])
+
+    def make_model(training_steps: Steps) -> nn.Module:
+        seen = pairs(data, types, training_steps)
+        return PerfNet(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings.width)
+
+    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: pairs(data, types, chosen), make_model)
