@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes the documents and the Python module that are made of the tables of training options, GPUs and operators
-# (runtime/job/configuration.def, runtime/job/gpus.def, ir/ops.def, ir/ops_job.def, mdot_job.h). Run it after you
-# change a table.
+# (runtime/job/configuration.def, runtime/job/gpus.def, ir/ops.def, ir/ops_job.def, mdot_job.h), and the measured figures of
+# documents (weights/results). Run it after you change a table or a result.
 #
 #     scripts/write-tables.sh [--check]
 #

@@ -27,7 +27,18 @@ static const part parts[] = {
     {"bindings/python/mdot/options.py", NULL, NULL, tables_write_python},
 };
 
-static char *read_text(const char *path)
+/* Pages whose marked figures come from weights/results (results.c). */
+static const char *const pages[] = {
+    "README.md",
+    "weights/MODEL_CARD.md",
+    "docs/explanation/accuracy.md",
+    "docs/explanation/memory-accuracy.md",
+    "docs/explanation/related-work.md",
+    "docs/explanation/speed.md",
+    "docs/decisions/predictors.md",
+};
+
+char *tables_read_text(const char *path)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL) return NULL;
@@ -83,14 +94,18 @@ static bool write_text(const char *path, const char *text)
     return fclose(file) == 0 && is_written;
 }
 
-/* Returns false, with a message, if the file cannot be made, or differs where it is only checked. */
-static bool update(const char *tree, const part *p, bool only_checks)
+/* Returns false, with a message, if the file cannot be made, or differs where it is only checked. Without `p`, the file
+ * is a page with marked figures. */
+static bool update(const char *tree, const char *name, const part *p, bool only_checks)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", tree, p->path);
-    char *old = read_text(path), *text = replace(old, p);
+    snprintf(path, sizeof path, "%s/%s", tree, name);
+    char *old = tables_read_text(path);
+    char *text = p != NULL ? replace(old, p) : old != NULL ? tables_replace_figures(tree, path, old) : NULL;
     bool is_current = old != NULL && text != NULL && strcmp(old, text) == 0, succeeds = is_current;
-    if (text == NULL)
+    if (text == NULL && p == NULL)
+        fprintf(stderr, "write_tables: %s is unchanged\n", path);
+    else if (text == NULL)
         fprintf(stderr, "write_tables: %s lacks the line \"%s\" or \"%s\"\n", path, p->first, p->last);
     else if (!is_current && only_checks)
         fprintf(stderr, "write_tables: %s differs from the tables; run scripts/write-tables.sh\n", path);
@@ -108,6 +123,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "Usage: write_tables TREE [--check]\n");
         return 2;
     }
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) succeeds &= update(argv[1], &parts[i], only_checks);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        succeeds &= update(argv[1], parts[i].path, &parts[i], only_checks);
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) succeeds &= update(argv[1], pages[i], NULL, only_checks);
     return succeeds ? 0 : 1;
 }
