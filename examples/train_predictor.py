@@ -2,7 +2,7 @@
 
 The model is a roofline with trained efficiencies. Each operator takes the time of its arithmetic or of its memory
 traffic, whichever is longer, and a constant for the launch of its kernels. The labels are published steps of
-torchvision's networks on six GPU models (lab/results/gpus.csv). One GPU model is held out as a test.
+torchvision's networks on six GPU models (weights/results/gpus.csv). One GPU model is held out as a test.
 
     python3 examples/train_predictor.py MINE.onnx
 """

@@ -12,6 +12,6 @@ shift 3
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-python3 "$here/../cluster/durations/synthetic_trace.py" mdot "$work/synthetic.csv" --jobs 50000 --seed 1
+python3 "$here/../durations/synthetic_trace.py" mdot "$work/synthetic.csv" --jobs 50000 --seed 1
 "$build/cluster/simulator/mdot-cold-start" Synthetic="$work/synthetic.csv" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
-    --predictions "$here/../lab/results/families.csv" --out "$out" "$@"
+    --predictions "$here/../../weights/results/families.csv" --out "$out" "$@"

@@ -4,7 +4,7 @@
 #     cluster/simulator/results.sh BUILD TRACES [predictors|backfill|cold_start …, by default all]
 #
 # BUILD is the folder of the build. TRACES has philly_all.csv and itp_all.csv. The errors are those of
-# lab/results/families.csv, which `python3 -m mdot_lab.predictor export-cv` writes. Each experiment
+# weights/results/families.csv, which `python3 -m mdot_lab.predictor export-cv` writes. Each experiment
 # writes results/NAME.md, .json and .svg when it is complete, so that a run may be interrupted and continued with the
 # names that are left. The programs use all cores. Then write the new figures into README.md and CHANGELOG.md.
 set -eu
@@ -13,7 +13,7 @@ build=$1 traces=$2
 shift 2
 [ $# -gt 0 ] || set -- predictors backfill cold_start
 here=$(dirname "$0")
-predictions=$here/../lab/results/families.csv
+predictions=$here/../../weights/results/families.csv
 for name; do
     case $name in
         predictors | backfill | cold_start) ;;

@@ -26,7 +26,7 @@
  * about 90 %, on all of these networks. KNOWN_GPU, RELATED, RELATED_DISTANCE, BATCH_DOUBLINGS, HOST_DISTANCE,
  * OTHER_TORCH, OUTLIER_TORCH and the layout in rt_own_correlation were later chosen on the first half alone, and judged
  * on the other half once (lab/mdot_lab/checks/calibration.py has the halves, and
- * docs/explanation/calibration-accuracy.md the results). So was OTHER_MODE, from timm's networks of which both modes
+ * lab/notes/calibration-accuracy.md the results). So was OTHER_MODE, from timm's networks of which both modes
  * were measured. The parts are relative to stated variances, so that another predictor needs no others.
  */
 #include "runtime/predict/calibration.h"

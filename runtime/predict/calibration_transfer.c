@@ -16,7 +16,7 @@
  * The root is the standard deviation of the sum if the residuals are independent. Therefore little is carried without
  * evidence, and the largest residual of one job counts half. A negative correlation counts as 0, because no cause is
  * known that makes the same job slower on one GPU model and faster on another. The constants were chosen on half of
- * torchvision's networks (docs/explanation/calibration-accuracy.md).
+ * torchvision's networks (lab/notes/calibration-accuracy.md).
  *
  * A job without rows on a GPU model is corrected there by the model that has rows of it and the largest correlation.
  * One with rows on the GPU model is corrected by these alone.

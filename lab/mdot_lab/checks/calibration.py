@@ -5,7 +5,7 @@
 
 FOLDER of --graphs holds the networks as `.job` files (lab/graphs.tar.xz); steps of other networks are skipped.
 --timm, --torchvision, --neusight, --points and --pollux (pollux_step_times.csv) are the published measurements. --held-out is
-`lab/results`, whose tables predict labels that their predictor was not trained on. A step that a table has is
+`weights/results`, whose tables predict labels that their predictor was not trained on. A step that a table has is
 predicted by it: families.csv for timm, gpus.csv for torchvision, language_models.csv for language models. The shipped
 predictor predicts the others (torch 1.10 of timm, PROFET and Pollux), which is printed. The interval is the shipped
 predictor's around either prediction. It is narrower than held-out errors of networks that the shipped predictor was trained
@@ -360,7 +360,7 @@ def main() -> int:
     parser.add_argument("--points", type=Path, help="training_points.csv")
     parser.add_argument("--neusight", type=Path, help="folder of NeuSight's labels")
     parser.add_argument("--pollux", type=Path, help="pollux_step_times.csv")
-    parser.add_argument("--held-out", type=Path, help="folder of held-out predictions (lab/results)")
+    parser.add_argument("--held-out", type=Path, help="folder of held-out predictions (weights/results)")
     parser.add_argument("--half", choices=("chosen", "judged"), help="networks to use (default: all)")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--limit", type=int, default=200, help="most pairs of a draw (default: 200)")

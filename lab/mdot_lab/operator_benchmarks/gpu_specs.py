@@ -1,7 +1,7 @@
 """The GPUs that operators were measured on: spec values by name, and the GPUs that share an architecture.
 
 Spec values come from runtime/job/gpus.def if it contains the GPU. The sources of the others are NVIDIA's data sheets and
-product pages. results/ were made with the values here, also for GPUs that were added to gpus.def later.
+product pages. The tables of lab/notes/operators were made with the values here, also for GPUs that were added to gpus.def later.
 """
 
 from __future__ import annotations
