@@ -19,7 +19,6 @@ import torch
 import mdot
 
 CLONE = Path(__file__).resolve().parent.parent
-TRAINING = CLONE / "weights" / "training"
 SCHEMA = json.loads((CLONE / "docs" / "schema.json").read_text())  # ids of operator types, among others
 PHASES = ("forward", "data_gradient", "weight_gradient")
 GPU_COLUMNS = SCHEMA["gpu_columns"][:11]  # the spec values that this predictor reads
@@ -70,12 +69,12 @@ def rows_of(job: mdot.Job) -> list[torch.Tensor]:
 def read_labels() -> tuple[list[str], list[torch.Tensor], torch.Tensor]:
     """Returns the GPU model of each label, the inputs of all labels, and the measured steps in ms."""
     jobs = {}
-    with tarfile.open(TRAINING / "graphs.tar.xz") as archive:
+    with tarfile.open(CLONE / "lab" / "graphs.tar.xz") as archive:
         for member in archive:
             if member.name.startswith("torchvision."):
                 name = member.name.rsplit(".", 2)[0]  # the name in front of the image size and .job
                 jobs[name] = rows_of(mdot.Job.from_bytes(archive.extractfile(member).read()))
-    labels = list(csv.DictReader((TRAINING / "results" / "gpus.csv").open()))
+    labels = list(csv.DictReader((CLONE / "weights" / "results" / "gpus.csv").open()))
     rows = [torch.nn.utils.rnn.pad_sequence([jobs[label["network"]][column] for label in labels], batch_first=True)
             for column in range(3)]  # padded rows have the count 0
     gpus = [[getattr(mdot.gpu(label["gpu"]), column) for column in GPU_COLUMNS] for label in labels]
