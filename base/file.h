@@ -5,6 +5,7 @@
  *
  *   elf_read.h        sections and segments of an ELF file in memory
  *   file.h            reading without blocking; writing a file that appears when it is complete
+ *   csv.h             tables of comma-separated values
  *   append_file.h     lines that several processes append to one file
  *   foreign_file.h    recognises files that users mistake for ONNX models
  *   stale_temp.h      temporary files that a killed process left behind

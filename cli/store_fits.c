@@ -205,7 +205,7 @@ static mdot_status predict_groups(mdot_store *store, const fit *f, const char *f
     group_ids ids = {0};
     mdot_status status = export_unpredicted(store, f, folder, &text, &size, &ids, err);
     if (status == MDOT_OK && ids.count > 0) {
-        status = measured_parse("store", "the groups", text, size, NULL, true, &steps, err);
+        status = measured_parse("store", "the groups", text, size, true, &steps, err);
         if (status == MDOT_OK && steps.count != ids.count)
             status = mdot_fail(err, MDOT_IO, "the store has %zu groups, and its table has %zu", ids.count, steps.count);
         for (size_t i = 0; status == MDOT_OK && i < ids.count; i++)

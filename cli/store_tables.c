@@ -1,5 +1,5 @@
 /* store_tables.c — `mdot store add`, `import` and `export`: tables of measured steps, and Slurm's accounting. */
-#include "base/csv_cell.h"
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/memstream.h"
 #include "base/training/measurements_csv.h"
@@ -27,14 +27,9 @@ static mdot_status add_table(const store_request *r, mdot_store *store, const ch
                              mdot_store_import *out, mdot_error *err)
 {
     measured_steps steps = {0};
-    char *copy = malloc(size + 1); /* it is split in place */
-    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", path);
-    memcpy(copy, text, size);
-    copy[size] = '\0';
-    mdot_status status = measured_parse("store", path, copy, size, NULL, r->quiet, &steps, err);
+    mdot_status status = measured_parse("store", path, text, size, r->quiet, &steps, err);
     if (status == MDOT_OK) status = mdot_store_import_csv(store, text, size, path, steps.jobs, steps.count, out, err);
     measured_free(&steps);
-    free(copy);
     return status;
 }
 
@@ -121,7 +116,7 @@ typedef struct malformed_lines {
 static void report_line(void *user, size_t line, const char *reason)
 {
     malformed_lines *m = user;
-    if (m->count++ < MOST_REPORTED_LINES) cli_message("store", "%s, line %zu: %s", m->path, line, reason);
+    if (m->count++ < MOST_REPORTED_LINES) cli_message("store", "%s:%zu: %s", m->path, line, reason);
     if (m->count == MOST_REPORTED_LINES + 1) cli_message("store", "%s: more malformed lines follow", m->path);
 }
 

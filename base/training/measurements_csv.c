@@ -1,8 +1,7 @@
-/* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on
- * one line. Values with commas are quoted: for example, "dp=4,tp=2". */
+/* measurements_csv.c — see measurements_csv.h. Values with commas are quoted, for example "dp=4,tp=2". */
 #include "base/training/measurements_csv.h"
 #include "base/command/command.h"
-#include "base/file.h"
+#include "base/csv.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/training/training_options.h"
@@ -39,70 +38,22 @@ static const cli_option options[] = {
 };
 static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options)};
 
-/* ---- Lines ------------------------------------------------------------------------------------------------------- */
+/* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
+/* The header and the current row; or the keys and values of one option, as a row without a line. */
 typedef struct table {
-    const char *command, *path;
+    const char *command;
     const char *output; /* file that the command will write, which must not be a job; may be NULL */
-    int line;           /* 0: the path is no file, but the text of an option */
     bool quiet;
-    char *column[MEASURED_MAX_COLUMNS];
-    size_t column_count;
+    bs_csv csv;
     mdot_error *err;
 } table;
 
-#define FAIL(t, status, ...) fail_line(t, status, __VA_ARGS__)
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
-static mdot_status
-fail_line(const table *t, mdot_status status, const char *format, ...)
-{
-    char what[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    if (t->line == 0) return mdot_fail(t->err, status, "%s: %s", t->path, what);
-    return mdot_fail(t->err, status, "%s, line %d: %s", t->path, t->line, what);
-}
+#define FAIL(t, status, ...) bs_csv_fail(&(t)->csv, (t)->err, status, __VA_ARGS__)
 
-/* Splits a line in place. */
-static mdot_status split(const table *t, char *line, char *cells[MEASURED_MAX_COLUMNS], size_t *out_count)
+static bool has_column(const table *t, const char *name)
 {
-    size_t count = 0;
-    for (char *at = line;; at++) {
-        if (count == MEASURED_MAX_COLUMNS) return FAIL(t, MDOT_MALFORMED, "more than %d columns", MEASURED_MAX_COLUMNS);
-        while (*at == ' ') at++;
-        char *to = at;
-        cells[count++] = to;
-        bool quoted = *at == '"';
-        if (quoted) at++;
-        for (; *at != '\0' && (quoted || *at != ','); at++) {
-            if (quoted && *at == '"') {
-                if (at[1] != '"') break;
-                at++;
-            }
-            *to++ = *at;
-        }
-        if (quoted && *at != '"') return FAIL(t, MDOT_MALFORMED, "a quote is not closed");
-        if (quoted) at++;
-        while (*at == ' ' || *at == '\r') at++;
-        bool is_last = *at == '\0';
-        if (!is_last && *at != ',') return FAIL(t, MDOT_MALFORMED, "characters follow a closing quote");
-        while (!quoted && to > cells[count - 1] && (to[-1] == ' ' || to[-1] == '\r')) to--;
-        *to = '\0';
-        if (is_last) break;
-    }
-    *out_count = count;
-    return MDOT_OK;
-}
-
-static size_t find_column(const table *t, const char *name)
-{
-    size_t i = 0;
-    while (i < t->column_count && strcmp(t->column[i], name) != 0) i++;
-    return i;
+    return bs_csv_find(&t->csv, name) != BS_CSV_ABSENT;
 }
 
 /* Columns that are no options. Besides ms, they are records of the measurement, which a store keeps
@@ -126,14 +77,14 @@ static const cli_option *find_option(const char *name)
 
 static const char *noun_of(const table *t)
 {
-    return t->line == 0 ? "key" : "column";
+    return t->csv.line == 0 ? "key" : "column";
 }
 
 static mdot_status check_names(const table *t)
 {
-    for (size_t i = 0; i < t->column_count; i++) {
-        const char *name = t->column[i];
-        if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "%s %.64s appears twice", noun_of(t), name);
+    for (int i = 0; i < t->csv.header_count; i++) {
+        const char *name = t->csv.header[i];
+        if (bs_csv_find(&t->csv, name) < i) return FAIL(t, MDOT_MALFORMED, "%s %.64s appears twice", noun_of(t), name);
         if (is_own_column(name) || (find_option(name) != NULL && strcmp(name, "help") != 0)) continue;
         bs_suggest near = bs_suggest_begin(name);
         for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_add(&near, row_command.options[k].name);
@@ -146,10 +97,10 @@ static mdot_status check_names(const table *t)
 static mdot_status check_columns(const table *t)
 {
     static const char *const needed[] = {"job", "gpu", "batch", "ms"};
-    bool has_memory = find_column(t, "gib") < t->column_count;
+    bool has_memory = has_column(t, "gib");
     mdot_status status = check_names(t);
     for (size_t i = 0; status == MDOT_OK && i < sizeof needed / sizeof *needed; i++)
-        if (find_column(t, needed[i]) == t->column_count && !(has_memory && strcmp(needed[i], "ms") == 0))
+        if (!has_column(t, needed[i]) && !(has_memory && strcmp(needed[i], "ms") == 0))
             status = FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]);
     return status;
 }
@@ -168,18 +119,19 @@ static bool is_no(const char *text)
 
 /* Writes the cells as a command line into `text`. Returns false if a flag has another value than yes or no, or if the
  * text is too long. */
-static bool write_line(const table *t, char *const *cells, char *text, size_t size, char **argv, int *out_argc)
+static bool write_line(const table *t, char *text, size_t size, char **argv, int *out_argc)
 {
     size_t used = 0;
     int argc = 1;
     argv[0] = text;
-    for (size_t i = 0; i < t->column_count; i++) {
-        const cli_option *option = is_own_column(t->column[i]) ? NULL : find_option(t->column[i]);
-        if (option == NULL || *cells[i] == '\0') continue;
+    for (int i = 0; i < t->csv.header_count; i++) {
+        const char *name = t->csv.header[i], *value = t->csv.field[i];
+        const cli_option *option = is_own_column(name) ? NULL : find_option(name);
+        if (option == NULL || *value == '\0') continue;
         bool is_flag = option->value == NULL;
-        if (is_flag && is_no(cells[i])) continue;
-        if (is_flag && !is_yes(cells[i])) return false;
-        int length = snprintf(text + used, size - used, is_flag ? "--%s" : "--%s=%s", option->name, cells[i]);
+        if (is_flag && is_no(value)) continue;
+        if (is_flag && !is_yes(value)) return false;
+        int length = snprintf(text + used, size - used, is_flag ? "--%s" : "--%s=%s", option->name, value);
         if (length < 0 || (size_t)length >= size - used) return false;
         argv[argc++] = text + used;
         used += (size_t)length + 1;
@@ -197,18 +149,17 @@ static char *path_from(const char *table_path, const char *path)
     return asprintf(&whole, "%.*s%s", folder, table_path, path) < 0 ? NULL : whole;
 }
 
-static const char *cell_of(const table *t, char *const *cells, const char *column)
+static const char *cell_of(const table *t, const char *column)
 {
-    size_t i = find_column(t, column);
-    return i < t->column_count ? cells[i] : "";
+    int i = bs_csv_find(&t->csv, column);
+    return i != BS_CSV_ABSENT ? t->csv.field[i] : "";
 }
 
-static mdot_status find_job(const table *t, char *const *cells, row_request *r, measured_steps *m,
-                            const mdot_job **out_job)
+static mdot_status find_job(const table *t, row_request *r, measured_steps *m, const mdot_job **out_job)
 {
     char *key = NULL;
-    if (asprintf(&key, "%s\n%s\n%s\n%s", cell_of(t, cells, "job"), cell_of(t, cells, "dim"),
-                 cell_of(t, cells, "frozen"), cell_of(t, cells, "trained")) < 0)
+    if (asprintf(&key, "%s\n%s\n%s\n%s", cell_of(t, "job"), cell_of(t, "dim"), cell_of(t, "frozen"),
+                 cell_of(t, "trained")) < 0)
         return FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
     for (size_t i = 0; i < m->owned_count; i++) {
         if (strcmp(m->owned_by[i], key) != 0) continue;
@@ -218,7 +169,7 @@ static mdot_status find_job(const table *t, char *const *cells, row_request *r, 
     }
     mdot_error reason = {0};
     mdot_job *job = NULL;
-    char *path = path_from(t->path, cell_of(t, cells, "job"));
+    char *path = path_from(t->csv.path, cell_of(t, "job"));
     r->reading.quiet = t->quiet;
     r->reading.output = t->output;
     mdot_status status = path == NULL ? mdot_fail(&reason, MDOT_OUT_OF_MEMORY, "no memory")
@@ -249,15 +200,15 @@ static mdot_status read_measured_cell(const table *t, const char *column, const 
 }
 
 /* Reads the cells as options. Options that they omit stay as they are in *io_request. */
-static mdot_status read_options(const table *t, char *const *cells, row_request *io_request)
+static mdot_status read_options(const table *t, row_request *io_request)
 {
     enum { LINE_BYTES = 4096 };
     static char text[LINE_BYTES]; /* values that are texts point into it until the row is stored */
-    char *argv[MEASURED_MAX_COLUMNS + 2];
+    char *argv[BS_CSV_MAX_FIELDS + 2];
     int argc, usage;
     cli_operands operands;
-    if (*cell_of(t, cells, "torch") != '\0') io_request->training.torch_count = 0;
-    if (!write_line(t, cells, text, sizeof text, argv, &argc))
+    if (*cell_of(t, "torch") != '\0') io_request->training.torch_count = 0;
+    if (!write_line(t, text, sizeof text, argv, &argc))
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or a flag is neither yes nor no");
     cli_command command = row_command;
     command.name = t->command; /* in messages */
@@ -269,8 +220,8 @@ static mdot_status read_options(const table *t, char *const *cells, row_request 
 }
 
 /* Stores the row of `job`, or of the job that the cells name if `job` is NULL. */
-static mdot_status store_row(const table *t, char *const *cells, row_request *r, const mdot_gpu *default_gpu,
-                             const mdot_job *job, measured_steps *m)
+static mdot_status store_row(const table *t, row_request *r, const mdot_gpu *default_gpu, const mdot_job *job,
+                             measured_steps *m)
 {
     if ((r->gpu == NULL && default_gpu == NULL) || r->batch == 0)
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a row needs a gpu and a batch");
@@ -284,14 +235,14 @@ static mdot_status store_row(const table *t, char *const *cells, row_request *r,
     else
         *gpu = *default_gpu;
     if (status != MDOT_OK) return FAIL(t, status, "%s", reason.message);
-    status = read_measured_cell(t, "ms", "a time", cell_of(t, cells, "ms"), &m->ms[m->count]);
-    if (status == MDOT_OK) status = read_measured_cell(t, "gib", "a size", cell_of(t, cells, "gib"), &m->gib[m->count]);
+    status = read_measured_cell(t, "ms", "a time", cell_of(t, "ms"), &m->ms[m->count]);
+    if (status == MDOT_OK) status = read_measured_cell(t, "gib", "a size", cell_of(t, "gib"), &m->gib[m->count]);
     if (status == MDOT_OK && m->ms[m->count] == 0 && m->gib[m->count] == 0)
         status = FAIL(t, MDOT_INVALID_ARGUMENT, "ms is a time above 0, not \"\"; a row needs ms, gib or both");
     if (job != NULL)
         m->jobs[m->count] = job;
     else if (status == MDOT_OK)
-        status = find_job(t, cells, r, m, &m->jobs[m->count]);
+        status = find_job(t, r, m, &m->jobs[m->count]);
     if (status != MDOT_OK) return status;
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(m->jobs[m->count], &info);
@@ -302,29 +253,30 @@ static mdot_status store_row(const table *t, char *const *cells, row_request *r,
     return MDOT_OK;
 }
 
-static mdot_status read_row(const table *t, char *const *cells, measured_steps *m)
+static mdot_status read_row(const table *t, measured_steps *m)
 {
     row_request r = {0};
     cli_training_begin(&r.training);
-    mdot_status status = read_options(t, cells, &r);
-    return status == MDOT_OK ? store_row(t, cells, &r, NULL, NULL, m) : status;
+    mdot_status status = read_options(t, &r);
+    return status == MDOT_OK ? store_row(t, &r, NULL, NULL, m) : status;
 }
 
 /* ---- A step in an option ----------------------------------------------------------------------------------------- */
 
 /* Splits "gpu=A100,batch=64,parallel=dp=4,tp=2,compile" in place. An item without a known key continues the value
  * before it, unless it is a flag. */
-static mdot_status split_option(table *t, char *text, char *cells[MEASURED_MAX_COLUMNS])
+static mdot_status split_option(table *t, char *text)
 {
     static char yes[] = "yes";
+    bs_csv *csv = &t->csv;
     for (char *item = text, *next; item != NULL; item = next) {
         next = strchr(item, ',');
         if (next != NULL) *next++ = '\0';
         char *equals = strchr(item, '=');
         if (equals != NULL) *equals = '\0';
         const cli_option *option = find_option(item);
-        bool is_list = t->column_count > 0 && strcmp(t->column[t->column_count - 1], "parallel") == 0;
-        bool is_link = t->column_count > 0 && strcmp(t->column[t->column_count - 1], "link") == 0;
+        const char *last = csv->header_count > 0 ? csv->header[csv->header_count - 1] : "";
+        bool is_list = strcmp(last, "parallel") == 0, is_link = strcmp(last, "link") == 0;
         if (option == NULL && !is_own_column(item) && ((is_list && equals != NULL) || (is_link && equals == NULL))) {
             if (equals != NULL) *equals = '=';
             item[-1] = ',';
@@ -333,10 +285,10 @@ static mdot_status split_option(table *t, char *text, char *cells[MEASURED_MAX_C
         bool is_flag = option != NULL && option->value == NULL;
         if (*item == '\0' || (equals == NULL && !is_flag))
             return FAIL(t, MDOT_INVALID_ARGUMENT, "\"%.64s\" lacks a value: write KEY=VALUE, for example ms=123", item);
-        if (t->column_count == MEASURED_MAX_COLUMNS)
-            return FAIL(t, MDOT_INVALID_ARGUMENT, "more than %d keys", MEASURED_MAX_COLUMNS);
-        cells[t->column_count] = equals != NULL ? equals + 1 : yes;
-        t->column[t->column_count++] = item;
+        if (csv->header_count == BS_CSV_MAX_FIELDS)
+            return FAIL(t, MDOT_INVALID_ARGUMENT, "more than %d keys", BS_CSV_MAX_FIELDS);
+        csv->field[csv->header_count] = equals != NULL ? equals + 1 : yes;
+        csv->header[csv->header_count++] = item;
     }
     return MDOT_OK;
 }
@@ -345,7 +297,7 @@ static mdot_status check_keys(const table *t)
 {
     static const char *const of_job[] = {"job", "dim", "frozen", "trained", "note"};
     for (size_t i = 0; i < sizeof of_job / sizeof *of_job; i++)
-        if (find_column(t, of_job[i]) < t->column_count)
+        if (has_column(t, of_job[i]))
             return FAIL(t, MDOT_INVALID_ARGUMENT, "%s does not belong to a step of the predicted job", of_job[i]);
     return check_names(t);
 }
@@ -353,14 +305,14 @@ static mdot_status check_keys(const table *t)
 mdot_status measured_read_option(const char *command, const char *text, const measured_defaults *defaults,
                                  const mdot_job *job, measured_steps *io_steps, mdot_error *err)
 {
-    char *copy = strdup(text), *cells[MEASURED_MAX_COLUMNS];
+    char *copy = strdup(text);
     if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-    table t = {.command = command, .path = "--measured", .err = err};
+    table t = {.command = command, .csv.path = "--measured", .err = err};
     row_request r = {.training = *defaults->training, .batch = defaults->batch};
-    mdot_status status = split_option(&t, copy, cells);
+    mdot_status status = split_option(&t, copy);
     if (status == MDOT_OK) status = check_keys(&t);
-    if (status == MDOT_OK) status = read_options(&t, cells, &r);
-    if (status == MDOT_OK) status = store_row(&t, cells, &r, defaults->gpu, job, io_steps);
+    if (status == MDOT_OK) status = read_options(&t, &r);
+    if (status == MDOT_OK) status = store_row(&t, &r, defaults->gpu, job, io_steps);
     free(copy);
     return status;
 }
@@ -397,67 +349,48 @@ mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, s
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-static size_t count_lines(const char *text)
+static mdot_status read_rows(table *t, measured_steps *m)
 {
-    size_t count = 1;
-    for (; *text != '\0'; text++) count += *text == '\n';
-    return count;
-}
-
-static mdot_status read_lines(table *t, char *text, measured_steps *m)
-{
-    mdot_status status = MDOT_OK;
-    for (char *line = text; status == MDOT_OK && line != NULL;) {
-        char *end = strchr(line, '\n'), *cells[MEASURED_MAX_COLUMNS];
-        size_t count = 0;
-        if (end != NULL) *end = '\0';
-        t->line++;
-        bool is_empty = line[strspn(line, " \t\r")] == '\0' || *line == '#';
-        if (!is_empty) {
-            status = split(t, line, cells, &count);
-            if (status == MDOT_OK && t->column_count == 0) {
-                memcpy(t->column, cells, count * sizeof *cells);
-                t->column_count = count;
-                status = check_columns(t);
-            } else if (status == MDOT_OK && count != t->column_count) {
-                status = FAIL(t, MDOT_MALFORMED, "%zu cells where there are %zu columns", count, t->column_count);
-            } else if (status == MDOT_OK) {
-                status = read_row(t, cells, m);
-            }
-        }
-        line = end != NULL ? end + 1 : NULL;
+    bool is_row = true;
+    mdot_status status = check_columns(t);
+    while (status == MDOT_OK && is_row) {
+        status = bs_csv_next(&t->csv, &is_row, t->err);
+        if (status == MDOT_OK && is_row) status = read_row(t, m);
     }
     return status;
 }
 
-mdot_status measured_parse(const char *command, const char *path, char *text, size_t size_bytes, const char *output,
-                           bool quiet, measured_steps *out, mdot_error *err)
+static mdot_status read_table(table *t, measured_steps *m)
 {
-    mdot_status status;
+    const char *path = t->csv.path;
+    if (t->csv.line_count > MEASURED_MAX_ROWS)
+        return mdot_fail(t->err, MDOT_OUT_OF_RANGE, "%s: more than %d lines", path, MEASURED_MAX_ROWS);
+    if (!measured_allocate(t->csv.line_count, m))
+        return mdot_fail(t->err, MDOT_OUT_OF_MEMORY, "no memory for %s", path);
+    mdot_status status = read_rows(t, m);
+    if (status == MDOT_OK && m->count == 0) status = mdot_fail(t->err, MDOT_MALFORMED, "%s: no measured step", path);
+    return status;
+}
+
+mdot_status measured_parse(const char *command, const char *path, const char *text, size_t size_bytes, bool quiet,
+                           measured_steps *out, mdot_error *err)
+{
     *out = (measured_steps){0};
-    size_t lines = count_lines(text);
-    table t = {.command = command, .path = path, .output = output, .quiet = quiet, .err = err};
-    if (strlen(text) != size_bytes) {
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: no text: it holds zeros", path);
-    } else if (lines > MEASURED_MAX_ROWS) {
-        status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: more than %d lines", path, MEASURED_MAX_ROWS);
-    } else {
-        bool allocated = measured_allocate(lines, out);
-        status = allocated ? read_lines(&t, text, out) : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %s", path);
-        if (status == MDOT_OK && out->count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: no measured step", path);
-    }
+    table t = {.command = command, .quiet = quiet, .err = err};
+    mdot_status status = bs_csv_begin(path, text, size_bytes, NULL, &t.csv, err);
+    if (status == MDOT_OK) status = read_table(&t, out);
+    bs_csv_close(&t.csv);
     return status;
 }
 
 mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
                           mdot_error *err)
 {
-    unsigned char *bytes = NULL;
-    size_t size_bytes = 0;
     *out = (measured_steps){0};
-    mdot_status status = bs_read_file_within(path, MEASURED_MAX_BYTES, &bytes, &size_bytes, err);
-    if (status == MDOT_OK) status = measured_parse(command, path, (char *)bytes, size_bytes, output, quiet, out, err);
-    free(bytes);
+    table t = {.command = command, .output = output, .quiet = quiet, .err = err};
+    mdot_status status = bs_csv_open(path, MEASURED_MAX_BYTES, NULL, &t.csv, err);
+    if (status == MDOT_OK) status = read_table(&t, out);
+    bs_csv_close(&t.csv);
     return status;
 }
 

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_COLUMNS = 64, MEASURED_MAX_BYTES = 1 << 26 };
+enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_BYTES = 1 << 26 };
 
 /* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. A job that
  * several rows share is read once. */
@@ -26,10 +26,10 @@ typedef struct measured_steps {
  * the file that the command will write; INVALID_ARGUMENT if it is a job of the table. It may be NULL. */
 mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
                           mdot_error *err);
-/* Like measured_read, from text that ends in a NUL and is changed. `path` names it in messages, and paths of jobs are
- * relative to its folder. */
-mdot_status measured_parse(const char *command, const char *path, char *text, size_t size_bytes, const char *output,
-                           bool quiet, measured_steps *out, mdot_error *err);
+/* Like measured_read, from text in memory. `path` names it in messages, and paths of jobs are relative to its
+ * folder. */
+mdot_status measured_parse(const char *command, const char *path, const char *text, size_t size_bytes, bool quiet,
+                           measured_steps *out, mdot_error *err);
 /* Values of keys that a step in an option omits. gpu may be NULL and batch may be 0: the step must have them. */
 typedef struct measured_defaults {
     const cli_training *training;

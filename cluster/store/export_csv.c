@@ -1,9 +1,8 @@
 /* export_csv.c — rows, or robust means of groups, become a table. */
-#include "base/csv_cell.h"
+#include "base/csv.h"
 #include "base/memstream.h"
 #include "base/number.h"
 #include "base/struct_version.h"
-#include "store/csv.h"
 #include "store/rows.h"
 #include "store/settings.h"
 
@@ -23,8 +22,8 @@ typedef struct line {
 /* The first pass collects the columns; the second one writes. */
 typedef struct table {
     const mdot_store_export *options;
-    FILE *stream;                 /* NULL in the first pass */
-    char *settings[ST_MAX_CELLS]; /* names, sorted; owned */
+    FILE *stream;                      /* NULL in the first pass */
+    char *settings[BS_CSV_MAX_FIELDS]; /* names, sorted; owned */
     size_t setting_count;
     bool has_note, has_memory, has_software, has_host, has_predictor, has_date;
     bool is_plain, failed_memory, is_too_wide;
@@ -45,7 +44,7 @@ static void collect_setting(table *t, const st_setting *s)
     for (size_t i = 0; i < t->setting_count; i++)
         if (has_name(t->settings[i], s)) return;
     enum { FIELDS = 13 };
-    if (t->setting_count + FIELDS >= ST_MAX_CELLS) {
+    if (t->setting_count + FIELDS >= BS_CSV_MAX_FIELDS) {
         t->is_too_wide = true;
         return;
     }
@@ -217,7 +216,7 @@ static mdot_status write_table(mdot_store *store, table *t, char **out_text, siz
     mdot_status status = visit_all(store, t, err);
     if (status == MDOT_OK && t->is_too_wide)
         status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the rows have more than %d columns; export fewer rows",
-                           store->path, ST_MAX_CELLS);
+                           store->path, BS_CSV_MAX_FIELDS);
     if (status != MDOT_OK) return status;
     bool has_memory = !t->failed_memory && bs_memstream_open(&memory);
     if (has_memory) {

@@ -1,13 +1,12 @@
 /* import_csv.c — a table of measured steps becomes rows. */
-#include "base/number.h"
+#include "base/csv.h"
 #include "base/struct_version.h"
-#include "store/csv.h"
 #include "store/jobs.h"
 #include "store/rows.h"
 #include "store/settings.h"
 
-#include <errno.h>
-#include <stdarg.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +22,7 @@ typedef struct job_digest {
 
 typedef struct table {
     mdot_store *store;
-    const char *name;
-    st_csv csv;
-    char *columns; /* the header's cells, in a copy of the line */
-    char *column[ST_MAX_CELLS];
-    size_t column_count;
+    bs_csv csv;
     const mdot_job *const *jobs;
     size_t job_count, row_count;
     sqlite3_stmt *insert, *find, *insert_job;
@@ -40,62 +35,33 @@ typedef struct table {
     mdot_error *err;
 } table;
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
-static mdot_status
-fail_line(const table *t, mdot_status status, const char *format, ...)
-{
-    char what[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    return mdot_fail(t->err, status, "%s, line %zu: %s", t->name, t->csv.line, what);
-}
+#define FAIL(t, status, ...) bs_csv_fail(&(t)->csv, (t)->err, status, __VA_ARGS__)
 
 /* ---- Cells ------------------------------------------------------------------------------------------------------- */
 
 static const char *cell(const table *t, const char *column)
 {
-    for (size_t i = 0; i < t->column_count; i++)
-        if (strcmp(t->column[i], column) == 0) return t->csv.cell[i];
-    return "";
+    int i = bs_csv_find(&t->csv, column);
+    return i != BS_CSV_ABSENT ? t->csv.field[i] : "";
 }
 
-static mdot_status read_whole(const table *t, const char *column, int64_t *out)
-{
-    const char *text = cell(t, column);
-    char *end;
-    *out = 0;
-    if (*text == '\0') return MDOT_OK;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (end != text && *end == '\0' && errno == 0) {
-        *out = value;
-        return MDOT_OK;
-    }
-    /* 1_000 and 1e3 are numbers on the command line, too. */
-    char plain[40];
-    size_t length = 0;
-    for (const char *at = text; *at != '\0' && length + 1 < sizeof plain; at++)
-        if (*at != '_') plain[length++] = *at;
-    plain[length] = '\0';
-    const char *stop;
-    double real = bs_number_read(plain, &stop);
-    if (stop == plain || *stop != '\0' || !(real > -1e15 && real < 1e15) || real != (double)(int64_t)real)
-        return fail_line(t, MDOT_MALFORMED, "%s is a whole number, not \"%.40s\"", column, text);
-    *out = (int64_t)real;
-    return MDOT_OK;
-}
-
+/* Reads a number; an empty or absent cell gives 0. */
 static mdot_status read_real(const table *t, const char *column, double *out)
 {
-    const char *text = cell(t, column), *end;
     *out = 0;
-    if (*text == '\0') return MDOT_OK;
-    *out = bs_number_read(text, &end);
-    return *end == '\0' ? MDOT_OK : fail_line(t, MDOT_MALFORMED, "%s is a number, not \"%.40s\"", column, text);
+    if (*cell(t, column) == '\0') return MDOT_OK;
+    return bs_csv_number(&t->csv, bs_csv_find(&t->csv, column), -DBL_MAX, DBL_MAX, out, t->err);
+}
+
+/* The limit keeps every integer exact. */
+static mdot_status read_whole(const table *t, const char *column, int64_t *out)
+{
+    double value;
+    mdot_status status = read_real(t, column, &value);
+    if (status == MDOT_OK && !(fabs(value) < 1e15 && value == floor(value)))
+        status = FAIL(t, MDOT_MALFORMED, "%s is not an integer: \"%.40s\"", column, cell(t, column));
+    if (status == MDOT_OK) *out = (int64_t)value;
+    return status;
 }
 
 static mdot_status read_uid(const table *t, uint64_t *out)
@@ -105,7 +71,7 @@ static mdot_status read_uid(const table *t, uint64_t *out)
     for (const char *at = text; *at != '\0'; at++) {
         const char *digits = "0123456789abcdef", *digit = strchr(digits, *at);
         if (digit == NULL || at - text >= 16)
-            return fail_line(t, MDOT_MALFORMED, "row has 16 digits of 0 to 9 and a to f, not \"%.40s\"", text);
+            return FAIL(t, MDOT_MALFORMED, "row has 16 digits of 0 to 9 and a to f, not \"%.40s\"", text);
         *out = *out << 4 | (uint64_t)(digit - digits);
     }
     return MDOT_OK;
@@ -114,16 +80,17 @@ static mdot_status read_uid(const table *t, uint64_t *out)
 /* The cells that are no fields of a row; the caller frees them. NULL if memory ran out. */
 static char *settings_of(const table *t)
 {
+    const bs_csv *csv = &t->csv;
     size_t size = 1;
-    for (size_t i = 0; i < t->column_count; i++) size += strlen(t->column[i]) + strlen(t->csv.cell[i]) + 2;
-    char *text = malloc(size), *to = text;
+    for (int i = 0; i < csv->header_count; i++) size += strlen(csv->header[i]) + strlen(csv->field[i]) + 2;
+    char *text = malloc(size), *end = text;
     if (text == NULL) return NULL;
-    for (size_t i = 0; i < t->column_count; i++) {
-        const char *value = t->csv.cell[i];
-        if (*value == '\0' || st_is_field(t->column[i], strlen(t->column[i]))) continue;
-        to += sprintf(to, "%s%s=%s", to > text ? "\n" : "", t->column[i], value);
+    for (int i = 0; i < csv->header_count; i++) {
+        const char *column = csv->header[i], *value = csv->field[i];
+        if (*value == '\0' || st_is_field(column, strlen(column))) continue;
+        end += sprintf(end, "%s%s=%s", end > text ? "\n" : "", column, value);
     }
-    *to = '\0';
+    *end = '\0';
     return text;
 }
 
@@ -185,7 +152,7 @@ static mdot_status add_job(table *t, const mdot_job *job, char digest[MDOT_STORE
     if (t->digest_count == t->digest_capacity) {
         size_t capacity = 2 * t->digest_capacity + 16;
         job_digest *larger = realloc(t->digests, capacity * sizeof *larger);
-        if (larger == NULL) return fail_line(t, MDOT_OUT_OF_MEMORY, "no memory");
+        if (larger == NULL) return FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
         t->digests = larger;
         t->digest_capacity = capacity;
     }
@@ -194,7 +161,7 @@ static mdot_status add_job(table *t, const mdot_job *job, char digest[MDOT_STORE
     if (*name == '\0') name = slash != NULL ? slash + 1 : path;
     mdot_status status = mdot_store_digest(job, digest, &reason);
     if (status == MDOT_OK) status = st_add_job(t->store, t->insert_job, job, name, digest, &reason);
-    if (status != MDOT_OK) return fail_line(t, status, "%s", reason.message);
+    if (status != MDOT_OK) return FAIL(t, status, "%s", reason.message);
     job_digest *entry = &t->digests[t->digest_count++];
     entry->job = job;
     memcpy(entry->digest, digest, MDOT_STORE_DIGEST_BYTES);
@@ -207,27 +174,25 @@ static mdot_status find_job(table *t, char digest[MDOT_STORE_DIGEST_BYTES])
     int64_t known = 0;
     if (t->jobs != NULL) {
         if (t->row_count >= t->job_count)
-            return fail_line(t, MDOT_INVALID_ARGUMENT, "the table has more rows than the %zu jobs given", t->job_count);
+            return FAIL(t, MDOT_INVALID_ARGUMENT, "the table has more rows than the %zu jobs given", t->job_count);
         mdot_status status = add_job(t, t->jobs[t->row_count], digest);
         if (status == MDOT_OK && *stated != '\0' && strcmp(stated, digest) != 0)
-            status = fail_line(t, MDOT_INVALID_ARGUMENT, "the job's digest is %s, but the column digest has %.40s",
-                               digest, stated);
+            status = FAIL(t, MDOT_INVALID_ARGUMENT, "the job's digest is %s, but the column digest has %.40s", digest,
+                          stated);
         return status;
     }
     if (strlen(stated) != MDOT_STORE_DIGEST_BYTES - 1)
-        return fail_line(t, MDOT_INVALID_ARGUMENT, "the column digest has no digest of a job");
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "the column digest has no digest of a job");
     memcpy(digest, stated, MDOT_STORE_DIGEST_BYTES);
     st_bind_text(t->find, 1, digest);
     mdot_status status = st_run(t->store, t->find, "add rows", &known, t->err);
     if (status == MDOT_OK && known == 0)
-        status = fail_line(t, MDOT_NOT_FOUND, "the store has no job with the digest %s; add the job first", digest);
+        status = FAIL(t, MDOT_NOT_FOUND, "the store has no job with the digest %s; add the job first", digest);
     return status;
 }
 
 static mdot_status read_row(table *t)
 {
-    if (t->csv.count != t->column_count)
-        return fail_line(t, MDOT_MALFORMED, "%zu cells where there are %zu columns", t->csv.count, t->column_count);
     char digest[MDOT_STORE_DIGEST_BYTES];
     mdot_store_row r = {.job = cell(t, "job"),
                         .gpu = cell(t, "gpu"),
@@ -248,9 +213,9 @@ static mdot_status read_row(table *t)
     if (settings != NULL && r.uid == 0) r.uid = uid_of(t, &r);
     bool is_new = false;
     if (settings == NULL || r.uid == 0)
-        status = fail_line(t, MDOT_OUT_OF_MEMORY, "no memory");
+        status = FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
     else
-        status = st_add_row(t->store, t->insert, &r, t->name, t->csv.line, &is_new, t->err);
+        status = st_add_row(t->store, t->insert, &r, t->csv.path, t->csv.line, &is_new, t->err);
     free(settings);
     t->result.added_count += is_new;
     t->result.known_count += !is_new;
@@ -258,34 +223,18 @@ static mdot_status read_row(table *t)
     return status;
 }
 
-static mdot_status read_header(table *t)
-{
-    static const char *const needed[] = {"job", "gpu", "batch", "ms"};
-    if (!st_csv_next(&t->csv)) return mdot_fail(t->err, MDOT_MALFORMED, "%s: no table: it is empty", t->name);
-    if (t->csv.fault != NULL) return fail_line(t, MDOT_MALFORMED, "%s", t->csv.fault);
-    /* The next line takes the place of this one. */
-    t->columns = t->csv.copy;
-    t->csv.copy = NULL;
-    t->csv.copy_size = 0;
-    t->column_count = t->csv.count;
-    memcpy(t->column, t->csv.cell, t->csv.count * sizeof *t->column);
-    for (size_t i = 0; i < t->column_count; i++)
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(t->column[i], t->column[k]) == 0)
-                return fail_line(t, MDOT_MALFORMED, "column %.64s appears twice", t->column[i]);
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        size_t k = 0;
-        while (k < t->column_count && strcmp(t->column[k], needed[i]) != 0) k++;
-        if (k == t->column_count) return fail_line(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]);
-    }
-    return MDOT_OK;
-}
-
 static mdot_status read_table(table *t)
 {
-    mdot_status status = read_header(t);
-    while (status == MDOT_OK && st_csv_next(&t->csv))
-        status = t->csv.fault != NULL ? fail_line(t, MDOT_MALFORMED, "%s", t->csv.fault) : read_row(t);
+    static const char *const needed[] = {"job", "gpu", "batch", "ms"};
+    mdot_status status = MDOT_OK;
+    bool is_row = true;
+    int column;
+    for (size_t i = 0; status == MDOT_OK && i < sizeof needed / sizeof *needed; i++)
+        status = bs_csv_need(&t->csv, needed[i], &column, t->err);
+    while (status == MDOT_OK && is_row) {
+        status = bs_csv_next(&t->csv, &is_row, t->err);
+        if (status == MDOT_OK && is_row) status = read_row(t);
+    }
     return status;
 }
 
@@ -298,21 +247,16 @@ mdot_status mdot_store_import_csv(mdot_store *store, const char *text, size_t si
     mdot_status status = out_import != NULL ? bs_check_struct(&import_type, out_import, err) : MDOT_OK;
     if (status == MDOT_OK) status = st_begin(store, "add rows", err);
     if (status != MDOT_OK) return status;
-    table t = {.store = store,
-               .name = name,
-               .csv = st_csv_begin(text, size_bytes),
-               .jobs = jobs,
-               .job_count = job_count,
-               .err = err};
+    table t = {.store = store, .jobs = jobs, .job_count = job_count, .err = err};
     status = st_prepare(store, st_tables[ST_ROWS].insert, &t.insert, err);
     if (status == MDOT_OK) status = st_prepare(store, "SELECT 1 FROM jobs WHERE digest = ?1", &t.find, err);
     if (status == MDOT_OK) status = st_prepare(store, st_tables[ST_JOBS].insert, &t.insert_job, err);
+    if (status == MDOT_OK) status = bs_csv_begin(name, text, size_bytes, NULL, &t.csv, err);
     if (status == MDOT_OK) status = read_table(&t);
     sqlite3_finalize(t.insert);
     sqlite3_finalize(t.insert_job);
     sqlite3_finalize(t.find);
-    st_csv_end(&t.csv);
-    free(t.columns);
+    bs_csv_close(&t.csv);
     free(t.contents);
     free(t.digests);
     status = st_end(store, status, "add rows", err);

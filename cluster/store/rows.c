@@ -58,7 +58,7 @@ static const char *fault_of(const mdot_store_row *r)
 static mdot_status refuse_row(const mdot_store *store, const char *fault, const char *name, size_t line,
                               mdot_error *err)
 {
-    if (name != NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s, line %zu: %s", name, line, fault);
+    if (name != NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s:%zu: %s", name, line, fault);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: row %zu to be added: %s", store->path, line, fault);
 }
 

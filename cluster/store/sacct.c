@@ -124,7 +124,7 @@ static mdot_status read_header(accounting *a, char *line)
     if (free_count != 1) a->free_column = ABSENT;
     if (a->column_of[FIELD_JobID] == ABSENT || a->column_of[FIELD_State] == ABSENT)
         return mdot_fail(a->err, MDOT_MALFORMED,
-                         "%s, line %zu: the first line names no fields JobID and State between \"|\"; use sacct -P "
+                         "%s:%zu: the first line names no fields JobID and State between \"|\"; use sacct -P "
                          "--format=JobID,JobName,User,Account,Partition,Cluster,State,Submit,Start,End,Elapsed,"
                          "Timelimit,ReqTRES,AllocTRES,NNodes,ExitCode",
                          name, a->line);

@@ -4,7 +4,7 @@
  * handwritten table has that table's columns, in its order.
  */
 #include "base/append_file.h"
-#include "base/csv_cell.h"
+#include "base/csv.h"
 #include "base/memstream.h"
 #include "base/number.h"
 #include "base/printable.h"
@@ -142,48 +142,15 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
 
 /* ---- The table's columns ----------------------------------------------------------------------------------------- */
 
-/* Returns the first line of `head` that is neither empty nor a comment, terminated in place; NULL if there is none. */
-static char *find_header(char *head)
-{
-    for (char *line = head, *end; *line != '\0'; line = end + 1) {
-        end = strchr(line, '\n');
-        if (end == NULL) return strlen(head) < BS_APPEND_HEAD_BYTES - 1 ? line : NULL;
-        bool is_skipped = *line == '#' || line + strspn(line, " \t\r") == end;
-        if (is_skipped) continue;
-        *end = '\0';
-        return line;
-    }
-    return NULL;
-}
-
-/* Returns the next column's name, terminated in place, and moves behind it; NULL at the end. */
-static char *next_column(char **at)
-{
-    char *name = *at;
-    if (name == NULL) return NULL;
-    char *comma = strchr(name, ',');
-    if (comma != NULL) *comma = '\0';
-    *at = comma != NULL ? comma + 1 : NULL;
-    name += strspn(name, " \t\"");
-    size_t length = strlen(name);
-    while (length > 0 && strchr(" \t\r\"", name[length - 1]) != NULL) length--;
-    name[length] = '\0';
-    return name;
-}
-
 /* Orders pointers to the cells by the table's columns; a column that rows of measured steps lack gets NULL. */
-static mdot_status order_cells(const char *path, char *header, const cells *all, const cell **out_order,
-                               size_t most_columns, size_t *out_count, mdot_error *err)
+static mdot_status order_cells(const bs_csv *table, const cells *all, const cell **out_order, mdot_error *err)
 {
     bool is_placed[MOST_CELLS] = {false};
-    size_t count = 0;
-    for (char *name; (name = next_column(&header)) != NULL; count++) {
-        if (count == most_columns)
-            return mdot_fail(err, MDOT_MALFORMED, "%s: more than %zu columns", path, most_columns);
-        out_order[count] = NULL;
+    for (int column = 0; column < table->header_count; column++) {
+        out_order[column] = NULL;
         for (size_t i = 0; i < all->count; i++) {
-            if (strcmp(all->item[i].column, name) != 0) continue;
-            out_order[count] = &all->item[i];
+            if (strcmp(all->item[i].column, table->header[column]) != 0) continue;
+            out_order[column] = &all->item[i];
             is_placed[i] = true;
         }
     }
@@ -191,10 +158,27 @@ static mdot_status order_cells(const char *path, char *header, const cells *all,
         if (!is_placed[i] && !all->item[i].is_optional && all->item[i].value[0] != '\0')
             return mdot_fail(
                 err, MDOT_INVALID_ARGUMENT,
-                "%s: the table has no column %s, which this row needs; add the column, or name another table", path,
-                all->item[i].column);
-    *out_count = count;
+                "%s: the table has no column %s, which this row needs; add the column, or name another table",
+                table->path, all->item[i].column);
     return MDOT_OK;
+}
+
+/* Reads the header from the table's beginning, less a line that the beginning cuts. */
+static mdot_status read_order(const char *path, const char *head, const cells *all, const cell **out_order,
+                              size_t *out_count, mdot_error *err)
+{
+    bs_csv table;
+    size_t size_bytes = strlen(head);
+    bool is_cut = size_bytes == BS_APPEND_HEAD_BYTES - 1;
+    while (is_cut && size_bytes > 0 && head[size_bytes - 1] != '\n') size_bytes--;
+    mdot_status status = bs_csv_begin(path, head, size_bytes, NULL, &table, err);
+    if (status == MDOT_MALFORMED)
+        return mdot_fail(err, status, "%s: the table has no header in its first %d bytes", path, BS_APPEND_HEAD_BYTES);
+    if (status != MDOT_OK) return status;
+    status = order_cells(&table, all, out_order, err);
+    *out_count = (size_t)table.header_count;
+    bs_csv_close(&table);
+    return status;
 }
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
@@ -215,21 +199,14 @@ static void write_row(FILE *file, const cell *const *order, size_t count)
 }
 
 /* Writes the lines to append as one text, which the caller frees. */
-static mdot_status make_text(const char *path, char *head, bool is_new, const cells *all, char **out_text,
+static mdot_status make_text(const char *path, const char *head, bool is_new, const cells *all, char **out_text,
                              size_t *out_bytes, mdot_error *err)
 {
-    enum { MOST_COLUMNS = 64 };
-    const cell *order[MOST_COLUMNS];
+    const cell *order[BS_CSV_MAX_FIELDS];
     size_t count = all->count;
     for (size_t i = 0; i < count; i++) order[i] = &all->item[i];
-    if (!is_new) {
-        char *header = find_header(head);
-        if (header == NULL)
-            return mdot_fail(err, MDOT_MALFORMED, "%s: the table has no header in its first %d bytes", path,
-                             BS_APPEND_HEAD_BYTES);
-        mdot_status status = order_cells(path, header, all, order, MOST_COLUMNS, &count, err);
-        if (status != MDOT_OK) return status;
-    }
+    mdot_status status = is_new ? MDOT_OK : read_order(path, head, all, order, &count, err);
+    if (status != MDOT_OK) return status;
     bs_memstream stream;
     if (bs_memstream_open(&stream)) {
         if (is_new) write_header(stream.file, all);

@@ -186,7 +186,7 @@ static void accounting_is_imported_and_malformed_lines_are_named(void **state)
     write_text(text, "JobID|State\n3|COMPLETED\n4|WHAT\n");
     STORE(f, "import", store, text);
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "sacct.txt, line 3: State is \"WHAT\"");
+    expect_contains(f->result.err, "sacct.txt:3: State is \"WHAT\"");
     expect_contains(f->result.out, "1 outcomes added");
     snprintf(command, sizeof command, "printf 'JobID|State\\n5|FAILED\\n' | %s store import %s - --cluster here",
              MDOT_CLI, store);
@@ -206,12 +206,12 @@ static void wrong_tables_are_refused_with_their_line(void **state)
     write_text(table, "job,gpu,batch,ms\n" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx,A1000000,1,5\n");
     STORE(f, "import", store, table);
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "steps.csv, line 2");
+    expect_contains(f->result.err, "steps.csv:2");
     write_text(table,
                "job,gpu,batch,ms\n" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx,A100,1,5\nabsent.onnx,A100,1,5\n");
     STORE(f, "import", store, table);
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "line 3");
+    expect_contains(f->result.err, ":3: ");
     STORE(f, "list", store);
     expect_contains(f->result.out, "no rows");
     STORE(f, "add", store, "gpu=A100", "bacth=1");

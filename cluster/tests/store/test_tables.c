@@ -10,8 +10,6 @@
 
 #include <cmocka.h>
 
-#include "base/csv_cell.h"
-#include "store/csv.h"
 #include "tests/support/process.h"
 #include "tests/support/store_fixture.h"
 
@@ -118,7 +116,7 @@ static void digests_select_jobs_that_the_store_has(void **state)
     store_expect_ok(mdot_store_import_csv(f->store, text, strlen(text), "x.csv", NULL, 0, NULL, &f->err), &f->err);
     snprintf(text, sizeof text, "job,gpu,batch,ms,digest\nx,A100,1,5,%032d\n", 7);
     store_expect_failure(mdot_store_import_csv(f->store, text, strlen(text), "x.csv", NULL, 0, NULL, &f->err), &f->err,
-                         MDOT_NOT_FOUND, "x.csv, line 2");
+                         MDOT_NOT_FOUND, "x.csv:2");
 }
 
 static void a_wrong_digest_is_refused(void **state)
@@ -138,20 +136,20 @@ static void a_wrong_line_is_named_and_nothing_is_added(void **state)
 {
     store_fixture *f = *state;
     static const wrong cases[] = {
-        {"", "it is empty"},
+        {"", "the table is empty"},
         {"job,gpu,ms\n", "no column batch"},
-        {"job,gpu,batch,ms,gpu\n", "appears twice"},
-        {"job,gpu,batch,ms\na,A100,1,5\nb,A100,1\n", "line 3: 3 cells where there are 4 columns"},
-        {"job,gpu,batch,ms\na,A100,1,5\n\nb,A100,1,0\n", "line 4: ms is a time above 0"},
-        {"job,gpu,batch,ms\na,A100,1,5\nb,A100,1,nan\n", "line 3: ms is a time above 0"},
-        {"job,gpu,batch,ms\na,A100,1,5x\n", "line 2: ms is a number"},
-        {"job,gpu,batch,ms\na,A100,0,5\n", "line 2: the batch"},
-        {"job,gpu,batch,ms\na,A100,1.5,5\n", "line 2: batch is a whole number"},
-        {"job,gpu,batch,ms\na,,1,5\n", "line 2: the GPU is missing"},
-        {"job,gpu,batch,ms,row\na,A100,1,5,xyz\n", "line 2: row has 16 digits"},
-        {"job,gpu,batch,ms,gib\na,A100,1,5,-1\n", "line 2: the memory (gib)"},
-        {"job,gpu,batch,ms,note\na,A100,1,5,\"open\n", "line 2: a quote is not closed"},
-        {"job,gpu,batch,ms,note\na,A100,1,5,\"x\"y\n", "line 2: characters follow"},
+        {"job,gpu,batch,ms,gpu\n", "two columns gpu"},
+        {"job,gpu,batch,ms\na,A100,1,5\nb,A100,1\n", ":3: there are 3 fields, but 4 columns"},
+        {"job,gpu,batch,ms\na,A100,1,5\n\nb,A100,1,0\n", ":4: ms is a time above 0"},
+        {"job,gpu,batch,ms\na,A100,1,5\nb,A100,1,nan\n", ":3: ms is not a number"},
+        {"job,gpu,batch,ms\na,A100,1,5x\n", ":2: ms is not a number"},
+        {"job,gpu,batch,ms\na,A100,0,5\n", ":2: the batch"},
+        {"job,gpu,batch,ms\na,A100,1.5,5\n", ":2: batch is not an integer"},
+        {"job,gpu,batch,ms\na,,1,5\n", ":2: the GPU is missing"},
+        {"job,gpu,batch,ms,row\na,A100,1,5,xyz\n", ":2: row has 16 digits"},
+        {"job,gpu,batch,ms,gib\na,A100,1,5,-1\n", ":2: the memory (gib)"},
+        {"job,gpu,batch,ms,note\na,A100,1,5,\"open\n", ":2: a quote is not closed"},
+        {"job,gpu,batch,ms,note\na,A100,1,5,\"x\"y\n", ":2: characters follow"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         f->err = (mdot_error){0};
@@ -196,26 +194,6 @@ static void exports_select_rows(void **state)
                          MDOT_INVALID_ARGUMENT, "job_folder");
 }
 
-static void cells_are_quoted_where_csv_needs_it(void **state)
-{
-    (void)state;
-    static const char *const cells[] = {"", "plain", " blank", "blank ", "#", "a,b", "say \"x\"", "\"", "a b"};
-    char text[256] = "";
-    FILE *stream = fmemopen(text, sizeof text, "w");
-    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-        if (i > 0) fputc(',', stream);
-        bs_csv_write_text(stream, cells[i]);
-    }
-    fclose(stream);
-    st_csv csv = st_csv_begin(text, strlen(text));
-    assert_true(st_csv_next(&csv));
-    assert_null(csv.fault);
-    assert_int_equal(csv.count, sizeof cells / sizeof *cells);
-    for (size_t i = 0; i < csv.count; i++) assert_string_equal(csv.cell[i], cells[i]);
-    assert_false(st_csv_next(&csv));
-    st_csv_end(&csv);
-}
-
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
 int main(void)
@@ -230,7 +208,6 @@ int main(void)
         CASE(a_wrong_line_is_named_and_nothing_is_added),
         CASE(numbers_are_read_as_on_the_command_line),
         CASE(exports_select_rows),
-        cmocka_unit_test(cells_are_quoted_where_csv_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
