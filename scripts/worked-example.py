@@ -23,6 +23,7 @@ ON_TENSOR_CORES = ("Conv", "Linear")
 HALF = 0.5  # autocast moves half of the bytes that `mdot extract` counts in fp32
 SGD_BYTES = 20  # of the optimizer, for each parameter
 TOLERANCE = 0.01
+LEAST_SHARE = 0.018  # of all operators' time; the table adds up smaller rows
 
 
 def ask(mdot, *arguments):
@@ -84,6 +85,18 @@ def digits(x):
 
 def ratio(answer, roofline):
     return f"{answer / roofline:.2f}" if roofline > 0 else ""
+
+
+def with_others(rows):
+    """The rows that take most of the time, and the sum of the others."""
+    time = {id(row): row["count"] * sum(row["answer"]) for row in rows}
+    small = [row for row in rows if time[id(row)] < LEAST_SHARE * sum(time.values())]
+    total = {"name": f"{len(small)} others, together", "count": sum(row["count"] for row in small)}
+    for name in ("flops", "bytes"):
+        total[name] = sum(row["count"] * row[name] for row in small)
+    for name in ("roofline", "answer"):
+        total[name] = [sum(row["count"] * row[name][i] for row in small) for i in (0, 1)]
+    return [row for row in rows if row not in small] + [total]
 
 
 def operator_table(rows):
@@ -162,7 +175,7 @@ def main(arguments):
     rows = rows_of(job["operators"], of_batch["operators"], prediction["explanation"]["operators"], gpu)
     check_formulas(job["operators"], rows, prediction)
     page = page_path.read_text(encoding="utf-8")
-    for name, lines in (("operators", operator_table(rows)), ("sums", sum_table(rows, prediction, job["parameters"], gpu))):
+    for name, lines in (("operators", operator_table(with_others(rows))), ("sums", sum_table(rows, prediction, job["parameters"], gpu))):
         pattern = re.compile(rf"(<!-- begin {name} -->\n\n).*?(\n\n<!-- end {name} -->)", re.S)
         found = pattern.search(page)
         if found is None:
