@@ -6,7 +6,7 @@
 # Builds the command of that revision beside this tree's, each with the predictor of its own tree. Predicts every job in
 # 36 configurations with both, as JSON with the explanation by operator, in which float numbers have all digits, and
 # compares the texts except the versions. The default jobs are those of examples/ and tests/, and the networks of
-# lab/graphs.tar.xz at the first and last configuration. Ends with a line of counts. Exit status 0 only if all are equal.
+# lab/graphs.tar.xz in two configurations. Ends with a line of counts. Exit status 0 only if all are equal.
 # A configuration that both refuse is counted apart. MDOT_SAME_BUILD names a finished build of the revision, which the
 # script then uses.
 set -eu
