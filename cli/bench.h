@@ -9,9 +9,9 @@
 /* Returns monotonic seconds. */
 double bench_now(void);
 
-/* Returns the GFLOP/s of an ISA level's multiply-adds (f32, pairs of bf16 or tiles of bf16) on this core, measured
- * for about `seconds` of this thread's time. The machine must support the level, so call it only while a predictor is
- * open at that level. 0: unknown for that level. */
+/* Returns the multiply-add rate of an ISA level on this core in GFLOP/s (f32, bf16 pairs or bf16 tiles), measured for
+ * about `seconds` of thread time. The machine must support the level, so call it only while a predictor is open at that
+ * level. 0: unknown for that level. */
 double bench_peak_gflops(const char *level, double seconds);
 
 /* ---- bench_tensors.c --------------------------------------------------------------------------------------------- */
@@ -37,13 +37,13 @@ typedef struct bench_task {
     const mdot_predictor *predictor;
     size_t entry;
     int64_t length; /* 0 in an entry that has no length */
-    int threads;    /* number of threads, each with its own context */
-    int workers;    /* number of threads that share a context's calls */
+    int threads;    /* threads, each with an own context */
+    int workers;    /* threads that share the calls on a context */
     double seconds;
 } bench_task;
 
 typedef struct bench_result {
-    double first_call_us; /* time of the first call of the first thread's context */
+    double first_call_us; /* first call on the first thread's context */
     double p50_us, p90_us, p99_us, p999_us;
     double calls_per_second; /* over all threads together */
     double peak_gflops;      /* peak of one core, measured alternately with the calls; 0: unknown */
@@ -53,8 +53,8 @@ typedef struct bench_result {
 /* Runs the entry for about task->seconds. */
 mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot_error *err);
 
-/* Sorts in ascending order. The percentile is the least value that at least a fraction `quantile` of the values do not
- * exceed. */
+/* Sorts in ascending order. The percentile is the least value with at least a fraction `quantile` of the values at or
+ * below it. */
 void bench_sort(float *values, size_t count);
 double bench_percentile(const float *sorted, size_t count, double quantile);
 
@@ -63,11 +63,11 @@ double bench_percentile(const float *sorted, size_t count, double quantile);
 typedef struct bench_profile_task {
     const mdot_predictor *predictor;
     size_t entry, bucket;
-    int64_t length; /* a length that runs in that bucket */
+    int64_t length; /* a length in that bucket */
     double seconds;
 } bench_profile_task;
 
-typedef struct bench_step { /* kernels of the bucket that run together, usually one */
+typedef struct bench_step { /* bucket kernels that run together, usually one */
     size_t first_kernel, kernel_count;
     double flops; /* 0: unknown at this length */
     double p50_us;
@@ -84,8 +84,8 @@ mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile 
 
 /* ---- bench_round.c ----------------------------------------------------------------------------------------------- */
 
-/* A scheduler's round: `jobs` jobs, each a copy of one of the models at one of five batches, each under the given
- * number of configurations. The configurations combine four GPU models with 1 to 16 GPUs, and then other layouts and
+/* A scheduler's round: `jobs` jobs, each a copy of one model at one of five batches, under the given number of
+ * configurations. The configurations combine four GPU models with 1 to 16 GPUs, and then other layouts and
  * optimizers. */
 typedef struct bench_round {
     const mdot_predictor *predictor;

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* CPU time of this thread only, so that time given to other threads is excluded. */
+/* CPU time of this thread alone, because other threads share the core. */
 static double processor_seconds(void)
 {
     struct timespec time;

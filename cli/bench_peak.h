@@ -9,7 +9,7 @@ typedef struct bench_peak_loop {
     const char *level; /* ISA level, for example "x86-64-v4" */
     void (*turn)(int64_t turns);
     int products, instructions; /* multiply-adds per instruction; instructions per turn */
-    int64_t turns;              /* turns between two readings of the clock, tens of microseconds */
+    int64_t turns;              /* turns between two clock readings, tens of microseconds */
 } bench_peak_loop;
 
 /* Returns NULL for an unknown ISA level. */

@@ -22,7 +22,7 @@ typedef struct profiler {
     void **outputs;
     bench_step *steps;
     size_t step_count;
-    float *us; /* times of each step in each turn; those of the whole call come last */
+    float *us; /* times by turn and step; the whole call comes last */
     float *peak_gflops;
     size_t turns, slices;
 } profiler;

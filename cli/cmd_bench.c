@@ -129,7 +129,7 @@ static void print_step(const char *name, const char *kind, const bench_step *ste
     printf("\n");
 }
 
-/* Prints the sum of all steps of one kind, at the position of the first one. */
+/* Prints the sum of all steps with one kind at the first step's position. */
 static void print_kinds(const benchmark *s, size_t bucket, const bench_profile *p)
 {
     for (size_t i = 0; i < p->step_count; i++) {
@@ -288,10 +288,10 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
 
 /* ---- A round ----------------------------------------------------------------------------------------------------- */
 
-static void print_round_time(const char *name, const bench_round_time *time, double count, const char *of)
+static void print_round_time(const char *name, const bench_round_time *time, double count, const char *unit)
 {
     printf("%-10s %10.2f %10.2f  %8.2f us per %s\n", name, time->median_ms, time->least_ms,
-           1e3 * time->median_ms / count, of);
+           1e3 * time->median_ms / count, unit);
 }
 
 static void print_round(const benchmark *s, const bench_round *round, const bench_round_result *r)

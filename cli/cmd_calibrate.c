@@ -59,11 +59,11 @@ static mdot_status leave_out(mdot_context *context, const measured_steps *m, dou
     double before = 0, after = 0;
     mdot_status status = MDOT_OK;
     for (size_t half = 0; status == MDOT_OK && half < 2; half++) {
-        mdot_calibration *other = NULL;
-        status = measured_calibrate(context, m, 1 - half, 2, &other, err);
+        mdot_calibration *rest = NULL;
+        status = measured_calibrate(context, m, 1 - half, 2, &rest, err);
         if (status == MDOT_OK) status = measure_half(context, m, half, NULL, &before, err);
-        if (status == MDOT_OK) status = measure_half(context, m, half, other, &after, err);
-        mdot_calibration_destroy(other);
+        if (status == MDOT_OK) status = measure_half(context, m, half, rest, &after, err);
+        mdot_calibration_destroy(rest);
     }
     double timed = (double)count_timed(m);
     *out_before = 100 * expm1(before / timed);

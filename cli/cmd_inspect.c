@@ -78,8 +78,8 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
     }
 }
 
-/* Prints the number of kernels of each kind and their fraction of the FLOPs at the longest length. This shows which
- * patterns were fused and which remained general loops (nests). */
+/* Prints the kernel count and the FLOP share of each kind at the longest length. So a reader sees fused patterns and
+ * the loops (nests) that stayed general. */
 static void print_kinds(const view *v, size_t entry, size_t index, const mdot_bucket_info *bucket)
 {
     enum { MAX_KINDS = 16 };
@@ -92,16 +92,16 @@ static void print_kinds(const view *v, size_t entry, size_t index, const mdot_bu
     for (size_t k = 0; k < bucket->kernel_count; k++) {
         mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
-        size_t at = 0;
-        while (at < kind_count && strcmp(kinds[at].name, kernel.kind) != 0) at++;
-        if (at == MAX_KINDS) continue;
-        if (at == kind_count) {
+        size_t kind_index = 0;
+        while (kind_index < kind_count && strcmp(kinds[kind_index].name, kernel.kind) != 0) kind_index++;
+        if (kind_index == MAX_KINDS) continue;
+        if (kind_index == kind_count) {
             kinds[kind_count].name = kernel.kind;
             kinds[kind_count].count = 0;
             kinds[kind_count++].flops = 0;
         }
-        kinds[at].count++;
-        kinds[at].flops += kernel.flops;
+        kinds[kind_index].count++;
+        kinds[kind_index].flops += kernel.flops;
     }
     printf("\n  kernels by kind, with their fraction of the FLOPs:");
     for (int is_general = 0; is_general <= 1; is_general++)
@@ -139,8 +139,7 @@ static void print_entry(const view *v, size_t index)
     }
 }
 
-/* Prints one line per bucket: the resources that limit the number of resident blocks, and the values that should be
- * zero. */
+/* Prints one line per bucket: the resources that limit resident blocks, and values that should be zero. */
 static void print_image_kernel(const view *v, size_t image, size_t entry, size_t bucket)
 {
     mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);

@@ -13,40 +13,41 @@
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-static bool refuse_values(const char *command, const char *what, const char *text, int64_t most)
+static bool refuse_values(const char *command, const char *what, const char *text, int64_t maximum)
 {
     cli_usage_error(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
-                    what, most, text);
+                    what, maximum, text);
     return false;
 }
 
-/* Adds "16..512" or "16,32,48" to the values, of which there are at most PREDICT_MAX_BATCHES. */
-static bool add_values(const char *command, const char *what, char *text, int64_t most, int64_t *values,
+/* Adds "16..512" or "16,32,48" to the values, at most PREDICT_MAX_BATCHES in total. */
+static bool add_values(const char *command, const char *what, char *text, int64_t maximum, int64_t *values,
                        size_t *value_count)
 {
     char *dots = strstr(text, "..");
     const char *items[PREDICT_MAX_BATCHES];
     size_t count = *value_count;
     if (dots != NULL) {
-        int64_t first, last;
+        int64_t first, end;
         *dots = '\0';
-        bool read = cli_read_int(text, 1, most, &first) && cli_read_int(dots + 2, 1, most, &last);
+        bool read = cli_read_int(text, 1, maximum, &first) && cli_read_int(dots + 2, 1, maximum, &end);
         *dots = '.';
-        if (!read) return refuse_values(command, what, text, most);
-        if (first > last) {
-            cli_usage_error(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, last);
+        if (!read) return refuse_values(command, what, text, maximum);
+        if (first > end) {
+            cli_usage_error(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, end);
             return false;
         }
-        for (int64_t value = first, power = 1; value <= last && count < PREDICT_MAX_BATCHES;) {
+        for (int64_t value = first, power = 1; value <= end && count < PREDICT_MAX_BATCHES;) {
             values[count++] = value;
             while (power <= value) power *= 2;
-            value = value < last && power > last ? last : power;
+            value = value < end && power > end ? end : power;
         }
     } else {
         size_t more;
         if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES - count, items, &more)) return false;
         for (size_t i = 0; i < more; i++)
-            if (!cli_read_int(items[i], 1, most, &values[count++])) return refuse_values(command, what, items[i], most);
+            if (!cli_read_int(items[i], 1, maximum, &values[count++]))
+                return refuse_values(command, what, items[i], maximum);
     }
     *value_count = count;
     return true;
@@ -209,7 +210,7 @@ static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.j
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-/* Collects properties of the job. A job whose tensors are all empty is refused, because its time is unpredictable. */
+/* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
 static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
 {
     bool works = false, looks_up = false;
@@ -284,20 +285,21 @@ static size_t at_least_one(size_t count)
 static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     size_t batch_count = at_least_one(r->batch_count), torch_count = at_least_one(r->training.torch_count);
-    size_t gpu_each = batch_count * torch_count, each = r->gpus.count * gpu_each;
-    answers->count = answers->variant_count * each;
+    size_t gpu_each = batch_count * torch_count, per_gpu_model = r->gpus.count * gpu_each;
+    answers->count = answers->variant_count * per_gpu_model;
     answers->configurations = calloc(answers->count, sizeof *answers->configurations);
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
     answers->variant = calloc(answers->count, sizeof *answers->variant);
     if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu predictions", answers->count);
     for (size_t i = 0; i < answers->count; i++) {
-        const mdot_job_info *info = &answers->variants[i / each].info;
+        const mdot_job_info *info = &answers->variants[i / per_gpu_model].info;
         mdot_configuration *c = &answers->configurations[i];
-        answers->variant[i] = i / each;
+        answers->variant[i] = i / per_gpu_model;
         answers->predictions[i].struct_size = sizeof *answers->predictions;
-        *c = (mdot_configuration){
-            .struct_size = sizeof *c, .batch = cli_job_batch(info), .gpu_spec = &r->gpus.item[i % each / gpu_each]};
+        *c = (mdot_configuration){.struct_size = sizeof *c,
+                                  .batch = cli_job_batch(info),
+                                  .gpu_spec = &r->gpus.item[i % per_gpu_model / gpu_each]};
         if (r->batch_count > 0) c->batch = r->batches[i % gpu_each / torch_count];
         cli_training_apply(&r->training, info, c);
         c->torch = r->training.torch[i % torch_count];
@@ -404,10 +406,10 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
     }
     for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
         status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);
-    size_t each = answers->count / answers->variant_count;
+    size_t stride = answers->count / answers->variant_count;
     for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
-        status = mdot_sweep(context, answers->variants[v].job, &answers->configurations[v * each], each,
-                            &answers->predictions[v * each], err);
+        status = mdot_sweep(context, answers->variants[v].job, &answers->configurations[v * stride], stride,
+                            &answers->predictions[v * stride], err);
     bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
     if (status == MDOT_OK && (r->explain || calibrates)) status = explain_all(context, answers, err);
     if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);

@@ -10,14 +10,14 @@ enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256 };
 
 /* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
 typedef struct predict_request {
-    cli_training training; /* must be first: the calls of its options expect it there */
+    cli_training training; /* must be first, where option calls expect it */
     const char *job_path, *model_path, *calibration_path;
     cli_reading reading;
     cli_gpus gpus;
     int64_t batches[PREDICT_MAX_BATCHES];
     size_t batch_count;
     bool sweeps_batch;
-    const char *swept_dim; /* a symbolic dimension that takes each of these values; may be NULL */
+    const char *swept_dim; /* a symbolic dimension with these values in turn; may be NULL */
     int64_t dim_values[PREDICT_MAX_BATCHES];
     size_t dim_value_count;
     int64_t steps, epochs, dataset;
@@ -58,12 +58,12 @@ typedef struct predict_answers {
     mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
     mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
     mdot_calibration *calibration;     /* corrected the predictions; owns names in `factors`; NULL: uncalibrated */
-    size_t calibrated_rows;            /* rows of the calibration that corrected the predictions; 0: uncalibrated */
+    size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
     size_t count;
 } predict_answers;
 
-/* sort_predictions.c: steps of the whole training, 0 if the command line omits them; samples per second; cost of the
- * training, or of a million samples if its steps are unknown, NAN if there is no price. */
+/* sort_predictions.c: steps of the whole training, 0 if the command line omits them; samples per second; cost for the
+ * training, or for a million samples if the steps are unknown, NAN without a price. */
 double predict_total_steps(const predict_request *request, const mdot_configuration *c);
 double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p);
 /* 0 unless the job is a language model. */
@@ -75,13 +75,12 @@ bool predict_sort(const predict_request *request, predict_answers *answers);
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
 
-/* predict_explain.c: the explanation of a prediction, with its times scaled to the calibrated prediction. */
+/* predict_explain.c: explains a prediction with times scaled to the calibrated prediction. */
 mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
 mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
                                               size_t index);
 
-/* Print where the time and the memory of the only prediction go to stdout; print those of prediction i as a JSON
- * field. */
+/* Print time and memory parts of the only prediction to stdout; print those of prediction i as a JSON field. */
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
 void predict_json_explanation(const predict_answers *answers, size_t i);
 

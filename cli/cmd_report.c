@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct report_request {
-    cli_training training; /* must be first: the calls of its options expect it there */
+    cli_training training; /* must be first, where option calls expect it */
     cli_reading reading;
     cli_gpus gpus;
     int64_t batch; /* 0: the default */
@@ -89,15 +89,15 @@ static mdot_status predict_result(const calibrated_model *model, const report_re
     cli_training_apply(&r->training, &job->info, c);
     mdot_status status = predict_one(model, job->job, c, &result->prediction, &result->explanation, err);
     for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
-        mdot_configuration at = *c;
-        at.batch = job->batches[b];
-        status = predict_one(model, job->job, &at, &result->at[b], NULL, err);
+        mdot_configuration scaled = *c;
+        scaled.batch = job->batches[b];
+        status = predict_one(model, job->job, &scaled, &result->at[b], NULL, err);
         if (!result->at[b].fits) result->at[b].step_ms = 0;
     }
     for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
-        mdot_configuration with = *c;
-        with.torch = r->training.torch[v];
-        status = predict_one(model, job->job, &with, &result->with[v], NULL, err);
+        mdot_configuration changed = *c;
+        changed.torch = r->training.torch[v];
+        status = predict_one(model, job->job, &changed, &result->with[v], NULL, err);
     }
     return status;
 }

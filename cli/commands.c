@@ -1,4 +1,4 @@
-/* commands.c — the list of all subcommands, `mdot` itself as a table, and `mdot help`, which prints from them. */
+/* commands.c — the list of subcommands, `mdot` as a table, and `mdot help`, which prints both. */
 #include "base/suggest.h"
 #include "cli/cli.h"
 

@@ -14,12 +14,12 @@ typedef struct cli_gpus {
 
 /* Adds "A100,H100" or "all" to the cli_gpus; false after a usage error. */
 bool cli_add_gpus(const char *command, char *text, void *gpus);
-/* Adds a GPU to the cli_gpus from "name=X,tflops=400,memory=48,bandwidth=900" or from a file of such settings, one per
- * line; false after a usage error. A missing value is taken from the GPU named by `like`, or otherwise from the GPU of
- * the table whose rate in half precision is nearest. Rates of other precisions scale with that rate. */
+/* Adds a GPU to the cli_gpus from "name=X,tflops=400,memory=48,bandwidth=900" or from a file with one setting per line;
+ * false after a usage error. Missing values come from the GPU named by `like`, or otherwise from the known GPU with the
+ * nearest half-precision rate. Rates in other precisions scale with that rate. */
 bool cli_add_gpu_spec(const char *command, char *text, void *gpus);
 
-/* Rows of an option table for a cli_gpus at `gpus` of `request`. */
+/* Option rows for a cli_gpus at `gpus` in `request`. */
 #define CLI_GPU_OPTION(request, gpus, HELP)                                                                            \
     {                                                                                                                  \
         .heading = "GPUs", .name = "gpu", .letter = 'g', .value = "NAME,…", .help = HELP, .kind = CLI_CALL,            \

@@ -11,9 +11,9 @@
 static char *find_price(char *line, double *out)
 {
     char *found = NULL;
-    for (char *at = line + strcspn(line, " \t"); *at != '\0'; at += strcspn(at, " \t")) {
-        if (found == NULL && cli_read_price(at, out) == NULL) found = at;
-        at += strspn(at, " \t");
+    for (char *cursor = line + strcspn(line, " \t"); *cursor != '\0'; cursor += strcspn(cursor, " \t")) {
+        if (found == NULL && cli_read_price(cursor, out) == NULL) found = cursor;
+        cursor += strspn(cursor, " \t");
     }
     return found;
 }

@@ -1,4 +1,4 @@
-/* gpu_price.h — the price of a GPU hour on the command line. Costs are in the currency of the prices. */
+/* gpu_price.h — hourly GPU prices on the command line. Costs have the currency of the prices. */
 #ifndef CLI_GPU_PRICE_H
 #define CLI_GPU_PRICE_H
 
@@ -6,7 +6,7 @@
 
 typedef struct cli_gpu_prices {
     bool is_set;
-    double of_all; /* price of an hour of any GPU; 0: prices are by name */
+    double of_all; /* hourly price for any GPU; 0: prices are by name */
     struct {
         char name[CLI_GPU_NAME_BYTES];
         double an_hour;
@@ -14,11 +14,11 @@ typedef struct cli_gpu_prices {
     size_t count;
 } cli_gpu_prices;
 
-/* Reads into a cli_gpu_prices: "2.5" or "2.5/h" for any GPU, or a file of lines "A100 2.5", in which '#' begins a
- * comment; false after a usage error. */
+/* Reads into a cli_gpu_prices: "2.5" or "2.5/h" for any GPU, or a file with lines "A100 2.5" and comments after '#';
+ * false after a usage error. */
 bool cli_read_gpu_prices(const char *command, char *text, void *out_prices);
 
-/* Returns the price of an hour of the GPU; NAN if it is unknown. */
+/* Returns the hourly GPU price, NAN if unknown. */
 double cli_gpu_price_of(const cli_gpu_prices *prices, const char *gpu);
 
 #endif

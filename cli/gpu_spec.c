@@ -197,7 +197,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     gpu.tf32_tflops *= scale;
     gpu.fp32_tflops *= scale;
     gpu.fp8_tflops *= scale;
-    gpu.watts *= scale; /* keeps the ratio of power limit to rate, so that the clock falls in the same way */
+    gpu.watts *= scale; /* keeps power limit / rate, so that the clock falls in the same way */
     for (int i = 0; i < FIELD_COUNT; i++)
         if (s->is_set[i]) *field_of(&gpu, i) = s->value[i];
     char *name = gpus->names[gpus->count];
@@ -229,9 +229,9 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
                         size - 1);
         return false;
     }
-    for (char *line = text, *next; line != NULL; line = next) {
-        next = strchr(line, '\n');
-        if (next != NULL) *next++ = '\0';
+    for (char *line = text, *line_end; line != NULL; line = line_end) {
+        line_end = strchr(line, '\n');
+        if (line_end != NULL) *line_end++ = '\0';
         line[strcspn(line, "#\r")] = '\0';
         if (line[strspn(line, " \t")] != '\0' && !read_setting(s, line)) return false;
     }

@@ -1,10 +1,8 @@
-/* measure.c — the measurement of `mdot bench`. Every call is timed separately. Calls run in slices, and the core's
- * peak is measured between slices.
+/* measure.c — the measurement of `mdot bench`. Every call is timed separately. Calls run in slices, and the core's peak
+ * is measured between slices.
  *
- * Alternating keeps both measurements under the same clock frequency and the same load from neighbours. Therefore
- * their quotient is meaningful even if the frequency varies. All memory is allocated and touched before the clock
- * starts.
- */
+ * Alternating keeps both measurements under the same clock frequency and the same load by neighbours, so the quotient
+ * is meaningful even if the frequency varies. All memory is allocated and touched before the clock starts. */
 #include "cli/bench.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* predict_correction.c — `mdot predict --explain` of a calibrated prediction: the effects that correct it, and how much
- * of each is known. */
+/* predict_correction.c — `mdot predict --explain` after calibration: the correcting effects, and how well each is
+ * known. */
 #include "cli/cmd_predict.h"
 
 #include <stdio.h>

@@ -1,9 +1,7 @@
-/* predict_explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator,
- * module.
+/* predict_explain.c — `mdot predict --explain`: step time and memory by phase, block, operator, module.
  *
- * Each table adds up to the prediction. Operators beyond the table's length are summed in the line "others", and the
- * last line holds the time and memory that belong to no operator.
- */
+ * Each table adds up to the prediction. Operators beyond the table's length share the line "others", and the last line
+ * holds time and memory outside all operators. */
 #include "cli/cmd_predict.h"
 
 #include <inttypes.h>
@@ -15,15 +13,15 @@
 
 enum { MOST_LINES = 14, NAME_COLUMNS = 27 };
 
-/* Operators that share one line of a table. */
+/* Operators on one line of a table. */
 typedef struct group {
     char name[96];
-    size_t count; /* number of operators, or of equal blocks */
+    size_t count; /* number of operators or equal blocks */
     double forward_ms, backward_ms, optimizer_ms, bytes;
 } group;
 
 typedef struct groups {
-    group *items; /* in the order of their first operators */
+    group *items; /* ordered by first operator */
     size_t count;
     void *by_name; /* tsearch(3) tree of the groups, while they are collected */
 } groups;
@@ -38,22 +36,22 @@ static double bytes_of(const mdot_operator_time *s)
     return s->weight_bytes + s->gradient_bytes + s->optimizer_bytes + s->activation_bytes;
 }
 
-static void add_time(group *to, const mdot_operator_time *s)
+static void add_time(group *sum, const mdot_operator_time *s)
 {
-    to->count++;
-    to->forward_ms += s->forward_ms;
-    to->backward_ms += s->data_gradient_ms + s->weight_gradient_ms;
-    to->optimizer_ms += s->optimizer_ms;
-    to->bytes += bytes_of(s);
+    sum->count++;
+    sum->forward_ms += s->forward_ms;
+    sum->backward_ms += s->data_gradient_ms + s->weight_gradient_ms;
+    sum->optimizer_ms += s->optimizer_ms;
+    sum->bytes += bytes_of(s);
 }
 
-static void add_group(group *to, const group *from)
+static void add_group(group *sum, const group *part)
 {
-    to->count += from->count;
-    to->forward_ms += from->forward_ms;
-    to->backward_ms += from->backward_ms;
-    to->optimizer_ms += from->optimizer_ms;
-    to->bytes += from->bytes;
+    sum->count += part->count;
+    sum->forward_ms += part->forward_ms;
+    sum->backward_ms += part->backward_ms;
+    sum->optimizer_ms += part->optimizer_ms;
+    sum->bytes += part->bytes;
 }
 
 /* ---- Grouping ---------------------------------------------------------------------------------------------------- */
@@ -98,14 +96,14 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Finds or creates the group of this name; NULL: memory ran out. */
-static group *find_group(groups *all, const char *name)
+static group *find_group(groups *set, const char *name)
 {
-    group *next = &all->items[all->count];
-    *next = (group){.count = 0};
-    snprintf(next->name, sizeof next->name, "%s", name);
-    group **found = tsearch(next, &all->by_name, compare_names);
+    group *added = &set->items[set->count];
+    *added = (group){.count = 0};
+    snprintf(added->name, sizeof added->name, "%s", name);
+    group **found = tsearch(added, &set->by_name, compare_names);
     if (found == NULL) return NULL;
-    if (*found == next) all->count++;
+    if (*found == added) set->count++;
     return *found;
 }
 
@@ -116,23 +114,23 @@ static void keep_node(void *of_groups)
 
 typedef enum grouping { BY_BLOCK, BY_TYPE, BY_MODULE } grouping;
 
-/* Returns the end of a long name, which is more specific than its beginning. */
+/* Returns the end of a long name: the end is more specific than the beginning. */
 static const char *end_of(const char *name, size_t columns)
 {
     size_t length = strlen(name);
     return length > columns ? name + length - columns : name;
 }
 
-static void name_group(const mdot_job_operator *op, grouping by, const block_name *blocks, bool behind,
+static void name_group(const mdot_job_operator *op, grouping key, const block_name *blocks, bool behind,
                        char name[sizeof((group *)NULL)->name])
 {
     enum { BYTES = sizeof((group *)NULL)->name };
     const char *module = op->module != NULL ? op->module : "";
     const char *block = blocks[op->block];
     size_t within = strlen(block);
-    if (by == BY_TYPE) {
+    if (key == BY_TYPE) {
         snprintf(name, BYTES, "%s", op->type);
-    } else if (by == BY_MODULE) {
+    } else if (key == BY_MODULE) {
         bool is_inside = op->block > 0 && within > 0 && strncmp(module, block, within) == 0;
         module += is_inside ? within : 0;
         module += *module == '.';
@@ -185,7 +183,7 @@ static mdot_operator_time operator_time_of(const predict_answers *answers, size_
 }
 
 /* The caller frees the items. */
-static mdot_status collect(const predict_answers *answers, grouping by, groups *out, mdot_error *err)
+static mdot_status collect(const predict_answers *answers, grouping key, groups *out, mdot_error *err)
 {
     block_name *blocks = NULL;
     /* one more than needed, because find_group builds the name to compare in the next free item */
@@ -197,7 +195,7 @@ static mdot_status collect(const predict_answers *answers, grouping by, groups *
         char name[sizeof out->items->name];
         mdot_job_get_operator(answers->first_job, i, &op);
         behind = behind || op.block > 0;
-        name_group(&op, by, blocks, behind, name);
+        name_group(&op, key, blocks, behind, name);
         group *g = find_group(out, name);
         is_allocated = g != NULL;
         if (is_allocated) add_time(g, &time);
@@ -215,24 +213,24 @@ static bool is_number(char first)
     return first >= '0' && first <= '9';
 }
 
-/* Joins neighbouring blocks that take equal time into one line with their number. */
-static void join_equal_blocks(groups *all)
+/* Joins neighbouring blocks with equal time into one line with a count. */
+static void join_equal_blocks(groups *set)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        bool is_block = is_number(all->items[i].name[0]);
-        if (is_block) all->items[i].count = 1;
-        group *last = kept > 0 ? &all->items[kept - 1] : NULL;
-        if (is_block && last != NULL && is_number(last->name[0])) {
-            double one = all_ms(last) / (double)last->count, this = all_ms(&all->items[i]);
+    for (size_t i = 0; i < set->count; i++) {
+        bool is_block = is_number(set->items[i].name[0]);
+        if (is_block) set->items[i].count = 1;
+        group *previous = kept > 0 ? &set->items[kept - 1] : NULL;
+        if (is_block && previous != NULL && is_number(previous->name[0])) {
+            double one = all_ms(previous) / (double)previous->count, this = all_ms(&set->items[i]);
             if (this <= one * (1 + PERCENT_OF_EQUAL / 100) && one <= this * (1 + PERCENT_OF_EQUAL / 100)) {
-                add_group(last, &all->items[i]);
+                add_group(previous, &set->items[i]);
                 continue;
             }
         }
-        all->items[kept++] = all->items[i];
+        set->items[kept++] = set->items[i];
     }
-    all->count = kept;
+    set->count = kept;
 }
 
 static int compare(const void *a, const void *b)
@@ -242,14 +240,14 @@ static int compare(const void *a, const void *b)
 }
 
 /* Keeps the longest lines and sums the rest in one. */
-static void keep_longest(groups *all)
+static void keep_longest(groups *set)
 {
-    qsort(all->items, all->count, sizeof *all->items, compare);
-    if (all->count <= MOST_LINES) return;
+    qsort(set->items, set->count, sizeof *set->items, compare);
+    if (set->count <= MOST_LINES) return;
     group others = {.name = "others"};
-    for (size_t i = MOST_LINES - 1; i < all->count; i++) add_group(&others, &all->items[i]);
-    all->items[MOST_LINES - 1] = others;
-    all->count = MOST_LINES;
+    for (size_t i = MOST_LINES - 1; i < set->count; i++) add_group(&others, &set->items[i]);
+    set->items[MOST_LINES - 1] = others;
+    set->count = MOST_LINES;
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
@@ -264,28 +262,28 @@ static void print_line(const group *g, double step_ms, double bytes)
            g->optimizer_ms, 100 * all_ms(g) / step_ms, g->bytes / CLI_GIB, bytes > 0 ? 100 * g->bytes / bytes : 0);
 }
 
-static void print_table(const char *title, const groups *all, const mdot_explanation_info *info, double bytes)
+static void print_table(const char *title, const groups *set, const mdot_explanation_info *info, double bytes)
 {
     printf("\n  %-*s %5s %7s %8s %6s %5s %6s %5s\n", NAME_COLUMNS + 2, title, "times", "forward", "backward", "update",
            "%", "GiB", "%");
-    for (size_t i = 0; i < all->count; i++) print_line(&all->items[i], info->step_ms, bytes);
+    for (size_t i = 0; i < set->count; i++) print_line(&set->items[i], info->step_ms, bytes);
     double waited_ms = info->host_ms + info->communication_ms + info->idle_ms;
     if (waited_ms > 0) printf("    %-*s %29s %5.1f\n", NAME_COLUMNS, "waiting", "", 100 * waited_ms / info->step_ms);
 }
 
-static mdot_status print_grouped(const predict_answers *answers, grouping by, const char *title, mdot_error *err)
+static mdot_status print_grouped(const predict_answers *answers, grouping key, const char *title, mdot_error *err)
 {
-    groups all;
+    groups set;
     mdot_explanation_info info = info_of(answers, 0);
-    mdot_status status = collect(answers, by, &all, err);
+    mdot_status status = collect(answers, key, &set, err);
     if (status != MDOT_OK) return status;
-    if (by == BY_BLOCK)
-        join_equal_blocks(&all);
+    if (key == BY_BLOCK)
+        join_equal_blocks(&set);
     else
-        keep_longest(&all);
+        keep_longest(&set);
     double bytes = info.weight_bytes + info.gradient_bytes + info.optimizer_bytes + info.activation_bytes;
-    print_table(title, &all, &info, bytes);
-    free(all.items);
+    print_table(title, &set, &info, bytes);
+    free(set.items);
     return MDOT_OK;
 }
 

@@ -10,7 +10,7 @@
 
 #define JOULES_PER_KWH 3.6e6
 
-/* In the order of their bits. */
+/* In bit order. */
 static const uint32_t warnings[] = {
 #define WARNING(id, bit, name, text) MDOT_WARN_##id,
     MDOT_WARNING_MAP(WARNING)
@@ -24,7 +24,7 @@ typedef struct cell {
     char text[128];
 } cell;
 
-/* Formats three significant digits or the whole number, because the precision of a prediction is lower than that. */
+/* Formats three significant digits or the whole number, because predictions are less precise. */
 static const char *number(cell *out, double value)
 {
     int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -82,9 +82,9 @@ static void explain_unknown(const predict_answers *answers)
     for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(answers->first_job, i, &op);
-        int at = 0;
-        while (at < named && strcmp(seen[at], op.type) != 0) at++;
-        if (op.traits.number != 0 || at < named) continue;
+        int used = 0;
+        while (used < named && strcmp(seen[used], op.type) != 0) used++;
+        if (op.traits.number != 0 || used < named) continue;
         cli_text type;
         if (named < MOST) {
             seen[named] = op.type;
@@ -104,7 +104,7 @@ static size_t count_touched(const predict_answers *answers, uint32_t warning)
     return touched;
 }
 
-/* Prints the bounds that implausible predictions break, with the number of predictions if there are several kinds. */
+/* Prints the bounds that implausible predictions break, with counts if there are several kinds. */
 static void explain_implausible(const predict_answers *answers)
 {
     enum {
@@ -127,14 +127,14 @@ static void explain_implausible(const predict_answers *answers)
     }
 }
 
-/* Prints each kind of warning once, with the number of predictions that it affects. Reasons for being outside of the
- * measured data often come together, so they share one line. */
+/* Prints each warning kind once, with the number of affected predictions. Reasons for leaving the measured data share
+ * one line, because they often come together. */
 static void explain_warnings(const predict_answers *answers)
 {
-    uint32_t all = all_warnings(answers), reasons = all & MDOT_WARN_OUTSIDE_REASONS;
+    uint32_t bits = all_warnings(answers), reasons = bits & MDOT_WARN_OUTSIDE_REASONS;
     bool begun = false;
     for (int w = 0; w < WARNING_COUNT; w++) {
-        if ((all & warnings[w]) == 0) continue;
+        if ((bits & warnings[w]) == 0) continue;
         bool is_reason = (warnings[w] & MDOT_WARN_OUTSIDE_REASONS) != 0, continues = is_reason && begun;
         if (!continues) fputs("mdot predict: warning: ", stderr);
         if (continues) fputs("; ", stderr);
@@ -152,20 +152,20 @@ static void explain_warnings(const predict_answers *answers)
     }
 }
 
-/* Prints the properties that all predictions of a command share, in lines; the first one begins at `column`. */
+/* Prints the properties shared by all predictions, in lines; the first line begins at `column`. */
 static void print_common(const predict_request *r, const predict_answers *answers, const char *before, int indent,
                          int column)
 {
     const mdot_configuration *c = &answers->configurations[0];
     cli_sentence training;
-    char all[sizeof training.text + sizeof(cell)];
+    char text[sizeof training.text + sizeof(cell)];
     bool is_estimated = (answers->predictions[0].warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
     cli_describe_training(&training, &r->training, c, &answers->job, &answers->choices, is_estimated);
-    snprintf(all, sizeof all, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
-    cli_print_wrapped(stdout, all, indent, column);
+    snprintf(text, sizeof text, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
+    cli_print_wrapped(stdout, text, indent, column);
 }
 
-/* Prints "25.6M parameters, 24.5 GFLOP a sample", so that a reader can check that the job was read correctly. */
+/* Prints "25.6M parameters, 24.5 GFLOP a sample", so that a reader can check the job. */
 static void print_work(const predict_answers *answers)
 {
     char parameters[16], flops[16];
@@ -181,7 +181,7 @@ static double largest_share(const mdot_prediction *p)
 
 /* ---- One prediction --------------------------------------------------------------------------------------------- */
 
-/* Formats a reserved and a usable size with as many decimals as it takes to tell them apart, three at most. */
+/* Formats a reserved and a usable size with up to three decimals, as many as distinguish them. */
 static void format_limit(cell *reserved, cell *usable, const mdot_prediction *p)
 {
     double used = (double)p->reserved_bytes / CLI_GIB, limit = (double)p->usable_bytes / CLI_GIB;
@@ -192,8 +192,7 @@ static void format_limit(cell *reserved, cell *usable, const mdot_prediction *p)
     } while (strcmp(reserved->text, usable->text) == 0 && ++more <= 2);
 }
 
-/* Prints the tensors, and behind them the memory that the process takes from the GPU, which decides whether the step
- * fits. */
+/* Prints the tensors, and then the process memory on the GPU, which decides whether the step fits. */
 static void print_memory(const mdot_configuration *c, const mdot_prediction *p)
 {
     cell a, b, d, e;
@@ -321,9 +320,9 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     warning_words(&out[WARNINGS], cli_shown_warnings(p));
 }
 
-/* Tables are limited to the 80 columns of a terminal. If a table is wider, columns are dropped in this order.
- * Warnings are also printed behind the table. Both ends of an interval are dropped together, and so are reserved and
- * usable memory. --wide shows all columns. */
+/* Tables are limited to the 80 columns of a terminal. A wider table loses columns in this order. Warnings are also
+ * printed behind the table. Both interval ends are dropped together, and so are reserved and usable memory. --wide
+ * shows all columns. */
 enum { TABLE_COLUMNS = 80 };
 static const int dropped[] = {MEMORY_LOWER, MEMORY_UPPER, RESERVED, USABLE, PEAK, TOKENS,
                               WARNINGS,     LOWER,        UPPER,    USED,   FITS};

@@ -8,7 +8,7 @@
 
 enum { NUMBER_COUNT = RT_OPTION_INPUT_COUNT };
 
-/* Returns the name of the option that sets a predictor input. */
+/* Returns the name of the option behind a predictor input. */
 static const char *command_of(int number)
 {
     const rt_option *option = &rt_options[rt_option_inputs[number].option];
@@ -20,7 +20,7 @@ static const char *command_of(int number)
 typedef struct reads {
     bool any; /* the artefact is a job predictor */
     bool number[NUMBER_COUNT];
-    uint32_t torch; /* version of PyTorch that answers assume by default, 100 * major + minor; 0: not stated */
+    uint32_t torch; /* default PyTorch version, 100 * major + minor; 0: not stated */
 } reads;
 
 /* Reads the names of the columns; if they are absent, the columns are the first numbers. */
@@ -32,13 +32,13 @@ static void read_columns(const mdot_tensor_info *info, reads *out)
         return;
     }
     static const char between[] = ",";
-    for (const char *at = info->columns; *at != '\0';) {
-        size_t length = strcspn(at, between);
+    for (const char *cursor = info->columns; *cursor != '\0';) {
+        size_t length = strcspn(cursor, between);
         for (int i = 0; i < NUMBER_COUNT; i++)
-            if (strlen(rt_option_inputs[i].name) == length && memcmp(rt_option_inputs[i].name, at, length) == 0)
+            if (strlen(rt_option_inputs[i].name) == length && memcmp(rt_option_inputs[i].name, cursor, length) == 0)
                 out->number[i] = true;
-        at += length;
-        at += strspn(at, between);
+        cursor += length;
+        cursor += strspn(cursor, between);
     }
 }
 
@@ -70,7 +70,7 @@ static bool is_first(int number)
     return true;
 }
 
-/* Counts the predictor inputs of an option that are read, or that are ignored. */
+/* Counts an option's predictor inputs that are read, or ignored. */
 static int count(const reads *r, const char *option, bool read)
 {
     int found = 0;

@@ -26,11 +26,11 @@ typedef struct report_job {
     size_t result_count;
     int64_t batches[REPORT_MAX_BATCHES];
     size_t batch_count;
-    size_t calibrated_rows; /* rows of the calibration that corrected the predictions; 0: uncalibrated */
+    size_t calibrated_rows; /* calibration rows behind the predictions; 0: uncalibrated */
 } report_job;
 
-/* Write a document: its beginning, the part of each job, its end. If there are several versions of PyTorch, one table
- * compares all of them, and the rest of the page describes the first. */
+/* Write a document: the head, one part for each job, the end. With several PyTorch versions, one table compares them,
+ * and the rest of the page describes the first. */
 void report_begin(FILE *out);
 bool report_write_job(FILE *out, const report_job *job, const cli_training *training); /* false: memory ran out */
 void report_end(FILE *out, const char *predictor);
@@ -47,7 +47,7 @@ const char *report_number(double value, char out[REPORT_NUMBER_BYTES]);
 /* Draws step time against batch, with one line per GPU model and two logarithmic axes. */
 void report_draw_batches(FILE *out, const report_job *job);
 
-/* Draws one bar per row. A bar consists of parts, which are named once below the bars. */
+/* Draws one bar per row. A bar consists of parts, named once below the bars. */
 enum { REPORT_MAX_PARTS = 8 };
 typedef struct report_bars {
     const char *title; /* text for screen readers */

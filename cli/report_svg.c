@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Each drawing is written for wide and for narrow pages, and the page's style shows one of them. In narrow bars, name
- * and value stand above the bar. Narrow lines have their names in rows below the plot. */
+/* Each drawing exists for wide and for narrow pages, and the page's style shows one. In narrow bars, name and value
+ * stand above the bar. Narrow lines have names in rows below the plot. */
 typedef struct layout {
     const char *class;
     bool is_narrow;
@@ -73,7 +73,7 @@ static void draw_axes(FILE *out, const report_job *job, const frame *f)
     fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">ms per step</text>\n", f->left - 44, f->top - 12);
 }
 
-/* Places each name at the end of its line, and moves names apart if they would touch. */
+/* Places each name at the line's end, and moves names apart if they would touch. */
 static void place_names(const report_job *job, const frame *f, double out_y[REPORT_MAX_GPUS])
 {
     enum { APART = 16 };
@@ -82,9 +82,9 @@ static void place_names(const report_job *job, const frame *f, double out_y[REPO
         out_y[c] = f->top + f->height;
         for (size_t b = 0; b < job->batch_count; b++)
             if (job->results[c].at[b].step_ms > 0) out_y[c] = y_of(f, job->results[c].at[b].step_ms);
-        size_t at = c;
-        for (; at > 0 && out_y[order[at - 1]] > out_y[c]; at--) order[at] = order[at - 1];
-        order[at] = c;
+        size_t slot = c;
+        for (; slot > 0 && out_y[order[slot - 1]] > out_y[c]; slot--) order[slot] = order[slot - 1];
+        order[slot] = c;
     }
     double last = f->top - APART;
     for (size_t i = 0; i < job->result_count; i++) {
@@ -93,8 +93,8 @@ static void place_names(const report_job *job, const frame *f, double out_y[REPO
     }
     double beyond = last - (f->top + f->height);
     for (size_t i = job->result_count; beyond > 0 && i-- > 0;) {
-        double most = f->top + f->height - APART * (double)(job->result_count - 1 - i);
-        if (out_y[order[i]] > most) out_y[order[i]] = most;
+        double maximum = f->top + f->height - APART * (double)(job->result_count - 1 - i);
+        if (out_y[order[i]] > maximum) out_y[order[i]] = maximum;
     }
 }
 
@@ -179,7 +179,7 @@ static bool is_shown(const report_bars *bars, size_t part)
     return false;
 }
 
-/* Draws the legend, or only measures it if `out` is NULL. Returns its number of rows. */
+/* Draws the legend, or only measures it if `out` is NULL. Returns the number of rows. */
 static int draw_legend(FILE *out, const report_bars *bars, const layout *l, double y)
 {
     double x = l->name_width;
@@ -202,7 +202,7 @@ static int draw_legend(FILE *out, const report_bars *bars, const layout *l, doub
     return rows;
 }
 
-static void draw_bar(FILE *out, const report_bars *bars, const layout *l, size_t row, double most)
+static void draw_bar(FILE *out, const report_bars *bars, const layout *l, size_t row, double maximum)
 {
     char number[REPORT_NUMBER_BYTES], limit[REPORT_NUMBER_BYTES];
     double plot_width = l->width - l->name_width - l->value_width, sum = row_sum(bars, row);
@@ -213,7 +213,7 @@ static void draw_bar(FILE *out, const report_bars *bars, const layout *l, size_t
     report_text(out, bars->names[row]);
     fprintf(out, "</text>");
     for (size_t part = 0; part < bars->part_count; part++) {
-        double width = most > 0 ? plot_width * bars->values[row][part] / most : 0;
+        double width = maximum > 0 ? plot_width * bars->values[row][part] / maximum : 0;
         if (width <= 0) continue;
         fprintf(out, "<rect class=\"c%zu fill\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"><title>%s: %s %s",
                 part, x, y, width, BAR_HEIGHT, bars->parts[part], report_number(bars->values[row][part], number),
@@ -221,7 +221,7 @@ static void draw_bar(FILE *out, const report_bars *bars, const layout *l, size_t
         fprintf(out, ", %.0f %%</title></rect>", 100 * bars->values[row][part] / sum);
         x += width;
     }
-    double mark = bars->limits != NULL && most > 0 ? l->name_width + plot_width * bars->limits[row] / most : 0;
+    double mark = bars->limits != NULL && maximum > 0 ? l->name_width + plot_width * bars->limits[row] / maximum : 0;
     if (bars->limits != NULL) report_number(bars->limits[row], limit);
     if (mark > 0)
         fprintf(out, "<path class=\"limit\" d=\"M%.1f %.1fv%d\"><title>the GPU offers %s %s</title></path>", mark,
@@ -234,13 +234,13 @@ static void draw_bar(FILE *out, const report_bars *bars, const layout *l, size_t
 
 static void draw_bars(FILE *out, const report_bars *bars, const layout *l)
 {
-    double most = 0;
+    double maximum = 0;
     int rows = (int)bars->row_count * l->row_height;
     for (size_t row = 0; row < bars->row_count; row++)
-        most = fmax(most, fmax(row_sum(bars, row), bars->limits != NULL ? bars->limits[row] : 0));
+        maximum = fmax(maximum, fmax(row_sum(bars, row), bars->limits != NULL ? bars->limits[row] : 0));
     fprintf(out, "<svg class=\"%s\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n", l->class, l->width,
             rows + 22 + LEGEND_ROW * draw_legend(NULL, bars, l, 0), bars->title);
-    for (size_t row = 0; row < bars->row_count; row++) draw_bar(out, bars, l, row, most);
+    for (size_t row = 0; row < bars->row_count; row++) draw_bar(out, bars, l, row, maximum);
     draw_legend(out, bars, l, rows + 32);
     fprintf(out, "</svg>\n");
 }

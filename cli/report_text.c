@@ -7,19 +7,19 @@
 
 void report_text(FILE *out, const char *text)
 {
-    for (const char *at = text; *at != '\0';) {
-        int bytes = bs_printable_length(at);
+    for (const char *cursor = text; *cursor != '\0';) {
+        int bytes = bs_printable_length(cursor);
         if (bytes == 0)
             fputc('?', out);
-        else if (bytes == 1 && strchr("&<>\"'", *at) != NULL)
-            fprintf(out, "&#%d;", *at);
+        else if (bytes == 1 && strchr("&<>\"'", *cursor) != NULL)
+            fprintf(out, "&#%d;", *cursor);
         else
-            fwrite(at, 1, (size_t)bytes, out);
-        at += bytes == 0 ? 1 : bytes;
+            fwrite(cursor, 1, (size_t)bytes, out);
+        cursor += bytes == 0 ? 1 : bytes;
     }
 }
 
-/* Separates groups of three digits of a whole number. */
+/* Separates digit groups in a whole number. */
 static const char *group_digits(const char *digits, char out[REPORT_NUMBER_BYTES])
 {
     size_t length = strlen(digits), used = 0;
@@ -33,9 +33,9 @@ static const char *group_digits(const char *digits, char out[REPORT_NUMBER_BYTES
 
 const char *report_number(double value, char out[REPORT_NUMBER_BYTES])
 {
-    static const double least_shown = 0.0005, exact_below = 999.5, most = 1e15;
+    static const double least_shown = 0.0005, exact_below = 999.5, maximum = 1e15;
     if (value < least_shown) return strcpy(out, "0.00");
-    if (value < exact_below || value >= most) {
+    if (value < exact_below || value >= maximum) {
         snprintf(out, REPORT_NUMBER_BYTES, "%.3g", value);
         return out;
     }

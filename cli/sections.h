@@ -1,4 +1,4 @@
-/* sections.h — sections of an ELF file that are part of its memory image, for `mdot inspect`. */
+/* sections.h — ELF sections in the memory image, for `mdot inspect`. */
 #ifndef CLI_SECTIONS_H
 #define CLI_SECTIONS_H
 

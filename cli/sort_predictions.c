@@ -1,4 +1,4 @@
-/* sort_predictions.c — values by which the answers of `mdot predict` are compared: time, throughput and cost. */
+/* sort_predictions.c — values that compare the answers of `mdot predict`: time, throughput and cost. */
 #include "cli/cmd_predict.h"
 
 #include <math.h>

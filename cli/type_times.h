@@ -12,8 +12,8 @@ typedef struct cli_type_time {
     double ms[CLI_TYPE_PARTS];
 } cli_type_time;
 
-/* Replaces rows of one type by their sum and sorts the sums, the longest first. Returns their number. Takes time in
- * proportion to n log n, because a job may have as many types as operators. */
+/* Replaces rows with equal type by one sum and sorts the sums, longest first. Returns the number of sums. Takes n log n
+ * time, because a job may have as many types as operators. */
 size_t cli_sum_by_type(cli_type_time *rows, size_t count);
 
 #endif

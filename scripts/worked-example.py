@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/explanation/worked-example.md from the answers of `mdot extract` and `mdot predict`.
+"""Writes the tables in docs/explanation/worked-example.md from the answers of `mdot extract` and `mdot predict`.
 
     worked-example.py MDOT [PAGE]             rewrites the tables. Run it after the predictor was trained again
-    worked-example.py --check MDOT [PAGE]     compares them with the answers, and checks the formulas of the page
+    worked-example.py --check MDOT [PAGE]     compares the tables with the answers, and checks the page's formulas
 
-A table stands between the lines <!-- begin NAME --> and <!-- end NAME -->. The comparison accepts numbers that differ by 1 %,
-because the last digit may depend on the processor.
+A table stands between the lines <!-- begin NAME --> and <!-- end NAME -->. The comparison accepts numbers that
+differ by 1 %, because the last digit may depend on the processor.
 """
 
 import json
@@ -20,7 +20,7 @@ JOB, GPU, BATCH = "examples/jobs/resnet50.onnx", "A100-SXM-40GB", 256
 QUESTION = ["predict", JOB, "--gpu", "A100", "--batch", str(BATCH), "--precision", "amp"]
 PHASES = ("forward", "data_gradient", "weight_gradient")
 ON_TENSOR_CORES = ("Conv", "Linear")
-HALF = 0.5  # autocast moves half of the bytes that `mdot extract` counts in fp32
+HALF = 0.5  # autocast moves half the bytes that `mdot extract` counts in fp32
 SGD_BYTES = 20  # of the optimizer, for each parameter
 TOLERANCE = 0.01
 LEAST_SHARE = 0.018  # of all operators' time; the table adds up smaller rows
@@ -52,7 +52,7 @@ def name_of(operator):
 
 
 def roofline_ms(operator, phase, gpu):
-    """The larger of the times of computation and memory traffic at the rates of the data sheet. The counts are of a batch."""
+    """The larger time, computation or memory traffic, at data sheet rates. The counts are for a batch."""
     load = operator[phase]
     tflops = gpu["fp16_tflops"] if operator["type"] in ON_TENSOR_CORES else gpu["fp32_tflops"]
     moved = (load["bytes_read"] + load["bytes_written"]) * HALF
@@ -60,7 +60,7 @@ def roofline_ms(operator, phase, gpu):
 
 
 def rows_of(operators, of_batch, times, gpu):
-    """One row for each distinct operator, in the order of the network. `of_batch` has the counts of a whole batch."""
+    """One row for each distinct operator, in network order. `of_batch` has the counts for a whole batch."""
     rows = {}
     assert len(operators) == len(of_batch) == len(times), "the answers have different numbers of operators"
     for operator, batched, time in zip(operators, of_batch, times):

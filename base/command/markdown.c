@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Prints text outside of code. Characters of Markdown's syntax get a backslash, and a line break stays one. */
+/* Prints text outside code. Markdown characters get a backslash, and a line break stays one. */
 static void put(FILE *stream, const char *text)
 {
     char before = '\n';

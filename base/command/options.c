@@ -17,7 +17,7 @@ typedef struct line {
     int argc, at; /* index of the next argument */
     char **argv;
     bool is_set[MAX_OPTIONS];
-    const char *values[MAX_VALUES]; /* of options other than --output: names of files, among others */
+    const char *values[MAX_VALUES]; /* values of options other than --output, for example file names */
     size_t value_count;
     const char *output; /* value of --output; NULL if it is absent */
     bool helped;
@@ -36,18 +36,18 @@ static const char *label_of(label *out, const cli_option *option)
     return out->text;
 }
 
-static bool read_real(const char *command, const char *what, const char *text, int64_t most, double *out)
+static bool read_real(const char *command, const char *what, const char *text, int64_t maximum, double *out)
 {
     char *end;
     double value = strtod(text, &end);
-    if (end != text && *end == '\0' && value > 0 && isfinite(value) && (most == 0 || value <= (double)most)) {
+    if (end != text && *end == '\0' && value > 0 && isfinite(value) && (maximum == 0 || value <= (double)maximum)) {
         *out = value;
         return true;
     }
-    if (most == 0)
+    if (maximum == 0)
         cli_usage_error(command, "%s takes a positive number, not \"%s\"", what, text);
     else
-        cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)most, text);
+        cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)maximum, text);
     return false;
 }
 
@@ -60,16 +60,16 @@ static bool read_count(const char *command, const char *what, const char *text, 
     return false;
 }
 
-static bool read_rate(const char *command, const char *what, const char *text, int64_t most, double *out)
+static bool read_rate(const char *command, const char *what, const char *text, int64_t maximum, double *out)
 {
     double gbps = 0;
     const char *reason = cli_read_rate(text, &gbps);
-    if (reason == NULL && gbps <= (double)most) {
+    if (reason == NULL && gbps <= (double)maximum) {
         *out = gbps;
         return true;
     }
     if (reason == NULL)
-        cli_usage_error(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)most, text);
+        cli_usage_error(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)maximum, text);
     else
         cli_usage_error(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
     return false;
@@ -120,7 +120,7 @@ static bool set(const line *l, const cli_option *option, char *value)
 
 /* ---- Finding ---------------------------------------------------------------------------------------------------- */
 
-/* Finds an option by the first `length` letters of its name; an abbreviation must fit exactly one option. */
+/* Finds an option by the first `length` letters; an abbreviation must fit exactly one option. */
 static const cli_option *find_name(const line *l, const char *name, size_t length, bool *out_ambiguous)
 {
     const cli_option *found = NULL, *option;
@@ -267,8 +267,8 @@ static bool check_together(const line *l)
     return true;
 }
 
-/* Refuses an output that is one of the files on the command line: an operand or the value of an option. Commands check
- * files that they find in other ways, for example the jobs of a table. */
+/* Refuses an output path that the command line also names as an operand or option value. Commands check other inputs,
+ * for example the jobs in a table. */
 static bool check_output(const line *l, const cli_operands *operands)
 {
     const char *input = NULL;

@@ -19,23 +19,24 @@ static const char *read_decimal(const char *text, double *out)
 {
     char digits[MAX_DIGITS + 1];
     size_t length = 0;
-    const char *at = text;
-    for (; *at != '\0' && length < MAX_DIGITS; at++) {
-        bool is_digit = *at >= '0' && *at <= '9';
-        bool after_digit = length > 0 && at[-1] >= '0' && at[-1] <= '9';
-        if (*at == '_' && after_digit && at[1] >= '0' && at[1] <= '9') continue;
-        size_t sign = at[1] == '+' || at[1] == '-';
-        bool is_exponent = (*at == 'e' || *at == 'E') && after_digit && at[1 + sign] >= '0' && at[1 + sign] <= '9';
-        bool is_sign = (*at == '+' || *at == '-') && (length == 0 || digits[length - 1] == 'e');
-        if (!is_digit && !is_exponent && !is_sign && *at != '.') break;
-        digits[length++] = is_exponent ? 'e' : *at;
+    const char *cursor = text;
+    for (; *cursor != '\0' && length < MAX_DIGITS; cursor++) {
+        bool is_digit = *cursor >= '0' && *cursor <= '9';
+        bool after_digit = length > 0 && cursor[-1] >= '0' && cursor[-1] <= '9';
+        if (*cursor == '_' && after_digit && cursor[1] >= '0' && cursor[1] <= '9') continue;
+        size_t sign = cursor[1] == '+' || cursor[1] == '-';
+        bool is_exponent =
+            (*cursor == 'e' || *cursor == 'E') && after_digit && cursor[1 + sign] >= '0' && cursor[1 + sign] <= '9';
+        bool is_sign = (*cursor == '+' || *cursor == '-') && (length == 0 || digits[length - 1] == 'e');
+        if (!is_digit && !is_exponent && !is_sign && *cursor != '.') break;
+        digits[length++] = is_exponent ? 'e' : *cursor;
     }
     digits[length] = '\0';
     char *end;
     double value = strtod(digits, &end);
     if (length == 0 || *end != '\0' || !isfinite(value)) return NULL;
     *out = value;
-    return at;
+    return cursor;
 }
 
 /* Returns the power of a prefix's letter: 1 for k to 4 for t; 0 for other letters. */
@@ -46,7 +47,7 @@ static int prefix_of(char letter)
     return found != NULL ? (int)(found - letters) + 1 : 0;
 }
 
-const char *cli_read_count(const char *text, int suffixes, int64_t least, int64_t most, int64_t *out)
+const char *cli_read_count(const char *text, int suffixes, int64_t minimum, int64_t maximum, int64_t *out)
 {
     static const char not_whole[] = "it must be a whole number, for example 100000, 100_000 or 1e5",
                       with_suffix[] = "it must be a whole number, for example 100000, 100_000, 1e5 or 100k";
@@ -54,7 +55,7 @@ const char *cli_read_count(const char *text, int suffixes, int64_t least, int64_
     const char *end = read_decimal(text, &value);
     if (end != NULL && suffixes != 0 && prefix_of(*end) > 0) value *= pow(1000, prefix_of(*end++));
     if (end == NULL || *end != '\0' || value != floor(value)) return suffixes != 0 ? with_suffix : not_whole;
-    if (value < (double)least || value > (double)most || fabs(value) >= 0x1p53) return "it is out of range";
+    if (value < (double)minimum || value > (double)maximum || fabs(value) >= 0x1p53) return "it is out of range";
     *out = (int64_t)value;
     return NULL;
 }
@@ -63,17 +64,17 @@ const char *cli_read_rate(const char *text, double *out_gbps)
 {
     static const char unit[] = "the units are GB/s (bytes) and Gb/s or Gbps (bits), also with K, M or T in place of G";
     double value;
-    const char *at = read_decimal(skip_blanks(text), &value);
-    if (at == NULL || value <= 0) return "it must be a number above 0, for example 12.5, 12.5GB/s or 100Gb/s";
-    at = skip_blanks(at);
-    if (*at == '\0') {
+    const char *cursor = read_decimal(skip_blanks(text), &value);
+    if (cursor == NULL || value <= 0) return "it must be a number above 0, for example 12.5, 12.5GB/s or 100Gb/s";
+    cursor = skip_blanks(cursor);
+    if (*cursor == '\0') {
         *out_gbps = value;
         return NULL;
     }
-    int power = prefix_of(*at);
+    int power = prefix_of(*cursor);
     if (power == 0) return unit;
-    bool is_binary = at[1] == 'i' && (at[2] == 'B' || at[2] == 'b');
-    at += is_binary ? 2 : 1;
+    bool is_binary = cursor[1] == 'i' && (cursor[2] == 'B' || cursor[2] == 'b');
+    cursor += is_binary ? 2 : 1;
     static const struct {
         const char *name;
         double bytes;
@@ -83,12 +84,13 @@ const char *cli_read_rate(const char *text, double *out_gbps)
     double bytes = 0;
     for (size_t i = 0; i < sizeof units / sizeof *units && bytes == 0; i++) {
         size_t length = strlen(units[i].name);
-        int differs = units[i].any_case ? strncasecmp(at, units[i].name, length) : strncmp(at, units[i].name, length);
+        int differs =
+            units[i].any_case ? strncasecmp(cursor, units[i].name, length) : strncmp(cursor, units[i].name, length);
         if (differs != 0) continue;
         bytes = units[i].bytes;
-        at += length;
+        cursor += length;
     }
-    bool per_second = strcasecmp(at, "/s") == 0 || strcasecmp(at, "ps") == 0 || strcasecmp(at, "/sec") == 0;
+    bool per_second = strcasecmp(cursor, "/s") == 0 || strcasecmp(cursor, "ps") == 0 || strcasecmp(cursor, "/sec") == 0;
     if (bytes == 0 || !per_second) return unit;
     *out_gbps = value * bytes * pow(is_binary ? 1024 : 1000, power) / 1e9;
     return NULL;
@@ -111,15 +113,15 @@ const char *cli_read_price(const char *text, double *out_an_hour)
     static const char form[] = "it must be a price per hour, for example 2.5, 2.5/h, $2.5/h or \"2.5 USD/h\"";
     static const char *const hours[] = {"", "/h", "/hr", "/hour", "per hour", "an hour"};
     double value;
-    const char *at = read_decimal(skip_blanks(skip_currency(skip_blanks(text))), &value);
-    if (at == NULL) return form;
-    at = skip_blanks(skip_currency(skip_blanks(at)));
+    const char *cursor = read_decimal(skip_blanks(skip_currency(skip_blanks(text))), &value);
+    if (cursor == NULL) return form;
+    cursor = skip_blanks(skip_currency(skip_blanks(cursor)));
     bool is_hour = false;
     for (size_t i = 0; i < sizeof hours / sizeof *hours; i++) {
         size_t length = strlen(hours[i]);
-        is_hour = is_hour || (strncasecmp(at, hours[i], length) == 0 && *skip_blanks(at + length) == '\0');
+        is_hour = is_hour || (strncasecmp(cursor, hours[i], length) == 0 && *skip_blanks(cursor + length) == '\0');
     }
-    if (!is_hour) return *at == '/' ? "the price must be that of an hour (/h)" : form;
+    if (!is_hour) return *cursor == '/' ? "the price must be that of an hour (/h)" : form;
     if (value <= 0) return "the price must be above 0";
     *out_an_hour = value;
     return NULL;

@@ -25,16 +25,17 @@ FILE *cli_open_file(const char *path, mdot_error *err)
     return NULL;
 }
 
-bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out)
+bool cli_read_int(const char *text, int64_t minimum, int64_t maximum, int64_t *out)
 {
-    return cli_read_count(text, 0, least, most, out) == NULL;
+    return cli_read_count(text, 0, minimum, maximum, out) == NULL;
 }
 
-bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)
+bool cli_parse_int(const char *command, const char *what, const char *text, int64_t minimum, int64_t maximum,
+                   int64_t *out)
 {
-    if (cli_read_int(text, least, most, out)) return true;
-    cli_usage_error(command, "%s takes an integer from %lld to %lld, not \"%s\"", what, (long long)least,
-                    (long long)most, text);
+    if (cli_read_int(text, minimum, maximum, out)) return true;
+    cli_usage_error(command, "%s takes an integer from %lld to %lld, not \"%s\"", what, (long long)minimum,
+                    (long long)maximum, text);
     return false;
 }
 
@@ -74,15 +75,15 @@ bool cli_parse_choice(const char *command, const char *what, const char *text, c
     return true;
 }
 
-bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
+bool cli_split_list(const char *command, const char *what, char *text, size_t maximum, const char **out_items,
                     size_t *out_count)
 {
     size_t count = 0;
-    for (char *item = text, *next; item != NULL; item = next) {
-        next = strchr(item, ',');
-        if (next != NULL) *next++ = '\0';
-        if (*item == '\0' || count == most) {
-            cli_usage_error(command, "%s takes a comma-separated list (a,b,c) of at most %zu items", what, most);
+    for (char *item = text, *end; item != NULL; item = end) {
+        end = strchr(item, ',');
+        if (end != NULL) *end++ = '\0';
+        if (*item == '\0' || count == maximum) {
+            cli_usage_error(command, "%s takes a comma-separated list (a,b,c) of at most %zu items", what, maximum);
             return false;
         }
         out_items[count++] = item;
@@ -91,7 +92,7 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t mo
     return true;
 }
 
-bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dims)
+bool cli_parse_dim(const char *command, char *text, int64_t minimum, cli_dims *dims)
 {
     char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
@@ -107,5 +108,5 @@ bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dim
     *dim = (mdot_dim_binding){.name = text};
     bool is_number = strchr("+-0123456789", equals[1]) != NULL;
     if (!is_number) dim->same_as = equals + 1;
-    return !is_number || cli_parse_int(command, "--dim", equals + 1, least, INT32_MAX, &dim->value);
+    return !is_number || cli_parse_int(command, "--dim", equals + 1, minimum, INT32_MAX, &dim->value);
 }

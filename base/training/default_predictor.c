@@ -1,5 +1,5 @@
-/* default_predictor.c — opens the predictor, by default the one that mdot ships with, found relative to the executable,
- * and loads its calibration. */
+/* default_predictor.c — opens the predictor and loads a calibration. The default predictor ships with mdot and is found
+ * relative to the executable. */
 #include "base/file.h"
 #include "base/training/job_argument.h"
 

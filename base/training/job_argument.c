@@ -34,13 +34,13 @@ static bool begins_as_job(const unsigned char *bytes, size_t size)
     return size >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0;
 }
 
-/* Reads all of stdin, up to the size limit of the format that its first bytes indicate: that of mdot_job_load for a
- * .job file, that of protobuf for a model. The caller frees the bytes. */
+/* Reads stdin up to a size limit: the first bytes select the limit of mdot_job_load (a .job file) or of protobuf (a
+ * model). The caller frees the bytes. */
 static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot_error *err)
 {
     static const size_t most_of_job = (size_t)1 << 28, most_of_model = (size_t)1 << 31;
     unsigned char *bytes = NULL;
-    size_t size = 0, capacity = 0, most = most_of_model;
+    size_t size = 0, capacity = 0, limit = most_of_model;
     mdot_status status = MDOT_OK;
     for (size_t read = 1; read > 0 && status == MDOT_OK; size += read) {
         if (size == capacity) {
@@ -53,10 +53,10 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
             bytes = larger;
         }
         read = fread(bytes + size, 1, capacity - size, stdin);
-        if (begins_as_job(bytes, size + read)) most = most_of_job;
-        if (size + read > most)
+        if (begins_as_job(bytes, size + read)) limit = most_of_job;
+        if (size + read > limit)
             status = mdot_fail(err, MDOT_MALFORMED, "%s: larger than %zu MiB, the maximum size of a %s", stream_name,
-                               most >> 20, most == most_of_job ? "job file" : "ONNX file");
+                               limit >> 20, limit == most_of_job ? "job file" : "ONNX file");
     }
     if (status == MDOT_OK && ferror(stdin) != 0) status = mdot_fail(err, MDOT_IO, "cannot read standard input");
     if (status != MDOT_OK) {
@@ -68,7 +68,7 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
     return MDOT_OK;
 }
 
-/* Applies the patterns of --frozen and --trained to a job that comes from a .job file. Takes ownership of `job`. */
+/* Applies --frozen and --trained to a job from a .job file. Takes ownership of `job`. */
 static mdot_status freeze_loaded(const char *name, const mdot_job_options *options, mdot_job *job, mdot_job **out_job,
                                  mdot_error *err)
 {

@@ -14,14 +14,13 @@ typedef struct cli_reading {
     const char *output; /* file that the command will write; may be NULL */
 } cli_reading;
 
-/* Reads JOB.onnx, or JOB.job according to its suffix, for `command`. The first twenty warnings go to stderr unless
- * `quiet` is set. INVALID_ARGUMENT for dimensions that a .job file has lost, and if `output` is one of the files that
- * the job is read from, or cannot be written. Module names of a model are kept on request; a .job file has the names
- * that it was made with. */
+/* Reads JOB.onnx or JOB.job (by suffix) for `command`. The first twenty warnings go to stderr unless `quiet` is set.
+ * INVALID_ARGUMENT for dimensions that a .job file has lost, and if `output` is an input of the job or cannot be
+ * written. Module names in a model are kept on request; a .job file has the names from the extraction. */
 mdot_status cli_read_job(const char *command, const char *path, const cli_reading *reading, mdot_job **out_job,
                          mdot_error *err);
 
-/* Rows of an option table for a cli_reading at `member` of `request`. */
+/* Option rows for a cli_reading at `member` in `request`. */
 #define CLI_READING_OPTIONS(request, member)                                                                           \
     CLI_DIM_OPTION(request, member.dims, 1, "fix a symbolic dimension other than the batch (or NAME=OTHER)"),          \
         {.name = "frozen",                                                                                             \

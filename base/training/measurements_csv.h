@@ -9,8 +9,8 @@
 
 enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_BYTES = 1 << 26 };
 
-/* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. A job that
- * several rows share is read once. */
+/* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. Rows with the
+ * same job share one reading. */
 typedef struct measured_steps {
     const mdot_job **jobs;
     mdot_configuration *configurations;
@@ -18,12 +18,12 @@ typedef struct measured_steps {
     double *ms, *gib;
     size_t count;
     mdot_job **owned; /* each job once */
-    char **owned_by;  /* for each owned job, the cells of its row that selected it */
+    char **owned_by;  /* for each owned job, the row cells that selected it */
     size_t owned_count;
 } measured_steps;
 
 /* MALFORMED and INVALID_ARGUMENT name file and line. An invalid option value is also reported on stderr. `output` is
- * the file that the command will write; INVALID_ARGUMENT if it is a job of the table. It may be NULL. */
+ * the future output file; INVALID_ARGUMENT if it is a job in the table. It may be NULL. */
 mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
                           mdot_error *err);
 /* Like measured_read, from text in memory. `path` names it in messages, and paths of jobs are relative to its

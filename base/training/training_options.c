@@ -84,7 +84,7 @@ bool cli_parse_link(const char *command, char *text, void *training)
     return true;
 }
 
-/* The keys of --parallel: the rows of the section DEGREE. */
+/* The keys of --parallel: rows in the section DEGREE. */
 typedef struct degrees {
     size_t option[RT_OPTION_COUNT]; /* RT_OPTION_… of each key */
     const char *names[RT_OPTION_COUNT + 1];
@@ -92,7 +92,7 @@ typedef struct degrees {
     size_t count;
 } degrees;
 
-/* The key that stands for data parallelism with ZeRO stage 3. It is the last of the names. */
+/* The key for data parallelism with ZeRO stage 3: the last name. */
 #define FSDP "fsdp"
 
 static void list_degrees(degrees *out)
@@ -179,7 +179,7 @@ bool cli_parse_torch(const char *command, char *text, void *training)
     return true;
 }
 
-/* Returns the value of option i, or its fallback if the command line omits it. */
+/* Returns the value of option i, or a fallback if the command line omits it. */
 static double value_of(const cli_training *t, size_t i)
 {
     const cli_training_value *value = &t->value[i];
@@ -222,7 +222,7 @@ int cli_gpu_count(const mdot_configuration *c)
            at_least_one(c->expert_parallel) * at_least_one(c->context_parallel);
 }
 
-/* A worker is the group of GPUs that share a batch. Workers are data-parallel and, beside that, expert-parallel. */
+/* A worker is a group of GPUs with one shared batch. Workers are data-parallel and also expert-parallel. */
 static int worker_count(const mdot_configuration *c)
 {
     return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel) /
@@ -284,7 +284,7 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
             c->network_gbps > 0 ? "" : " (default)");
 }
 
-/* Options that are left out at their defaults. */
+/* Options left out at their defaults. */
 static void put_training(cli_sentence *out, const mdot_configuration *c)
 {
     if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT)
@@ -372,7 +372,7 @@ uint32_t cli_shown_warnings(const mdot_prediction *p)
     return (p->warnings & reasons) != 0 ? p->warnings & ~(uint32_t)MDOT_WARN_OUTSIDE_TRAINING : p->warnings;
 }
 
-/* Fills in the numbers of GPUs, degrees and micro-batches that a configuration leaves at 0. */
+/* Fills in GPU counts, degrees and micro-batches that are still 0. */
 static mdot_configuration with_defaults(const mdot_configuration *configuration)
 {
     mdot_configuration c = *configuration;

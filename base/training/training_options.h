@@ -9,7 +9,7 @@
 
 enum { CLI_MAX_VERSIONS = 16 };
 
-/* Value of an option that was read: the member that its kind of row stores (cli_kind). */
+/* An option value. cli_kind selects the member. */
 typedef union cli_training_value {
     int64_t whole;
     double real;
@@ -21,7 +21,7 @@ typedef union cli_training_value {
 typedef struct cli_training {
     cli_training_value value[RT_OPTION_COUNT]; /* indexed by RT_OPTION_…; 0 and CLI_NO_CHOICE: absent */
     uint32_t torch[CLI_MAX_VERSIONS];          /* 100 * major + minor */
-    size_t torch_count;                        /* number of versions; each gets its own prediction */
+    size_t torch_count;                        /* number of versions; each gets an own prediction */
 } cli_training;
 
 /* Other words for the choices. */
@@ -32,26 +32,25 @@ extern const cli_word cli_precision_words[], cli_layout_words[], cli_optimizer_w
 
 void cli_training_begin(cli_training *training);
 
-/* Completes a configuration that has its GPU and batch: from the command line, else from the job. Of several versions
- * of PyTorch it takes the first. */
+/* Completes a configuration with known GPU and batch from the command line, else from the job. With several PyTorch
+ * versions it takes the first. */
 void cli_training_apply(const cli_training *training, const mdot_job_info *job, mdot_configuration *configuration);
-/* Number of GPUs that work on a step, and number of samples in a step. */
+/* Number of GPUs in a step, and number of samples in a step. */
 int cli_gpu_count(const mdot_configuration *configuration);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
-/* Choices of the job and of the predictor where the command line leaves them open. */
+/* Choices by the job and the predictor where the command line leaves them open. */
 typedef struct cli_job_choices {
     bool attends;             /* the job has attention */
     bool is_program;          /* the job was traced from a program, which makes the other choices */
     mdot_precision precision; /* of the program */
     mdot_attention attention; /* EAGER or FLASH */
-    uint32_t torch;           /* of the predictor, which the caller fills in: 100 * major + minor; 0: it states none */
+    uint32_t torch;           /* stated by the predictor and filled in by the caller: 100 * major + minor; 0: none */
 } cli_job_choices;
 cli_job_choices cli_choices_of(const mdot_job *job);
 
-/* Describes the configuration for people: "pytorch (default), nchw (default), …, 8 GPUs". It marks defaults.
- * `choices` are those of the job. `is_estimated`: part of the answer is an analytic estimate
- * (MDOT_WARN_ANALYTIC_ESTIMATE). */
+/* Describes the configuration for people: "pytorch (default), nchw (default), …, 8 GPUs". `choices` are the job's.
+ * `is_estimated`: part of the answer is an analytic estimate (MDOT_WARN_ANALYTIC_ESTIMATE). */
 typedef struct cli_sentence {
     char text[640];
 } cli_sentence;
@@ -60,8 +59,7 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *trainin
 /* Prints the configuration as members of a JSON object, each behind a comma and a blank. */
 void cli_json_training(FILE *stream, const mdot_configuration *c);
 
-/* Returns the warnings to print. The reasons why an answer is outside of the measured data replace the general
- * warning that it is outside. */
+/* Returns the warnings to print. The specific reasons for leaving the measured data replace the general warning. */
 uint32_t cli_shown_warnings(const mdot_prediction *prediction);
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
@@ -71,12 +69,12 @@ bool cli_parse_link(const char *command, char *text, void *training);
 bool cli_parse_parallel(const char *command, char *text, void *training);
 bool cli_parse_torch(const char *command, char *text, void *training);
 
-/* Rows of an option table, from configuration.def. A subcommand adds them with
+/* Option rows from configuration.def. A subcommand adds them with
  *
  *     #define TRAINING CLI_OPTION_ROW
  *     #include "runtime/job/configuration.def"
  *
- * which has the options on how the job trains. CLUSTER and GROUP (CLI_GROUP_ROW) have those on several GPUs. */
+ * which has the options on how the job trains. CLUSTER and GROUP (CLI_GROUP_ROW) have the options on several GPUs. */
 #define CLI_OPTION_ROW(FIELD, KIND, LEAST, MOST, FALLBACK, DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, HELP,   \
                        MEANING)                                                                                        \
     {.heading = CLI_HEADING(RT_OPTION_##FIELD),                                                                        \

@@ -17,7 +17,7 @@ class Failure(RuntimeError):
 
 
 class Predictor:
-    """One context of an opened artefact. `device`, `kernel_precision` and `level` are those of mdot_open_options."""
+    """One context on an opened artefact. `device`, `kernel_precision` and `level` are as in mdot_open_options."""
 
     def __init__(self, library, artefact, device="cpu", kernel_precision=None, level=None):
         self.lib = ctypes.CDLL(library)

@@ -1,7 +1,7 @@
 """Read and write ONNX files without the onnx package, as far as a reference predictor needs it.
 
-Protobuf's wire format is a sequence of tag-value pairs, and a nested message is a byte string. Field numbers are those of
-onnx.proto3. reference.py writes a model with this module, and cpu_peers.py reads its weights.
+Protobuf's wire format is a sequence of tag-value pairs, and a nested message is a byte string. Field numbers come
+from onnx.proto3. reference.py writes a model with this module, and cpu_peers.py reads the weights.
 """
 
 import struct
@@ -107,10 +107,10 @@ def _texts(message, number):
 
 
 def read_linears(path):
-    """The parameters of a predictor by the names of its modules: {"c1.weight": (dims, bytes), …}.
+    """A predictor's parameters by module name: {"c1.weight": (dims, bytes), …}.
 
-    Exporters name the matrix of a MatMul by a number. The bias that is added to the result identifies its module. Those
-    matrices are [inputs, outputs], and "t" is appended to their `dims`. A Gemm's matrices are [outputs, inputs].
+    Exporters name a MatMul's matrix by a number. The bias added to the result identifies the module. Those matrices
+    are [inputs, outputs], and "t" is appended to `dims`. A Gemm's matrices are [outputs, inputs].
     """
     with open(path, "rb") as stream:
         data = memoryview(stream.read())

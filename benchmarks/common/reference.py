@@ -1,10 +1,10 @@
 """Write the reference predictor: a Transformer encoder over an operator sequence, with random weights, as ONNX.
 
-  reference.py MODEL.onnx [--width 128] [--hidden 512] [--layers 4]
+    reference.py MODEL.onnx [--width 128] [--hidden 512] [--layers 4]
 
-A token is the normalised sum of three parts, plus the position: the embedding of the operator's type, an MLP of its
-configuration, and an MLP of its FLOPs and bytes. Pre-norm layers with masked attention in heads of 32 channels follow, then a
-masked mean and a two-layer head. The graph has the form that PyTorch's exporter gives such a module (decomposed GELU and
+A token is the normalised sum of three parts, plus the position: an embedding of the operator type, an MLP over the
+configuration, and an MLP over FLOPs and bytes. Pre-norm layers with masked attention in heads of 32 channels follow,
+then a masked mean and a two-layer head. The graph has the same form as from PyTorch's exporter (decomposed GELU and
 attention). The output is the same file every time. Standard library only.
 """
 
@@ -18,7 +18,7 @@ TYPES, CONFIGURATION, LOADS, POSITION, HEAD = 128, 16, 8, 16, 32
 
 
 class Writer:
-    """Nodes and initializers in the order of the calls; each call returns the name of its result."""
+    """Nodes and initializers in call order; each call returns the result's name."""
 
     def __init__(self):
         self.nodes, self.initializers = [], []

@@ -1,4 +1,4 @@
-"""The reference predictor (reference.py) as a PyTorch module, over the weights of its ONNX file."""
+"""The reference predictor (reference.py) as a PyTorch module, over the weights in the ONNX file."""
 
 import numpy as np
 

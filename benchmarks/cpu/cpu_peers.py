@@ -1,8 +1,8 @@
-"""The sides that are measured on the CPU, each on one thread and on inputs at fixed addresses.
+"""The sides measured on the CPU, each on one thread and on inputs at fixed addresses.
 
-A side is a class with a `name`, a `precision`, the `version` of its software, and `prepare(inputs, length)`. This method
-returns a call for these inputs, which returns the outputs as arrays. Peers know the length in advance if they can use it.
-A side that cannot run here raises Absent with the reason.
+A side is a class with a `name`, a `precision`, a software `version`, and `prepare(inputs, length)`. This method
+returns a call for these inputs, which returns the outputs as arrays. Peers know the length in advance if they can
+use it. A side that cannot run here raises Absent with the reason.
 """
 
 import re
@@ -89,7 +89,7 @@ class OpenVino:
         hint = self.hints[self.precision]
         compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": 1,
                                                      "NUM_STREAMS": 1, "ENABLE_CPU_PINNING": False})
-        # A CPU that lacks the instructions computes in another precision, which this property reports.
+        # A CPU without the instructions computes in another precision, which this property reports.
         taken = compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
         if taken != hint:
             raise Absent(f"computes in {taken} on this CPU")

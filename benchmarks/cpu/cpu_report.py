@@ -1,8 +1,8 @@
-"""Results of measure.py → table.md and a plot for each precision.
+"""Results from measure.py → table.md and a plot for each precision.
 
-  cpu_report.py RESULTS.json FOLDER
+    cpu_report.py RESULTS.json FOLDER
 
-The exit status is 1 if the output of a side differs too much from the expected one. Standard library only.
+The exit status is 1 if a side's output differs too much from the expected output. Standard library only.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Measure encoders in every supported pattern against ONNX Runtime: table.md and results.json. Started by encoders.sh.
 
-A round takes one sample of both sides of every encoder, one directly after the other, alternately forwards and backwards. A
-sample is the median over a few milliseconds of calls. It uses the thread's own processor time, because wall time includes the
-load of neighbours on the machine. A ratio compares two adjacent samples, and the table contains the median over the rounds.
-It also contains the minimum times of both sides.
+A round takes one sample of both sides of every encoder, one directly after the other, alternately forwards and
+backwards. A sample is the median over a few milliseconds of calls. It uses the thread's processor time, because wall
+time includes the load by neighbours on the machine. A ratio compares two adjacent samples, and the table contains
+the median over the rounds, with the minimum times on both sides.
 """
 
 import argparse
@@ -26,7 +26,7 @@ HALF_BOUND = 2e-2  # for ONNX Runtime's output in fp16, relative to the greatest
 
 
 class Encoder:
-    """Both sides of a model, prepared for a length, and their samples."""
+    """Both sides of a model, prepared for a length, with samples."""
 
     def __init__(self, args, file, name, group):
         self.name, self.group = name, group

@@ -1,9 +1,9 @@
-"""Latency of a compiled predictor against its peers on one core, interleaved in one process, outputs compared.
+"""Latency of a compiled predictor against peers on one core, interleaved in one process, outputs compared.
 
-A sample is the median over a few milliseconds of successive calls. Before and after it, the multiply-add rate of the core is
-probed. A sample counts as quiet if that rate is close to the best of the run and the process had nearly all of the time;
-otherwise a neighbour was busy. Rounds continue until every side has its quiet samples at every length, or until the time is
-used up. cpu.sh builds the inputs and starts this program. cpu_report.py makes the table and the plots.
+A sample is the median over a few milliseconds of successive calls. Before and after it, the core's multiply-add rate
+is probed. A sample counts as quiet if that rate is close to the run's best and the process had nearly all the time;
+otherwise a neighbour was busy. Rounds continue until every side has enough quiet samples at every length, or until
+the time is used up. cpu.sh builds the inputs and starts this program. cpu_report.py makes the table and the plots.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def random_array(rng, tensor, length):
 
 
 class Context:
-    """The description of the model that all sides get."""
+    """The model description for all sides."""
 
     def __init__(self, args):
         self.model, self.artefact, self.library = args.model, args.artefact, args.library
@@ -76,7 +76,7 @@ class Context:
         return [np.zeros(concrete(t["dims"], length), DTYPES[t["dtype"]]) for t in self.entry["outputs"]]
 
     def flops(self, length):
-        """FLOPs of a call; None unless the length is the full length of a bucket."""
+        """FLOPs for a call; None unless the length is a bucket's full length."""
         return next((b["flops"] for b in self.entry["buckets"] if b["max_length"] == length), None)
 
 
@@ -108,7 +108,7 @@ class Core:
         return self.ceilings[level].get("gflops", 0)
 
     def peak(self, precision):
-        """The ceiling of this CPU in this precision; that of f32 if the CPU lacks bf16 dot products and tiles."""
+        """The ceiling for this CPU in this precision; the f32 ceiling if the CPU lacks bf16 dot products and tiles."""
         return max([self.of(level) for level in LEVELS[precision]] + [0]) or self.best
 
     def probe(self):
@@ -215,7 +215,7 @@ def measure(core, cases, args):
 
 
 def summary(core, context, case):
-    """A row of the results. If there are no quiet samples, its time is the median of all samples, and `quiet` is 0."""
+    """A result row. Without quiet samples, the time is the median over all samples, and `quiet` is 0."""
     silent = quiet(core, case)
     times = [one["us"] for one in silent or case["samples"]]
     row = {key: case[key] for key in ("side", "precision", "length", "difference", "agrees")}

@@ -1,9 +1,10 @@
-"""Rates of products of two inputs and of a transpose, against the linear kernel and ONNX Runtime on one thread.
+"""Rates of products with two variable inputs and of a transpose, against the linear kernel and ONNX Runtime on one
+thread.
 
     python3 benchmarks/cpu/products.py build/release/cli/mdot build/release/runtime/libmdot.so
 
-All sides of a shape run interleaved in one process. The table has the median of each, because neighbours on the machine
-disturb single samples.
+All sides of a shape run interleaved in one process. The table has medians, because neighbours on the machine disturb
+single samples.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Cost of a scheduler's round against the operators of its jobs and the configurations: plots of `mdot bench --round`.
+"""A scheduler round's cost against the number of operators and configurations: plots from `mdot bench --round`.
 
-  round_growth.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
+    round_growth.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
 
-FOLDER receives round.json, operators.svg and configurations.svg. The values are the minimum over the rounds, because other
-work on the machine disturbs some rounds. round.sh starts this program. Standard library only.
+FOLDER receives round.json, operators.svg and configurations.svg. The values are minimums over the rounds, because
+other work on the machine disturbs some rounds. round.sh starts this program. Standard library only.
 """
 
 import argparse
@@ -18,11 +18,11 @@ import onnx_model as onnx
 OPERATORS = [8, 16, 32, 64, 128, 256, 512]
 CONFIGURATIONS = [1, 2, 4, 8, 16, 32, 64, 128]
 FEW_OPERATORS, FEW_CONFIGURATIONS, JOBS = 32, 20, 5  # few jobs, because a short round is more likely to be undisturbed
-LEAST_WIDTH, WIDTHS = 8, 37  # a prime, so that a stride of any length visits all widths
+LEAST_WIDTH, WIDTHS = 8, 37  # a prime, so that any stride visits all widths
 
 
 def widths(count):
-    """A walk over widths in which all steps differ, so that every matrix product is a distinct operator."""
+    """A walk over widths with a different step every time, so that every matrix product is a distinct operator."""
     walk = [LEAST_WIDTH]
     for step in range(count):
         stride = 1 + step // WIDTHS

@@ -1,10 +1,9 @@
-/* check_kernels.c — compares the GPU with the CPU: every entry and bucket of an artefact at full and partial lengths,
+/* check_kernels.c — compares the GPU with the CPU: every entry and bucket in an artefact at full and partial lengths,
  * alone and in batches, on different inputs each time.
  *
- * Both run the artefact's own code for the same model, the CPU in fp32. Errors are relative to the greatest value of
- * an output over sixteen inputs, because the values of a single one may all be near zero. The limits are those that
- * the emulator applies to generated kernels (tests/cuda_host).
- */
+ * Both run the artefact's code for the same model, the CPU in fp32. Errors are relative to an output's greatest value
+ * over sixteen inputs, because the values for a single input may all be near zero. The limits are the emulator's limits
+ * for generated kernels (tests/cuda_host). */
 #include "benchmarks/gpu/gpu_bench.h"
 #include "benchmarks/gpu/result_rows.h"
 #include "benchmarks/gpu/subject.h"
@@ -13,9 +12,8 @@
 
 #define LIMIT_FP32 1e-5
 #define LIMIT_ROUNDED 1e-2 /* bf16 and fp16 operands */
-/* Limit relative to the spread of the answers to sixteen inputs. Answers that hardly depend on the inputs pass the
- * limits above even if the GPU is wrong. Answers that are unrelated to the inputs have an error of about 1 by this
- * measure. */
+/* Limit relative to the answers' spread over sixteen inputs. Answers that hardly depend on the inputs pass the limits
+ * above even if the GPU is wrong. Answers unrelated to the inputs have an error of about 1 by this measure. */
 #define LIMIT_OF_SPREAD 0.25
 enum { SCALE_ITEMS = 16, MOST_ITEMS = 64, MOST_LENGTHS = 8, REPEATS = 100 };
 
@@ -41,18 +39,18 @@ typedef struct check_case {
 static bool is_repeatable(check *k, const check_case *c, batch *got)
 {
     batch first = {0};
-    bool same = batch_make(&first, k->s.table, c->entry, c->length, c->items, 0);
-    if (same) memcpy(first.outputs, got->outputs, got->output_bytes);
-    for (int i = 0; i < REPEATS && same; i++) {
+    bool is_made = batch_make(&first, k->s.table, c->entry, c->length, c->items, 0);
+    if (is_made) memcpy(first.outputs, got->outputs, got->output_bytes);
+    for (int i = 0; i < REPEATS && is_made; i++) {
         batch_poison(got);
         rt_run_many(k->s.gpu_context, c->entry, c->length, got->items, c->items);
-        same = memcmp(got->outputs, first.outputs, got->output_bytes) == 0;
+        is_made = memcmp(got->outputs, first.outputs, got->output_bytes) == 0;
     }
     batch_free(&first);
-    return same;
+    return is_made;
 }
 
-static void write_case(const check *k, const check_case *c, const difference *d, bool same, bool is_right)
+static void write_case(const check *k, const check_case *c, const difference *d, bool is_same, bool is_right)
 {
     row_begin(k->out, "check");
     row_text(k->out, "artefact", k->options->name);
@@ -64,7 +62,7 @@ static void write_case(const check *k, const check_case *c, const difference *d,
     row_number(k->out, "error", d->of_greatest);
     row_number(k->out, "limit", k->limit);
     row_number(k->out, "of_spread", d->of_spread);
-    row_bool(k->out, "repeatable", same);
+    row_bool(k->out, "repeatable", is_same);
     row_bool(k->out, "right", is_right);
     row_end(k->out);
 }
@@ -85,9 +83,9 @@ static mdot_status run_case(check *k, const check_case *c, mdot_error *err)
     rt_run_many(k->s.gpu_context, c->entry, c->length, got.items, c->items);
     difference d = batch_difference(&got, &wanted, &c->scale);
     bool repeat = c->items == 1 && c->length == c->max_length && !k->options->is_quick;
-    bool same = !repeat || is_repeatable(k, c, &got);
-    bool is_right = d.of_greatest < k->limit && d.of_spread < LIMIT_OF_SPREAD && same;
-    write_case(k, c, &d, same, is_right);
+    bool is_same = !repeat || is_repeatable(k, c, &got);
+    bool is_right = d.of_greatest < k->limit && d.of_spread < LIMIT_OF_SPREAD && is_same;
+    write_case(k, c, &d, is_same, is_right);
     k->cases++;
     k->failed += !is_right;
     status = subject_check(&k->s, err);
@@ -99,22 +97,23 @@ done:
 
 /* ---- Choice of cases --------------------------------------------------------------------------------------------- */
 
-static void add_length(int64_t length, int64_t least, int64_t most, int64_t *lengths, int *count)
+static void add_length(int64_t length, int64_t minimum, int64_t maximum, int64_t *lengths, int *count)
 {
-    if (length < least || length > most) return;
+    if (length < minimum || length > maximum) return;
     for (int i = 0; i < *count; i++)
         if (lengths[i] == length) return;
     lengths[(*count)++] = length;
 }
 
-/* Chooses the ends of the bucket's range, and the ends of tiles. */
-static int choose_lengths(const check *k, int64_t least, int64_t most, int64_t lengths[MOST_LENGTHS])
+/* Chooses both ends of the bucket range, and tile ends. */
+static int choose_lengths(const check *k, int64_t minimum, int64_t maximum, int64_t lengths[MOST_LENGTHS])
 {
     int count = 0;
-    add_length(most, least, most, lengths, &count);
+    add_length(maximum, minimum, maximum, lengths, &count);
     if (k->options->is_quick) return count;
-    const int64_t others[] = {least, least + 1, 15, 16, 17, most - 15, most - 1};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) add_length(others[i], least, most, lengths, &count);
+    const int64_t others[] = {minimum, minimum + 1, 15, 16, 17, maximum - 15, maximum - 1};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        add_length(others[i], minimum, maximum, lengths, &count);
     return count;
 }
 
@@ -130,11 +129,12 @@ static mdot_status find_scale(check *k, check_case *c, mdot_error *err)
     return mdot_fail(err, MDOT_UNSUPPORTED, "%s: outputs for synthetic inputs are not finite", k->options->artefact);
 }
 
-static mdot_status check_bucket(check *k, const mdot_abi_entry *entry, int64_t least, int64_t most, mdot_error *err)
+static mdot_status check_bucket(check *k, const mdot_abi_entry *entry, int64_t minimum, int64_t maximum,
+                                mdot_error *err)
 {
-    check_case c = {.entry = entry, .max_length = most};
+    check_case c = {.entry = entry, .max_length = maximum};
     int64_t lengths[MOST_LENGTHS];
-    int count = choose_lengths(k, least, most, lengths);
+    int count = choose_lengths(k, minimum, maximum, lengths);
     mdot_status status = find_scale(k, &c, err);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
         const size_t items[] = {1, 3, MOST_ITEMS + 1};
@@ -157,8 +157,8 @@ mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err
         const mdot_abi_entry *entry = rt_entry(k.s.table, e);
         const mdot_abi_bucket *buckets = rt_buckets(k.s.table, entry);
         for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++) {
-            int64_t least = b > 0 ? buckets[b - 1].max_length + 1 : entry->least_length;
-            status = check_bucket(&k, entry, least, buckets[b].max_length, err);
+            int64_t minimum = b > 0 ? buckets[b - 1].max_length + 1 : entry->least_length;
+            status = check_bucket(&k, entry, minimum, buckets[b].max_length, err);
         }
     }
     if (status == MDOT_OK && k.failed > 0)

@@ -1,10 +1,9 @@
-/* cubins.c — compiles the cubins of the floor kernels on a machine with NVRTC: part of `gpu.sh pack`.
+/* cubins.c — compiles the floor kernels' cubins on a machine with NVRTC: part of `gpu.sh pack`.
  *
  *     gpu_cubins FOLDER FLOORS.h FLOORS.cu sm_80,sm_90a,…
  *
- * It writes FOLDER/floors.sm_80.cubin and so on. A kernel that uses local memory is refused, because its measurement
- * would include that memory.
- */
+ * It writes FOLDER/floors.sm_80.cubin and so on. A kernel with local memory is refused, because the measurement would
+ * include that memory. */
 #include "base/file.h"
 #include "codegen/cuda/nvrtc.h"
 

@@ -1,9 +1,8 @@
-/* floors.c — lower bounds of times on this GPU: launches, inputs, barriers, blocks that signal each other.
+/* floors.c — lower bounds for times on this GPU: launches, inputs, barriers, blocks that signal each other.
  *
- * Host times are of single calls, by the host's clock. Times within a kernel are of single rounds, by the
- * multiprocessor's clock, whose cycle is measured in the same launch. Every kernel also proves that it did the
- * measured work.
- */
+ * Host times are for single calls, by the host's clock. Times within a kernel are for single rounds, by the
+ * multiprocessor's clock, whose cycle is measured in the same launch. Every kernel also proves that it did the measured
+ * work. */
 #include "benchmarks/gpu/floors.h"
 #include "benchmarks/gpu/gpu_bench.h"
 #include "benchmarks/gpu/gpu_device.h"
@@ -137,7 +136,7 @@ static mdot_status measure_cooperative(floors *f, const measurement *m, samples 
 
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
-/* Makes a graph of `nodes` kernels in a row, the last of which answers `call`. */
+/* Makes a graph with `nodes` kernels in a row; the last one answers `call`. */
 static mdot_status make_graph(floors *f, int nodes, mdot_abi_cuda_call *call, gpu_graph_exec *out_exec, mdot_error *err)
 {
     rt_cu_function empty, answer;
@@ -167,7 +166,7 @@ static mdot_status run_graph(floors *f, gpu_graph_exec exec, uint32_t ticket, do
     return status == MDOT_OK ? synchronize(f, err) : status;
 }
 
-/* Alternates a graph of one kernel and a graph of many, to measure the time of each additional kernel. */
+/* Alternates a graph of one kernel and a graph with many, to measure the time for each additional kernel. */
 static mdot_status measure_graph(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     (void)m;
@@ -188,7 +187,7 @@ static mdot_status measure_graph(floors *f, const measurement *m, samples *out, 
 
 /* ---- Inputs ------------------------------------------------------------------------------------------------------ */
 
-/* Function that passes words to the kernel; each begins with a copy out of the caller's memory. */
+/* Function that passes words to the kernel after a copy from the caller's memory. */
 typedef mdot_status sender(floors *f, rt_cu_function function, const uint32_t *words, unsigned bytes, uint32_t ticket,
                            mdot_error *err);
 
@@ -232,7 +231,7 @@ static mdot_status send_mapped(floors *f, rt_cu_function function, const uint32_
     return send_through_memory(f, function, words, bytes, ticket, false, err);
 }
 
-/* The words differ every time, so that the sum reveals a kernel that read old ones. */
+/* The words differ every time, so that the sum reveals a kernel with old words. */
 static mdot_status measure_inputs(floors *f, const measurement *m, sender *send, samples *out, mdot_error *err)
 {
     static uint32_t words[FLOOR_LARGE_WORDS];
@@ -390,7 +389,7 @@ static const measurement measurements[] = {
 /* clang-format on */
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 
-/* NOT_FOUND and UNSUPPORTED mean that the GPU or its driver lacks the feature, which is a result, too. */
+/* NOT_FOUND and UNSUPPORTED mean a missing feature in GPU or driver, which is a result, too. */
 static mdot_status measure_one(floors *f, const measurement *m, samples *s, FILE *out)
 {
     mdot_error err = {0};

@@ -8,7 +8,7 @@
 
 typedef struct bench_options {
     const char *folder;          /* folder with floors.*.cubin */
-    const char *artefact, *name; /* path of the artefact, and its name in rows */
+    const char *artefact, *name; /* artefact path, and the name in rows */
     double seconds;              /* total time for measurements */
     bool is_quick;               /* check only: full lengths, few items; for sanitizers */
 } bench_options;

@@ -75,8 +75,8 @@ static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
     return bytes;
 }
 
-/* Loads the nearest cubin that runs here. Code for sm_Xy runs on compute capability X.y and higher minors;
- * accelerated code runs only on its own. */
+/* Loads the nearest cubin that runs here. Code for sm_Xy runs on compute capability X.y and higher minors; accelerated
+ * code runs on exactly one capability. */
 static mdot_status load_floors(gpu_device *c, const char *folder, mdot_error *err)
 {
     unsigned char *bytes = read_cubin(folder, c->major * 10 + c->minor, "a");
@@ -139,8 +139,8 @@ void gpu_device_close(gpu_device *c)
     if (c->stream != NULL) d->cuStreamDestroy(c->stream);
     if (c->floors != NULL) d->cuModuleUnload(c->floors);
     if (c->context != NULL) {
-        rt_cu_context own;
-        d->cuCtxPopCurrent(&own);
+        rt_cu_context closed;
+        d->cuCtxPopCurrent(&closed);
         d->cuDevicePrimaryCtxRelease(c->device);
     }
     *c = (gpu_device){0};

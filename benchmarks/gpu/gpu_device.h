@@ -59,7 +59,7 @@ enum { GPU_MAPPED_BYTES = 1 << 20, GPU_MEMORY_BYTES = 1 << 20 };
 mdot_status gpu_device_open(gpu_device *c, const char *folder, mdot_error *err);
 void gpu_device_close(gpu_device *c);
 
-/* Finds a kernel of floors.cu. NOT_FOUND if the GPU's cubin lacks it, as those of older architectures may. */
+/* Finds a kernel of floors.cu. NOT_FOUND if the GPU's cubin lacks it, for example on older architectures. */
 mdot_status gpu_device_find(const gpu_device *c, const char *name, rt_cu_function *out_function, mdot_error *err);
 
 #define GPU_CALL(c, function, err, ...) rt_cuda_check(&(c)->driver, (c)->function(__VA_ARGS__), #function, err)

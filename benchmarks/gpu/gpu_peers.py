@@ -1,11 +1,12 @@
-"""Latency of mdot on a GPU against PyTorch and ONNX Runtime there, interleaved in one process, outputs compared.
+"""Latency of mdot on a GPU against PyTorch and ONNX Runtime, interleaved in one process, outputs compared.
 
-  gpu_peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
+    gpu_peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
 
-Every side takes the inputs of a prediction in the host's memory and leaves its result there, as a scheduler calls it.
-Everything that can be prepared beforehand (weights, static buffers, graphs) is prepared. PyTorch runs the reference predictor
-(reference.py) as a module of its own fused functions, in bf16 throughout. A side that cannot run here is listed with the
-reason. `gpu.sh run` starts this program. It needs numpy, and uses the other packages if they are installed.
+Every side takes the prediction's inputs from host memory and leaves the result there, as a scheduler calls it.
+Everything that can be prepared beforehand (weights, static buffers, graphs) is prepared. PyTorch runs the reference
+predictor (reference.py) as a module with PyTorch's fused functions, in bf16 throughout. A side that cannot run here
+is listed with the reason. `gpu.sh run` starts this program. It needs numpy, and uses the other packages if they are
+installed.
 """
 
 import argparse
@@ -165,7 +166,7 @@ class OnnxRuntime:
 
 
 class OnnxRuntimeGraph(OnnxRuntime):
-    """ONNX Runtime with its CUDA graph, which requires inputs and outputs at fixed addresses on the GPU."""
+    """ONNX Runtime with a CUDA graph, for which inputs and outputs need fixed addresses on the GPU."""
 
     name = "ONNX Runtime CUDA, CUDA graph, fp32"
     options = {"enable_cuda_graph": "1"}
@@ -204,7 +205,7 @@ def random_inputs(rng, length):
 
 
 def timed(call, seconds):
-    """Times of single calls in µs, excluding the first call of a slice."""
+    """Times of single calls in µs, without the first call in a slice."""
     call()
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:

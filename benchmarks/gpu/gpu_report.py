@@ -1,8 +1,8 @@
-"""Rows of measurements (result_rows.h) → results.json, table.md and plot.svg.
+"""Measurement rows (result_rows.h) → results.json, table.md and plot.svg.
 
-  gpu_report.py ROWS.jsonl FOLDER
+    gpu_report.py ROWS.jsonl FOLDER
 
-The report contains all rows that exist, so that an interrupted run has a table, too. Standard library only.
+The report contains all existing rows, so an interrupted run has a table, too. Standard library only.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def batch_table(sections):
 
 
 def curves(sections):
-    """{side: {length: p50}} of the first artefact, with the peers of the same run."""
+    """{side: {length: p50}} for the first artefact, with the peers from the same run."""
     out = {}
     first = next((row["artefact"] for row in sections.get("latency", [])), None)
     for section, name in (("latency", None), ("kernel", "mdot, the kernel alone")):

@@ -1,5 +1,5 @@
-/* latency.c — the time of predictions from the host's call to the host's answer, the kernel's part of it, and the
- * number of predictions per second in launches of many. */
+/* latency.c — prediction time from the host's call to the host's answer, the kernel's part, and predictions per second
+ * in launches with many items. */
 #include "benchmarks/gpu/gpu_bench.h"
 #include "benchmarks/gpu/gpu_device.h"
 #include "benchmarks/gpu/result_rows.h"
@@ -98,7 +98,7 @@ static mdot_status launch_delay(latency *l, rt_cu_stream stream, mdot_error *err
     return GPU_CALL(&l->c, cuLaunchKernel, err, l->delay, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
 }
 
-/* Repeats the context's last launch, which was a single item; its parameter is still there. */
+/* Repeats the context's last launch (a single item), whose parameter is still there. */
 static mdot_status launch_again(rt_cuda_context *context, const rt_cuda_kernel *kernel, int64_t length, mdot_error *err)
 {
     const mdot_abi_cuda_kernel *abi = kernel->abi;
@@ -113,8 +113,8 @@ static mdot_status launch_again(rt_cuda_context *context, const rt_cuda_kernel *
                         abi->threads, 1, 1, abi->dynamic_shared_bytes, context->stream, parameters);
 }
 
-/* Measures between two events that the GPU itself passes. All of it is enqueued while a preceding kernel keeps the
- * stream busy, so that host time is excluded. */
+/* Measures between two events that the GPU itself passes. Everything is enqueued while a preceding kernel keeps the
+ * stream busy, so host time is excluded. */
 static mdot_status time_kernel(latency *l, const batch *b, const mdot_abi_bucket *bucket, mdot_error *err)
 {
     rt_cuda_context *context = (rt_cuda_context *)l->s.gpu_context->device;

@@ -4,49 +4,49 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void print_text(FILE *to, const char *text)
+static void print_text(FILE *out, const char *text)
 {
-    putc('"', to);
+    putc('"', out);
     for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\')
-            fprintf(to, "\\%c", *c);
+            fprintf(out, "\\%c", *c);
         else if (*c < 0x20)
-            fprintf(to, "\\u%04x", *c);
+            fprintf(out, "\\u%04x", *c);
         else
-            putc(*c, to);
+            putc(*c, out);
     }
-    putc('"', to);
+    putc('"', out);
 }
 
-void row_begin(FILE *to, const char *section)
+void row_begin(FILE *out, const char *section)
 {
-    fputs("{\"section\": ", to);
-    print_text(to, section);
+    fputs("{\"section\": ", out);
+    print_text(out, section);
 }
 
-void row_text(FILE *to, const char *key, const char *value)
+void row_text(FILE *out, const char *key, const char *value)
 {
-    fprintf(to, ", \"%s\": ", key);
-    print_text(to, value);
+    fprintf(out, ", \"%s\": ", key);
+    print_text(out, value);
 }
 
-void row_number(FILE *to, const char *key, double value)
+void row_number(FILE *out, const char *key, double value)
 {
     if (isfinite(value))
-        fprintf(to, ", \"%s\": %.9g", key, value);
+        fprintf(out, ", \"%s\": %.9g", key, value);
     else
-        fprintf(to, ", \"%s\": null", key);
+        fprintf(out, ", \"%s\": null", key);
 }
 
-void row_bool(FILE *to, const char *key, bool value)
+void row_bool(FILE *out, const char *key, bool value)
 {
-    fprintf(to, ", \"%s\": %s", key, value ? "true" : "false");
+    fprintf(out, ", \"%s\": %s", key, value ? "true" : "false");
 }
 
-void row_end(FILE *to)
+void row_end(FILE *out)
 {
-    fputs("}\n", to);
-    fflush(to);
+    fputs("}\n", out);
+    fflush(out);
 }
 
 bool samples_reserve(samples *s, size_t capacity)
@@ -76,11 +76,11 @@ double samples_percentile(samples *s, double quantile)
     return s->us[rank < 1 ? 0 : rank - 1];
 }
 
-void row_samples(FILE *to, samples *s)
+void row_samples(FILE *out, samples *s)
 {
-    row_number(to, "count", (double)s->count);
+    row_number(out, "count", (double)s->count);
     if (s->count == 0) return;
-    row_number(to, "p50_us", samples_percentile(s, 0.5));
-    row_number(to, "p99_us", samples_percentile(s, 0.99));
-    row_number(to, "p999_us", samples_percentile(s, 0.999));
+    row_number(out, "p50_us", samples_percentile(s, 0.5));
+    row_number(out, "p99_us", samples_percentile(s, 0.99));
+    row_number(out, "p999_us", samples_percentile(s, 0.999));
 }

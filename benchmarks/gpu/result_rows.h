@@ -1,5 +1,5 @@
-/* result_rows.h — writes measurements at once, one line of JSON per row, so that an interrupted run keeps its results.
- * gpu_report.py makes a table of them. */
+/* result_rows.h — writes measurements at once, one JSON line per row, so that an interrupted run keeps results.
+ * gpu_report.py makes a table from the rows. */
 #ifndef GPU_RESULT_ROWS_H
 #define GPU_RESULT_ROWS_H
 
@@ -26,8 +26,8 @@ static inline void samples_add(samples *s, double us)
     if (s->count < s->capacity) s->us[s->count++] = us;
 }
 void samples_free(samples *s);
-/* Sorts the samples and returns the least value that at least a fraction `quantile` of them do not exceed. There must
- * be a sample. */
+/* Sorts the samples and returns the least value with at least a fraction `quantile` of the values at or below it. There
+ * must be a sample. */
 double samples_percentile(samples *s, double quantile);
 /* Writes count, p50_us, p99_us and p999_us. */
 void row_samples(FILE *to, samples *s);

@@ -57,15 +57,14 @@ static size_t all_bytes(const mdot_abi_tensor *tensors, uint32_t count, int64_t 
     return bytes;
 }
 
-/* The multiplier is that of Knuth's MMIX generator (TAOCP 2, 3.3.4). The upper bits are the random ones. */
+/* The multiplier comes from Knuth's MMIX generator (TAOCP 2, 3.3.4). The upper bits are the random ones. */
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 40);
 }
 
-/* Kernels clamp indices to their tables, so the sizes of the tables are irrelevant here. The first element of a mask
- * is always true. */
+/* Kernels clamp indices to the tables, so table sizes are irrelevant here. A mask's first element is always true. */
 static void fill(const mdot_abi_tensor *tensor, int64_t length, void *data, uint64_t *state)
 {
     uint64_t count = rt_element_count(tensor, length);
@@ -160,11 +159,11 @@ static double element(const mdot_abi_tensor *tensor, const void *data, uint64_t 
     return tensor->dtype == MDOT_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
-static void add_item(const mdot_abi_tensor *tensor, int64_t length, const void *data, double *least, double *most)
+static void add_item(const mdot_abi_tensor *tensor, int64_t length, const void *data, double *minimum, double *maximum)
 {
     for (uint64_t i = 0; is_float(tensor) && i < rt_element_count(tensor, length); i++) {
-        *least = fmin(*least, element(tensor, data, i));
-        *most = fmax(*most, element(tensor, data, i));
+        *minimum = fmin(*minimum, element(tensor, data, i));
+        *maximum = fmax(*maximum, element(tensor, data, i));
     }
 }
 
@@ -172,10 +171,10 @@ bool batch_scales(const batch *b, scales *out_scales)
 {
     const mdot_abi_tensor *outputs = rt_outputs(b->table, b->entry);
     for (uint32_t o = 0; o < b->entry->output_count; o++) {
-        double least = INFINITY, most = -INFINITY;
+        double minimum = INFINITY, maximum = -INFINITY;
         for (size_t item = 0; item < b->count; item++)
-            add_item(&outputs[o], b->length, b->items[item].outputs[o], &least, &most);
-        double greatest = fmax(fabs(least), fabs(most)), spread = most - least;
+            add_item(&outputs[o], b->length, b->items[item].outputs[o], &minimum, &maximum);
+        double greatest = fmax(fabs(minimum), fabs(maximum)), spread = maximum - minimum;
         if (is_float(&outputs[o]) && !(isfinite(greatest) && isfinite(spread))) return false;
         out_scales->greatest[o] = greatest > 0 ? greatest : 1;
         out_scales->spread[o] = spread > 0 ? spread : 1;

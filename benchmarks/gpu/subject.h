@@ -1,8 +1,7 @@
-/* subject.h — an artefact on the GPU and on the CPU, with random tensors for it.
+/* subject.h — an artefact on the GPU and on the CPU, with random tensors.
  *
- * Launches of many items, and launches of single kernels, are missing from libmdot's public interface. Therefore the
- * measurements use internals of the runtime, which is linked statically.
- */
+ * libmdot's public interface has no launches with many items or with single kernels. Therefore the measurements use
+ * internals of the runtime, linked statically. */
 #ifndef GPU_SUBJECT_H
 #define GPU_SUBJECT_H
 
@@ -23,7 +22,7 @@ void subject_close(subject *s);
 /* Returns MDOT_OK while the GPU has answered all calls. */
 mdot_status subject_check(const subject *s, mdot_error *err);
 
-/* Inputs and outputs of `count` items of one length. */
+/* Inputs and outputs for `count` items with one length. */
 typedef struct batch {
     const mdot_abi_table *table;
     const mdot_abi_entry *entry;
@@ -35,17 +34,16 @@ typedef struct batch {
     void **pointers;
 } batch;
 
-/* Makes floats from 0 on, small indices, and masks with holes; equal seeds give equal tensors. Items differ in the
- * magnitude of their floats and the density of their masks, because means over long sequences would otherwise be
- * alike. False if memory ran out. */
+/* Makes floats from 0 on, small indices, and masks with holes; equal seeds give equal tensors. Items differ in float
+ * magnitude and mask density, because means over long sequences would otherwise be alike. False if memory ran out. */
 bool batch_make(batch *b, const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, size_t count,
                 uint64_t seed);
 void batch_free(batch *b);
 /* Fills the outputs with NaN and other values that a run never produces. */
 void batch_poison(batch *b);
 
-/* Scales for differences of an output: its greatest float in any item, and the spread of the floats between items. 1
- * for an output without floats. False if a float is infinite or NaN. */
+/* Scales for differences in an output: the greatest float in any item, and the floats' spread between items. 1 for an
+ * output without floats. False if a float is infinite or NaN. */
 typedef struct scales {
     double greatest[MDOT_ABI_CUDA_MAX_TENSORS], spread[MDOT_ABI_CUDA_MAX_TENSORS];
 } scales;

@@ -1,9 +1,9 @@
 """Runs one model in ONNX Runtime and in mdot, and compares the outputs.
 
-The tolerance of an element is the sum of two parts. The first is `rounding` units of the type's spacing (operators.py) times
-the element, or, if the graph adds terms, times the greatest element of its row. The second is eight times the change
-that ONNX Runtime's result shows if every input changes by one or two units, because a cancellation enlarges both alike. Elements
-that become infinite or NaN through such a change are left out. Integers and booleans must be equal.
+An element's tolerance is the sum of two parts. The first is `rounding` units of the type's spacing (operators.py)
+times the element, or, if the graph adds terms, times the greatest element in the row. The second is eight times the
+change in ONNX Runtime's result when every input changes by one or two units, because a cancellation enlarges both
+alike. Elements that become infinite or NaN through such a change are left out. Integers and booleans must be equal.
 """
 
 import json
@@ -103,7 +103,7 @@ def nudged(feeds, rng):
 
 
 def tolerances(graph, value, want, trials):
-    """The tolerance of each element of one output, and which elements are comparable."""
+    """The tolerance for each element in one output, and which elements are comparable."""
     with np.errstate(all="ignore"):
         reference = want.astype(np.float64)
         stable = np.ones(want.shape, bool)

@@ -1,8 +1,9 @@
-"""Random graphs: values with symbolic shapes, and the builder that operators.py adds nodes to.
+"""Random graphs: values with symbolic shapes, and the builder to which operators.py adds nodes.
 
-A dimension is a pair (scale, offset) and means scale * length + offset, as in mdot's own graphs. A value is `exact` if
-every correct implementation computes the same bits, for example a transposed input or a comparison of inputs. Operators
-with steps, for example Floor or ArgMax, take exact operands only, because a difference of one bit would become a step.
+A dimension is a pair (scale, offset) and means scale * length + offset, as in mdot's graphs. A value is `exact` if
+every correct implementation computes the same bits, for example a transposed input or a comparison of inputs.
+Operators with steps, for example Floor or ArgMax, take exact operands only, because a difference of one bit would
+become a step.
 """
 
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class Unavailable(Exception):
 
 @dataclass
 class Graph:
-    """Nodes, inputs and initializers. `rounding` is the sum of the nodes' tolerances in units of the type's spacing."""
+    """Nodes, inputs and initializers. `rounding` sums the node tolerances in units of the type's spacing."""
 
     opset: int
     rng: np.random.Generator
@@ -153,7 +154,7 @@ class Graph:
         raise Unavailable("no operand")
 
     def like(self, value, shape=None, exact=False):
-        """A value of this type that has this shape: an earlier one, a new input, or a constant if it is fixed."""
+        """A value with this type and shape: an earlier one, a new input, or a constant if it is fixed."""
         shape = value.shape if shape is None else tuple(shape)
         fits = [v for v in self.values if v.dtype == value.dtype and v.shape == shape and v.content == "any"
                 and (v.exact or not exact)]
@@ -183,7 +184,7 @@ class Graph:
     # ---- Nodes ---------------------------------------------------------------------------------------------------
 
     def node(self, op, inputs, outputs, exact, domain="", rounding=4.0, sums=False, keep=True, **attributes):
-        """Adds a node; `outputs` are pairs of type and shape, and None omits one. Returns its values."""
+        """Adds a node and returns the values; `outputs` are pairs of type and shape, and None omits one."""
         if domain == "":
             self.since(op, 1)
         self.domains.add(domain)

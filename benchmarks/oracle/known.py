@@ -1,8 +1,8 @@
-"""Differences whose cause lies outside of mdot: deviations of ONNX Runtime, and results that ONNX's specification leaves open.
+"""Differences with a cause outside mdot: deviations of ONNX Runtime, and results that ONNX's specification leaves open.
 
-A row has operators of which the minimised graph contains one, a condition and the reason. Remove a row when a newer ONNX
-Runtime makes it unnecessary. Rows apply only if mdot's evaluator agrees with the compiled code, except where `open` is
-True: there the two may differ because the result depends on the order of the operations.
+A row has operators (the minimised graph contains one), a condition and the reason. Remove a row when a newer ONNX
+Runtime makes it unnecessary. Rows apply only if mdot's evaluator agrees with the compiled code, except where `open`
+is True: there the two may differ because the result depends on the order of operations.
 """
 
 import numpy as np
@@ -54,9 +54,10 @@ def huge_integers(c):
 
 
 def all_masked(c):
-    """Whether the differences are those of rounding scores near -10000, in rows all of whose keys are masked.
+    """Whether the differences come from rounding scores near -10000, in rows with all keys masked.
 
-    A row of a causal node sees the keys up to its own. Every other row must agree up to the rounding of sums.
+    A causal node's row sees the keys up to the row's position. Every other row must agree up to the rounding of
+    sums.
     """
     causal = any(a.name == "unidirectional" and a.i for n in c.small.nodes for a in n.attribute)
     masks = [a for a in c.small_feeds.values() if a.dtype.kind == "i" and a.ndim == 2 and a.shape == c.got.shape[:2]]

@@ -1,4 +1,4 @@
-"""Reduces a failing graph: fewer outputs, and nodes replaced by inputs that hold the values of ONNX Runtime."""
+"""Reduces a failing graph: fewer outputs, and inputs with ONNX Runtime's values in place of nodes."""
 
 import copy
 
@@ -23,7 +23,7 @@ def pruned(graph, outputs):
 
 
 def with_input(graph, node, feeds):
-    """A copy in which the results of a node are inputs. The answer is None if the cut graph is invalid."""
+    """A copy with a node's results as inputs. The answer is None if the cut graph is invalid."""
     made = [v for v in graph.values if v.name in node.output]
     if len(made) != len([name for name in node.output if name]) or any(v.name == o.name for v in made for o in graph.outputs):
         return None

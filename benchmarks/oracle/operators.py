@@ -1,9 +1,9 @@
-"""The operators of random graphs: elementwise ones, reductions, moves and selections.
+"""Operators for random graphs: elementwise ones, reductions, moves and selections.
 
-`@operator(NAME)` adds a function that adds one node to a graph. The module operators_large.py has products, norms, attention,
-recurrent networks, trees and loops. `rounding` of a node is its tolerance in units of the type's spacing, because a
-result may be rounded at other places: 0 where `exact`, 4 for arithmetic, 16 for functions that ONNX Runtime
-approximates, and 32 to 128 for sums.
+`@operator(NAME)` adds a function that adds one node to a graph. The module operators_large.py has products, norms,
+attention, recurrent networks, trees and loops. A node's `rounding` is a tolerance in units of the type's spacing,
+because a result may be rounded at other places: 0 where `exact`, 4 for arithmetic, 16 for functions that ONNX
+Runtime approximates, and 32 to 128 for sums.
 """
 
 import numpy as np
@@ -113,7 +113,7 @@ def clip(g, op):
 
 
 def result_shape(x, y):
-    """The broadcast shape of two shapes of which the second has ones or equals the first."""
+    """The broadcast shape: the second shape has ones or equals the first."""
     width = max(len(x), len(y))
     x, y = ((0, 1),) * (width - len(x)) + tuple(x), ((0, 1),) * (width - len(y)) + tuple(y)
     return tuple(b if a == (0, 1) else a for a, b in zip(x, y))

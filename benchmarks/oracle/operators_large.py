@@ -1,5 +1,5 @@
-"""The operators of random graphs that compute with weights or state: products, convolutions, pooling, norms, attention,
-recurrent networks, quantised forms, trees, linear models and loops."""
+"""Operators with weights or state for random graphs: products, convolutions, pooling, norms, attention, recurrent
+networks, quantised forms, trees, linear models and loops."""
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -340,7 +340,7 @@ def info(name, dtype, shape):
 
 @operator("Loop")
 def loop(g, op):
-    """Carries a vector through a constant count of steps, or one per unit of length."""
+    """Carries a vector through a constant number of steps, or one step per unit of length."""
     width = g.pick([1, 4, 17])
     f32, matrix = TensorProto.FLOAT, g.weights(width, width, scale=0.3)
     start = g.input("f32", fixed(width))
@@ -480,7 +480,7 @@ def trees(g, op):
 
 @operator("TreeEnsemble")
 def joined_trees(g, op):
-    """The same trees in the form of version 5: lists of inner nodes and of leaves."""
+    """The same trees in version 5's form: lists of inner nodes and leaves."""
     features, targets = g.pick([1, 4, 9]), g.pick([1, 1, 3])
     x = g.input("f32", fixed(LENGTH, features))
     a = grown(g, features, g.pick([2, 8, 20]), targets)

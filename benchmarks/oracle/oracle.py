@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares mdot with ONNX Runtime on random graphs. scripts/oracle.sh starts it; docs/contributing/testing.md explains it.
+"""Compares mdot with ONNX Runtime on random graphs. scripts/oracle.sh starts it; docs/contributing/testing.md explains
+it.
 
     oracle.py [--build DIR] [--out DIR] [--runs N] [--seconds S] [--seed N] [--only OPERATOR,…] [--replay CASE]
 
-Case K of a seed and of --only is the same graph in every run. The folder --out keeps the next case of each, so that a later
-call continues. Each finding gets a folder with model.onnx, inputs and report.txt. Exit status: 0 if this call has no
-findings, 1 if it has some, 2 for wrong usage.
+Case K for a seed and --only is the same graph in every run. The folder --out keeps the next case number, so that a
+later call continues. Each finding gets a folder with model.onnx, inputs and report.txt. Exit status: 0 if this call
+has no findings, 1 if it has some, 2 for wrong usage.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def newest_opset():
 
 
 def generate(seed, case, newest, only):
-    """The graph of a case, with one to six nodes; half of the cases have one."""
+    """A case's graph, with one to six nodes; half the cases have one."""
     rng = np.random.default_rng([seed, case])
     graph = Graph(int(rng.integers(7, newest + 1)), rng)
     names = only or list(OPERATORS)
@@ -182,7 +183,7 @@ def keep(folder, kept):
 
 
 def run_case(options, case, folder):
-    """Runs in a child: the result of a case as a dictionary. `folder` is empty and receives its files."""
+    """Runs in a child: a case's result as a dictionary. `folder` is empty and receives the case's files."""
     result = {"state": "agrees"}
     try:
         graph = generate(options.seed, case, options.newest, options.operators)
@@ -224,7 +225,7 @@ def in_child(options, case):
 
 
 def answer_of_child(function, *arguments):
-    """The result of the function in a forked process; None if that ends early."""
+    """The function's result in a forked process; None if the process ends early."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -36,7 +36,7 @@ enum {
 }; /* for a job: one block of configurations per
                                                                       * batch */
 enum { THREADS = 2, MAX_JOBS = 8, UNENCODED_EVERY = 256, ROUND_PAIRS = 10000, PATH_BYTES = 4096 };
-enum { FIRST_SWAPS = 64 };   /* swaps that follow each other at once, so that memory reaches its final size */
+enum { FIRST_SWAPS = 64 };   /* swaps in immediate succession, so that memory reaches the final size */
 enum { SLACK_BYTES = 4096 }; /* permitted growth of malloc's total over all swaps */
 
 static const char *const types[TYPES] = {"T4", "V100", "A100", "H100"};
@@ -50,7 +50,7 @@ typedef struct soak {
     _Atomic(mdot_predictor *) current;
     mdot_predictor *last;       /* the previous artefact, if it is still open */
     atomic_uint generation;     /* number of swaps */
-    atomic_uint taken[THREADS]; /* the last generation that each thread has contexts of */
+    atomic_uint taken[THREADS]; /* each thread's newest generation with contexts */
     uint_fast64_t wanted;       /* number of predictions */
     atomic_uint_fast64_t made, differing, failed;
     atomic_bool over;
@@ -105,7 +105,7 @@ static void compare(soak *s, const mdot_prediction *got, const mdot_prediction *
 
 /* ---- State of a thread ------------------------------------------------------------------------------------------- */
 
-typedef struct own { /* objects of one generation of the artefact */
+typedef struct own { /* objects for one artefact generation */
     mdot_context *context;
     mdot_encoding *encodings[MAX_JOBS];
     unsigned generation;
@@ -129,7 +129,7 @@ static bool make(soak *s, own *o)
     return fine;
 }
 
-/* Evaluates a job's block of one batch from its encoding, as rounds do. */
+/* Evaluates a block of one batch from a job's encoding, as rounds do. */
 static bool evaluate_block(soak *s, const own *o, int j, int batch)
 {
     mdot_error err = {0};
@@ -179,25 +179,26 @@ static void *work(void *argument)
 
 /* ---- Changes behind the threads ---------------------------------------------------------------------------------- */
 
-/* Overwrites the artefact in place, which is the worst case of a rollout. */
+/* Overwrites the artefact in place: the worst case in a rollout. */
 static bool write_artefact(soak *s, const char *path)
 {
     char buffer[1 << 16];
-    FILE *from = fopen(s->artefact, "rb"), *to = fopen(path, "wb");
+    FILE *source = fopen(s->artefact, "rb"), *target = fopen(path, "wb");
     size_t got = 0;
-    bool fine = from != NULL && to != NULL;
-    while (fine && (got = fread(buffer, 1, sizeof buffer, from)) > 0) fine = fwrite(buffer, 1, got, to) == got;
-    if (from != NULL) fclose(from);
-    if (to != NULL) fine = fclose(to) == 0 && fine;
+    bool fine = source != NULL && target != NULL;
+    while (fine && (got = fread(buffer, 1, sizeof buffer, source)) > 0) fine = fwrite(buffer, 1, got, target) == got;
+    if (source != NULL) fclose(source);
+    if (target != NULL) fine = fclose(target) == 0 && fine;
     return fine;
 }
 
 static bool swap(soak *s, const char *path)
 {
     mdot_error err = {0};
-    mdot_predictor *next = NULL;
-    if (!write_artefact(s, path) || !succeeded(s, mdot_predictor_open(path, NULL, &next, &err), &err)) return false;
-    mdot_predictor *old = atomic_exchange(&s->current, next);
+    mdot_predictor *successor = NULL;
+    if (!write_artefact(s, path) || !succeeded(s, mdot_predictor_open(path, NULL, &successor, &err), &err))
+        return false;
+    mdot_predictor *old = atomic_exchange(&s->current, successor);
     unsigned generation = atomic_fetch_add(&s->generation, 1) + 1;
     /* every thread that makes a context of `old` must have made it before `old` is closed */
     for (int t = 0; t < THREADS; t++)
@@ -228,25 +229,25 @@ static bool load_and_free_jobs(soak *s)
  * first swaps. */
 static bool swap_all_along(soak *s, const char *path)
 {
-    memory first = {0}, most = {0};
+    memory first = {0}, maximum = {0};
     bool fine = true;
     int swaps = 0;
     for (; fine && !atomic_load(&s->over); swaps++) {
         fine = load_and_free_jobs(s) && swap(s, path);
         if (atomic_load(&s->over)) break; /* the previous artefact may still be open */
         memory m = memory_now();
-        if (swaps <= FIRST_SWAPS) first = most = m;
-        if (m.malloc_bytes > most.malloc_bytes) most.malloc_bytes = m.malloc_bytes;
-        if (m.pages > most.pages) most.pages = m.pages;
+        if (swaps <= FIRST_SWAPS) first = maximum = m;
+        if (m.malloc_bytes > maximum.malloc_bytes) maximum.malloc_bytes = m.malloc_bytes;
+        if (m.pages > maximum.pages) maximum.pages = m.pages;
         if (swaps >= FIRST_SWAPS) sleep(1);
     }
     printf(
         "artefact replaced %d times; after %d: %zu bytes allocated by malloc, %ld pages resident; at most: %zu, %ld\n",
-        swaps, FIRST_SWAPS, first.malloc_bytes, first.pages, most.malloc_bytes, most.pages);
+        swaps, FIRST_SWAPS, first.malloc_bytes, first.pages, maximum.malloc_bytes, maximum.pages);
 #ifdef MDOT_SANITIZED
-    bool stayed = true; /* the memory of the sanitizer's malloc and of its shadow is not the library's */
+    bool stayed = true; /* the sanitizer's malloc and shadow memory do not belong to the library */
 #else
-    bool stayed = most.malloc_bytes <= first.malloc_bytes + SLACK_BYTES && most.pages <= first.pages;
+    bool stayed = maximum.malloc_bytes <= first.malloc_bytes + SLACK_BYTES && maximum.pages <= first.pages;
 #endif
     if (!stayed) fprintf(stderr, "soak: memory grew\n");
     return fine && stayed;
@@ -275,11 +276,11 @@ static bool prepare(soak *s, const char *path, char **job_paths)
     atomic_store(&s->current, predictor);
     bool fine = make(s, &o);
     for (int j = 0; j < s->job_count; j++)
-        for (int at = 0; at < BATCHES * BLOCK && fine; at++) {
-            mdot_prediction *first = &s->first[j][at / BLOCK][at % BLOCK];
+        for (int index = 0; index < BATCHES * BLOCK && fine; index++) {
+            mdot_prediction *first = &s->first[j][index / BLOCK][index % BLOCK];
             *first = MDOT_INIT(mdot_prediction);
-            fine = succeeded(s, mdot_predict(o.context, s->jobs[j], &s->blocks[at / BLOCK][at % BLOCK], first, &err),
-                             &err);
+            fine = succeeded(
+                s, mdot_predict(o.context, s->jobs[j], &s->blocks[index / BLOCK][index % BLOCK], first, &err), &err);
         }
     drop(&o, s->job_count);
     return fine;
@@ -298,7 +299,7 @@ static void print_times(const char *clock, double *ms, long rounds)
            ms[rounds * 99 / 100], ms[rounds * 999 / 1000], ms[rounds - 1]);
 }
 
-/* The CPU time of the thread beside wall-clock time shows how much of a long round was due to other programs. */
+/* The thread's CPU time beside wall-clock time shows how much other programs added to a long round. */
 static bool time_rounds(soak *s, long rounds, double period_s)
 {
     own o = {0};
@@ -345,11 +346,11 @@ static bool predict_under_swaps(soak *s, const char *path)
 }
 
 /* Parses a whole number; 1e8 is accepted. */
-static bool read_count(const char *text, double most, double *out_count)
+static bool read_count(const char *text, double maximum, double *out_count)
 {
     char *end = NULL;
     *out_count = strtod(text, &end);
-    return end != text && *end == '\0' && *out_count >= 0 && *out_count <= most;
+    return end != text && *end == '\0' && *out_count >= 0 && *out_count <= maximum;
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
-"""Writes the software bill of materials of a release as SPDX 2.3 (JSON): mdot's files, and the libraries that they contain or
-load.
+"""Writes a release's software bill of materials as SPDX 2.3 (JSON): mdot's files, and the libraries that they contain
+or load.
 
     sbom.py --version 0.3.0 --commit HASH --date 2026-11-24T00:00:00Z --out FILE FILE…
 
-FILE… are the files of the release. The versions of C libraries are those of the Debian packages of the build machine.
+FILE… are the release files. C libraries have the versions of the Debian packages on the build machine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LIBRARIES = [
 
 
 def find_package(pattern: str) -> tuple[str, str] | None:
-    """Name and version of the newest installed package that a pattern matches; None if there is none."""
+    """Name and version of the newest installed package that matches a pattern; None without a match."""
     listed = subprocess.run(
         ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", pattern], capture_output=True, text=True, check=False
     )

@@ -81,10 +81,10 @@ static void write_fields(FILE *out)
                                                [RT_MEMBER_INT64] = "c_int64",
                                                [RT_MEMBER_DOUBLE] = "c_double"};
     fputs("CONFIGURATION_FIELDS: list[tuple[str, Any]] = [\n", out);
-    for (size_t at = offsetof(mdot_configuration, batch); at < sizeof(mdot_configuration); at++) {
+    for (size_t offset = offsetof(mdot_configuration, batch); offset < sizeof(mdot_configuration); offset++) {
         for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
             const rt_option *o = &rt_options[i];
-            if (o->offset != at) continue;
+            if (o->offset != offset) continue;
             fprintf(out, "    (\"%s\", ctypes.%s),\n", o->field,
                     o->kind == RT_KIND_CHOICE      ? "c_int"
                     : o->type != RT_MEMBER_POINTER ? ctypes_names[o->type]

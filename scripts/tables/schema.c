@@ -53,7 +53,7 @@ static const operator_name operators[] = {
 #undef OP
 };
 
-/* A row of the operator table for jobs: the operator, the one by whose name jobs know it, and its type id. */
+/* A row in the operator table for jobs: the operator, the operator under whose name jobs know it, and the type id. */
 typedef struct job_row {
     const char *id, *type;
     int number;
@@ -112,10 +112,10 @@ static void write_gpus(FILE *out)
     fputs(",\n  \"gpus\": [", out);
     for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
         fprintf(out, "%s\n    {\"name\": \"%s\", \"aliases\": [", i > 0 ? "," : "", gpus[i].name);
-        for (const char *at = gpus[i].aliases; *at != '\0';) {
-            size_t length = strcspn(at, "|");
-            fprintf(out, "%s\"%.*s\"", at > gpus[i].aliases ? ", " : "", (int)length, at);
-            at += length + (at[length] == '|');
+        for (const char *cursor = gpus[i].aliases; *cursor != '\0';) {
+            size_t length = strcspn(cursor, "|");
+            fprintf(out, "%s\"%.*s\"", cursor > gpus[i].aliases ? ", " : "", (int)length, cursor);
+            cursor += length + (cursor[length] == '|');
         }
         fputs("], \"numbers\": [", out);
         for (size_t k = 0; k < COLUMN_COUNT; k++) fprintf(out, "%s%.15g", k > 0 ? ", " : "", gpus[i].numbers[k]);

@@ -1,4 +1,4 @@
-/* tables.h — the texts that are made of the tables in C: one function for each text, which writes it to `out`. */
+/* tables.h — texts from the tables in C: one function per text writes it to `out`. */
 #ifndef TABLES_H
 #define TABLES_H
 
@@ -9,10 +9,10 @@
 void tables_write_schema(FILE *out);
 /* docs/reference/configuration.md: the reference page of the training options. */
 void tables_write_reference(FILE *out);
-/* Members of a prediction in docs/predict.schema.json that are training options, and the names of the required ones. */
+/* Prediction members in docs/predict.schema.json that are training options, and names of the required ones. */
 void tables_write_json_members(FILE *out);
 void tables_write_json_required(FILE *out);
-/* Rows of the table of keys in cluster/slurm/README.md. */
+/* Rows for the key table in cluster/slurm/README.md. */
 void tables_write_slurm_keys(FILE *out);
 /* bindings/python/mdot/options.py: the options as Python reads them. */
 void tables_write_python(FILE *out);

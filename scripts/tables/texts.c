@@ -149,7 +149,7 @@ void tables_write_reference(FILE *out)
 
 /* ---- docs/predict.schema.json ------------------------------------------------------------------------------------ */
 
-/* The members of mdot_configuration that are members of a prediction; the GPU's name is written by hand. */
+/* Members of mdot_configuration in a prediction; the GPU's name is written by hand. */
 static bool is_json_member(const rt_option *o)
 {
     return o->json[0] != '\0' && o->kind != RT_KIND_GPU;

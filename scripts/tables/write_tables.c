@@ -1,11 +1,9 @@
-/* write_tables.c — writes the files, and the parts of files, that are made of the tables in C, or checks that they are
- * up to date:
+/* write_tables.c — writes the files and file parts that come from the tables in C, or checks that they are up to date:
  *
  *     write_tables TREE [--check]
  *
- * With --check it changes nothing, and its exit status is 1 if a file differs. A part of a file lies between a line
- * that contains its first mark and one that contains its last mark; both lines stay.
- */
+ * With --check it changes nothing, and the exit status is 1 if a file differs. A part lies between a line with the
+ * first mark and a line with the last mark; both lines stay. */
 #include "scripts/tables/tables.h"
 
 #include <stdbool.h>
@@ -71,17 +69,17 @@ static char *replace(const char *old, const part *p)
         fclose(out);
         return text;
     }
-    const char *from = old != NULL ? strstr(old, p->first) : NULL;
-    if (from != NULL) from = strchr(from, '\n');
-    const char *to = from != NULL ? strstr(from, p->last) : NULL;
-    while (to != NULL && to > from && to[-1] != '\n') to--;
-    if (to != NULL) {
-        fwrite(old, 1, (size_t)(from + 1 - old), out);
+    const char *start = old != NULL ? strstr(old, p->first) : NULL;
+    if (start != NULL) start = strchr(start, '\n');
+    const char *end = start != NULL ? strstr(start, p->last) : NULL;
+    while (end != NULL && end > start && end[-1] != '\n') end--;
+    if (end != NULL) {
+        fwrite(old, 1, (size_t)(start + 1 - old), out);
         p->write(out);
-        fputs(to, out);
+        fputs(end, out);
     }
     fclose(out);
-    if (to != NULL) return text;
+    if (end != NULL) return text;
     free(text);
     return NULL;
 }

@@ -23,7 +23,7 @@ typedef struct fixture {
     mdot_job *job;
 } fixture;
 
-/* A result followed by memory of the program, which the library must leave unchanged. */
+/* A result followed by program memory, which the library must leave unchanged. */
 #define GUARDED(type)                                                                                                  \
     struct {                                                                                                           \
         type value;                                                                                                    \

@@ -1,5 +1,5 @@
-/* test_bench_peak.c — the peak loops with which `mdot bench` compares kernels. Every CPU level has one, and the loop of
- * tiles restores the processor's state. Their speed does not affect this test. */
+/* test_bench_peak.c — the peak loops with which `mdot bench` compares kernels. Every CPU level has one, and the tile
+ * loop restores the processor state. The test is independent of speed. */
 #include "cli/bench.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/cpu.h"

@@ -101,8 +101,8 @@ static void verify_fails_against_another_model(void **state)
     free(other);
 }
 
-/* A model with y = -x. z is the logarithm of x, which is NaN for about half of all inputs, or the logarithm of -|x|,
- * which is NaN for all. */
+/* A model with y = -x. z is the logarithm of x, NaN for about half the inputs, or the logarithm of -|x|, NaN for
+ * all. */
 static char *write_lost_model(const fixture *f, bool wholly)
 {
     static const float minus_one[] = {-1};

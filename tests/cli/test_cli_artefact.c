@@ -63,7 +63,7 @@ static double json_number(const char *name)
     return strtod(at + strlen(key), NULL);
 }
 
-/* Asserts that brackets and quotes of the JSON are balanced. The strings here are free of escapes. */
+/* Asserts balanced brackets and quotes in JSON. The strings here are free of escapes. */
 static void assert_balanced(const char *text)
 {
     int depth = 0;
@@ -196,8 +196,7 @@ static void bench_profiles_kernels(void **state)
     RUN("bench", artefact, "--seconds", "0.01", "--length", "5", "--profile", "--json");
     assert_prints("\"gflops\": null"); /* the FLOPs are known only at a bucket's full length */
     RUN("bench", artefact, "--seconds", "0.01", "--entry", "double", "--profile", "--json");
-    assert_true(result.status == 0 && json_is_valid(result.out)); /* this entry has code but its list of kernels is
-                                                                   * empty */
+    assert_true(result.status == 0 && json_is_valid(result.out)); /* this entry has code but an empty kernel list */
     static const char *const others[] = {"--threads=2", "--workers=2", "--round"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         RUN("bench", artefact, "--profile", others[i]);

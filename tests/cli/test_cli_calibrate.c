@@ -85,7 +85,7 @@ static void predictions_name_their_calibration(void **state)
     free(output);
 }
 
-/* The page shows the step of `mdot predict`, and the parts that it draws add up to that step. */
+/* The page shows the step time by `mdot predict`, and the drawn parts add up to it. */
 static void a_report_uses_the_calibration(void **state)
 {
     predict_command *f = *state;
@@ -189,7 +189,7 @@ static void one_measured_step_corrects_a_prediction(void **state)
     RUN(f, resnet, "--gpu", "A100", "--batch", "128", "--precision", "amp", "--explain", "--json", "-q", "--measured",
         measured);
     expect_contains(f->result.out, "\"correction\": {\"factor\": ");
-    /* keys that are left out are those of the command line; a list continues its value */
+    /* the command line gives omitted keys; a list continues the value */
     snprintf(measured, sizeof measured, "ms=%.9g", 1.5 * before);
     RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--precision", "amp", "--json", "-q", "--measured", measured);
     assert_int_equal(json_numbers(f->result.out, "step_ms", &other, 1), 1);
@@ -200,7 +200,7 @@ static void one_measured_step_corrects_a_prediction(void **state)
     expect_contains(f->result.out, "\"calibrated_by\": 2");
 }
 
-/* The factors of the effects under `title` multiply to `factor`, and each effect states how much of it is known. */
+/* The effect factors under `title` multiply to `factor`, and each effect states how well it is known. */
 static void expect_effects(const char *text, const char *title, double factor)
 {
     const char *line = strstr(text, title);

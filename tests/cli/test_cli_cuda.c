@@ -1,5 +1,5 @@
-/* test_cli_cuda.c — `mdot bench` on a GPU that the fake libcuda simulates without kernels. The fake GPU answers, so
- * that everything except the results is as on a real GPU. */
+/* test_cli_cuda.c — `mdot bench` on a GPU simulated by the fake libcuda without kernels. The fake GPU answers, so
+ * everything except the results is as on a real GPU. */
 #include "tests/fake_cuda/cuda_fixture.h"
 #include "tests/support/process.h"
 

@@ -29,7 +29,7 @@ static void assert_near(double got, double want)
     if (!(fabs(got - want) <= 1e-6 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
 }
 
-/* The phase keys occur in the explanation and in its operators, so that each phase counts twice. */
+/* The phase keys occur in the explanation and in each operator, so each phase counts twice. */
 static void operators_in_json_add_up_to_the_prediction(void **state)
 {
     predict_command *f = *state;

@@ -1,4 +1,4 @@
-/* test_cli_gpus.c — `mdot gpus`, and GPUs that are given by their spec values. */
+/* test_cli_gpus.c — `mdot gpus`, and GPUs given by spec values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -16,7 +16,7 @@
 #include "tests/support/predict_fixture.h"
 
 typedef struct predictors {
-    char all[512], one[512]; /* paths of a predictor that gives each reason, and of one that gives only the fact */
+    char all[512], one[512]; /* paths of two predictors: with each reason, and with the fact alone */
 } predictors;
 
 static void compile(const char *folder, const char *name, int64_t reasons, char path[512])

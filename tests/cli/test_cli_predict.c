@@ -213,7 +213,7 @@ static void inputs_outside_of_the_training_range_are_reported(void **state)
     free(job);
 }
 
-/* Half of 10^5 operators have unknown types. A search that compares each with all earlier ones would be too slow. */
+/* Half of 10^5 operators have unknown types. Comparing each with all earlier ones would be too slow. */
 static void unknown_types_are_named_once(void **state)
 {
     predict_command *f = *state;

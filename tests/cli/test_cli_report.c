@@ -113,7 +113,7 @@ static void numbers_and_widths_suit_readers(void **state)
     free(path);
 }
 
-/* GPUs that wait for the host are about equally fast, so that none of them is called the fastest. */
+/* GPUs waiting for the host are about equally fast, so none is called the fastest. */
 static void gpus_that_wait_for_the_host_are_equal(void **state)
 {
     predict_command *f = *state;

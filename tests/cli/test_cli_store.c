@@ -95,7 +95,7 @@ static void tables_go_in_and_out_unchanged(void **state)
     free(jobs);
 }
 
-/* Rows without repetitions are groups of one, so that both commands fit the same table. */
+/* Rows without repetitions are groups of one, so both commands fit the same table. */
 static void a_calibration_from_the_store_is_that_of_its_table(void **state)
 {
     predict_command *f = *state;
@@ -251,7 +251,7 @@ static void a_damaged_store_names_its_remedy_which_works(void **state)
     free(second);
 }
 
-/* The limit of file sizes fails writes as a full disk does; its signal would end the command without a message. */
+/* The file size limit fails writes like a full disk; the signal would end the command without a message. */
 static void a_full_disk_is_reported(void **state)
 {
     predict_command *f = *state;

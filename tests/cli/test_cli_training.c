@@ -1,4 +1,4 @@
-/* test_cli_training.c — options that describe how a job trains, and options that are impossible for a job. */
+/* test_cli_training.c — options for how a job trains, and options impossible for a job. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void training_options_appear_in_the_output(void **state)
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
 }
 
-/* Options that are left out at their defaults appear in words and in JSON. fsdp=N is dp=N,zero=3. */
+/* Options left out at their defaults appear in words and in JSON. fsdp=N is dp=N,zero=3. */
 static void rarer_options_appear_if_they_are_set(void **state)
 {
     predict_command *f = *state;
@@ -73,8 +73,8 @@ static void a_version_has_two_numbers(void **state)
     }
 }
 
-/* Half of BERT's layers are frozen, which takes less time and memory. The file contains names only on request, and
- * freezing needs them. */
+/* Freezing half of BERT's layers takes less time and memory. The file contains names only on request, and freezing
+ * needs them. */
 static void parameters_may_be_frozen(void **state)
 {
     predict_command *f = *state;

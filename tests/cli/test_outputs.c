@@ -1,4 +1,4 @@
-/* test_outputs.c — the files that -o may name, for every subcommand that writes a file. Refused are input files under
+/* test_outputs.c — the files that -o may name, for every subcommand with an output file. Refused are input files under
  * any name, and everything except regular files. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -172,7 +172,7 @@ static void existing_files_are_replaced(void **state)
     RUN(f, "extract", f->model, "-o", f->output);
     assert_int_equal(f->result.status, OK);
     RUN(f, "extract", f->output);
-    assert_int_equal(f->result.status, FAILED); /* the file is a job, but its suffix is that of another type */
+    assert_int_equal(f->result.status, FAILED); /* a job file with another type's suffix */
     RUN(f, "compile", f->model, "-o", f->output, "-b", "16", "-t", "cpu:x86-64-v3");
     assert_int_equal(f->result.status, OK);
     RUN(f, "inspect", f->output);
@@ -186,7 +186,7 @@ static char *write_text(const fixture *f, const char *name, const char *text)
     return path;
 }
 
-/* Runs the command with each of the files as its output. Each run is refused and leaves the file as it was. */
+/* Runs the command with each file as the output. Each run is refused and leaves the file unchanged. */
 static void expect_inputs_kept(fixture *f, const char *const *arguments, const char *const *inputs)
 {
     for (size_t i = 0; inputs[i] != NULL; i++) {

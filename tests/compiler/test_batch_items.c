@@ -1,5 +1,5 @@
-/* test_batch_items.c — items of unequal lengths in one call of mdot_run_many. The answers equal those of separate
- * calls, on every CPU level and in bf16. The tests also check which entries run items together. */
+/* test_batch_items.c — items with unequal lengths in one call of mdot_run_many. The answers equal separate calls, on
+ * every CPU level and in bf16. The tests also check which entries run items together. */
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
 #include "mdot/mdot.h"
@@ -18,12 +18,11 @@
 
 #define ATTENTION "{q_num_heads=2, kv_num_heads=2}\n"
 
-/* For buckets of 40 rows these are several groups, some of which are full, and one of which is a single item. They
- * fill a bucket of 256 rows. */
+/* In 40-row buckets these are several groups, some full, and one with a single item. They fill a bucket of 256 rows. */
 static const int64_t lengths[] = {1, 5, 7, 1, 16, 2, 31, 9, 40, 13, 3, 3, 20, 6, 4, 1, 1, 11, 24, 8, 30, 20};
 enum { ITEMS = sizeof lengths / sizeof lengths[0], BUCKET = 40, LARGE_BUCKET = 256, MAX_TENSORS = 4, GUARD = 16 };
 
-/* Operators between kernels that run the rows of all items and kernels that run items separately. */
+/* Operators between kernels over the rows of all items and kernels over separate items. */
 static const struct {
     const char *name, *notation;
     bool is_taken_together;
@@ -83,7 +82,7 @@ static const struct {
      "t = Transpose(r) {perm=[0,2,1]}\nw = weights f32[32,64]\nh = mdot.Linear(t, w)\ng = Gelu(h)\n"
      "w2 = weights f32[64,64]\ni = mdot.Linear(g, w2)\nreturn i, c\n",
      true},
-    {"strided", /* the rows of several items together differ from the sum of their rows */
+    {"strided", /* the joint row count of several items differs from the sum */
      "x = input f32[1,16,L]\nk = weights f32[32,16,3]\nc = Conv(x, k) {pads=[1,1], strides=[2]}\n"
      "t = Transpose(c) {perm=[0,2,1]}\nw = weights f32[32,64]\nh = mdot.Linear(t, w)\nreturn h\n",
      false},

@@ -1,5 +1,5 @@
-/* test_empty_inputs.c — a dimension of 0 (--dim NAME=0). Inputs with zero elements are left out of the artefact, and
- * their readers compute the model's values. */
+/* test_empty_inputs.c — a dimension of 0 (--dim NAME=0). The artefact leaves out inputs with zero elements, and readers
+ * compute the model's values. */
 #include "compiler/compiler.h"
 #include "ir/passes.h"
 #include "plan/build.h"
@@ -19,7 +19,7 @@
 static mdot_dim_binding no_past[] = {{"P", 0, NULL}};
 static const fe_options without_past = {.bindings = no_past, .binding_count = 1};
 
-/* Attention over [1, N, 8] with keys and values of the past, as the exporters of transformers write it. */
+/* Attention over [1, N, 8] with keys and values from the past, as written by exporters of transformers. */
 static onnx_builder *model_with_past(void)
 {
     float weights[8 * 8];
@@ -136,7 +136,7 @@ static void a_job_has_no_empty_inputs(void **state)
     expect_refused(model_with_past(), &job, MDOT_INVALID_ARGUMENT, "'P'", "at least 1", NULL);
 }
 
-/* Fused operators read a past of zero rows. Results that depend only on empty values equal those of the evaluator. */
+/* Fused operators read a past with zero rows. Results that depend only on empty values equal the evaluator's. */
 static void operators_read_empty_tensors(void **state)
 {
     (void)state;

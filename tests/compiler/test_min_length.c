@@ -49,7 +49,7 @@ static void minimum_length_of_a_convolution_follows_its_kernel(void **state)
                  "--min-length 4 makes the model compile"); /* an input of 4 gives an empty output, which is allowed */
 }
 
-/* Of the positions that a loop unrolled at its traced length reads or writes. */
+/* Positions read or written by a loop unrolled at the traced length. */
 static void constant_indices_need_their_positions(void **state)
 {
     (void)state;

@@ -68,9 +68,9 @@ static ir_type type_of(const ir_tensor *tensor)
     return type;
 }
 
-/* Infers the types of the graph. If shapes depend on the content of inputs, as in the tests of Reshape, these inputs
- * become constants with the data set's content. If shapes depend on values that only folding computes, the graph
- * stays partly untyped. */
+/* Infers the graph's types. If shapes depend on input content, as in the tests of Reshape, these inputs become
+ * constants with the data set's content. If shapes depend on values that only folding computes, the graph stays partly
+ * untyped. */
 static mdot_status infer(ir_graph *graph, const data_set *data, mdot_error *err)
 {
     mdot_status status = ir_infer(graph, err);
@@ -172,7 +172,7 @@ static verdict run_data_set(const char *model, const char *folder, tolerance all
         if (!all) mdot_fail(err, MDOT_MALFORMED, "the number of outputs is wrong");
         all = all && survives_copying(arena, graph, err);
         for (int k = 0; k < data.output_count && all; k++) {
-            /* Converts through the nominal type, so that values are those of a file or a kernel. */
+            /* Converts through the nominal type, so values are as in a file or a kernel. */
             const ir_tensor *got = ir_tensor_from_wide(arena, outputs[k]);
             all = agrees(arena, got, data.outputs[k], allowed, err);
             if (all && !fits_type(&graph->outputs[k]->type, got)) {

@@ -1,5 +1,5 @@
-/* test_predictor_metadata.c — compiler/predictor_metadata.c: the declarations of input columns that a model may
- * have, and refusals that name them. tests/runtime/predict/test_predictor_schema.c tests their use in predictions. */
+/* test_predictor_metadata.c — compiler/predictor_metadata.c: a model's declarations of input columns, and refusals that
+ * name them. tests/runtime/predict/test_predictor_schema.c tests the columns in predictions. */
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "tests/support/decimal_point.h"
@@ -215,7 +215,7 @@ static void an_assumed_version_of_pytorch_is_one_number(void **state)
     ir_arena_destroy(r.arena);
 }
 
-/* A block of configurations has one default per column, independent of the number of configurations. */
+/* A block of configurations has one default per column, independent of the configuration count. */
 static void defaults_fill_the_columns_of_a_configuration(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_random_inputs.c — random inputs within the range that a model can read, as far as its graph determines it. */
+/* test_random_inputs.c — random inputs within a model's readable range, as far as the graph determines it. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 #include "ir/passes.h"

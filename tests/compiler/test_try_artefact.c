@@ -1,4 +1,4 @@
-/* test_try_artefact.c — the compiler opens and runs what it wrote before it reports success. */
+/* test_try_artefact.c — the compiler opens and runs a written artefact before it reports success. */
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
 #include "tests/support/graph_notation.h"

@@ -1,5 +1,5 @@
-/* test_validate_options.c — arguments of mdotc.h that the command line would refuse. Each is refused with a reason,
- * and no file is written. */
+/* test_validate_options.c — mdotc.h arguments that the command line would refuse. Each is refused with a reason, and no
+ * file is written. */
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"

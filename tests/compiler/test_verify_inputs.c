@@ -183,7 +183,7 @@ static void jobs_that_cannot_be_read_are_refused(void **state)
 
 enum { WIDTH = 16, DEPTH = 6 };
 
-/* A chain of matmuls. `scale` multiplies the weights of the first one. */
+/* A chain of matmuls. `scale` multiplies the first weights. */
 static onnx_builder *chain(float scale)
 {
     float weight[WIDTH * WIDTH];

@@ -36,7 +36,7 @@ static void add_weights(onnx_builder *b, const char *name, const char *shape, in
     onnx_graph_raw(b, 5, &tensor);
 }
 
-/* Writes a model of two matmuls whose weights are in a sparse file of `data_bytes`, and compiles it. */
+/* Writes a model with two matmuls and weights in a sparse file of `data_bytes`, and compiles it. */
 static mdot_status compile_with(const char *folder, int64_t data_bytes, mdot_error *err)
 {
     char *model = process_in_folder(folder, "model.onnx"), *data = process_in_folder(folder, "weights.bin");
@@ -66,7 +66,7 @@ static mdot_status compile_with(const char *folder, int64_t data_bytes, mdot_err
     return status;
 }
 
-/* The bytes that this process has read so far, from files of every kind; -1 if the kernel does not count them. */
+/* Bytes read by this process so far, from files of every kind; -1 if the kernel does not count them. */
 static long long bytes_read(void)
 {
     long long count = -1;

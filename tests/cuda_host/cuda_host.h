@@ -58,7 +58,7 @@ void *cuda_host_buffer(cuda_host_memory *memory, const char *name, const void *c
 /* The same for a buffer that kernels may only read. The content is copied. If it is NULL, the caller fills the buffer
  * before the launch. */
 void *cuda_host_constant(cuda_host_memory *memory, const char *name, const void *content, size_t bytes);
-/* Poisons a buffer again, so that all its elements count as unwritten. */
+/* Poisons a buffer again: all elements count as unwritten. */
 void cuda_host_poison(cuda_host_memory *memory, void *buffer);
 
 /* ---- Launches ---------------------------------------------------------------------------------------------------- */
@@ -79,12 +79,12 @@ typedef struct cuda_host_published {
 } cuda_host_published;
 
 typedef struct cuda_host_launch {
-    const cuda_host_module *module; /* module of the kernel that `body` calls */
+    const cuda_host_module *module; /* module with the kernel called by `body` */
     unsigned grid[3], block[3];     /* 0 counts as 1; blocks are full warps */
     size_t shared_bytes;            /* dynamic shared memory */
     unsigned seed;
     const cuda_host_published *published; /* list that ends with a NULL flag; NULL = empty */
-    const char *skip; /* name of the synchronisation on skip_line that is left out, as if the statement were deleted */
+    const char *skip; /* name of the synchronisation left out on skip_line, as if the statement were deleted */
     int skip_line;
 } cuda_host_launch;
 
@@ -97,8 +97,7 @@ typedef struct cuda_host_report {
     cuda_host_site sites[CUDA_HOST_MAX_SITES];
 } cuda_host_report;
 
-/* Runs `body(user)`, which calls a kernel with its parameters, once per CUDA thread. Returns false if a thread
- * faulted. */
+/* Runs `body(user)`, a kernel call with parameters, once per CUDA thread. Returns false if a thread faulted. */
 bool cuda_host_run(cuda_host_memory *memory, const cuda_host_launch *launch, void (*body)(void *user), void *user,
                    cuda_host_report *report);
 

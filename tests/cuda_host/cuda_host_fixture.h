@@ -1,5 +1,5 @@
-/* cuda_host_fixture.h — common parts of the kernel tests: sources, and the deletion of synchronisations. Failures
- * fail the running test. */
+/* cuda_host_fixture.h — common parts of the kernel tests: sources, and deletions of synchronisations. Failures fail the
+ * running test. */
 #ifndef CUDA_HOST_FIXTURE_H
 #define CUDA_HOST_FIXTURE_H
 
@@ -15,14 +15,14 @@ int cuda_line_with(const char *source, const char *text);
  * wrong. */
 typedef bool (*cuda_case)(void *user, cuda_host_launch *launch, cuda_host_report *report);
 
-/* A deletion that may stay undetected, and the reason. `text` occurs on the line of the synchronisation. */
+/* A deletion that may stay undetected, and the reason. `text` occurs on the synchronisation's line. */
 typedef struct cuda_argument {
     const char *text, *why;
 } cuda_argument;
 
-/* Deletes each synchronisation that the case reaches in turn. Asserts that one of `seeds` runs detects the deletion,
- * or that an argument excuses it (arguments end with a NULL text). The test also fails if an excused deletion is
- * detected, or if the case never reaches a synchronisation of the source. Returns the number of deletions. */
+/* Deletes each reached synchronisation in turn. Asserts that one of `seeds` runs detects the deletion, or that an
+ * argument excuses it (arguments end with a NULL text). The test also fails if an excused deletion is detected, or if
+ * the case never reaches a synchronisation in the source. Returns the number of deletions. */
 int assert_deletions_show(const char *source, cuda_case run, void *user, int seeds, const cuda_argument *arguments);
 
 #endif

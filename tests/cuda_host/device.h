@@ -179,7 +179,7 @@ static inline int min(int a, int b)
 {
     return a < b ? a : b;
 }
-/* Selects four bytes of the eight in y:x by the low three bits of each selector (CUDA Math API, "Integer
+/* Selects four bytes out of eight in y:x by the low three bits in each selector (CUDA Math API, "Integer
  * Intrinsics"). */
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
 {

@@ -1,5 +1,5 @@
-/* device_calls.h — the plain C functions of the emulator that compiled kernels call. device.h and hooks.c use them.
- * `line` is the line of the source that synchronises; `pc` is a code address in the kernel. */
+/* device_calls.h — the emulator's plain C functions, called by compiled kernels. device.h and hooks.c use them. `line`
+ * is the synchronising source line; `pc` is a code address in the kernel. */
 #ifndef CUDA_HOST_DEVICE_CALLS_H
 #define CUDA_HOST_DEVICE_CALLS_H
 
@@ -28,7 +28,7 @@ void *ch_dynamic_shared(void);
 void ch_syncthreads(int line);
 void ch_access(const void *address, size_t bytes, int writes, const void *pc);
 void ch_misuse(const char *what, const void *pc);
-/* a barrier that is a part of another synchronisation */
+/* a barrier inside another synchronisation */
 void ch_barrier(int line);
 /* waits if the thread has seen the same value twice */
 void ch_poll(const void *flag, uint32_t value, const char *what, int line);
@@ -50,7 +50,7 @@ void ch_ldmatrix(uint32_t *registers, int matrices, int transposed, const void *
 
 /* ---- copy.c ------------------------------------------------------------------------------------------------------ */
 
-/* cp.async of 4, 8 or 16 bytes. `source_bytes` of them come from memory, the rest are zeros. */
+/* cp.async of 4, 8 or 16 bytes. `source_bytes` come from memory, the rest are zeros. */
 void ch_copy_async(void *to, const void *from, int bytes, int source_bytes, int line);
 void ch_copy_commit(int line);
 void ch_copy_wait(int pending_groups, int line);

@@ -31,8 +31,7 @@ void *ch_prepare_stack(char *stack)
 {
     enum { SAVED_REGISTERS = 6 };
     void **top = (void **)(stack + CH_STACK_BYTES - 64);
-    *--top = NULL; /* the return address of ch_enter, which never returns; it also gives the stack the alignment of a
-                    * call */
+    *--top = NULL; /* the return address for ch_enter, which never returns; it also aligns the stack as for a call */
     *--top = (void *)ch_enter;
     for (int k = 0; k < SAVED_REGISTERS; k++) *--top = NULL;
     return top;
@@ -41,7 +40,7 @@ void *ch_prepare_stack(char *stack)
 #else
 #include <ucontext.h>
 
-/* The stack "pointer" of a fiber is its context, which is stored at the low end of the stack. */
+/* A fiber's stack "pointer" is the context stored at the low end of the stack. */
 void *ch_prepare_stack(char *stack)
 {
     ucontext_t *context = (ucontext_t *)stack;

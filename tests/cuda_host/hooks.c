@@ -1,7 +1,6 @@
-/* hooks.c — the entry points of the sanitizers. They are linked into every kernel's shared object and hidden there.
- * The compiler calls __tsan_* before each access that another thread could see. It calls __ubsan_* if a typed access
- * is misaligned or leaves an array. The names are those of the run-time libraries of compiler-rt and GCC, which are
- * not linked. */
+/* hooks.c — the sanitizers' entry points, linked into every kernel's shared object and hidden there. The compiler calls
+ * __tsan_* before each access visible to another thread. It calls __ubsan_* if a typed access is misaligned or leaves
+ * an array. The names come from the run-time libraries of compiler-rt and GCC, which are not linked. */
 #include "tests/cuda_host/device_calls.h"
 
 extern char __start_ch_static_shared[] __attribute__((weak, visibility("hidden")));

@@ -113,7 +113,7 @@ static void resume(ch_thread *next)
     ch_switch(&self->stack_pointer, next->stack_pointer);
 }
 
-/* A thread that loads a flag again may accept a value that it saw before. Therefore pollers are woken once more. */
+/* A thread that loads a flag again may accept an earlier value. Therefore pollers are woken once more. */
 static ch_thread *last_chance(void)
 {
     if (ch.last_chances++) report_deadlock();

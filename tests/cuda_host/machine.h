@@ -22,7 +22,7 @@ enum { CH_WARP = 32, CH_STACK_BYTES = 64 << 10 };
 
 typedef uint32_t ch_time;
 
-/* The operand of a lane in a collective, and its result. */
+/* A lane's operand in a collective, and the result. */
 typedef struct ch_request {
     const char *what;
     int line;
@@ -34,7 +34,7 @@ typedef struct ch_copy { /* a pending cp.async */
     void *to;
     const void *from;
     int bytes, source_bytes;
-    int group; /* number of its commit_group in the thread */
+    int group; /* number of commit_group in the thread */
     int line;
 } ch_copy;
 
@@ -54,7 +54,7 @@ typedef struct ch_thread {
     bool polls; /* the thread waits for a change of the flag */
     ch_copy *copies;
     int copy_count, copy_capacity, group;
-    ch_time peer[CH_WARP]; /* happens_before.c: the time up to which each lane of the warp is known */
+    ch_time peer[CH_WARP]; /* happens_before.c: known time of each lane in the warp */
     ch_time *
         acquired; /* happens_before.c: the time up to which each thread is known beyond the block's knowledge; NULL = the
                         * block's knowledge only */
@@ -73,7 +73,7 @@ typedef struct ch_block {
     ch_warp *warps;
     int live, at_barrier, barrier_line;
     ch_thread *barrier_first;
-    ch_time *known;        /* happens_before.c: the time up to which the whole block knows each thread of the grid */
+    ch_time *known;        /* happens_before.c: known time of each grid thread in the whole block */
     ch_time *known_blocks; /* minimum of known, for each block */
     char *statics;         /* content of the block's static __shared__ variables while another block runs */
 } ch_block;
@@ -131,12 +131,11 @@ bool ch_knows_warp(const ch_thread *t, unsigned warp, ch_time when);
 bool ch_knows_block(const ch_thread *t, unsigned block, ch_time when);
 void ch_order_block(ch_block *block);             /* all threads of a block synchronise */
 void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp synchronise */
-/* Records a write of a flag. `joins` marks a read-modify-write, which keeps the knowledge that others have released
- * there. */
+/* Records a write to a flag. `joins` marks a read-modify-write, which keeps the knowledge released there by others. */
 void ch_order_write(ch_thread *t, const void *flag, bool releases, bool joins);
 void ch_order_read(ch_thread *t, const void *flag, bool acquires);
 void ch_order_fence(ch_thread *t);
-/* Whether the last writer of a flag released the actions of `thread` at `when`. */
+/* Whether the flag's last writer released the actions of `thread` at `when`. */
 bool ch_was_released(const void *flag, unsigned thread, ch_time when);
 
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */

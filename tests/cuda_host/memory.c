@@ -15,7 +15,7 @@ enum { GUARD_BYTES = 256, POISON = 0xff, GUARD = 0xa5 }; /* floats made of poiso
 /* The writer of a cell: none, the host (ordered before everything), or a thread. */
 enum { WRITER_NONE = 0, WRITER_HOST = 1, WRITER_FIRST = 2 };
 static const uint32_t WRITER_PENDING = 1u << 31, WRITER_ATOMIC = 1u << 30, WRITER_INDEX = (1u << 30) - 1;
-/* The readers of a cell: none, or a scope and its index. */
+/* A cell's readers: none, or a scope with an index. */
 enum { READER_NONE, READER_THREAD, READER_WARP, READER_BLOCK, READER_GRID };
 
 typedef struct cell {
@@ -38,7 +38,7 @@ struct cuda_host_memory {
     int count, capacity;
 };
 
-/* The times of READER_GRID, per block, in slots of a pool. The first element of an unused slot links to the next. */
+/* The times for READER_GRID, per block, in pool slots. The first element in an unused slot links to the next. */
 static struct {
     ch_time *times;
     uint32_t count, capacity, free; /* unit: slots; free is one more than the index of the first unused slot */
@@ -158,7 +158,7 @@ bool ch_memory_begin(size_t shared_bytes)
         if (!make_shared(&shared.dynamic[b], "dynamic shared memory", b, begin, shared_bytes)) return false;
         if (!make_shared(&shared.statics[b], "static shared memory", b, section.begin, static_bytes)) return false;
     }
-    /* The actions of earlier launches and of the host happen before this launch. */
+    /* Earlier launches' and the host's actions happen before this launch. */
     for (int k = 0; k < ch.memory->count; k++) {
         region *r = &ch.memory->buffers[k];
         size_t cells = r->cells ? (r->bytes + ((size_t)1 << r->shift) - 1) >> r->shift : 0;

@@ -14,7 +14,7 @@ struct cuda_host_module {
     ch_section statics;
 };
 
-/* Contraction is off, so that both compilers round alike. nvcc contracts, which only makes results more accurate. */
+/* Contraction is off, so both compilers round alike. nvcc contracts, which only makes results more accurate. */
 static const char COMPILE[] = "cd '%s' && %s -std=c++17 -O1 -g -fPIC -fno-exceptions -fno-rtti -fno-strict-aliasing "
                               "-ffp-contract=off %s -I '%s' -include tests/cuda_host/device.h -c kernel.cpp 2>&1 && "
                               "%s -shared -o kernel.so kernel.o '%s' 2>&1"; /* the sanitizers' libraries are left out */

@@ -22,8 +22,8 @@
 
 enum { MOST_PARAMETER_BYTES = 32768, OUTPUT_GUARD = 64 };
 
-/* Passed by value and as large as the largest parameter of a kernel. The callee only reads the part that its
- * structure covers. */
+/* Passed by value and as large as the largest kernel parameter. The callee only reads the part covered by its
+ * structure. */
 typedef struct parameter {
     mdot_abi_cuda_call call;
     unsigned char input[MOST_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call)];
@@ -122,7 +122,7 @@ typedef struct launch {
     unsigned char *input, *output;
     unsigned *barrier, *done;
     ir_wide ***wanted;              /* indexed by item and output */
-    cuda_host_published *published; /* the outputs of each item, with its flag */
+    cuda_host_published *published; /* each item's outputs, with a flag */
     parameter parameter;
     void (*function)(parameter p);
 } launch;

@@ -26,7 +26,7 @@ program program_from_notation(const char *graph, const int64_t *buckets, cg_comp
                               cuda_host_mode checks);
 /* The same with the fields that are not NULL here. */
 typedef struct program_variant {
-    const char *const *names; /* names of the inputs, then of each node and its results, in order */
+    const char *const *names; /* names of the inputs, then each node with the results, in order */
     const cu_schedule *schedule;
 } program_variant;
 program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets,
@@ -44,7 +44,7 @@ typedef struct program_run {
     /* Errors are relative to the greatest output, but at least to this typical magnitude, because an output may
      * cancel to almost zero. */
     double magnitude;
-    double tolerance; /* 0 = that of the precision */
+    double tolerance; /* 0 = the precision's tolerance */
 } program_run;
 
 /* Runs the program on random inputs, which differ for each item. Returns false with a message if it faulted or a
@@ -56,8 +56,8 @@ void assert_program_right(const program *p, const program_run *run);
  * empty. */
 void assert_program_fits(const program *p, int sm);
 
-/* Checks a graph in notation in every precision, in a bucket of 64, at each of the lengths (end with 0). NULL means
- * that the graph has no length. */
+/* Checks a graph in notation in every precision, in a bucket of 64, at each length (end with 0). NULL: the graph has no
+ * length. */
 void assert_graph_right(const char *graph, const int64_t *lengths);
 
 #endif

@@ -1,5 +1,5 @@
-/* test_cuda_deletions.c — every synchronisation of generated kernels is needed: its deletion causes a fault or a
- * wrong result. */
+/* test_cuda_deletions.c — every synchronisation in generated kernels is needed: deleting it causes a fault or a wrong
+ * result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

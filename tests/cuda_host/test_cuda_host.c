@@ -32,7 +32,7 @@ static void body(void *user)
     c->kernel(c->in, c->out, c->flag, c->row);
 }
 
-/* Runs a kernel of small.cu. Returns true with its output if it runs without a fault. */
+/* Runs a kernel in small.cu. Returns true with the output after a run without a fault. */
 static bool run(const char *kernel, unsigned seed, float *out)
 {
     float in[THREADS];

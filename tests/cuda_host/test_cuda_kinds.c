@@ -68,8 +68,8 @@ static void scores_are_capped_and_replaced(void **state)
         FEW_LENGTHS);
 }
 
-/* With matrix instructions, in slices of keys and in whole heads, and with plain threads: the root of negative numbers
- * makes some queries NaN, or some elements of the mask. */
+/* With matrix instructions, in slices of keys and in whole heads, and with plain threads: roots of negative numbers
+ * make some queries, or some mask elements, NaN. */
 static void nan_reaches_the_result(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void many_rows_per_unit_are_chunked(void **state)
                        FEW_LENGTHS);
 }
 
-/* Attention over several sequences is distributed by rows, so that its result passes through scratch memory. */
+/* Attention over several sequences is distributed by rows, so the result passes through scratch memory. */
 static void rows_from_scratch_memory_are_staged(void **state)
 {
     (void)state;
@@ -273,8 +273,8 @@ static void pointwise_functions_match(void **state)
                        FEW_LENGTHS);
 }
 
-/* Angles of about 2^39 and 2^123 radians: below and above the border of 2^40. Factors are powers of two, because a
- * rounded product would be another angle. */
+/* Angles near 2^39 and 2^123 radians: below and above the border 2^40. Factors are powers of two, because a rounded
+ * product would be another angle. */
 static void sine_and_cosine_of_huge_angles_match(void **state)
 {
     (void)state;

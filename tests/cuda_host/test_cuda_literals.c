@@ -1,5 +1,5 @@
-/* test_cuda_literals.c — numbers and names that models bring into the generated source. For all of them, both
- * compilers accept the source, and the emulator computes the values of the reference. */
+/* test_cuda_literals.c — model numbers and names in the generated source. For all of them, both compilers accept the
+ * source, and the emulator computes the reference values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void assert_numbers_right(const char *graph)
 
 /* ---- Numbers of a kernel kind ------------------------------------------------------------------------------------ */
 
-/* Scores are small, because a score that is rounded to 16 bits is the argument of an exponential. */
+/* Scores are small, because a score rounded to 16 bits is an exponential's argument. */
 static void assert_scale_right(const char *scale)
 {
     static const char matrices[] = "x = input f32[1,L,32]\neighth = constant f32[] [0.125]\ns = Mul(x, eighth)\n"

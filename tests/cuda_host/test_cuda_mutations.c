@@ -1,6 +1,5 @@
-/* test_cuda_mutations.c — a kernel with every kind of synchronisation (kernels/stages.cu) computes the expected
- * values, and the test detects the deletion of any of them. test_cuda_deletions.c runs the same test on generated
- * kernels. */
+/* test_cuda_mutations.c — a kernel with every kind of synchronisation (kernels/stages.cu) computes the expected values,
+ * and the test detects every deletion. test_cuda_deletions.c runs the same test on generated kernels. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

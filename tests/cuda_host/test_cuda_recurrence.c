@@ -1,5 +1,5 @@
-/* test_cuda_recurrence.c — LSTM, GRU, RNN and loops as generated CUDA code in the emulator, with every access checked,
- * and the synchronisations of a recurrence, each of which is needed. */
+/* test_cuda_recurrence.c — LSTM, GRU, RNN and loops as generated CUDA code in the emulator, with every access checked.
+ * Each synchronisation in a recurrence is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void a_gru_resets_before_or_after_its_matmul(void **state)
     assert_graph_right(GRU("L", "3") "y, h = GRU(x, w, r, b) {hidden_size=20}\nreturn y, h\n", FEW_LENGTHS);
 }
 
-/* Batches of 8 items and more, and of the length, take their matmuls row by row. */
+/* Batches of 8 items and more, or of symbolic length, take their matmuls row by row. */
 static void batches_of_any_size_match(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void loops_run_kernels_of_every_kind(void **state)
                        FEW_LENGTHS);
 }
 
-/* A state of the length: linear, norm and attention of all its rows in block 0. */
+/* A state as long as the input: linear, norm and attention over all rows in block 0. */
 static void states_may_have_the_length(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void every_synchronisation_of_a_recurrence_is_needed(void **state)
     assert_all_needed("x = input f32[L,2,6]\nw = weights f32[1,128,6]\nr = weights f32[1,128,32]\n"
                       "y, h, c = LSTM(x, w, r) {hidden_size=32}\nreturn y\n",
                       3);
-    /* Eight items, so that the threads of a matmul and of the nest behind it take different elements. */
+    /* Eight items, so that the threads in a matmul and in the following nest take different elements. */
     assert_all_needed("x = input f32[L,8,6]\nw = weights f32[1,96,6]\nr = weights f32[1,96,32]\n"
                       "y, h = GRU(x, w, r) {hidden_size=32}\nreturn y\n",
                       4);

@@ -47,8 +47,8 @@ static int teardown(void **state)
 
 /* ---- The GPU ----------------------------------------------------------------------------------------------------- */
 
-/* Passed by value and as large as the largest parameter of a kernel. The callee only reads the part that its
- * structure covers. */
+/* Passed by value and as large as the largest kernel parameter. The callee only reads the part covered by its
+ * structure. */
 typedef struct parameter {
     mdot_abi_cuda_call call;
     unsigned char input[MOST_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call)];

@@ -54,7 +54,7 @@ static void every_form_of_running_sum_matches(void **state)
                        NULL);
 }
 
-/* The logarithm of a negative number is NaN, and that of zero is infinite; a sum keeps both. */
+/* The logarithm of a negative number is NaN, and log 0 is infinite; a sum keeps both. */
 static void sums_of_infinities_and_nan_match(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void the_best_of_a_unit_match(void **state)
                        LENGTHS);
 }
 
-/* Rounded numbers have many ties, of which the lower index comes first; and the logarithm makes NaN and infinities. */
+/* Rounded numbers have many ties (the lower index comes first); the logarithm makes NaN and infinities. */
 static void ties_and_nan_rank_as_on_cpus(void **state)
 {
     (void)state;

@@ -66,7 +66,7 @@ typedef struct shuffle {
     unsigned operand, width;
 } shuffle;
 
-/* Returns the source lane, or the lane itself if the source lies outside its segment of `width` lanes. */
+/* Returns the source lane, or the lane itself if the source lies outside the segment of `width` lanes. */
 static int source_lane(const shuffle *s, int lane)
 {
     int width = (int)s->width, operand = (int)s->operand, first = lane / width * width, from = lane;

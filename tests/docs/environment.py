@@ -2,8 +2,8 @@
 
     environment.py SOURCE_FOLDER
 
-Reads C (getenv), Python (os.environ and os.getenv) and shell (${MDOT_NAME:-default} and similar). Python files of tests/ are
-left out, because ctest sets their variables.
+Reads C (getenv), Python (os.environ and os.getenv) and shell (${MDOT_NAME:-default} and similar). Python files in
+tests/ are left out, because ctest sets those variables.
 """
 import pathlib
 import re
@@ -20,7 +20,7 @@ PAGE = "docs/reference/environment.md"
 
 
 def files_of(root):
-    """Paths of the files that git tracks, or, without git, of all files outside of build folders."""
+    """Paths of files that git tracks, or, without git, of all files outside build folders."""
     try:
         files = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True)
         return files.stdout.splitlines()

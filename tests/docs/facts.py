@@ -1,10 +1,10 @@
-"""Checks the check of docs/extensions/c_reference.py: a public function that lacks a fact must be reported, and so must a
-struct, a field, a type or a constant that lacks a text. The table of a macro must have the rows of this macro alone.
+"""Checks docs/extensions/c_reference.py: it must report a public function without a required fact, and a struct, field,
+type or constant without a text. A macro's table must have exactly the rows of this macro.
 
     facts.py SOURCE_FOLDER
 
-Doxygen reads a header with three functions: one complete, one that lacks all facts, and one that lacks the text of a parameter;
-and with structs and enums, of which some have texts.
+Doxygen reads a header with three functions: one complete, one without facts, one without a parameter text; and with
+structs and enums, some without texts.
 """
 import pathlib
 import subprocess

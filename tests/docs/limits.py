@@ -1,9 +1,9 @@
-"""Checks that docs/reference/limits.md states the values of the constants that it names.
+"""Checks that docs/reference/limits.md states the values of the named constants.
 
     limits.py SOURCE_FOLDER
 
-A row of the page ends in cells such as "2^24" and "`MAX_BATCH` in `cli/limits.h`". The file must define the constant with
-that value.
+A row on the page ends in cells such as "2^24" and "`MAX_BATCH` in `cli/limits.h`". The file must define the constant
+with that value.
 """
 import pathlib
 import re

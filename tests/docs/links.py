@@ -1,9 +1,9 @@
-"""Checks the links of a built manual, which must work from the file system and without a network.
+"""Checks the links in a built manual, which must work from the file system and without a network.
 
     links.py FOLDER
 
-Every relative link must lead to a file of the folder, and to an anchor of that file if it names one. Scripts, styles and
-images must be files of the folder. Links to other sites are for readers alone.
+Every relative link must lead to a file in the folder, and to an existing anchor if it names one. Scripts, styles and
+images must be files in the folder. Links to other sites are for readers alone.
 """
 import html.parser
 import pathlib

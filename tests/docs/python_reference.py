@@ -1,8 +1,8 @@
-"""Checks that docs/reference/python shows every public name of the package, and that each has a docstring.
+"""Checks that docs/reference/python shows every public name in the package, each with a docstring.
 
     python_reference.py SOURCE_FOLDER
 
-The docstrings of exceptions and warnings are the texts of MDOT_STATUS_MAP and MDOT_WARNING_MAP.
+Exceptions and warnings have the texts of MDOT_STATUS_MAP and MDOT_WARNING_MAP as docstrings.
 """
 import inspect
 import pathlib
@@ -15,7 +15,7 @@ import mdot  # noqa: E402
 
 
 def rows(header, macro):
-    """{last name of the row: text} of a macro X(NAME, number, ["name",] "text")."""
+    """{last name in the row: text} from a macro X(NAME, number, ["name",] "text")."""
     text = re.sub(r"\s*\\\n\s*", " ", (SOURCE / "include" / "mdot" / header).read_text(encoding="utf-8"))
     body = re.sub(r'"\s+"', "", re.search(rf"#define {macro}\(X\) (.*)", text).group(1))
     return {name or "MDOT_" + identifier: words

@@ -1,5 +1,5 @@
-/* test_examples.c — the programs of examples/ print the expected answers, and report wrong arguments. Tests of
- * run_entry.c are in tests/cli/test_cli.c, and those of predict.py in predict.sh. */
+/* test_examples.c — the programs in examples/ print the expected answers, and report wrong arguments. run_entry.c is
+ * tested in tests/cli/test_cli.c, and predict.py in predict.sh. */
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -112,7 +112,7 @@ static void recorded_steps_become_a_row_that_calibrate_reads(void **state)
     free(calibration);
 }
 
-/* The examples of the manual's C reference run to their end, each on files of the ones before. */
+/* The examples in the manual's C reference run to the end, each on the previous ones' files. */
 static void examples_of_the_reference_succeed(void **state)
 {
     (void)state;

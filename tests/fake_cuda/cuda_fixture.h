@@ -1,13 +1,11 @@
-/* cuda_fixture.h — the artefact fixture on the fake libcuda. Its kernels are the artefact's own CPU code, so a
- * correct launch gives the CPU's results. Each answer of entry "predict" contains a mark of the device that gave it.
+/* cuda_fixture.h — the artefact fixture on the fake libcuda. Its kernels are the artefact's CPU code, so a correct
+ * launch gives the CPU's results. Each answer of entry "predict" contains a mark of the answering device.
  *
- * The first byte of an image is its number, which distinguishes the images. Tiles are small, so that an item has
- * several blocks: 1 row in bucket 4, whose inputs are passed in the parameter, 2 rows in bucket 16, whose inputs are
- * in memory.
+ * The first image byte is the image's number. Tiles are small, so an item has several blocks: 1 row in bucket 4, with
+ * inputs passed in the parameter, 2 rows in bucket 16, with inputs in memory.
  *
- * Programs that use the fixture have their own clock instead of the system's, so that the measurements of "auto" and
- * the time limits are independent of the machine. The clock only advances when it is read.
- */
+ * Programs with this fixture replace the system's clock, so the measurements for "auto" and the time limits are
+ * independent of the machine. The clock only advances when it is read. */
 #ifndef CUDA_FIXTURE_H
 #define CUDA_FIXTURE_H
 
@@ -21,7 +19,7 @@ typedef struct cuda_fixture {
     char *path;
     mdot_predictor *cpu; /* the same artefact, opened for the CPU */
     mdot_context *cpu_context;
-    uint32_t timeout_ms; /* of predictors that it opens; longer than the scheduling delays of threads on any machine */
+    uint32_t timeout_ms; /* for its predictors; longer than thread scheduling delays on any machine */
 } cuda_fixture;
 
 /* Exits with 77 if the machine lacks the level of the fixture's code. */

@@ -1,5 +1,5 @@
-/* cuda_life.h — the life of a program on the shared fixture's GPU, from opening to closing, for tests in which each
- * of the driver's calls may fail. */
+/* cuda_life.h — a program's life on the shared fixture's GPU, from opening to closing, for tests in which each driver
+ * call may fail. */
 #ifndef CUDA_LIFE_H
 #define CUDA_LIFE_H
 

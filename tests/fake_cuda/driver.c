@@ -1,5 +1,5 @@
-/* driver.c — the functions of libcuda. Their effects and error codes follow CUDA's Driver API reference;
- * cuda_driver.h lists them. */
+/* driver.c — the functions of libcuda. Effects and error codes follow CUDA's Driver API reference; cuda_driver.h lists
+ * them. */
 #include "tests/fake_cuda/machine.h"
 
 #include <stdio.h>

@@ -46,8 +46,8 @@ typedef void fake_cuda_launcher(void *user, const char *name, const fake_cuda_gr
                                 const mdot_abi_cuda_call *parameter);
 FAKE_CUDA_API void fake_cuda_set_launcher(fake_cuda_launcher *launcher, void *user);
 
-/* Called with each loaded image before its kernels are looked up, for tests that can register kernels only then. The
- * library's lock is held. */
+/* Called with each loaded image before looking up kernels, for tests that can register kernels only then. The library's
+ * lock is held. */
 FAKE_CUDA_API void fake_cuda_on_load(void (*loaded)(const void *image));
 
 /* Call number `call` (from 1) of `function` (for example "cuMemAlloc") does nothing and returns `result`. If sticky,
@@ -59,8 +59,8 @@ FAKE_CUDA_API void fake_cuda_block(const char *function, int call);
 
 typedef enum fake_cuda_end {
     FAKE_CUDA_AT_ONCE,
-    FAKE_CUDA_LATE,     /* ends during the second stream query, which still returns that it is running */
-    FAKE_CUDA_AT_QUERY, /* ends during the first stream query, which returns that it has ended */
+    FAKE_CUDA_LATE,     /* ends during the second stream query, which still returns "running" */
+    FAKE_CUDA_AT_QUERY, /* ends during the first stream query, which returns "ended" */
     FAKE_CUDA_SILENT,   /* ends, but leaves out the tickets */
     FAKE_CUDA_NEVER     /* hangs, and gives no answer */
 } fake_cuda_end;
@@ -82,7 +82,7 @@ typedef struct fake_cuda_launch {
 } fake_cuda_launch;
 FAKE_CUDA_API fake_cuda_launch fake_cuda_last_launch(void);
 
-/* The first byte of the image that was loaded last. */
+/* The first byte of the last loaded image. */
 FAKE_CUDA_API unsigned char fake_cuda_image_byte(void);
 
 /* Objects alive: references to contexts, modules, streams, allocations. */

@@ -69,7 +69,7 @@ static void *at(uint64_t address, uint64_t offset, size_t size_bytes)
     return o != NULL ? machine_pointer(o, address + offset) : NULL;
 }
 
-/* The counter must have the value of the launch. The waiting of the blocks advances it. */
+/* The counter must have the launch's value. Waiting blocks advance it. */
 static void pass_barriers(const kernel *k, const mdot_abi_cuda_call *call, uint32_t blocks, uint32_t item)
 {
     uint32_t *counter = at(call->barrier, item * sizeof *counter, sizeof *counter);
@@ -128,7 +128,7 @@ static void check_call(const kernel *k, const fake_cuda_grid *g, const object *f
         machine_complain("%s: %u items that share memory", k->name, g->items);
 }
 
-/* The driver copies the parameter, so that a host may change it after a launch. The cubin gives its length. */
+/* The driver copies the parameter, so a host may change it after a launch. The cubin gives the length. */
 static unsigned char *copy_parameter(const kernel *k, const void *parameter)
 {
     size_t size_bytes = sizeof(mdot_abi_cuda_call) + (k != NULL ? k->abi.inline_input_bytes : 0);

@@ -68,7 +68,7 @@ bool machine_is_stuck(void);
 
 __attribute__((format(printf, 1, 2))) void machine_complain(const char *format, ...);
 
-/* The context on top of the thread's stack of current contexts. */
+/* The current context: the top of the thread's context stack. */
 object *machine_current(void);
 bool machine_push(object *context);
 object *machine_pop(void);

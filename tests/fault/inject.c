@@ -44,7 +44,7 @@ enum { MAX_RANGES = 64 };
 
 typedef struct range { /* address range of one library's code */
     uintptr_t begin, end;
-    kind kind; /* kind of its allocations */
+    kind kind; /* its kind of allocation */
 } range;
 
 static kind failing;
@@ -95,7 +95,7 @@ static void choose(const char *kind_name, long at)
         if (strcmp(kind_name, names[k]) == 0) failing = (kind)k;
 }
 
-/* Maps the counter as shared memory, so that calls of children count, too. */
+/* Maps the counter as shared memory, so calls by children count, too. */
 static void count_in(int descriptor)
 {
     int flags = descriptor < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
@@ -128,7 +128,7 @@ __attribute__((constructor)) static void begin(void)
     const char *kind_name = getenv("MDOT_FAULT"), *at = getenv("MDOT_FAULT_AT"), *file = getenv("MDOT_FAULT_COUNT");
     if (kind_name == NULL || at == NULL || file == NULL) return;
     if (strcmp(program_invocation_short_name, "mdot") != 0)
-        return; /* failures of the linker that mdot starts are outside mdot */
+        return; /* failures in the linker started by mdot are outside mdot */
     int descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (descriptor < 0 || ftruncate(descriptor, sizeof *count) != 0) abort();
     count_in(descriptor);

@@ -8,7 +8,7 @@ void inject_arm(const char *kind, long at);
 /* Ends the injection and returns the number of calls. */
 long inject_disarm(void);
 
-/* Resources that the process holds: blocks of memory, and mappings that the program made. */
+/* Resources held by the process: memory blocks and the program's mappings. */
 typedef struct inject_held {
     long memory, mappings;
 } inject_held;

@@ -25,7 +25,7 @@ extern mdot_job *misuse_job;
 extern mdot_error misuse_err;
 
 #define INVALID(call) assert_int_equal(call, MDOT_INVALID_ARGUMENT)
-/* The same for a function that returns a message, which must be non-empty. */
+/* The same for a function returning a message, which must be non-empty. */
 #define EXPECT_REFUSAL(call)                                                                                           \
     do {                                                                                                               \
         misuse_err = (mdot_error){0};                                                                                  \

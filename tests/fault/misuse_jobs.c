@@ -1,4 +1,4 @@
-/* misuse_jobs.c — wrong calls of functions that take jobs, for test_misuse. */
+/* misuse_jobs.c — wrong calls of functions with jobs, for test_misuse. */
 #include "tests/fault/misuse.h"
 #include "tests/support/predict_fixture.h"
 

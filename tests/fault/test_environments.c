@@ -97,8 +97,7 @@ static void stacks_of_64_kb_suffice(void **state)
     process_remove_folder(folder);
 }
 
-/* A sanitizer's runtime holds its locks while a thread starts. A child that is forked at that moment waits for them
- * forever. */
+/* A sanitizer's runtime holds locks while a thread starts. A child forked at that moment waits for them forever. */
 #ifdef MDOT_SANITIZED
 enum { SHARED_THREADS = 0 };
 #else
@@ -203,7 +202,7 @@ static void files_may_be_limited(void **state)
     mdot_job_destroy(job);
 }
 
-/* The same for a compilation, which writes its result in parts. */
+/* The same for a compilation, which writes the result in parts. */
 static void a_compilation_beyond_the_file_limit_returns_a_status(void **state)
 {
     (void)state;

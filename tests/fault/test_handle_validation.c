@@ -1,5 +1,5 @@
-/* test_handle_validation.c — MDOT_VALIDATE=1. These calls are refused with a message: concurrent use of a context,
- * use or destruction of a destroyed object, and use of other pointers. Correct programs run as before. */
+/* test_handle_validation.c — MDOT_VALIDATE=1. These calls are refused with a message: concurrent use of a context, use
+ * or destruction of a destroyed object, and use of other pointers. Correct programs run as before. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"
@@ -173,7 +173,7 @@ static void a_predictor_can_be_closed_only_once(void **state)
     mdot_context_destroy(own.context);
 }
 
-/* A calibration is made from a context, and it only needs the parts of the predictor that contexts keep. */
+/* A calibration is made from a context, and only needs the predictor parts kept by contexts. */
 static void a_context_of_a_closed_predictor_still_calibrates(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
-/* test_handle_validation_calls.c — MDOT_VALIDATE=1. Every public function that takes an object refuses a destroyed
- * one of any kind. Every function that works with a context refuses one in use. The headers define the functions for
- * each kind of object, and the export maps list all functions. A function that takes an object but lacks a row here
- * fails the test. */
+/* test_handle_validation_calls.c — MDOT_VALIDATE=1. Every public function with an object parameter refuses a destroyed
+ * one of any kind. Every function on a context refuses one in use. The headers define the functions for each object
+ * kind, and the export maps list all functions. A function that takes an object but lacks a row here fails the test. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"
@@ -108,7 +107,7 @@ static const double one_ms = 1;
 static const char *words;
 static mdot_input input;
 
-/* Kind, function, and the call with an object `o` of that kind. */
+/* Kind, function, and the call with an object `o` of this kind. */
 /* clang-format off */
 #define NOTHING(call) ((call), MDOT_INVALID_ARGUMENT) /* for a function that returns void */
 #define INTO(type) &(type){.struct_size = sizeof(type)}

@@ -1,5 +1,5 @@
 /* test_handle_validation_forks.c — MDOT_VALIDATE=1 in a program that forks while other threads create objects and
- * predict. Its children work, although fork may have interrupted another thread in the middle of an operation
+ * predict. The children work, although fork may have interrupted another thread in the middle of an operation
  * (runtime/core/lock.h). */
 #include "runtime/core/core.h"
 #include "tests/support/artefact_fixture.h"

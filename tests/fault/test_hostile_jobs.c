@@ -1,6 +1,6 @@
-/* test_hostile_jobs.c — predictions of random changes of ONNX models, without libFuzzer: the seeds of tests/fuzz
- * are changed by their structure, several times in a row. Each result is refused with a message, or its predictions
- * keep the invariants of tests/fuzz/hostile_job.h. */
+/* test_hostile_jobs.c — predictions for random changes of ONNX models, without libFuzzer: the seeds in tests/fuzz
+ * change by structure, several times in a row. Each result is refused with a message, or the predictions keep the
+ * invariants in tests/fuzz/hostile_job.h. */
 #include "tests/fuzz/hostile_job.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/support/onnx_mutator.h"
@@ -34,7 +34,7 @@ static void changed_models_are_refused_or_predicted(void **state)
         for (int round = 0; round < ROUNDS; round++) {
             size_t size = model.size;
             memcpy(last, model.data, size);
-            for (int k = 0; k < CHANGES; k++) { /* of the last model that was read */
+            for (int k = 0; k < CHANGES; k++) { /* the last model read */
                 mdot_job *job = NULL;
                 memcpy(bytes, last, size);
                 size_t made = onnx_mutate(bytes, size, CAPACITY, next_random(&random), NULL);
@@ -53,7 +53,7 @@ static void changed_models_are_refused_or_predicted(void **state)
     }
     free(bytes);
     free(last);
-    /* Most changes leave a model that mdot reads, because otherwise they would reach the checks of the format only. */
+    /* Most changes leave a readable model, because otherwise they would only reach the format checks. */
     print_message("%zu models, %zu jobs, %zu predictions\n", model_count, job_count, prediction_count);
     assert_true(job_count > model_count / 4 && prediction_count > job_count / 8);
 }

@@ -134,7 +134,7 @@ static mdot_status using_calibrations(double *out_answer, mdot_error *err)
     return status;
 }
 
-/* Rows of three jobs on two GPU models give their correlation. */
+/* Rows for three jobs on two GPU models give the correlation. */
 static mdot_status correlating_gpus(double *out_answer, mdot_error *err)
 {
     const mdot_job *both[2 * COMMON_JOBS];

@@ -1,5 +1,5 @@
 /* test_runtime_memory.c — memory that runs out during open and create. The limit rises by one allocation until
- * everything succeeds, so that every exit path runs. Each failure must be clean and free all that was allocated. */
+ * everything succeeds, so every exit path runs. Each failure must be clean and free all allocations. */
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>

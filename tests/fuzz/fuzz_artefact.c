@@ -1,10 +1,8 @@
-/* fuzz_artefact.c — libFuzzer on the checks of mdot_predictor_open that come before loading. Any bytes are refused
- * with a message, or describe an artefact whose accessors all stay inside the table. The size and the checksum are
- * corrected first, because otherwise every input would fail there. The artefact is not loaded, so the input's code
- * never runs.
+/* fuzz_artefact.c — libFuzzer on the checks in mdot_predictor_open before loading. Any bytes are refused with a
+ * message, or describe an artefact whose accessors all stay inside the table. The size and the checksum are corrected
+ * first, because otherwise every input would fail there. The artefact is not loaded, so the input's code never runs.
  *
- *     scripts/fuzz.sh 600 artefact
- */
+ *     scripts/fuzz.sh 600 artefact */
 #include "runtime/core/elf_sections.h"
 #include "runtime/core/objects.h"
 #include "runtime/core/table_check.h"
@@ -124,8 +122,8 @@ static size_t visit(const mdot_predictor *predictor, const rt_elf *elf)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* A heap block of the file's exact size, so that the sanitizer detects the first byte beyond it. It is aligned
-     * like a mapping. */
+    /* A heap block of the file's exact size, so the sanitizer detects the first byte beyond it. It is aligned like a
+     * mapping. */
     void *file = NULL;
     if (size == 0 || posix_memalign(&file, PAGE_BYTES, size) != 0) return 0;
     memcpy(file, data, size);

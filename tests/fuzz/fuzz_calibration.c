@@ -1,8 +1,7 @@
 /* fuzz_calibration.c — libFuzzer on calibrations, which may come from other people. Any bytes are refused with a
- * message, or become a calibration whose corrections are finite numbers within their bounds.
+ * message, or become a calibration with finite corrections within bounds.
  *
- *     scripts/fuzz.sh 600 calibration
- */
+ *     scripts/fuzz.sh 600 calibration */
 #include "mdot/mdot.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
-/* fuzz_command.c — libFuzzer on the command line. Each line of the input is an argument of `mdot`, which runs in its
- * own folder with a job, a predictor and a calibration. For all arguments, the exit status is 0, 1 or 2, and errors
- * are reported. Control characters are only printed if they were typed, and temporary files are removed.
+/* fuzz_command.c — libFuzzer on the command line. Each input line is an argument of `mdot`, which runs in a folder
+ * with a job, a predictor and a calibration. For all arguments, the exit status is 0, 1 or 2, and errors are reported.
+ * Control characters are only printed if they were typed, and temporary files are removed.
  *
  *     scripts/fuzz.sh 600 command
  *
- * Inputs with a slash are skipped, so that -o stays inside the folder. Benchmarks are skipped because they take long.
+ * The command reaches no other files: inputs with a slash are skipped, and `..` is a folder that holds only the
+ * command's folder. (`mdot check ..` compiles every model below `..`.) Benchmarks are skipped because they take long.
  */
 #include "cli/cli.h"
 #include "mdot/mdotc.h"
@@ -26,7 +27,8 @@ enum { MAX_ARGUMENTS = 32, MAX_BYTES = 1024 };
 /* Files in the command's folder. `kept` has a second link to each, from which it is restored. */
 static const char *const names[] = {"job.onnx", "job.job", "model.onnx", "predictor.mdot", "site.cal", "steps.csv"};
 enum { NAMES = sizeof names / sizeof names[0] };
-static char folder[] = "/tmp/mdot-fuzz-XXXXXX", kept[sizeof folder + 8];
+static char root[] = "/tmp/mdot-fuzz-XXXXXX";
+static char kept[sizeof root + 16], parent[sizeof root + 16], folder[sizeof root + 16];
 
 /* ---- The folder -------------------------------------------------------------------------------------------------- */
 
@@ -80,14 +82,29 @@ static void write_files(void)
     require(mdotc_compile(&entry, 1, path, &options, NULL) == MDOT_OK);
 }
 
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static void require_alone_in_parent(void)
+{
+    DIR *entries = opendir("..");
+    require(entries != NULL);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        require(is_dots(entry->d_name) || strcmp(entry->d_name, "folder") == 0);
+    closedir(entries);
+}
+
 /* Restores the original files and requires that all others are absent. A name that begins with a dot and was not
  * typed belongs to a temporary file. */
 static void restore(const char *typed)
 {
+    require_alone_in_parent();
     DIR *entries = opendir(folder);
     require(entries != NULL);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (is_dots(entry->d_name)) continue;
         require(entry->d_name[0] != '.' || strstr(typed, entry->d_name) != NULL);
         require(unlink(entry->d_name) == 0);
     }
@@ -109,15 +126,24 @@ static void remove_all(void)
     }
     rmdir(kept);
     rmdir(folder);
+    rmdir(parent);
+    rmdir(root);
+}
+
+static void make_folder(char *path, const char *name)
+{
+    snprintf(path, sizeof folder, "%s/%s", root, name);
+    require(mkdir(path, 0700) == 0);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    require(mkdtemp(folder) != NULL);
-    snprintf(kept, sizeof kept, "%s.kept", folder);
-    require(mkdir(kept, 0700) == 0);
+    require(mkdtemp(root) != NULL);
+    make_folder(kept, "kept");
+    make_folder(parent, "parent");
+    make_folder(folder, "parent/folder");
     atexit(remove_all);
     write_files();
     require(chdir(folder) == 0); /* after this the corpus needs absolute paths */

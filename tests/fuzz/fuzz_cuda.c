@@ -1,10 +1,8 @@
 /* fuzz_cuda.c — generated CUDA kernels against the evaluator. The bytes choose a valid model (random_model.h), whose
- * program runs in the emulator (tests/cuda_host) with every access checked. Models that CUDA does not support are
- * skipped. An input takes one or two seconds, most of which are the C++ compiler's, so that short inputs are more
- * useful than many.
+ * program runs in the emulator (tests/cuda_host) with every access checked. Models unsupported by CUDA are skipped. An
+ * input takes one or two seconds, mostly in the C++ compiler, so short inputs are more useful than many.
  *
- *     scripts/fuzz.sh 600 cuda
- */
+ *     scripts/fuzz.sh 600 cuda */
 #include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/fuzz/model_file.h"

@@ -3,10 +3,9 @@
  *
  *     scripts/fuzz.sh 600 graph
  *
- * The output of `mdot compile --dump PASS` can serve as a seed. The input must never cause a crash. A graph that
- * inference accepts must verify, print and parse back to the same text. If it has no inputs, its evaluation must give
- * values of the inferred types.
- */
+ * The output of `mdot compile --dump PASS` can serve as a seed. The input must never cause a crash. A graph accepted by
+ * inference must verify, print and parse back to the same text. Without inputs, the evaluation must give values of the
+ * inferred types. */
 #include "ir/ops.h"
 
 #include <stdint.h>

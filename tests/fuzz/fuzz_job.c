@@ -1,9 +1,8 @@
-/* fuzz_job.c — libFuzzer on the readers of jobs. Any bytes are refused with a message, or become a job whose
- * accessors stay inside it, and whose operator features are finite and fit the smallest bucket of a predictor.
- * hostile_job.h says which bytes are which kind of job.
+/* fuzz_job.c — libFuzzer on the job readers. Any bytes are refused with a message, or become a job whose accessors stay
+ * inside it, with finite operator features that fit a predictor's smallest bucket. hostile_job.h maps bytes to kinds of
+ * jobs.
  *
- *     scripts/fuzz.sh 600 job
- */
+ *     scripts/fuzz.sh 600 job */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/predict/operator_features.h"

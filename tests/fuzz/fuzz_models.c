@@ -1,9 +1,8 @@
 /* fuzz_models.c — compiled code against the evaluator. The first byte chooses the precision, f32 or bf16. The other
- * bytes choose a valid model (random_model.h), which is compiled for every CPU level and verified on those of this
- * machine. In bf16 the tolerance is the error of the model itself when its factors are rounded.
+ * bytes choose a valid model (random_model.h), which is compiled for every CPU level and verified on this machine's
+ * levels. In bf16 the tolerance is the model's error with rounded factors.
  *
- *     scripts/fuzz.sh 600 models
- */
+ *     scripts/fuzz.sh 600 models */
 #include "mdot/mdotc.h"
 #include "tests/fuzz/model_file.h"
 

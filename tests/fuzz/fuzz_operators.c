@@ -2,11 +2,10 @@
  *
  *     scripts/fuzz.sh 600 operators
  *
- * The bytes choose an operator of the table, its inputs (type, shape, content, absence) and its attributes, so seeds
- * are unnecessary. The input must never cause a crash or undefined behaviour. An accepted node must verify, and if
- * its evaluation succeeds, the results must have the inferred types. A refused node is not evaluated, as in the
- * compiler.
- */
+ * The bytes choose an operator from the table, inputs (type, shape, content, absence) and attributes, so seeds are
+ * unnecessary. The input must never cause a crash or undefined behaviour. An accepted node must verify, and after a
+ * successful evaluation the results must have the inferred types. A refused node is not evaluated, as in the
+ * compiler. */
 #include "ir/ops.h"
 
 #include <stdint.h>

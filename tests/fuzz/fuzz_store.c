@@ -1,10 +1,8 @@
-/* fuzz_store.c — libFuzzer on the store. The first byte selects how the others are used: as the file of a store,
- * which may be opened, checked, migrated and recovered; as a table of measured steps; or as Slurm's accounting. Any
- * bytes are refused with a message, or become records. A table that was imported is exported as a text that gives
- * the same text again.
+/* fuzz_store.c — libFuzzer on the store. The first byte selects a use for the others: a store file to open, check,
+ * migrate and recover; a table of measured steps; or Slurm's accounting. Any bytes are refused with a message, or
+ * become records. An imported table is exported as a text that gives the same text again.
  *
- *     scripts/fuzz.sh 600 store
- */
+ *     scripts/fuzz.sh 600 store */
 #include "mdot/mdot_store.h"
 
 #include <math.h>
@@ -21,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* In memory, because a store waits for the disk after each write. */
 static char folder[] = "/dev/shm/mdot-fuzz-XXXXXX";
 static char path[64], second_path[64], empty_path[64];
-static char *empty; /* the file of a store that has one job */
+static char *empty; /* a store file with one job */
 static size_t empty_bytes;
 static char digest[MDOT_STORE_DIGEST_BYTES];
 
@@ -42,7 +40,7 @@ static bool is_done(mdot_status status, mdot_error *err)
     return status == MDOT_OK;
 }
 
-/* Success, of a call on data that the store has made itself. */
+/* Success, for a call on data from the store. */
 static void require_done(mdot_status status, const mdot_error *err)
 {
     if (status != MDOT_OK) fprintf(stderr, "%s\n", err->message);
@@ -189,7 +187,7 @@ static void open_hostile(const uint8_t *data, size_t size)
     remove_store(second_path);
     if (!is_done(mdot_store_recover(path, second_path, &recovery, &err), &err)) return;
     store = open_store(second_path, MDOT_STORE_EXISTING);
-    require(store != NULL); /* the check may miss the job of a row, which a table restores */
+    require(store != NULL); /* the check may miss a row's job, which a table restores */
     read_all(store);
     mdot_store_close(store);
 }
@@ -205,8 +203,7 @@ static char *export(mdot_store *store, size_t *out_size)
     return text;
 }
 
-/* The column digest of a table that people wrote names a job that the store lacks: the text DIGEST stands for its
- * job. */
+/* A digest column written by people may name a missing job: the text DIGEST stands for the job in the store. */
 static char *with_digest(const uint8_t *data, size_t size, size_t *out_size)
 {
     static const char name[] = "DIGEST";

@@ -1,9 +1,7 @@
 /* fuzz_tables.c — libFuzzer on the tables that accompany a trace. The first byte selects clusters, factors, idle
- * windows or throughputs in either format. Any bytes are refused with a message, or become valid content of the
- * table.
+ * windows or throughputs in either format. Any bytes are refused with a message, or become valid table content.
  *
- *     scripts/fuzz.sh 600 tables
- */
+ *     scripts/fuzz.sh 600 tables */
 #include "simulator/idle/idle.h"
 #include "simulator/input/input.h"
 #include "tests/fuzz/memory_file.h"

@@ -1,8 +1,7 @@
-/* fuzz_trace.c — libFuzzer on traces of jobs, in any format that mdot-simulate reads. Any bytes are refused with a
- * message, or become jobs in order of arrival. A window is cut from them and, if the jobs are few, simulated.
+/* fuzz_trace.c — libFuzzer on job traces, in any format for mdot-simulate. Any bytes are refused with a message, or
+ * become jobs in order of arrival. A window is cut from them and, if the jobs are few, simulated.
  *
- *     scripts/fuzz.sh 600 trace
- */
+ *     scripts/fuzz.sh 600 trace */
 #include "simulator/core/simulator.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"

@@ -19,7 +19,7 @@ static void seal(unsigned char *file, size_t size)
 mdot_status hostile_job(const uint8_t *data, size_t size, mdot_job **out_job)
 {
     mdot_error err = {0};
-    /* A block of the exact size, so that the sanitizer detects the first byte beyond it. */
+    /* A block of the exact size, so the sanitizer detects the first byte beyond it. */
     unsigned char *copy = malloc(size > 0 ? size : 1);
     if (copy == NULL) return MDOT_OUT_OF_MEMORY;
     if (size > 0) memcpy(copy, data, size);

@@ -10,7 +10,7 @@ enum { PLAIN_PART = 8 };
 
 size_t hostile_mutate(uint8_t *data, size_t size, size_t capacity, unsigned seed, size_t prefix)
 {
-    /* One change in eight is libFuzzer's own, which reaches the readers of the wire format. */
+    /* One change in eight comes from libFuzzer and reaches the readers of the wire format. */
     if (size > prefix && capacity > prefix && seed % PLAIN_PART != 0) {
         size_t made = onnx_mutate(data + prefix, size - prefix, capacity - prefix, seed, LLVMFuzzerMutate);
         if (made > 0) {

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver of inputs that are `prefix` bytes and a model. They
- * change models by their structure (onnx_mutator.h), and all else as libFuzzer does. */
+/* For LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver on inputs with `prefix` bytes and a model. They change
+ * models by structure (onnx_mutator.h), and all else as libFuzzer does. */
 size_t hostile_mutate(uint8_t *data, size_t size, size_t capacity, unsigned seed, size_t prefix);
 size_t hostile_combine(const uint8_t *first, size_t first_size, const uint8_t *second, size_t second_size, uint8_t *out,
                        size_t capacity, unsigned seed, size_t prefix);

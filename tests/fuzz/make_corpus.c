@@ -1,9 +1,8 @@
-/* make_corpus.c — writes seeds for the fuzz targets, one folder per target: small models for the reader (after the
- * byte that chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a cubin, a
- * calibration, command lines, the simulator's tables, jobs to predict, and a store with its tables.
+/* make_corpus.c — writes seeds for the fuzz targets, one folder per target: small models for the reader (after the byte
+ * that chooses options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a cubin, a calibration,
+ * command lines, the simulator's tables, jobs to predict, and a store with tables.
  *
- *     make_corpus FOLDER
- */
+ *     make_corpus FOLDER */
 #include "base/file.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/text.h"
@@ -231,10 +230,11 @@ static void save_commands(corpus *c)
         "report\njob.job\n-m\npredictor.mdot\n--gpu\nA100\n-o\nout.html",
         "calibrate\nsteps.csv\n-m\npredictor.mdot\n-o\nout.cal",
         "compile\nmodel.onnx\n-o\nout.mdot\n--buckets\n8,16\n--target\ncpu\n--dump\nplan",
-        "tokens\njob.onnx\n-o\nout.job\n--dim\nN=4",
+        "extract\njob.onnx\n-o\nout.job\n--dim\nN=4",
         "inspect\npredictor.mdot\n--kernels",
         "verify\npredictor.mdot\nmodel.onnx",
         "check\n.",
+        "check\nheck\n..",
         "gpus\n--json",
         "help\npredict",
     };

@@ -1,5 +1,4 @@
-/* memory_file.c — one file in memory, with a link of the requested name, in a folder that is deleted when the program
- * ends. */
+/* memory_file.c — one file in memory, with a link of the requested name, in a folder deleted when the program ends. */
 #include "tests/fuzz/memory_file.h"
 
 #include <errno.h>

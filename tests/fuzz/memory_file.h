@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the path of a regular file named `name`, which contains these bytes until the next call. */
+/* Returns the path of a regular file `name` with these bytes, valid until the next call. */
 const char *memory_file(const uint8_t *data, size_t size, const char *name);
 
 #endif

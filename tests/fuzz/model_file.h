@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the path of an ONNX file that contains the model until the next call. */
+/* Returns the path of an ONNX file with the model, valid until the next call. */
 const char *model_file(const uint8_t *data, size_t size);
 
 #endif

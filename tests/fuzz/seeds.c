@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nodes of an old opset, all of which are upgraded. */
+/* Nodes from an old opset, all upgraded. */
 static pb_buffer old_opset(void)
 {
     static const int64_t list[] = {0, 1};
@@ -133,7 +133,7 @@ static pb_buffer predictor(void)
     return onnx_finish(b);
 }
 
-/* A training step, from which the job reader removes the backward pass, and which has costs and repetitions. */
+/* A training step with costs and repetitions, from which the job reader removes the backward pass. */
 static pb_buffer training(void)
 {
     onnx_builder *b = onnx_begin(17);
@@ -299,7 +299,7 @@ static pb_buffer loops(void)
     return onnx_finish(b);
 }
 
-/* Loops whose number of steps is a length: of a dimension plus one, and at most seven. */
+/* Loops with a length as the number of steps: a dimension plus one, and at most seven. */
 static pb_buffer counted_loops(void)
 {
     static const int64_t at = 0, one = 1, most = 7;
@@ -329,7 +329,7 @@ static pb_buffer counted_loops(void)
     return onnx_finish(b);
 }
 
-/* Adds an entry of the external data of a tensor. */
+/* Adds an entry to a tensor's external data. */
 static void add_external(pb_buffer *tensor, const char *key, const char *value)
 {
     pb_buffer entry = {0};

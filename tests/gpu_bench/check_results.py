@@ -1,4 +1,4 @@
-"""Checks the results of a complete dry run of gpu.sh: check_results.py FOLDER. It prints nothing if all are present."""
+"""Checks the results from a complete dry run of gpu.sh: check_results.py FOLDER. It prints nothing if all are present."""
 
 import json
 import os

@@ -1,8 +1,8 @@
-/* fake_gpu.c — the fake libcuda (tests/fake_cuda) with the additional functions that benchmarks/gpu uses, as a
- * library that needs no setup. If MDOT_LIBCUDA names it, the packed programs run as on a GPU. An artefact's kernels
- * are its own CPU code, which is found through the loaded image. The kernels of the lower bounds return the values
- * that floors.c expects. Reported times are fictitious. If MDOT_FAKE_SPOIL is set, the artefact's answers are wrong,
- * which the checks must detect. Complaints of the fake driver are printed when the process ends, which then fails. */
+/* fake_gpu.c — the fake libcuda (tests/fake_cuda) with additional functions for benchmarks/gpu, as a library without
+ * setup. If MDOT_LIBCUDA names it, the packed programs run as on a GPU. An artefact's kernels are its CPU code, found
+ * through the loaded image. The floor kernels return the values expected by floors.c. Reported times are fictitious. If
+ * MDOT_FAKE_SPOIL is set, the artefact's answers are wrong, which the checks must detect. Complaints of the fake driver
+ * are printed when the process ends, which then fails. */
 #include "benchmarks/gpu/floors.h"
 #include "benchmarks/gpu/gpu_device.h"
 #include "runtime/core/cpu.h"
@@ -106,8 +106,7 @@ static const unsigned char *find_artefact(const void *inside)
     return found;
 }
 
-/* Finds a symbol of a mapped artefact. Its symbol table ends at the start of the names, which is where linkers place
- * them. */
+/* Finds a symbol in a mapped artefact. The symbol table ends where the names start, as linkers place them. */
 static const void *find_symbol(const unsigned char *base, const char *name)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)base;
@@ -127,7 +126,7 @@ static const void *find_symbol(const unsigned char *base, const char *name)
     return NULL;
 }
 
-/* Registers the code of the artefact that contains the image. */
+/* Registers the code of the artefact around the image. */
 static bool register_artefact(const void *image)
 {
     const unsigned char *base = find_artefact(image);
@@ -152,7 +151,7 @@ static bool register_artefact(const void *image)
 
 /* ---- Kernels of the lower bounds --------------------------------------------------------------------------------- */
 
-/* The count that floors.c expects. For a grid it depends on the number of blocks. */
+/* The count expected by floors.c. For a grid it depends on the number of blocks. */
 typedef struct rounds {
     unsigned right, right_a_block;
 } rounds;

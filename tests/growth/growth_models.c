@@ -111,7 +111,7 @@ static char *name_all(const char *prefix, int count)
     return list;
 }
 
-/* One value that simplification replaces, and that all others read. The last reader is far away. */
+/* One value, replaced by simplification and read by all others. The last reader is far away. */
 static pb_buffer readers(int nodes)
 {
     onnx_builder *b = begin();

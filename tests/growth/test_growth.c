@@ -219,7 +219,7 @@ static void work_grows_linearly_with_the_model(void **state)
 
 enum { COLLIDING = 500, SLOTS = 1 << 14 }; /* more slots than any table has for so many operators */
 
-/* Operators that differ but have the same low bits in their hash. */
+/* Different operators with the same low hash bits. */
 static void make_colliding(mdot_job_operator *operators, size_t count)
 {
     mdot_job_operator op = {.struct_size = sizeof op, .type = "Relu", .known = true, .traits.number = 7};
@@ -275,8 +275,8 @@ static rt_configuration configuration_of(mdot_configuration c)
     return configuration;
 }
 
-/* The queries of a scheduler's round to a predictor that reads at most the number of GPUs. */
-/* Work of summing the times of operators that are all of different types, as in a hostile job. */
+/* A scheduler round's queries to a predictor that reads at most the number of GPUs. */
+/* Work of summing times over operators with different types, as in a hostile job. */
 static double work_of_types(size_t count)
 {
     cli_type_time *rows = calloc(count, sizeof *rows);
@@ -307,7 +307,7 @@ static void analytic_correction_adds_up_equal_rooflines_once(void **state)
     enum { OPERATORS = 500 };
     static const struct {
         mdot_configuration c;
-        int rooflines; /* of a typical batch; and of the requested one if micro-steps are counted or kernels change */
+        int rooflines; /* at a typical batch, and at the requested one if micro-steps are counted or kernels change */
     } cases[] = {
         {{.gpu_count = 1}, 0},
         {{.gpu_count = 8}, 1},

@@ -38,7 +38,7 @@ typedef struct token {
     token_kind kind;
     size_t from, to; /* offsets in the file */
     int line;
-    size_t partner; /* index of the bracket that belongs to this one; 0: none */
+    size_t partner; /* index of the matching bracket; 0: none */
 } token;
 
 typedef struct source {
@@ -226,7 +226,7 @@ static void add(mutants *m, const source *s, size_t first, size_t last, const ch
              s->text + t->from);
 }
 
-/* Replacements of operators, each after its operator. All of them stand between blanks. */
+/* Operator replacements, each after the operator. All stand between blanks. */
 static const char *const operators[][3] = {
     {"+", "-", NULL},     {"-", "+", NULL},     {"*", "/", NULL},   {"/", "*", NULL},   {"%", "*", NULL},
     {"&", "|", NULL},     {"|", "&", NULL},     {"^", "|", NULL},   {"<<", ">>", NULL}, {">>", "<<", NULL},
@@ -274,7 +274,7 @@ static void mutate_operator(mutants *m, const source *s, size_t i)
             add(m, s, i, i, operators[k][to]);
 }
 
-/* Whether number `i` is the size of a declared array, as in `char line[256] = …`, or all of {0}. */
+/* Whether number `i` is a declared array's size, as in `char line[256] = …`, or all of {0}. */
 static bool is_declared(const source *s, size_t i)
 {
     if (is(s, i - 1, "{") && is(s, i + 1, "}") && is(s, i, "0")) return true;
@@ -347,7 +347,7 @@ static void mutate_statement(mutants *m, const source *s, size_t i)
     if (is(s, end, ";")) add(m, s, i, end - 1, "");
 }
 
-/* Adds all mutants of a file. Statements of functions are inside of braces; brackets may not contain statements. */
+/* Adds all mutants in a file. Function statements are inside braces; brackets may not contain statements. */
 static void mutate_file(mutants *m, const source *s)
 {
     size_t *inside = require(calloc(s->count + 1, sizeof *inside)), depth = 0; /* open brackets */
@@ -367,13 +367,13 @@ static void mutate_file(mutants *m, const source *s)
 
 /* ---- Functions --------------------------------------------------------------------------------------------------- */
 
-/* Indices of the tokens of a definition: its first one, its name, the brackets around its parameters and its body. */
+/* Token indices in a definition: the first one, the name, the brackets around the parameters and the body. */
 typedef struct function {
     size_t first, name, open, close, begin, end;
 } function;
 
-/* Finds the function that contains offset `at`. Returns false for a place outside of functions, and for functions with
- * parameters "...", which a copy cannot be called with. */
+/* Finds the function around offset `at`. Returns false outside functions, and for functions with parameters "...",
+ * because a copy cannot be called with them. */
 static bool find_function(const source *s, size_t at, function *out)
 {
     size_t first = 1;
@@ -441,8 +441,8 @@ static void print_copy(const source *s, const function *f, const mutant *m)
     putchar('\n');
 }
 
-/* Prints the function's definition, which calls the copy that was selected, up to the beginning of its body. `m` are
- * its mutants. */
+/* Prints the function's definition, which calls the selected copy, up to the body's beginning. `m` are the function's
+ * mutants. */
 static void print_choice(const source *s, const function *f, const mutant *m, size_t count)
 {
     printf("\n#line %d \"%s\"\n", s->tokens[f->first].line, s->path);

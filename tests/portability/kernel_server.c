@@ -1,5 +1,5 @@
 /* kernel_server.c — runs generated code on request: the other side of tests/support/remote_code.h. Each buffer lies
- * between inaccessible pages. Code that reads or writes beyond them ends the process, which fails the client's test. */
+ * between inaccessible pages. An access beyond a buffer ends the process, which fails the client's test. */
 #include "mdot/mdot_abi.h"
 #include "tests/support/remote_protocol.h"
 
@@ -36,7 +36,7 @@ static void map_buffer(buffer *b)
     if (mapping == MAP_FAILED) stop("no memory");
     b->mapping = mapping;
     if (inside > 0 && mprotect(b->mapping + page, inside, PROT_READ | PROT_WRITE) != 0) stop("mprotect failed");
-    /* at the end of the pages, as far as the alignment that artefacts require permits */
+    /* at the end of the pages, as far as artefact alignment permits */
     size_t slack = (inside - (size_t)b->about.bytes) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
     b->bytes = b->mapping + page + slack;
     b->data = b->bytes + b->about.data_at;
@@ -54,7 +54,7 @@ static void *load(const char *library)
     return handle;
 }
 
-/* The first eight arguments are in registers, so that a function ignores those that it lacks. */
+/* The first eight arguments are in registers, so a function ignores extra ones. */
 static void call_function(void *symbol, const buffer *buffers, int64_t count, int64_t length)
 {
     enum { ARGUMENTS = 8 };

@@ -1,4 +1,4 @@
-/* runtime_calls.c — calls of libmdot that need no artefact: the version, the GPU table, a job, and an error. */
+/* runtime_calls.c — libmdot calls without an artefact: the version, the GPU table, a job, and an error. */
 #include "mdot/mdot.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* amx_emulator.h — runs the instructions of AMX kernels on processors that lack AMX. Each instruction raises SIGILL,
- * and the handler performs the operation that Intel's manual defines. It is slow and supports one thread at a time. */
+/* amx_emulator.h — runs AMX instructions on processors without AMX. Each instruction raises SIGILL, and the handler
+ * performs the operation from Intel's manual. It is slow and supports one thread at a time. */
 #ifndef AMX_EMULATOR_H
 #define AMX_EMULATOR_H
 

@@ -1,6 +1,6 @@
-/* artefact_fixture.h — a small artefact made by hand. Its table is a C structure that is independent of
- * codegen/table_builder.c. Its code is fixture/code.c, which documents its results. cg_link_artefact links both.
- * Tests get its bytes, change them, seal them again if the checksum should be valid, and save them under a new name. */
+/* artefact_fixture.h — a small artefact made by hand. The table is a C structure, independent of
+ * codegen/table_builder.c. The code is fixture/code.c, which documents the results. cg_link_artefact links both. Tests
+ * get the bytes, change them, seal them again if the checksum should be valid, and save them under a new name. */
 #ifndef ARTEFACT_FIXTURE_H
 #define ARTEFACT_FIXTURE_H
 
@@ -43,20 +43,20 @@ typedef struct fixture {
     size_t table_at;
 } fixture;
 
-/* Both fail the running test if the linker fails. The second kind also has CUDA images. Their bytes and the bytes of
- * their weights count from 0 in each image, so every driver would refuse them as cubins. */
+/* Both fail the running test if the linker fails. The second kind also has CUDA images. Image bytes and weight bytes
+ * count from 0 in each image, so every driver would refuse them as cubins. */
 void fixture_open(fixture *f);
 void fixture_open_with_images(fixture *f);
 void fixture_close(fixture *f);
-/* One fixture for all tests of a program. cmocka_run_group_tests opens and closes it. The environment variables that
- * affect predictors are unset. */
+/* One fixture for all tests in a program. cmocka_run_group_tests opens and closes it. The environment variables for
+ * predictors are unset. */
 extern fixture fixture_shared;
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
-/* The copy has its own bytes, which the test may change and must free. */
+/* The copy has separate bytes, which the test may change and must free. */
 fixture fixture_copy(const fixture *f);
 
-/* Finds a section in an ELF file of any kind. Returns false if a section of that name is absent. */
+/* Finds a section in an ELF file of any kind. Returns false if the name is absent. */
 bool fixture_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_at,
                           size_t *out_size_bytes);
 
@@ -67,8 +67,8 @@ void fixture_seal(fixture *f);
 /* Writes the bytes to a new file in the folder. The returned name is malloc'ed. */
 char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes);
 
-/* Whether this machine runs the code of the level, according to the compiler's built-ins and independent of the
- * runtime's check. */
+/* Whether this machine runs the level's code, according to compiler built-ins and independent of the runtime's
+ * check. */
 bool fixture_machine_runs(mdot_cpu_isa level);
 /* Skips the running test if the machine is too old for the fixture's code. */
 void fixture_skip_unless_v3(void);

@@ -1,4 +1,4 @@
-/* call_guard.h — checks that a call allocates zero bytes and stays out of the kernel. Only one file of a program may
+/* call_guard.h — checks that a call allocates zero bytes and stays out of the kernel. Only one file in a program may
  * include it, because it replaces malloc. */
 #ifndef TEST_CALL_GUARD_H
 #define TEST_CALL_GUARD_H
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A sanitizer has its own malloc. ThreadSanitizer also has its own thread, which makes system calls. */
+/* A sanitizer has a separate malloc. ThreadSanitizer also has a thread of its own, which makes system calls. */
 #if defined(__SANITIZE_ADDRESS__)
 #define OWN_MALLOC 1
 #elif defined(__SANITIZE_THREAD__)
@@ -29,7 +29,7 @@
 #endif
 
 #ifndef OWN_MALLOC
-/* glibc's own functions under their internal names, which interposition leaves alone. */
+/* glibc's functions under internal names, which interposition leaves alone. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);

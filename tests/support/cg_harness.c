@@ -117,7 +117,7 @@ static void write_file(const char *path, const void *bytes, size_t count)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Links an object into a shared object that is free of imports, and loads it. For the emulator, the file stays until
+/* Links an object into a shared object without imports, and loads it. For the emulator, the file stays until
  * close_library. */
 static harness_library load_object(const void *object, size_t bytes, const cg_machine *machine)
 {
@@ -354,7 +354,7 @@ static void call_remotely(const harness_plan *h, const void *const *inputs, void
     remote_run(&call, memory, steps);
 }
 
-/* Runs the steps in order, of which each may belong to another worker. */
+/* Runs the steps in order; each may belong to another worker. */
 static void run_steps(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
                       int workers, const remote_step *steps, int64_t step_count)
 {

@@ -1,6 +1,6 @@
 /* cg_harness.h — runs generated CPU code in a unit test: LLVM module or plan → object → shared object → function
- * pointer. Linking refuses undefined symbols, as the artefact's linking does. Therefore every test that uses this
- * also shows that its code makes no calls to libraries. Failures of the toolchain fail the running test. */
+ * pointer. Linking refuses undefined symbols, as in an artefact. Therefore every test with this harness also shows that
+ * the code makes no calls to libraries. Toolchain failures fail the running test. */
 #ifndef CG_HARNESS_H
 #define CG_HARNESS_H
 
@@ -12,8 +12,8 @@ bool harness_runs(mdot_cpu_isa level);
 /* The same, and the level has code in fp32. */
 bool harness_runs_fp32(mdot_cpu_isa level);
 
-/* The targets that tests run: fp32 and bf16 on every level that this machine supports. For instructions that it may
- * lack, the same code is run with substitutes. The function prints the list of targets once. */
+/* The targets for tests: fp32 and bf16 on every level that this machine supports. Instructions that it may lack run as
+ * substitutes. The function prints the target list once. */
 const cg_cpu_target *const *harness_targets(int *out_count);
 
 /* ---- Hand-written functions: begin, emit functions with `e`, load, get, end ------------------------------------- */
@@ -48,7 +48,7 @@ typedef struct harness_plan {
     mdot_abi_function function; /* only without an emulator */
     size_t scratch_bytes, worker_bytes;
     int kernel_count;
-    int *step_end; /* per kernel: the end of the step that the kernel begins (mdot_abi_call) */
+    int *step_end; /* per kernel: the end of the step begun by the kernel (mdot_abi_call) */
 } harness_plan;
 
 /* Loads one level's code of a plan, and its weights. */

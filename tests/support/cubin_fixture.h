@@ -14,9 +14,8 @@ typedef struct cubin_architecture {
 enum { CUBIN_ARCHITECTURES = 7 };
 extern const cubin_architecture cubin_architectures[CUBIN_ARCHITECTURES];
 
-/* A cubin for sm_90 in the layout of NVRTC 13, with one kernel, "scale": 40 registers, 128 threads, 768 bytes of
- * shared memory, 16 of stack, 32 of parameters, 2 barriers, 5 instructions of which 3 are HMMA. It is allocated in
- * the arena. */
+/* A cubin for sm_90 in NVRTC 13's layout, with one kernel, "scale": 40 registers, 128 threads, 768 bytes of shared
+ * memory, 16 of stack, 32 of parameters, 2 barriers, 5 instructions (3 HMMA). It is allocated in the arena. */
 const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes);
 
 /* Opens NVRTC, or skips the running test and prints the reason. */

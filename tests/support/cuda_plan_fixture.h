@@ -1,4 +1,4 @@
-/* cuda_plan_fixture.h — graphs in the form that the CUDA generator reads, in an arena that a program's tests share. */
+/* cuda_plan_fixture.h — graphs in the CUDA generator's input form, in an arena shared by a program's tests. */
 #ifndef CUDA_PLAN_FIXTURE_H
 #define CUDA_PLAN_FIXTURE_H
 

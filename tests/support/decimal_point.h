@@ -1,5 +1,4 @@
-/* decimal_point.h — a locale with another decimal point, which is compiled at run time, so that installed locales are
- * unnecessary. */
+/* decimal_point.h — a locale with another decimal point, compiled at run time, so installed locales are unnecessary. */
 #ifndef DECIMAL_POINT_H
 #define DECIMAL_POINT_H
 

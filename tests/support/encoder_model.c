@@ -13,7 +13,7 @@ typedef struct writer {
     int next; /* number of the next anonymous value */
 } writer;
 
-/* The linear congruential generator of Numerical Recipes; its upper bits, scaled to ±limit. */
+/* The linear congruential generator from Numerical Recipes; the upper bits, scaled to ±limit. */
 static float next_value(writer *w, float limit)
 {
     w->random = w->random * UINT32_C(1664525) + UINT32_C(1013904223);

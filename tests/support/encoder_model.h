@@ -1,6 +1,6 @@
-/* encoder_model.h — a small predictor for tests, in the form that PyTorch exports. It has a sum of an embedding and a
- * linear, then pre-norm encoder layers with decomposed GELU and masked attention, whose Reshape and Transpose chains
- * compute their shapes, then a masked mean pool and a head. The weights are pseudo-random and always the same. */
+/* encoder_model.h — a small predictor for tests, in PyTorch's export form. It has a sum of an embedding and a linear,
+ * then pre-norm encoder layers with decomposed GELU and masked attention, whose Reshape and Transpose chains compute
+ * shapes, then a masked mean pool and a head. The weights are pseudo-random and always the same. */
 #ifndef TEST_ENCODER_MODEL_H
 #define TEST_ENCODER_MODEL_H
 

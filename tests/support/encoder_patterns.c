@@ -163,7 +163,7 @@ typedef struct nth_layer {
     const char *inputs; /* " x key " */
 } nth_layer;
 
-/* Values of later layers have the layer's number after their names. A layer's x is the z of the layer before. */
+/* Values in later layers end in the layer's number. A layer's x is the z of the layer before. */
 static void write_names(FILE *out, const char *at, const char *end, const nth_layer *layer)
 {
     char name[MAX_NAME_BYTES], spaced[MAX_NAME_BYTES + 2];

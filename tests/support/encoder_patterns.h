@@ -1,9 +1,8 @@
-/* encoder_patterns.h — encoders in the patterns that exporters and people use.
+/* encoder_patterns.h — encoders in the patterns of exporters and people.
  *
  * An encoder has layers with a norm, attention, a projection with the residual, a norm and a feed-forward network. A
- * case replaces one or two of these parts. The texts are in graph_notation.h's notation and name their sizes, so that
- * tests use small sizes and benchmarks/encoders.sh uses the size of a predictor.
- */
+ * case replaces one or two parts. The texts are in graph_notation.h's notation with named sizes, so tests use small
+ * sizes and benchmarks/encoders.sh uses predictor sizes. */
 #ifndef TEST_ENCODER_PATTERNS_H
 #define TEST_ENCODER_PATTERNS_H
 
@@ -18,7 +17,7 @@ extern const encoder_pattern encoder_patterns[];
 extern const int encoder_pattern_count;
 
 typedef struct encoder_form {
-    int width, heads, inner; /* elements of a row, which the heads divide; number of heads; elements of a row in the
+    int width, heads, inner; /* elements in a row, divided by the heads; number of heads; row elements in the
                               * feed-forward network */
     int layers;
     bool half; /* f16 in all layers */

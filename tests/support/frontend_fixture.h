@@ -24,7 +24,7 @@ void release(imported *model);
 
 /* Expects that the model is imported, and otherwise prints the message. */
 imported expect_imported(onnx_builder *b, const fe_options *options);
-/* Expects that the model is refused with this status. The message must contain each of `parts`, which end with NULL. */
+/* Expects refusal with this status. The message must contain each of `parts`, which end with NULL. */
 void expect_refused(onnx_builder *b, const fe_options *options, mdot_status status, const char *part, ...)
     __attribute__((sentinel));
 void expect_refused_bytes(pb_buffer bytes, mdot_status status, const char *part);

@@ -9,9 +9,9 @@
 /* The optimised plan of a graph for lengths up to `max_length`, owned by the arena. */
 pl_plan *graph_plan(const char *notation, int64_t max_length, ir_arena *arena);
 
-/* Compares three results with those of the original graph at each of the lengths, which ascend (end with 0). The first
- * is the least length of the graph. The results are those of the graph after all passes, its interpreted plan, and its
- * fp32 code on every level that this machine runs. The tolerance is 2e-5 relative to max(1, |wanted|). */
+/* Compares three results with the original graph's results at each length; the lengths ascend (end with 0), from the
+ * graph's least length. The results come from the graph after all passes, the interpreted plan, and the fp32 code on
+ * every level of this machine. The tolerance is 2e-5 relative to max(1, |wanted|). */
 void assert_code_agrees(const char *notation, const int64_t *lengths);
 /* The same on every target of harness_targets, in bf16 within 4e-2. */
 void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths);
@@ -20,7 +20,7 @@ void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths)
  * not counted. */
 void assert_kernels(const char *notation, const char *kinds);
 
-/* Expects that the passes or the planner refuse the graph with UNSUPPORTED and a message that contains `reason`. */
+/* Expects that the passes or the planner refuse the graph with UNSUPPORTED and a message with `reason`. */
 void assert_refused(const char *notation, const char *reason);
 
 #endif

@@ -1,4 +1,4 @@
-/* graph_notation.c — translates the notation of graph_notation.h into the text form that ir_graph_parse reads. */
+/* graph_notation.c — translates the notation in graph_notation.h into the text form for ir_graph_parse. */
 #include "tests/support/graph_notation.h"
 
 #include "ir/ops.h"

@@ -7,8 +7,7 @@
  *     y = com.microsoft.Gelu(a)
  *     return y, b
  *
- * `weights` is a constant of small pseudo-random numbers; `_` is an absent input. Types of results are inferred.
- */
+ * `weights` is a constant with small pseudo-random numbers; `_` is an absent input. Result types are inferred. */
 #ifndef MDOT_TESTS_GRAPH_NOTATION_H
 #define MDOT_TESTS_GRAPH_NOTATION_H
 
@@ -24,8 +23,8 @@ char *graph_to_golden(const ir_graph *graph, ir_arena *arena);
  * first of each row is always true. */
 ir_wide **random_inputs(const ir_graph *graph, int64_t length, uint64_t seed, ir_arena *arena);
 
-/* Evaluates both graphs on the inputs. Asserts that outputs have the same names and types, and that elements agree
- * within `tolerance` relative to max(1, |a|). */
+/* Evaluates both graphs on the inputs. Asserts equal names and types of outputs, and elements within `tolerance`
+ * relative to max(1, |a|). */
 void assert_same_results(const ir_graph *a, const ir_graph *b, const ir_wide *const *inputs, double tolerance);
 /* The same on random inputs. */
 void assert_same_values(const ir_graph *a, const ir_graph *b, int64_t length, double tolerance);

@@ -1,9 +1,7 @@
 /* guard.h — memory with enforced bounds: buffers that touch an inaccessible page, for tests of generated code.
  *
  * A buffer either starts right after such a page or ends right before one. The first kind detects accesses below the
- * buffer, the second accesses beyond it. The accessible rest of the buffer's pages holds a pattern that guard_intact
- * checks.
- */
+ * buffer, the second accesses beyond it. The accessible rest of the pages holds a pattern that guard_intact checks. */
 #ifndef GUARD_H
 #define GUARD_H
 

@@ -27,7 +27,7 @@ mdot_job_operator job_operator(const job_reading *r, size_t index);
 /* Expects these operator types in order, separated by spaces. */
 void job_expect_types(const job_reading *r, const char *expected);
 void job_expect_load(mdot_load load, double flops, double read, double written);
-/* Expects that two readings agree in everything that a predictor reads. */
+/* Expects two readings to agree in everything that a predictor reads. */
 void job_expect_same(const job_reading *a, const job_reading *b);
 
 /* Adds a Conv with a weight and optionally a bias. */

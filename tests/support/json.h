@@ -1,4 +1,4 @@
-/* json.h — checks that the --json output of commands is JSON, and reads values from it. */
+/* json.h — checks commands' --json output, and reads values from it. */
 #ifndef TEST_JSON_H
 #define TEST_JSON_H
 

@@ -1,5 +1,4 @@
-/* json_schema.h — checks a JSON text against a JSON Schema. It supports the keywords of draft 2020-12 that docs/
- * uses. */
+/* json_schema.h — checks a JSON text against a JSON Schema. It supports the draft 2020-12 keywords in docs/. */
 #ifndef TEST_JSON_SCHEMA_H
 #define TEST_JSON_SCHEMA_H
 

@@ -8,8 +8,8 @@ enum { MEMORY_UNIT = 4096 };
 
 /* An operator that reads one unit per sample and writes `units`. */
 mdot_job_operator memory_operator(const char *type, double units, double parameters);
-/* Matmuls of 600 and 400 parameters, which tensor parallelism shards, and a normalisation of 24. The test fails if the
- * job cannot be made; it destroys the job. */
+/* Matmuls with 600 and 400 parameters, sharded by tensor parallelism, and a normalisation with 24. The test fails if
+ * the job cannot be made; it destroys the job. */
 mdot_job *memory_small_network(uint32_t block_count);
 /* The memory of a step. The test fails if the configuration is invalid. */
 rt_memory memory_measure(const mdot_job *job, mdot_configuration c);

@@ -50,7 +50,7 @@ int mutate_dim(void *at, int step)
     ir_dim *dim = at;
     if (step == 0) dim->scale++;
     if (step == 1) dim->offset++;
-    if (step == 2) { /* half of the length more; a floor that is there gets another factor */
+    if (step == 2) { /* half the length more; an existing floor gets another factor */
         dim->times++;
         dim->step = 1;
         dim->divisor = 2;

@@ -1,5 +1,5 @@
-/* mutate.h — changes each field of a plan's structures in every way that its kind allows, for tests that two
- * structures are distinguished. */
+/* mutate.h — changes each field in a plan's structures in every way that the field's kind allows, for tests that
+ * distinguish two structures. */
 #ifndef TEST_MUTATE_H
 #define TEST_MUTATE_H
 
@@ -20,7 +20,7 @@ extern const pl_expr *mutate_other_expr, *mutate_other_load;
 /* The same load at another index, so that the kernel touches the same buffers. */
 const pl_expr *mutate_moved(const pl_expr *load);
 
-/* Applies change number `step` of all fields of `object` in order. Sets *out_name to the field's name unless out_name
+/* Applies change number `step` over all fields of `object` in order. Sets *out_name to the field's name unless out_name
  * is NULL. With -1, returns the total number of changes. */
 int mutate_fields(const mutate_field *fields, int count, void *object, int step, const char **out_name);
 
@@ -33,7 +33,7 @@ int mutate_choice(void *at, int step);
 int mutate_flag(void *at, int step);
 int mutate_real(void *at, int step);
 int mutate_dim(void *at, int step);
-/* Takes a buffer that another operand already has, because code only depends on which operands share a buffer. */
+/* Takes another operand's buffer, because code only depends on which operands share a buffer. */
 int mutate_buffer(void *at, int step);
 int mutate_optional(void *at, int step);
 int mutate_expr(void *at, int step);

@@ -1,4 +1,4 @@
-/* network_fixture.h — networks of a few operators, which tests write operator by operator. */
+/* network_fixture.h — networks with a few operators, written by tests operator by operator. */
 #ifndef TEST_NETWORK_FIXTURE_H
 #define TEST_NETWORK_FIXTURE_H
 
@@ -13,11 +13,11 @@ typedef struct network {
     size_t count;
 } network;
 
-/* Adds an operator that writes 1000 bytes per sample, and returns it for changes. `inputs` is a list of operators, for
+/* Adds an operator with 1000 result bytes per sample, and returns it for changes. `inputs` is a list of operators, for
  * example "0,3". */
 mdot_job_operator *network_add(network *n, const char *type, double parameters, const char *inputs);
-/* The same with a result of `units` per sample, each of NETWORK_UNIT bytes. An operator without inputs reads samples of
- * one unit. */
+/* The same with `units` results per sample, NETWORK_UNIT bytes each. An operator without inputs reads samples of one
+ * unit. */
 mdot_job_operator *network_add_units(network *n, const char *type, double units, double parameters, const char *inputs);
 /* A Linear with a weight of [in, out]. */
 mdot_job_operator *network_add_matmul(network *n, int64_t in, int64_t out, const char *inputs);

@@ -43,7 +43,7 @@ void pb_free(pb_buffer *b);
 
 typedef struct onnx_builder onnx_builder;
 
-/* A model that imports this opset of ai.onnx; 0 = without an import. */
+/* A model with this opset of ai.onnx; 0 = without an import. */
 onnx_builder *onnx_begin(int opset);
 /* Returns the model's bytes and destroys the builder. */
 pb_buffer onnx_finish(onnx_builder *b);
@@ -53,7 +53,7 @@ void onnx_input(onnx_builder *b, const char *name, mdot_dtype dtype, const char 
 void onnx_output(onnx_builder *b, const char *name);
 /* `data` has the shape's elements and becomes raw_data; NULL = zeros. */
 void onnx_initializer(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
-/* Its data are in another file, which is absent. */
+/* The data are in another file, which is absent. */
 void onnx_initializer_elsewhere(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape);
 /* "MatMul", or "com.microsoft:Gelu". Subsequent attributes and a name belong to this node. */
 void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const char *outputs);
@@ -68,9 +68,9 @@ void onnx_attr_floats(onnx_builder *b, const char *name, int count, const float 
 /* Texts separated by commas. */
 void onnx_attr_strings(onnx_builder *b, const char *name, const char *texts);
 void onnx_attr_tensor(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
-/* An attribute with the value of attribute `reference` of the function's call. */
+/* An attribute with the value of attribute `reference` in the function's call. */
 void onnx_attr_reference(onnx_builder *b, const char *name, const char *reference);
-/* The graph of another builder, which is destroyed, as a branch or a body. */
+/* Another builder's graph as a branch or a body; destroys that builder. */
 void onnx_attr_graph(onnx_builder *b, const char *name, onnx_builder *graph);
 /* Frees `content`, an AttributeProto. */
 void onnx_attr_raw(onnx_builder *b, pb_buffer *content);
@@ -82,7 +82,7 @@ void onnx_function_attr(onnx_builder *b, const char *name);
 void onnx_function_attr_int(onnx_builder *b, const char *name, int64_t fallback);
 void onnx_end_function(onnx_builder *b);
 
-/* Adds a field of ModelProto or GraphProto that the functions above omit. Frees `content`. */
+/* Adds a ModelProto or GraphProto field beyond the functions above. Frees `content`. */
 void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content);
 void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content);
 /* Adds an entry to the metadata of the model. */

@@ -98,7 +98,7 @@ static void add_name(mutator *m, const char *name)
     if (name != NULL && m->name_count < MOST_NAMES) m->names[m->name_count++] = name;
 }
 
-/* Strings that name values are repeated (inputs and outputs of nodes), or the name of a tensor or a value. */
+/* Value names repeat (inputs and outputs of nodes), or name a tensor or a value. */
 static void collect_names(mutator *m, const ProtobufCMessage *message, const field *f)
 {
     const char *type = message->descriptor->short_name;
@@ -208,7 +208,7 @@ static void change_bytes(mutator *m, ProtobufCBinaryData *bytes)
 
 static ProtobufCMessage *new_message(mutator *m, const ProtobufCMessageDescriptor *type);
 
-/* Changes one value, which is valid, or zero if it is new. Values of messages are new ones. */
+/* Changes one value, which is valid, or zero if it is new. Message values are new ones. */
 static void change_value(mutator *m, const ProtobufCMessage *message, const field *f, void *at, bool is_new)
 {
     switch (f->type) {
@@ -339,7 +339,7 @@ static void change_single(mutator *m, const ProtobufCMessage *message, const fie
     set_present(message, f, true);
 }
 
-/* An operator of the table with as many inputs as it needs, and an output that may have the name of another value. */
+/* A table operator with as many inputs as it needs, and an output whose name another value may have. */
 static void fill_node(mutator *m, Onnx__NodeProto *node)
 {
     const ir_op *op = &ir_ops[draw(m, IR_OP_COUNT)];
@@ -441,7 +441,7 @@ size_t onnx_mutate(uint8_t *data, size_t size, size_t capacity, uint64_t seed, m
     return made;
 }
 
-/* Inserts a copy of `part` into a repeated field of its type, if the first model has one. */
+/* Inserts a copy of `part` into a repeated field of equal type, if the first model has one. */
 static void give(mutator *m, const ProtobufCMessage *part)
 {
     size_t start = draw(m, m->message_count);

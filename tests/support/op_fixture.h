@@ -1,7 +1,7 @@
-/* op_fixture.h — tests of single operators, written as text: one node with its inputs, run through the rules of the
- * operator table. Inputs are "f32[2,L]" (an input of the graph), "i64[2] known [L, 4]" (one with known content),
- * "i64[2] [4, -1]" (a constant), "f32[2,3] 0.." (a constant that counts up) or "_" (absent). L is at most 64. The
- * node's name is "node". */
+/* op_fixture.h — tests of single operators, written as text: one node with inputs, run through the rules of the
+ * operator table. Inputs are "f32[2,L]" (a graph input), "i64[2] known [L, 4]" (one with known content), "i64[2] [4,
+ * -1]" (a constant), "f32[2,3] 0.." (a constant that counts up) or "_" (absent). L is at most 64. The node's name is
+ * "node". */
 #ifndef MDOT_TESTS_OP_FIXTURE_H
 #define MDOT_TESTS_OP_FIXTURE_H
 

@@ -160,7 +160,7 @@ static void prepare(plan_fixture *f, ir_arena *arena, int64_t length, run *r)
     if (pl_interpret(&f->plan, length, r->inputs, arena, r->expected, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
-/* Calls that share the kernels' work return the same bits as one call that does all of it. */
+/* Calls that share the kernels' work return the same bits as one call for all. */
 static void check_slices(const plan_fixture *f, const harness_plan *code, const run *r, int64_t length,
                          unsigned char *const *whole, const size_t *bytes)
 {

@@ -1,9 +1,6 @@
-/* plan_fixture.h — small plans written by hand, compared with the plan interpreter on every CPU level and many
- * lengths.
+/* plan_fixture.h — small plans written by hand, compared with the plan interpreter on every CPU level and many lengths.
  *
- * Inputs are random. An integer input that serves as an index may exceed its range on purpose; see
- * plan_input_between.
- */
+ * Inputs are random. An integer index input may leave the valid range on purpose; see plan_input_between. */
 #ifndef PLAN_FIXTURE_H
 #define PLAN_FIXTURE_H
 

@@ -1,11 +1,11 @@
-/* plan_oracle.h — compares a plan with the reference evaluation of its graph, before any code exists. */
+/* plan_oracle.h — compares a plan with the graph's reference evaluation, before any code exists. */
 #ifndef MDOT_TESTS_PLAN_ORACLE_H
 #define MDOT_TESTS_PLAN_ORACLE_H
 
 #include "plan/plan.h"
 
-/* Verifies the plan, interprets it and evaluates `graph` on the same random inputs. Asserts that shapes are equal,
- * and that elements agree within `tolerance` relative to max(1, |wanted|). */
+/* Verifies the plan, interprets it and evaluates `graph` on the same random inputs. Asserts equal shapes, and elements
+ * within `tolerance` relative to max(1, |wanted|). */
 void assert_plan_agrees(const ir_graph *graph, const pl_plan *plan, int64_t length, double tolerance);
 
 /* The same with given inputs. `outputs` are the expected values. */

@@ -1,4 +1,4 @@
-/* predict_command.h — runs `mdot predict` on the jobs of the examples, for tests of the command. */
+/* predict_command.h — runs `mdot predict` on the example jobs, for tests of the command. */
 #ifndef TEST_PREDICT_COMMAND_H
 #define TEST_PREDICT_COMMAND_H
 

@@ -30,18 +30,18 @@ extern predict_fixture predict_bandwidth;
 int predict_setup(void **state);
 int predict_teardown(void **state);
 
-/* Predicts the time to move the bytes of all rows at the GPU's bandwidth. The quantiles are half of that time, the
- * time itself, and twice the time. Batches above 1000 are outside its training. */
+/* Predicts the time to move the bytes of all rows at GPU bandwidth. The quantiles are half that time, the time itself,
+ * and twice the time. Training covered batches up to 1000. */
 onnx_builder *predict_bandwidth_model(void);
-/* The same, but of all numbers of a configuration it reads the batch only, so that the effects of all other options are
- * estimated analytically. */
+/* The same, but the batch is the only number it reads from a configuration, so all other options have analytic
+ * estimates. */
 onnx_builder *predict_batch_model(void);
 /* Explains the answer by the operators' bytes per phase. Three quarters of the time belong to the operators. The rest
  * belongs to the optimizer, the host and the link as 3 : 2 : 1. */
 onnx_builder *predict_bandwidth_explained(void);
 onnx_builder *predict_bandwidth_explained_with_host(void); /* the host works for half of the step */
-/* The same as two entries, the second of which evaluates `block` configurations. "L,2" is the shape of the first
- * entry's result. */
+/* The same as two entries; the second evaluates `block` configurations. "L,2" is the shape of the first entry's
+ * result. */
 onnx_builder *predict_bandwidth_encode(void);
 onnx_builder *predict_bandwidth_evaluate(const char *row_shape, int64_t block);
 /* The same in f64, computed from the job. */
@@ -50,10 +50,10 @@ double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *confi
  * outside_training are the first `reasons` values, minus .5. The model serves as entry "predict", or as "evaluate" for
  * `block` configurations. */
 onnx_builder *predict_outside_model(int64_t reasons, int64_t block);
-/* Reads the operators in order. The answer is the sum over operators of the bytes that a sample writes, times the
- * operator's index plus one, in nanoseconds; times 1, 2 and 3. */
+/* Reads the operators in order. The answer is a sum over operators: result bytes per sample times (index plus one), in
+ * nanoseconds; times 1, 2 and 3. */
 onnx_builder *predict_order_model(void);
-/* One plus the sums over operators of type ids, of kernel_h and of inputs, in microseconds. */
+/* One plus the operator sums of type ids, kernel_h and inputs, in microseconds. */
 onnx_builder *predict_settings_model(void);
 /* The same for a predictor that knows so many types and settings. Inputs are summed only if the predictor knows the
  * input setting. */
@@ -62,9 +62,9 @@ onnx_builder *predict_settings_model_of(int64_t types, int64_t settings);
 /* Operator `i` of an invented network whose operators are all different. FLOPs and bytes grow with i, and each
  * operator reads the previous one. Every third is a Conv, the others are Relu and Add. */
 mdot_job_operator predict_operator(size_t i);
-/* Known operators with empty traits get those of their type. */
+/* Known operators with empty traits get the traits of their type. */
 mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count);
-/* A job of `count` such operators, which repeat after `period`. */
+/* A job of `count` such operators, repeated after `period`. */
 mdot_job *predict_job(size_t count, size_t period);
 
 mdot_configuration predict_configuration(int64_t batch, const char *gpu); /* all other fields have their defaults */

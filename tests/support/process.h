@@ -1,4 +1,4 @@
-/* process.h — runs a program as a user would and captures its output, for tests of the command line. */
+/* process.h — runs a program as a user would and captures the output, for tests of the command line. */
 #ifndef TESTS_PROCESS_H
 #define TESTS_PROCESS_H
 

@@ -1,5 +1,5 @@
-/* random_model.c — see random_model.h. Values are stored with their shapes, so that every new node is valid. They
- * stay within a few units of zero, so that f32 sums lose few digits compared with double precision. */
+/* random_model.c — see random_model.h. Values are stored with their shapes, so every new node is valid. They stay
+ * within a few units of zero, so f32 sums lose few digits compared with double precision. */
 #include "tests/support/random_model.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* random_model.h — makes a valid model from arbitrary bytes: each byte chooses an operator and its inputs. It serves
- * tests and a fuzz target that compare compiled code with the evaluator. Discontinuous operators, for example
- * rounding and comparisons, are left out, because there the two may rightly differ. */
+/* random_model.h — makes a valid model from arbitrary bytes: each byte chooses an operator and inputs. It serves tests
+ * and a fuzz target that compare compiled code with the evaluator. Discontinuous operators, for example rounding and
+ * comparisons, are left out, because there the two may rightly differ. */
 #ifndef TEST_RANDOM_MODEL_H
 #define TEST_RANDOM_MODEL_H
 

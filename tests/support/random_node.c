@@ -111,7 +111,7 @@ static ir_wide *random_tensor(uint64_t *state, ir_arena *arena, mdot_dtype dtype
     return wide;
 }
 
-/* Makes the inputs of a node: constants, many of which have the same type and shape, and some of which are absent. */
+/* Makes node inputs: constants, many with the same type and shape, some absent. */
 static int random_inputs(uint64_t *state, ir_graph *graph, const ir_op *op, const ir_wide **tensors, ir_value **values)
 {
     int span = op->max_inputs - op->min_inputs, count = op->min_inputs + random_pick(state, span < 5 ? span + 1 : 5);

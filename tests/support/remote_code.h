@@ -1,8 +1,7 @@
 /* remote_code.h — runs generated code for AArch64 in portability/kernel_server.c under an emulator, for cg_harness.c.
  *
- * The environment variable MDOT_TEST_EMULATOR is the shell command that starts the server. If it is set, the tests'
- * targets are those of AArch64 alone. The server is started by the first call, and ends with the program.
- */
+ * The environment variable MDOT_TEST_EMULATOR is the shell command for the server. If it is set, the tests' targets are
+ * AArch64 alone. The first call starts the server, which ends with the program. */
 #ifndef MDOT_TESTS_REMOTE_CODE_H
 #define MDOT_TESTS_REMOTE_CODE_H
 
@@ -14,7 +13,7 @@
 /* Is MDOT_TEST_EMULATOR set? */
 bool remote_is_used(void);
 
-/* One buffer of a call: the memory of remote_buffer.bytes from `bytes` on, into which a result is received. */
+/* One call buffer: the memory for remote_buffer.bytes from `bytes` on, which receives a result. */
 typedef struct remote_memory {
     remote_buffer about;
     void *bytes; /* NULL if it is filled and not returned */

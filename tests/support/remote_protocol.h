@@ -21,9 +21,9 @@ typedef struct remote_call {
 
 typedef struct remote_buffer {
     int64_t bytes;       /* a multiple of a page, if data_at may be behind it */
-    int64_t data_at;     /* offset of the address that the code gets */
+    int64_t data_at;     /* offset of the address passed to the code */
     int64_t is_returned; /* 1: the server sends its bytes after the call */
-    int64_t fill;        /* -1: the client sends its bytes; otherwise, the value of each byte */
+    int64_t fill;        /* -1: the client sends the bytes; otherwise, the value of each byte */
 } remote_buffer;
 
 typedef struct remote_step { /* fields of mdot_abi_call */

@@ -1,9 +1,8 @@
-/* shard.h — runs a part of a program's test cases, so that a long program becomes several ctest entries.
+/* shard.h — runs a part of a program's test cases, so a long program becomes several ctest entries.
  *
  * tests/mdot_test.cmake registers such a program once for each shard and sets MDOT_TEST_SHARD, for example "2/3": the
  * second of three shards runs the cases 2, 5, 8 and so on. Together the shards run every case once, and a new case
- * belongs to a shard by itself. Without the variable all cases run.
- */
+ * joins a shard automatically. Without the variable all cases run. */
 #ifndef TESTS_SUPPORT_SHARD_H
 #define TESTS_SUPPORT_SHARD_H
 

@@ -1,4 +1,4 @@
-/* signature_fixture.h — a plan with some buffers, for tests of the signatures of its kernels. */
+/* signature_fixture.h — a plan with some buffers, for tests of kernel signatures. */
 #ifndef TEST_SIGNATURE_FIXTURE_H
 #define TEST_SIGNATURE_FIXTURE_H
 

@@ -7,7 +7,7 @@
 typedef struct store_fixture {
     char *folder, *path;
     mdot_store *store;
-    mdot_job *job, *other; /* of two operators, and of three */
+    mdot_job *job, *other; /* two operators, and three */
     char digest[MDOT_STORE_DIGEST_BYTES], other_digest[MDOT_STORE_DIGEST_BYTES];
     mdot_error err;
 } store_fixture;

@@ -110,8 +110,8 @@ static void check_half(const measured_steps *m, const size_t order[MAX_ROWS], si
     t->after += after / (double)m->count;
 }
 
-/* The largest error that remains, as a part of the uncalibrated one; the number of halves that get worse, whose goal is
- * 0; and by how much one may. These limits are a little above today's values. */
+/* The largest remaining error, as a part of the uncalibrated one; the number of halves that get worse (goal 0); and by
+ * how much one may. These limits are a little above today's values. */
 typedef struct limits {
     double remaining, increase;
     size_t worse;
@@ -154,8 +154,8 @@ static void calibration_corrects_steps_without_an_optimizer(void **state)
                (limits){.remaining = 0.7, .increase = 0.013, .worse = 1});
 }
 
-/* Ten steps, which are predicted within their intervals: off by 8 % on average, so that little is left to correct, and
- * the factor of some steps makes others worse. */
+/* Ten steps inside their intervals: off by 8 % on average, so little is left to correct, and a factor from some steps
+ * makes others worse. */
 static void calibration_corrects_tuned_containers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_encode_evaluate.c — the shipped predictor has two entries. Its answers equal those of the single-entry model
- * from which it was made. */
+/* test_encode_evaluate.c — the shipped predictor has two entries. The answers equal those of the single-entry
+ * original. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The tolerance covers f32 sums in another order, of logarithms of milliseconds. */
+/* The tolerance covers f32 sums in another order, over logarithms of milliseconds. */
 static bool is_close(double got, double want)
 {
     return fabs(got - want) <= 2e-5 * fabs(want);

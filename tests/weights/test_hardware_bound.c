@@ -33,7 +33,7 @@
 #define WINOGRAD 2.25
 #define FLOAT_BYTES 4.0
 enum { SAMPLE = 20000, EXAMPLES = 2, PRECISIONS = MDOT_PRECISION_PYTORCH + 1 };
-enum { STRIDE = 17, OF_GPU = 7 }; /* STRIDE is a prime that divides no number of values of an option */
+enum { STRIDE = 17, OF_GPU = 7 }; /* STRIDE is a prime that divides no option's number of values */
 
 static const mdot_dim_binding sequence = {"sequence", 128, NULL};
 
@@ -86,7 +86,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The highest rate of any unit that may run the operator, in TFLOP/s. */
+/* The highest rate of any unit for the operator, in TFLOP/s. */
 static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_precision precision)
 {
     static const char *const matmuls[] = {"Conv",      "ConvTranspose",      "Linear", "MatMul", "Einsum",
@@ -102,8 +102,8 @@ static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_pre
     return fmax(vector, may_be_half ? fmax(gpu->fp16_tflops, gpu->tf32_tflops) : gpu->tf32_tflops);
 }
 
-/* FLOPs of a sample that the job counts in a phase for a BatchNormalization, alone or behind a convolution
- * (frontend/job/operator_costs.c): for each result 5 forward, 5 for its data gradient, 3 for its weight gradient. */
+/* FLOPs per sample that the job counts in a phase for a BatchNormalization, alone or behind a convolution
+ * (frontend/job/operator_costs.c): for each result 5 forward, 5 for the data gradient, 3 for the weight gradient. */
 static double norm_flops(const mdot_job_operator *op, int phase)
 {
     static const double of_result[MDOT_PHASE_COUNT] = {5, 5, 3};
@@ -143,7 +143,7 @@ static void check(const fixture *f, int network, const char *gpu_name, mdot_conf
         const double ms[MDOT_PHASE_COUNT] = {time.forward_ms, time.data_gradient_ms, time.weight_gradient_ms};
         int phases = c.mode == MDOT_MODE_INFERENCE ? 1 : MDOT_PHASE_COUNT;
         for (int phase = 0; phase < phases; phase++) {
-            /* Parts of an explanation are scaled to add up to the step, which shortens them by less than 1 %. */
+            /* Explanation parts are scaled to add up to the step, which shortens them by less than 1 %. */
             double flops = (double)c.batch * (op.per_sample[phase].flops - norm_flops(&op, phase));
             flops += op.per_step[phase].flops;
             double of_norm = (double)c.batch * norm_flops_of_kernel(&op, phase) / gpu.fp32_tflops;

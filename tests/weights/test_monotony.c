@@ -1,9 +1,9 @@
-/* test_monotony.c — monotonicity that every predictor must have. More samples, larger images, longer sequences and
- * higher precision take at least as long. A GPU model that is at least as good in all spec values is at least as
- * fast. Forty-four networks of all kinds are built here, all of them small. A step may be up to a twentieth shorter,
- * which is the distance between measured steps of one network. If a step uses less than a third of its GPU, most of
- * its time is the host's, which launches kernels. Spec values and jobs do not describe hosts, and the training data
- * have several. Therefore an eighth is allowed there. */
+/* test_monotony.c — required monotonicity for every predictor. More samples, larger images, longer sequences and higher
+ * precision take at least as long. A GPU model with spec values at least as good is at least as fast. Forty-four small
+ * networks of all kinds are built here. A step may be up to a twentieth shorter, which is the distance between measured
+ * steps of one network. If a step uses less than a third of the GPU, the host takes most of the time, because it
+ * launches kernels. Spec values and jobs do not describe hosts, and the training data have several. Therefore an eighth
+ * is allowed there. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -20,11 +20,11 @@ static const double slack = 1.0 / 20, host_slack = 1.0 / 8, host_share = 1.0 / 3
 static struct {
     mdot_predictor *predictor;
     mdot_context *context;
-} current; /* the predictor of the current group of tests */
+} current; /* the predictor for the current test group */
 
 /* ---- Networks --------------------------------------------------------------------------------------------------- */
 
-/* Builds a network of a kind at a data size: pixels per side, or elements of a sequence. */
+/* Builds one kind of network at a data size: pixels per side, or sequence elements. */
 typedef onnx_builder *(*make_fn)(int kind, int width, int size);
 
 static const char *shape(const char *format, int a, int b)
@@ -174,7 +174,7 @@ static onnx_builder *make_text(int kind, int width, int size)
     return b;
 }
 
-/* Embedding tables, of whose `size` rows a sample reads one each, and two layers: the structure of DLRM. */
+/* Embedding tables with `size` rows, one read per sample, and two layers: DLRM's structure. */
 static onnx_builder *make_tables(int kind, int width, int size)
 {
     onnx_builder *b = onnx_begin(17);
@@ -459,8 +459,8 @@ int main(void)
         cmocka_unit_test(time_falls_with_lower_precision),
         cmocka_unit_test(a_gpu_with_no_worse_spec_values_is_no_slower),
     };
-    /* This predictor ignores the GPU and the kernels of attention. Therefore the test of GPUs is left out, and much is
-     * estimated analytically. */
+    /* This predictor ignores the GPU and attention kernels. Therefore the GPU test is left out, and much is estimated
+     * analytically. */
     const struct CMUnitTest of_one_gpu[] = {
         cmocka_unit_test(time_grows_with_the_batch),
         cmocka_unit_test(time_grows_with_the_data),

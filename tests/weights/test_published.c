@@ -42,7 +42,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The configuration of the labels, which tests modify. */
+/* The configuration of the labels; tests modify it. */
 static mdot_configuration labelled(void)
 {
     mdot_configuration c = MDOT_INIT(mdot_configuration);

@@ -1,6 +1,6 @@
 /* test_shipped_predictor.c — the shipped predictor behaves like hardware for every demo network. Larger batches take
- * longer, intervals contain their median, memory grows, and compiled code agrees with the model. Options that affect
- * no operator of a network leave its time unchanged, and unmeasured configurations have wider intervals. */
+ * longer, intervals contain the median, memory grows, and compiled code agrees with the model. Options without effect
+ * on any operator leave the time unchanged, and unmeasured configurations have wider intervals. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,7 +162,7 @@ static mdot_prediction predict(const fixture *f, int network, mdot_configuration
     return p;
 }
 
-/* A setting that affects no operator of a network leaves its time unchanged: ResNet-50 has no attention. */
+/* A setting without effect on any operator leaves the network's time unchanged: ResNet-50 has no attention. */
 static void the_attention_kernel_changes_only_networks_with_attention(void **state)
 {
     for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {

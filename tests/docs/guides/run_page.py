@@ -145,7 +145,7 @@ def run(commands: list[Command], folder: Path, environment: dict[str, str]) -> l
 
 
 def without_numbers(lines: list[str]) -> list[str]:
-    """Numbers and the width of columns are left out, and so are rules of tables."""
+    """Numbers, column widths and table rules are left out."""
     return [re.sub(r"[\s-]+", " ", re.sub(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?", "0", line)).strip() for line in lines]
 
 
