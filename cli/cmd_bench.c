@@ -1,4 +1,4 @@
-/* cmd_bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
+/* cmd_bench.c — `mdot bench`: an artefact's latency on this machine, compared with the core's peak rate. */
 #include "base/training/job_argument.h"
 #include "cli/bench.h"
 #include "cli/cli.h"

@@ -1,7 +1,7 @@
 /* cmd_calibrate.c — `mdot calibrate`: makes a calibration from measured steps, for `mdot predict --calibration`.
  *
- * A row of the table is a job, a GPU, a batch and the measured milliseconds. Options of `mdot predict` describe how
- * the job trained; each is a column of that name (measurements_csv.h).
+ * A table row has a job, a GPU, a batch and the measured milliseconds. Each option of `mdot predict` is a column with
+ * the same name (measurements_csv.h).
  */
 #include "base/training/measurements_csv.h"
 #include "cli/cmd_predict.h"
