@@ -1,4 +1,4 @@
-"""Tests that each baseline learns an artificial law reproducibly, and that their common code works as documented."""
+"""Tests that each baseline learns an artificial law reproducibly, and that common code works as documented."""
 
 import dataclasses
 

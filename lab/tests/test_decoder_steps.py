@@ -1,4 +1,4 @@
-"""Tests of the effect of parallelism on a decoder's layers, and of reading its published steps."""
+"""Tests how parallelism changes a decoder's layers, and reads published steps."""
 
 import numpy as np
 import pytest

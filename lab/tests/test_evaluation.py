@@ -1,4 +1,4 @@
-"""Tests of the files of evaluate, and of the report and the interval that follow from them."""
+"""Tests evaluate's files, and the report and interval made from them."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ def test_existing_folds_are_not_run_again(data, tmp_path, monkeypatch):
 
 @pytest.fixture
 def known_form(monkeypatch):
-    """A form that predicts the measurements and records the sizes of its calls."""
+    """A form that predicts the measurements and records call sizes."""
     runs = []
 
     def predict(data, train, test, epochs):

@@ -1,4 +1,4 @@
-"""Tests of a decoder's step with sharded state: reading its published points, and the cost of sharding."""
+"""Tests a decoder's step with sharded state: published points, and sharding cost."""
 
 import pytest
 import torch

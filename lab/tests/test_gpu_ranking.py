@@ -1,4 +1,4 @@
-"""Tests of the order of two GPUs, and of the errors after each GPU is scaled by a constant."""
+"""Tests the order between two GPUs, and errors after scaling each GPU by a constant."""
 
 import numpy as np
 import pytest

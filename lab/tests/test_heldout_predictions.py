@@ -1,4 +1,4 @@
-"""Tests of tables of held-out labels, which simulator reads."""
+"""Tests tables of held-out labels, which the simulator reads."""
 
 import numpy as np
 import pytest

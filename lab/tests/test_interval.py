@@ -1,4 +1,4 @@
-"""Tests of the width of the interval, on residuals that are known."""
+"""Tests interval width on known residuals."""
 
 import numpy as np
 import pytest

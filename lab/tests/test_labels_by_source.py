@@ -1,4 +1,4 @@
-"""Tests of the comparison of mdot's predictions with published labels. They run alone, that is if mdot is absent, too."""
+"""Tests the comparison between predictions and published labels. They also run without mdot."""
 
 import sys
 from types import ModuleType

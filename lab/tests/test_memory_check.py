@@ -1,4 +1,5 @@
-"""The comparison of predicted memory. PyTorch's side needs a process of its own, because it prepares CUDA before torch's import."""
+"""The comparison of predicted memory. PyTorch's side needs a separate process, because it prepares CUDA before torch's
+import."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Tests of the predictor's parts, its training and its exported form, on networks with known times."""
+"""Tests the predictor's parts, training and exported form on networks with known times."""
 
 from dataclasses import replace
 
@@ -94,7 +94,7 @@ def test_rare_types_use_the_row_of_a_related_type(data, all_labels):
 
 
 def _network_at(rows: list[tuple], **flags: float):
-    """A job of operators (type, FLOPs of a phase, bytes, settings), which a Shipped model evaluates."""
+    """A job with operators (type, FLOPs per phase, bytes, settings), evaluated by a Shipped model."""
     types = torch.tensor([tables.operator_type_row(name) for name, *_ in rows])
     setting = torch.tensor([[float(values.get(name, 0)) for name in tables.settings()] for *_, values in rows])
     load = torch.tensor([[*[flops, moved / 2, moved / 2] * 3, *[0.0] * tables.PHASE_LOAD_COUNT, 1.0]
@@ -134,7 +134,7 @@ def test_compilation_and_new_software_leave_matmuls_unchanged(shipped, ask, row)
 
 
 def test_no_operator_is_faster_than_its_bound(shipped):
-    """With corrections of any size, an operator takes at least the time of its FLOPs at the peak rate of its fastest unit."""
+    """Whatever the corrections, an operator takes at least FLOPs over the fastest unit's peak rate."""
     from mdot_lab.predictor.deploy_graphs import Explain
 
     _randomize(shipped)
@@ -192,7 +192,7 @@ def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
 
 
 def test_benchmark_offsets_do_not_change_operators(make_sequence, make_label):
-    """Inference that takes twice the time of its forward pass in whole steps does not change the predictor of whole steps."""
+    """Inference that takes twice as long as forward passes does not change the predictor for whole steps."""
     from mdot_lab.predictor import dataset
     from mdot_lab.predictor.labels import Network
 
@@ -363,7 +363,7 @@ def test_pytorchs_default_uses_tf32_in_convolutions_only(ask, data):
 
 @pytest.fixture
 def attention():
-    """Rows of a job that consists of one attention of 8 heads over 512 positions."""
+    """Rows for one attention with 8 heads over 512 positions."""
     setting = torch.zeros(1, len(tables.settings()))
     for name, value in {"heads": 8, "head_size": 64, "queries": 512, "keys": 512, "inputs": 3}.items():
         setting[0, tables.settings().index(name)] = value
@@ -375,7 +375,7 @@ def attention():
 
 @pytest.fixture
 def batch_norm():
-    """Rows of a job that consists of one BatchNormalization of 64 channels."""
+    """Rows for one BatchNormalization over 64 channels."""
     elements = 64 * 56.0 * 56.0
     setting = torch.zeros(1, len(tables.settings()))
     for name, value in {"channels_out": 64, "size_out": 56 * 56, "inputs": 1}.items():
@@ -402,7 +402,7 @@ def test_torch_compile_affects_operators_around_attention(ask, attention):
 
 
 def test_torch_compile_leaves_normalisation_in_training_alone(shipped, ask, batch_norm):
-    """A BatchNormalization in training needs the mean of all samples before it writes, so that compilers read its input twice."""
+    """A training BatchNormalization needs all samples' mean before it writes, so that compilers read the input twice."""
     for member in shipped.members:
         torch.nn.init.normal_(member.norm_head.correction.out.weight, std=0.3)
         torch.nn.init.normal_(member.norm_head.correction.out.bias, std=0.3)

@@ -53,7 +53,8 @@ def test_splitting_loses_no_traffic():
 
 
 def test_rows_that_the_exporter_folded_into_the_batch_count():
-    """A Linear's BatchNormalization has one position per channel in its settings, and all rows of a sample in its loads."""
+    """A BatchNormalization after a Linear has one position per channel in the settings, and all rows per sample in the
+    loads."""
     operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1,
                           size_out=1)
     _, norm = normalisation.split(operators)

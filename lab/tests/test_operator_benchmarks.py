@@ -1,4 +1,4 @@
-"""Tests of properties that the analytic models of single operators must have for all fitted values."""
+"""Tests properties that the analytic single-operator models must have for all fitted values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tests that published steps of language models become labels of one pass on one GPU."""
+"""Tests that published language-model steps become labels for one pass on one GPU."""
 
 import json
 

@@ -91,7 +91,7 @@ def windows(data: Dataset, types: np.ndarray, chosen: Steps) -> Windows:
 
 
 def _merged(window: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct windows of a sequence, and the sums of their weights."""
+    """Distinct windows in a sequence, with summed weights."""
     used, of_used = np.unique(window, return_inverse=True)
     sums = np.zeros((len(used), WINDOW))
     np.add.at(sums, of_used.reshape(-1), weight)

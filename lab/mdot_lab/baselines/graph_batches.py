@@ -39,7 +39,7 @@ class Part(NamedTuple):
     graph: Tensor           # [N]
     source: Tensor          # [E]
     target: Tensor          # [E]
-    moved: Tensor           # [E, 1] logarithm of the bytes of the edge's tensor
+    moved: Tensor           # [E, 1] log of the edge tensor's bytes
     batch: Tensor           # [G, 1] its logarithm
     graph_of_step: Tensor   # [R]
     configuration: Tensor   # [R, c]

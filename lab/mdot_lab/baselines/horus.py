@@ -24,7 +24,7 @@ KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"),
          ("MaxPool", "AveragePool", "GlobalAveragePool"),
          ("Relu", "Sigmoid", "Gelu", "HardSwish", "HardSigmoid", "Tanh"), ("LayerNormalization", "GroupNormalization"),
          ("Add", "Mul", "Sub", "Div"), ("Softmax",), ("Concat", "Split", "Slice", "Reshape", "Transpose"))
-"""Kinds of operators that are counted separately."""
+"""Separately counted operator kinds."""
 
 
 def _sums(data: Dataset, network: int) -> np.ndarray:

@@ -1,7 +1,6 @@
-"""The inputs of baselines for labelled steps: numbers of operators and of configurations, as arrays.
+"""Baseline inputs for labelled steps: operator and configuration numbers, as arrays.
 
-They exclude mdot's analytic quantities. They consist of settings, FLOPs and bytes as counted, and the label's description of
-its measurement.
+They exclude mdot's analytic quantities, and have settings, counted FLOPs and bytes, and the label's description.
 """
 
 from __future__ import annotations
@@ -93,12 +92,12 @@ def loads(data: Dataset, operators: np.ndarray, batch: np.ndarray) -> np.ndarray
 
 
 def describe(data: Dataset, operators: np.ndarray, batch: np.ndarray) -> np.ndarray:
-    """[n, f] logarithms of an operator's settings, of its FLOPs and bytes at the batch, and of its parameters."""
+    """[n, f] logarithms: settings, FLOPs and bytes at the batch, parameters."""
     return np.log1p(np.column_stack([data.setting[operators], loads(data, operators, batch), data.load[operators, -1]]))
 
 
 def known_types(data: Dataset, networks: np.ndarray, least: int = 5) -> np.ndarray:
-    """[types] the number of each operator type that at least `least` of the networks have, 0 for the others."""
+    """[types] counts by operator type, for types in at least `least` networks; 0 for the others."""
     count = np.zeros(len(tables.operator_types()), dtype=np.int64)
     for network in np.unique(networks):
         count[np.unique(data.type[data.operator[data.sequence(network)]])] += 1

@@ -124,7 +124,7 @@ class Published(nn.Module):
         return self.fusion(torch.stack(tokens, dim=1)).mean(dim=1)
 
     def read(self, fused: Tensor, place: Tensor, mask: Tensor | None) -> Tensor:
-        """[B, L, width] from fused operators and the features of their positions."""
+        """[B, L, width] from fused operators and position features."""
         x = fused + self.of_place(self.scaled["place"](place))
         for layer in self.layers:
             x = layer(x, mask)

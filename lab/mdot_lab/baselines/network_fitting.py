@@ -24,7 +24,7 @@ class Schedule:
 
 
 class Part(Protocol):
-    """Tensors of some steps, in the form that a baseline's model reads."""
+    """Tensors for some steps, in the form for a baseline's model."""
 
 
 def tensor(x: np.ndarray) -> Tensor:
@@ -65,7 +65,7 @@ def sum_by(values: Tensor, index: Tensor, rows: int) -> Tensor:
 
 
 def fit(model: nn.Module, parts: Sequence[Part], chosen: Sequence[Steps], schedule: Schedule) -> None:
-    """Minimises the mean absolute error of the logarithm over the steps of each part."""
+    """Minimises the mean absolute log error over each part's steps."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=schedule.rate, weight_decay=schedule.decay)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.rate, total_steps=schedule.epochs * len(parts),
                                                 pct_start=0.2)

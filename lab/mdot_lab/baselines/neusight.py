@@ -83,7 +83,7 @@ class Kernels(NamedTuple):
 
 
 def _tile(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sides of the largest tile that each matmul fills, each side independently."""
+    """Largest tile sides that each matmul fills, each side independently."""
     def side(extent: np.ndarray) -> np.ndarray:
         fits = [extent >= tile for tile in TILES]
         return np.select(fits, TILES, TILES[-1])
@@ -93,7 +93,7 @@ def _tile(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _matmuls(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.ndarray, flops: np.ndarray,
               phase: int) -> tuple[np.ndarray, ...]:
-    """Rows, columns, extent of the sum, and number of the matmuls of an operator's phase."""
+    """Rows, columns, sum extent and number of matmuls in an operator's phase."""
     of = {name: np.maximum(_setting(data, name)[operator], 1) for name in tables.settings()}
     window = of["kernel_d"] * of["kernel_h"] * of["kernel_w"]
     inputs, outputs = of["channels_in"] / of["groups"], of["channels_out"] / of["groups"]
@@ -160,7 +160,7 @@ def _on_gpu(data: Dataset, kind: np.ndarray, chosen: Steps, rows: np.ndarray, gp
 
 def _of_phase(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.ndarray, phase: int,
               gpu: Gpu) -> tuple[np.ndarray, np.ndarray]:
-    """[K, features] of the kernels of those pairs that have work in this phase, and their pairs [K]."""
+    """[K, features] for the kernels of pairs with work in this phase, and the pairs [K]."""
     load = jobs.loads(data, operator, batch)[:, 3 * phase:3 * phase + 3]
     flops, moved = load[:, 0], (load[:, 1] + load[:, 2]) * gpu.element_bytes / 4
     works = moved > 0
@@ -187,7 +187,7 @@ def _of_phase(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.n
 
 def _uses(multisets: list[tuple[np.ndarray, np.ndarray]], of_multiset: np.ndarray, start: np.ndarray, of_step: np.ndarray,
           pairs_of_phases: list[np.ndarray], pair_count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kernel, count and step of each use. `of_multiset`: pairs of all multisets, which begin at `start`."""
+    """Kernel, count and step for each use. `of_multiset`: pairs of all multisets, which begin at `start`."""
     kernel, count, row, at = [], [], [], 0
     for pairs in pairs_of_phases:
         kernel_of_pair = np.full(pair_count, -1)

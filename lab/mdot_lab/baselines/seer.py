@@ -27,7 +27,7 @@ DENSE, GROUPED, DEPTHWISE, MATMUL, NORMALISATION, REDUCTION, ELEMENTWISE = KINDS
 
 
 def kinds(data: Dataset) -> np.ndarray:
-    """[operators] the kind of its kernels."""
+    """[operators] kernel kind."""
     def is_type(names: tuple[str, ...]) -> np.ndarray:
         return np.isin(np.array(tables.operator_types())[data.type], names)
 
@@ -45,7 +45,7 @@ def kinds(data: Dataset) -> np.ndarray:
 
 
 def _kernels(load: np.ndarray, count: np.ndarray) -> list[float]:
-    """For one kind and phase: number of kernels, their FLOPs and bytes, and the bytes of the largest."""
+    """For one kind and phase: number of kernels, FLOPs and bytes, and the largest one's bytes."""
     moved = load[:, 1] + load[:, 2]
     return [count[moved > 0].sum(), count @ load[:, 0], count @ moved, moved.max(initial=0)]
 

@@ -35,7 +35,7 @@ def _rows(total: np.ndarray, limit: float) -> np.ndarray:
 
 
 def row_starts(cost: np.ndarray, capacity: int) -> np.ndarray:
-    """First operator of each of at most `capacity` rows."""
+    """First operator in each of at most `capacity` rows."""
     if len(cost) <= capacity:
         return np.arange(len(cost))
     total = np.concatenate([[0], np.cumsum(cost)])

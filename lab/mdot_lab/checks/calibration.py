@@ -249,7 +249,7 @@ def report(title: str, predictor: mdot.Predictor, draw: Draw, draws: int) -> Non
 
 
 def versions(steps: Sequence[Step], layout: str, first: str, then: str, limit: int) -> Draw:
-    """One step of the same job under another version of PyTorch."""
+    """One step of the same job under another PyTorch version."""
     by_network = {s.network: s for s in steps if s.software == first and s.configuration.layout == layout}
     asked = [s for s in steps if s.software == then and s.configuration.layout == layout and s.network in by_network]
 

@@ -104,7 +104,7 @@ def mark_bound(rows: list[Row]) -> None:
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of a group of rows, in percent. `bias` is the median of the signed errors."""
+    """Errors for a group of rows, in percent. `bias` is the median signed error."""
 
     count: int
     mean: float

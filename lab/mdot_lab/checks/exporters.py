@@ -158,7 +158,7 @@ def _strip_notes(model) -> None:
 
 
 def _shorten_names(graph) -> None:
-    """Shortens the names of nodes' results. Initializers keep their names, because these identify them."""
+    """Shortens the names of node results. Initializers keep theirs as identifiers."""
     kept = {value.name for value in [*graph.output, *graph.input]}
     short: dict[str, str] = {}
     for node in graph.node:
@@ -216,7 +216,8 @@ def main() -> int:
             try:
                 if not path.exists():
                     path.write_bytes(export(name, kind))
-            except Exception as fault:      # exporters raise many types of exceptions; the table shows which export is missing
+            except Exception as fault:      # exporters raise many exception types; the table shows which export is
+                                            # missing
                 print(f"exporters: {name}, {kind}: {type(fault).__name__}: {fault}", file=sys.stderr)
                 continue
             if options.strip:

@@ -45,7 +45,7 @@ difference to the benchmark's offset."""
 
 
 def board(label: Label) -> Any:
-    """The GPU to ask for: the name of its model, or a description."""
+    """The GPU to ask for: a model name or a description."""
     specs = BOARDS.get(label.run)
     return mdot.gpu(label.gpu).replace(**specs) if specs else label.gpu
 

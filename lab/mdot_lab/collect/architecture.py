@@ -38,7 +38,7 @@ class Unavailable(Exception):
 
 
 def missing_libraries() -> list[str]:
-    """The members of LIBRARIES that are not installed here."""
+    """LIBRARIES that are missing here."""
     return [library for library in LIBRARIES if importlib.util.find_spec(library) is None]
 
 

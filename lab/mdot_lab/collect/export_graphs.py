@@ -95,7 +95,7 @@ def export(row: Architecture, size: int, batch: int, opset: int, dynamic_batch: 
 
 def export_all(keys: Iterable[str], rows: Mapping[str, Architecture], folder: Path, batch: int, opset: int,
                dynamic_batch: bool = False) -> int:
-    """Exports each graph that the keys need once, and skips files that exist. Returns 1 if one of them failed."""
+    """Exports each required graph once, and skips existing files. Returns 1 after a failure."""
     wanted = sorted({(c.architecture, c.size) for c in map(Configuration.from_key, keys)})
     folder.mkdir(parents=True, exist_ok=True)
     status = 0
@@ -109,7 +109,7 @@ def export_all(keys: Iterable[str], rows: Mapping[str, Architecture], folder: Pa
             path.write_bytes(export(rows[name], size, batch, opset, dynamic_batch))
             print(path)
         except Exception as fault:
-            # TorchScript's messages contain whole graphs, of which the first line gives the reason.
+            # TorchScript's messages contain whole graphs; the first line has the reason.
             reason = (str(fault).splitlines() or [""])[0][:300]
             print(f"collect: {name} at {size}: {type(fault).__name__}: {reason}", file=sys.stderr)
             status = 1

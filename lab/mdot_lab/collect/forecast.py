@@ -10,7 +10,7 @@ from mdot_lab.collect.records import Record
 from mdot_lab.collect.timing import MINIMUM_STEPS, WARMUP_STEPS
 
 STATE_COPIES = {"sgd": 0, "sgd_momentum": 1, "adam": 2, "adamw": 2}
-"""Copies of the weights that an optimizer stores."""
+"""Weight copies that an optimizer stores."""
 
 OPTIMISM = 2.0
 """A larger batch is ruled out if time proportional to the batch exceeds the cap by this factor. The factor is needed because

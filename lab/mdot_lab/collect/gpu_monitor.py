@@ -14,7 +14,7 @@ import torch
 from mdot_lab.collect.architecture import LIBRARIES
 
 _SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
-_SMI_SECONDS = 10.0         # seconds between two calls of nvidia-smi, each of which takes a tenth of a second
+_SMI_SECONDS = 10.0         # seconds between two calls of nvidia-smi, which take a tenth of a second each
 
 
 def _version(library: str) -> str | None:
@@ -62,7 +62,7 @@ class GpuMonitor:
         self._smi_last, self._smi_state = -_SMI_SECONDS, {}
         self._index, self._handle = 0, None
         if self.is_cuda:
-            # The driver numbers GPUs in its own order, and includes those that CUDA_VISIBLE_DEVICES hides.
+            # The driver's GPU numbers include those that CUDA_VISIBLE_DEVICES hides.
             uuid = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
             self._handle = self._find(uuid)
 

@@ -19,8 +19,7 @@ from mdot_lab.collect.timing import INFERENCE_SECONDS, PHASES, Clock, OverCap, s
 
 
 def is_out_of_memory(fault: BaseException) -> bool:
-    """True for PyTorch's own exception, and for errors of libraries below it that report a failed allocation only in their
-    text."""
+    """True for PyTorch's own exception, and for library errors that report a failed allocation in the text alone."""
     if isinstance(fault, (torch.OutOfMemoryError, MemoryError)):
         return True
     text = str(fault).lower()
@@ -47,7 +46,7 @@ class Measurer:
         self.device, self.clock, self.monitor, self.cap_seconds = device, clock, monitor, cap_seconds
 
     def measure(self, model: torch.nn.Module, row: Architecture, configuration: Configuration) -> Record:
-        """The fields of one configuration, including its status. Failures that the configuration causes never raise."""
+        """The fields for one configuration, with a status. Failures that the configuration causes never raise."""
         try:
             return self._measure(model, row, configuration)
         except OverCap as over:

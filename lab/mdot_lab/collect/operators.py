@@ -21,7 +21,7 @@ import torch.nn.functional as F
 
 COLUMNS = ("gpu", "software", "operator", "precision", "direction", "settings", "microseconds")
 COPIES = 4          # of the operator in one graph
-REPLAYS = 9         # of the graph, of which the median counts
+REPLAYS = 9         # repetitions; the median counts
 LONG_MICROSECONDS, LONG_REPLAYS = 3000.0, 3     # operators from this time on are captured once
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -153,7 +153,7 @@ def cases() -> Iterator[Case]:
 
 
 def _median_us(run: Callable[[], Any], device: str) -> float:
-    """Microseconds of one call of `run`, which only launches kernels."""
+    """Microseconds per call of `run`, which only launches kernels."""
     if torch.device(device).type != "cuda":
         def timed() -> float:
             start = time.perf_counter()
@@ -186,7 +186,7 @@ def _span_us(launch: Callable[[], Any]) -> float:
 
 
 def measure(case: Case, device: str) -> list[tuple[str, float]]:
-    """(direction, microseconds) of the forward and of the backward pass."""
+    """(direction, microseconds) for the forward and the backward pass."""
     torch.set_float32_matmul_precision("high" if case.precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = case.precision == "tf32"
     function, inputs = MAKERS[case.operator](case, device)
@@ -197,7 +197,7 @@ def measure(case: Case, device: str) -> list[tuple[str, float]]:
 
 
 def run(out: Path, device: str, deadline: float, log: Callable[[str], None]) -> int:
-    """Appends a row for each case and direction that `out` lacks. Returns the number of cases that failed."""
+    """Appends a row for each case and direction that `out` lacks. Returns the number of failures."""
     out.parent.mkdir(parents=True, exist_ok=True)
     known, failed = set(), 0
     if out.exists():

@@ -29,7 +29,7 @@ _STEPS = {"batch": 0.6180339887, "precision": 0.7548776662, "layout": 0.41421356
 class Visit:
     architecture: Architecture
     size: int
-    # in ascending order of the batch, because a batch that runs out of memory rules out all later ones
+    # in ascending batch order, because a batch without enough memory rules out all later ones
     configurations: tuple[Configuration, ...]
 
 
@@ -39,7 +39,7 @@ def fraction_of(text: str) -> float:
 
 
 def interleave(rows: Iterable[Architecture]) -> list[Architecture]:
-    """One architecture of each family, then the second of each, and so on. Families are in the order of their first row."""
+    """One architecture from each family, then the second one, and so on. Families follow their first rows."""
     families: dict[str, list[Architecture]] = defaultdict(list)
     for row in rows:
         families[row.family].append(row)

@@ -49,7 +49,7 @@ def faults(record: Record) -> list[str]:
 
 
 def read(path: Path) -> Iterator[Record]:
-    """Records of a part file or of a merged file. A line that a killed process left unfinished is skipped."""
+    """Records in a part file or a merged file. An unfinished last line from a killed process is skipped."""
     import gzip
 
     with (gzip.open(path, "rt") if path.suffix == ".gz" else open(path, encoding="utf-8")) as lines:
@@ -79,7 +79,7 @@ def read_all(paths: Iterable[Path]) -> Iterator[Record]:
 
 
 class Attempt:
-    """Stores the current measurement beside the part file, so that the next process knows which one killed its predecessor."""
+    """Stores the current measurement beside the part file, so that the next process knows which one killed the last."""
 
     def __init__(self, part: Path):
         self._path = part.with_name(part.name + ".trying")

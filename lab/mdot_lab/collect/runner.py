@@ -58,7 +58,7 @@ class Runner:
 
     @property
     def reserve(self) -> float:
-        """Worst-case seconds of one more configuration: its steps, and loading its kernels in the first one."""
+        """Worst-case seconds for one more configuration: steps, and loading kernels in the first one."""
         return self.cap_seconds + 4.0
 
     def run(self, visits: Iterable[Visit]) -> Tally:

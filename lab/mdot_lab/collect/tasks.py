@@ -57,7 +57,7 @@ def _vector(batch, size, arguments, device):
 
 
 def _recommendation(batch, size, arguments, device):
-    # `size` is the number of rows of each embedding table.
+    # `size` is the number of rows per embedding table.
     return _normal(batch, DENSE_FEATURES, device=device), _ids(size, batch, TABLES, device=device)
 
 
@@ -67,7 +67,7 @@ def _class_targets(outputs):
 
 
 def _pixel_targets(outputs):
-    """Random classes of each pixel of [batch, classes, height, width]."""
+    """Random classes for each pixel in [batch, classes, height, width]."""
     return _ids(outputs.shape[1], outputs.shape[0], *outputs.shape[2:], device=outputs.device)
 
 

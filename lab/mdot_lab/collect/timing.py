@@ -65,11 +65,11 @@ class OverCap(Exception):
 class Samples:
     warmup_steps: int
     phases_ms: tuple[tuple[float, ...], ...]    # for each step: forward, backward, optimizer
-    host_step_ms: float                         # wall time of all timed steps over their number
-    joules: float | None                        # energy of all timed steps over their number, if the device counts it
+    host_step_ms: float                         # wall time over the number of timed steps
+    joules: float | None                        # energy over the number of timed steps, if the device counts it
 
     def spread(self, phase: str | None = None) -> dict[str, float]:
-        """Median, interquartile range, minimum and mean of a phase, or of the whole step."""
+        """Median, interquartile range, minimum and mean for a phase or the whole step."""
         values = [sum(step) if phase is None else step[PHASES.index(phase)] for step in self.phases_ms]
         return spread(values)
 

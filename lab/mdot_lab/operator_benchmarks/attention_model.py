@@ -1,8 +1,8 @@
-"""The time of fused (flash) attention: blocks of queries are distributed over SMs, and each processes all of its keys.
+"""Fused (flash) attention: query blocks are distributed over SMs, and each processes all keys.
 
-A block's step over some keys consists of its matmuls, two forward and five backward, and one exponential per score, of which
-the special-function units compute 16 per clock. Both overlap in part. Blocks of causal attention differ in length, so that
-the SMs' time is the larger of the mean block and the longest block.
+A block's step over some keys has two matmuls forward and five backward, and one exponential per score, at 16 per
+clock in the special-function units. Both overlap in part. Causal blocks differ in length: SM time is the larger of
+the mean block and the longest block.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mdot_lab.operator_benchmarks.gpu_rates import Rates, Rows, Sources, at_most
 
-BLOCK = 128.0       # queries of a block, and keys of a step
+BLOCK = 128.0       # queries per block, and keys per step
 EXPONENTIALS_PER_CLOCK = 16.0
 FORWARD_MATMULS, BACKWARD_MATMULS = 2.0, 5.0
 
@@ -24,7 +24,7 @@ class AttentionModel(nn.Module):
         self.backward_cost = nn.Parameter(torch.tensor(0.2))
         self.exponential_cost = nn.Parameter(torch.tensor(0.0))
         self.overlap = nn.Parameter(torch.tensor(-1.0))
-        self.block_clocks = nn.Parameter(torch.tensor(7.0))         # logarithm: cost of a block in addition to its steps
+        self.block_clocks = nn.Parameter(torch.tensor(7.0))         # logarithm: block cost in addition to steps
         self.sharpness = nn.Parameter(torch.tensor(0.0))
         self.sources = Sources(source_count, floor_us=4.5)
         self.middle = nn.Linear(FEATURES, hidden)

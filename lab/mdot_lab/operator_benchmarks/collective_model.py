@@ -25,7 +25,7 @@ class CollectiveModel(nn.Module):
         self.slope = nn.Parameter(torch.full((kinds,), 0.0))
         self.efficiency = nn.Parameter(torch.full((kinds,), -0.3))
         self.peer = nn.Parameter(torch.zeros(kinds))                    # effect of each further GPU on the rate
-        self.switch = nn.Parameter(torch.full((kinds,), 0.0))           # effect of NVLink switches that add
+        self.switch = nn.Parameter(torch.full((kinds,), 0.0))           # effect of adding NVLink switches
         self.sources = Sources(source_count, floor_us=3.0)              # a source is an operation
 
     def forward(self, r: Rows) -> tuple[Tensor, Tensor]:

@@ -51,7 +51,7 @@ class ConvolutionModel(MatmulModel):
         return compute, self.rates.dram_us(r, moved)
 
     def winograd_us(self, r: Rows) -> Tensor:
-        """Time of 36 matmuls of tiles by channels, and of moving both feature maps through memory in 2.25 times their size."""
+        """Time for 36 matmuls, tiles by channels, and for moving both feature maps at 2.25 times their size."""
         points = (WINOGRAD_TILE + WINOGRAD_WINDOW - 1) ** 2
         side = torch.sqrt(r["positions_out"])
         tiles = r["batch"] * torch.ceil(side / WINOGRAD_TILE) ** 2

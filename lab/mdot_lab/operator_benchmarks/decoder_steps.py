@@ -43,7 +43,7 @@ class Steps:
     sequence: np.ndarray
     micro_batch: np.ndarray     # samples of a micro-batch
     micro_batches: np.ndarray   # micro-batches of a step, executed in sequence
-    tensor: np.ndarray          # degree of each kind of parallelism, in GPUs
+    tensor: np.ndarray          # degree for each kind of parallelism, in GPUs
     pipeline: np.ndarray
     data: np.ndarray
     step_ms: np.ndarray
@@ -57,7 +57,7 @@ class Steps:
 
 
 def read(points: Path) -> Steps:
-    """Reads vTrain's rows of the table of published points."""
+    """Reads vTrain's rows from the table of published points."""
     rows = pandas.read_csv(points, low_memory=False)
     rows = rows[rows.source.str.startswith("VIA-Research/vTrain")]
     shape = rows.model.str.extract(r"GPT-h(\d+)-L(\d+)-a(\d+)").astype(float).to_numpy().T

@@ -76,7 +76,7 @@ class Rates(nn.Module):
         return moved / (r["memory_gbps"] * 1e3 * torch.exp(self.dram))
 
     def l2_us(self, r: Rows, moved: Tensor) -> Tensor:
-        """Microseconds of L2 traffic. The L2 rate grows with the SMs that read it and with the memory that fills it."""
+        """Microseconds for L2 traffic. The L2 rate grows with reading SMs and with the memory behind it."""
         by_sm, by_memory = r["sm_count"] * 64 * self.clocks_per_us(r), r["memory_gbps"] * 1e3
         return moved / (torch.sqrt(by_sm * by_memory) * torch.exp(self.l2))
 

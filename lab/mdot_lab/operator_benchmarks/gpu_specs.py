@@ -41,7 +41,7 @@ def architecture(compute_capability: float) -> str:
 
 
 OTHER_GPUS = {spec.name: spec for spec in (
-    GpuSpec("M60", 5.2, 16, 1178, 160, 2, 4.8, 4.8, 150),      # one of the two GPUs of an M60
+    GpuSpec("M60", 5.2, 16, 1178, 160, 2, 4.8, 4.8, 150),      # one half of an M60
     GpuSpec("M40", 5.2, 24, 1114, 288, 3, 6.8, 6.8, 250),
     GpuSpec("TITAN-X-Maxwell", 5.2, 24, 1075, 336.5, 3, 6.6, 6.6, 250),
     GpuSpec("TITAN-X-Pascal", 6.1, 28, 1531, 480, 3, 11.0, 11.0, 250),

@@ -19,7 +19,7 @@ TILES = ((256, 256), (256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (
          (16, 64), (16, 128))
 SPLITS = (1, 2, 4, 8, 16)
 STEP = 32.0
-"""Elements of the sum that a tile processes in one step."""
+"""Sum elements that a tile processes in one step."""
 
 
 class MatmulModel(nn.Module):
@@ -31,7 +31,7 @@ class MatmulModel(nn.Module):
         self.load_rate = nn.Parameter(torch.tensor([-0.9, 0.6]))    # L2 to SM, as a logarithm of 64 bytes a clock
         self.prologue = nn.Parameter(torch.tensor([1.4, 0.1]))      # logarithms of µs: fp32, tensor cores
         self.reduction = nn.Parameter(torch.tensor(-0.8))
-        self.resident = nn.Parameter(torch.tensor(-2.3))            # fraction of L2 that keeps operands between calls
+        self.resident = nn.Parameter(torch.tensor(-2.3))            # L2 fraction that keeps operands between calls
         self.sharpness = nn.Parameter(torch.tensor(0.0))
         self.sources = Sources(source_count, floor_us=2.0)
         self.middle = nn.Linear(FEATURES, hidden)

@@ -20,9 +20,9 @@ from mdot_lab.operator_benchmarks.stream_model import KINDS as STREAMS
 @dataclass(frozen=True)
 class Measured:
     columns: dict[str, np.ndarray]      # numbers that a model reads
-    source: np.ndarray                  # text: the origin of the measurement; each has its own fitted offset and floor
+    source: np.ndarray                  # text: the measurement's origin; each has a fitted offset and floor
     gpu_model: np.ndarray               # text: values of gpu_specs.NAMES
-    kind: np.ndarray                    # text: further property that gets its own line in the tables
+    kind: np.ndarray                    # text: additional property with its own line in the tables
     microseconds: np.ndarray
 
     def __len__(self) -> int:
@@ -34,7 +34,7 @@ class Measured:
 
     @property
     def group(self) -> np.ndarray:
-        """Text: rows of the same line of the tables."""
+        """Text: rows with the same line in the tables."""
         return np.array([f"{c} | {s} | {k}" for c, s, k in zip(self.gpu_model, self.source, self.kind)])
 
     def take(self, rows: np.ndarray) -> "Measured":
@@ -82,7 +82,7 @@ def matmuls(folder: Path) -> Measured:
 
 
 LEAST_QUERIES = 64
-"""Fewer queries occur only in generation, which training does not use and which has its own kernels."""
+"""Fewer queries occur in generation alone, which has its own kernels."""
 
 
 def attention(folder: Path) -> Measured:
@@ -112,7 +112,7 @@ LARGE_MESSAGE = 2**20
 
 
 def collectives(folder: Path) -> Measured:
-    """nccl.csv: within a node. L40S is excluded: its eight GPUs need .65 s for 512 MiB, which is an effect of their node."""
+    """nccl.csv: within a node. L40S is excluded: eight GPUs need .65 s for 512 MiB, an effect of their node."""
     rows = pandas.read_csv(folder / "aiconfigurator" / "nccl.csv")
     gpu_model = rows.gpu.map(gpu_specs.NAMES)
     rows, gpu_model = rows[gpu_model.isin(LINK_GBPS)], gpu_model[gpu_model.isin(LINK_GBPS)].to_numpy(dtype=str)

@@ -22,7 +22,7 @@ class Schedule:
     weight_decay: float = 0.05
     penalty: float = 0.1        # factor on the mean square correction
     implausibility_penalty: float = 0.01
-    balance: float = 0.7        # the weight of a group of n rows is n^(1 - balance)
+    balance: float = 0.7        # a group with n rows weighs n^(1 - balance)
     seed: int = 0
 
 
@@ -75,7 +75,7 @@ def predict(model: nn.Module, sources: list[str], measured: Measured) -> np.ndar
 
 
 def folds(measured: Measured, left_out: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name of an architecture, rows without it, rows of it."""
+    """Architecture name, rows without it, rows with it."""
     architecture = measured.architecture
     for name in left_out:
         if (architecture == name).any():

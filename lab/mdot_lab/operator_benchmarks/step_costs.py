@@ -60,8 +60,8 @@ class Operators:
 
 
 class Costs(nn.Module):
-    """Logarithms of factors on times from the operators' models, and of milliseconds. Each family of steps defines the
-    initial values and the formula of a step."""
+    """Logarithms: factors on operator times from the models, and milliseconds. Each family defines initial values and
+    the step formula."""
 
     START: dict[str, float] = {}
 

@@ -37,7 +37,7 @@ class Batch:
     conditions: Tensor          # [P, conditions.COUNT], each only where it has an effect
     norm_conditions: Tensor     # the same for normalisations
     runs: Tensor                # [P, PHASES], 0 or 1: phases that launch kernels
-    part_weight: Tensor         # [P, PARTS], parts of an operator that were timed
+    part_weight: Tensor         # [P, PARTS], timed parts
     has_optimizer: Tensor       # [R, 1]
     benchmark: Tensor           # [R], row of BENCHMARKS
     host: Tensor                # [R], row of hosts

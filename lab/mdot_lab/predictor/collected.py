@@ -1,8 +1,8 @@
-"""Steps that mdot_lab.collect measured, as labels.
+"""Steps measured by mdot_lab.collect, as labels.
 
-A record gives two labels: forward and backward pass of a training step, without the update of the optimizer, and the forward
-pass in evaluation. Their jobs are those of mdot_lab.checks.collected, with a prefix of their own, because versions of a
-library differ in a network of the same name.
+A record gives two labels: forward and backward pass in training, without the update, and the forward pass in
+evaluation. Jobs are those in mdot_lab.checks.collected, with another prefix, because library versions differ in
+networks with equal names.
 """
 
 from __future__ import annotations

@@ -50,17 +50,17 @@ class Dataset:
     optimizer: np.ndarray       # [l] text, empty if the time excludes it
     is_compiled: np.ndarray
     is_fused: np.ndarray
-    recomputes: np.ndarray      # [l] part of the forward pass that is repeated, 0 to 1
+    recomputes: np.ndarray      # [l] repeated part of the forward pass, 0 to 1
     step_ms: np.ndarray
 
     @property
     def is_alone(self) -> np.ndarray:
-        """[l]: labels of a single operator instead of a step."""
+        """[l]: labels for a single operator instead of a step."""
         return np.isin(self.kind, ALONE)
 
     @property
     def whole_networks(self) -> np.ndarray:
-        """Indices of networks that have more than a single operator."""
+        """Indices for networks with more than a single operator."""
         return np.unique(self.label_network[~self.is_alone])
 
     @property
@@ -71,7 +71,7 @@ class Dataset:
         return slice(self.network_start[network], self.network_start[network + 1])
 
     def multiset(self, network: int) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct operators of a network and the number of occurrences of each."""
+        """Distinct operators in a network, and how often each occurs."""
         return np.unique(self.operator[self.sequence(network)], return_counts=True)
 
     def save(self, path: Path) -> None:

@@ -13,7 +13,7 @@ from mdot_lab.predictor.model import MatmulPrecision, Rates
 
 SMALLEST_GPU_NUMBER = 0.01
 UNLIMITED_WATTS = 1e5
-"""Power limit in watts of a GPU for which none is given."""
+"""Default power limit in watts."""
 KNOWN_HOST = 1e3
 """Factor by which every launch cost that is given, in µs, becomes at least 1."""
 FIRST_WITH_BF16 = 8.0

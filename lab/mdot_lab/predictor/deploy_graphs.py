@@ -47,9 +47,9 @@ therefore a smaller number costs almost as much."""
 NEVER = 1e8
 """Factor by which the unused kind of compute unit is slower than the used one."""
 KNOWN_HOST_SAVES = 0.5
-"""Part of the interval's widening by waiting for the host that disappears if the cost of a launch is given."""
+"""Widening by the wait for the host, as the part that disappears when a launch cost is given."""
 MOST = 1e30
-"""Upper limit of FLOPs and bytes, so that all values stay finite."""
+"""Upper limit on FLOPs and bytes, so that all values stay finite."""
 LEAST_MS = 1e-30
 COSTS = 4
 """Costs of each phase in a layout."""
@@ -59,7 +59,7 @@ LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
 
 
 class Shipped(nn.Module):
-    """Member predictors, whose mean logarithm is the prediction, and the models of its uncertainty."""
+    """Member predictors, whose mean logarithm is the prediction, and the uncertainty models."""
 
     def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange,
                  distance_model: EmbeddingDistance) -> None:
@@ -71,8 +71,7 @@ class Shipped(nn.Module):
 
 
 class Rows(NamedTuple):
-    """The parts of encoding_work, [k, L] each: FLOPs, bytes and scores of one sample and of one step, and values that are
-    independent of both."""
+    """Parts of encoding_work, [k, L] each: FLOPs, bytes and scores per sample and per step, and constant values."""
 
     flops: Tensor
     step_flops: Tensor
@@ -82,7 +81,7 @@ class Rows(NamedTuple):
     step_scores: Tensor
     serial: Tensor          # sequential steps of recurrences
     padding: Tensor         # factor of tile padding on the FLOPs of dense matmuls
-    tails: Tensor           # fixed time of the kernels of each phase, of every member
+    tails: Tensor           # fixed kernel time per phase and member
     norm_elements: Tensor
     norm_per_plane: Tensor  # the inverse of its channels on feature maps
     is_convolution: Tensor
@@ -125,8 +124,8 @@ class Encode(nn.Module):
 
     @staticmethod
     def _cost(roofline: Roofline, work: Work, is_nhwc: float, torch_version: float) -> list[Tensor]:
-        """[L, 3] each: costs of a FLOP of a dense matmul on tensor cores, of another FLOP, of a FLOP of the fallback kernel, and
-        of a byte. The first two exclude the fallback's share."""
+        """[L, 3] each: cost per FLOP in dense matmuls on tensor cores, in other work, and in the fallback kernel, and
+        per byte. The first two exclude the fallback's share."""
         in_nhwc = is_nhwc * work.has_layout
         share = in_nhwc * with_software(roofline.shares(work.grouping, work.is_too_wide), torch.tensor([[torch_version]]))
         dense = torch.exp(roofline.flop_cost[Roofline.DENSE] + in_nhwc * roofline.flop_cost_nhwc[Roofline.DENSE])
@@ -190,7 +189,7 @@ class Encode(nn.Module):
 
     @staticmethod
     def _launches(work: Work, count: Tensor) -> Tensor:
-        """[2 * LAUNCH_KINDS]: launches of a forward pass by kind, and of the rest of a step."""
+        """[2 * LAUNCH_KINDS]: launches by kind in a forward pass, and in the rest of a step."""
         by_kind = torch.stack([(of_phase * count).sum(dim=0) for of_phase in features.launches(work)])
         optimizer = features.OPTIMIZER_LAUNCHES * (work.learns * count).sum(dim=0)
         rest = by_kind[:, 1:].sum(dim=1)

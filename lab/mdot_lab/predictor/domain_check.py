@@ -15,7 +15,7 @@ from mdot_lab.predictor.labels import INFER, TRAIN
 from mdot_lab.predictor.operators import Operators, column
 
 UNKNOWN_FRACTION = 0.05
-"""Tolerated fraction of time in operators of types that training did not contain."""
+"""Tolerated time fraction of operators whose type is absent from training."""
 LOAD_MARGIN = 0.7
 """A logarithm: an operator may be twice as large as the largest of its kind in training."""
 GPU_MARGIN = 0.05
@@ -69,7 +69,7 @@ class TrainingRange(nn.Module):
         self.register_buffer("log_gpu", torch.zeros(gpu_count, len(tables.MODEL_SPECS)))
 
     def fit(self, data: Dataset, seen: Tensor) -> None:
-        """`seen`: rows of the type table that have an embedding of their own."""
+        """`seen`: type rows with their own embedding."""
         is_step = data.kind == TRAIN
         networks = np.unique(data.label_network[(data.kind != INFER) & ~data.is_alone])
         operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in networks]))
@@ -90,8 +90,8 @@ class TrainingRange(nn.Module):
 
     @staticmethod
     def _group_cells(setting: Tensor) -> tuple[Tensor, Tensor]:
-        """[P, GROUP_CELLS] twice, one-hot: the binary logarithm of the channels of a group, and of the number of groups; zeros for
-        operators that are no grouped convolution, or have one channel in a group."""
+        """[P, GROUP_CELLS] twice, one-hot: log2 of channels per group, and of groups; zeros for other operators and for
+        one channel per group."""
         is_grouped, is_depthwise = features.grouping(setting)
         cells, found = torch.arange(GROUP_CELLS).to(setting.dtype), []
         for size in (features.shape(setting).inputs, column(setting, "groups").clamp(min=1)):
@@ -100,8 +100,8 @@ class TrainingRange(nn.Module):
         return found[0], found[1]
 
     def is_new_group(self, setting: Tensor) -> Tensor:
-        """[P, 1], 0 or 1: a grouped convolution of a width and number of groups, each within a factor of two, of which no step
-        in NHWC was measured."""
+        """[P, 1], 0 or 1: a grouped convolution whose width and number of groups, within a factor of two, lack a
+        measured step in NHWC."""
         width, count = self._group_cells(setting)
         return width.sum(dim=1, keepdim=True) - (width @ self.is_seen_group * count).sum(dim=1, keepdim=True)
 

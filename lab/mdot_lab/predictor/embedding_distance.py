@@ -40,7 +40,7 @@ def mean_encodings(model: Predictor, data: Dataset, labels: np.ndarray) -> Tenso
 
 
 def networks(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Networks of whole steps and of inference, and one label of each."""
+    """Networks with whole steps or inference, and one label each."""
     labels = np.flatnonzero(~data.is_alone)
     network, first = np.unique(data.label_network[labels], return_index=True)
     return network, labels[first]
@@ -55,8 +55,8 @@ class EmbeddingDistance(nn.Module):
         self.register_buffer("is_stepped", torch.zeros(CENTRES, 1))
 
     def fit(self, encodings: Tensor, has_steps: Tensor) -> None:
-        """`encodings`: mean_encodings of networks; `has_steps`: whether whole steps of them were measured (on the GPUs of
-        TrainingRange)."""
+        """`encodings`: mean_encodings for networks; `has_steps`: whether whole steps were measured (on TrainingRange's
+        GPUs)."""
         self.middle.copy_(encodings.mean(dim=0))
         _, _, directions = torch.linalg.svd(encodings - self.middle, full_matrices=False)
         count = min(DIRECTIONS, len(directions))
@@ -79,7 +79,7 @@ class EmbeddingDistance(nn.Module):
             self.is_stepped[torch.isin(torch.arange(CENTRES) % count, nearest)] = 1
 
     def profiles(self, encoded: Tensor) -> Tensor:
-        """Profiles of encodings [n, width], or of their means: [n, DIRECTIONS]"""
+        """Profiles from encodings [n, width], or from means: [n, DIRECTIONS]"""
         return (encoded - self.middle) @ self.directions
 
     def distances(self, profile: Tensor) -> tuple[Tensor, Tensor]:

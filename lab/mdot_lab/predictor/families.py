@@ -1,7 +1,7 @@
-"""Assigns networks to families, which are left out of training together.
+"""Assigns networks to families, which are left out together.
 
-A family is a set of networks with common properties that are hard to predict. Leaving it out therefore tests the case that a
-user brings an architecture of which no network was measured.
+A family is a set of networks with common, hard-to-predict properties. Leaving it out tests a user's architecture
+without any measured relative.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FAMILIES: tuple[tuple[str, str], ...] = (
 
 
 OTHER = "other"
-"""The family of networks that were measured in inference only, or that match no pattern."""
+"""The family for networks with inference alone, or without a matching pattern."""
 
 
 def family(network: str) -> str:
-    """The family of a timm name, of a torchvision name with its prefix, or of a name of collected.py."""
+    """The family for a timm name, a prefixed torchvision name, or a name from collected.py."""
     name = re.sub(r"^(collected\.timm\.|(collected\.)?torchvision\.)", "", network)
     return next((family for family, pattern in FAMILIES if re.search(pattern, name)), OTHER)

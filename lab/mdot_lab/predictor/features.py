@@ -25,13 +25,13 @@ MATMUL_TYPES = ("Conv", "ConvTranspose", "Linear", "MatMul", "Einsum", "Attentio
 """Types whose FLOPs run on tensor cores if the GPU has them, and in tiles otherwise."""
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-"""Matrices of a recurrence. The width and height of each equal the size of the state."""
+"""Recurrence matrices. Width and height equal the state size."""
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 KEPT_IN_FP32 = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "Softmax",
                 "LogSoftmax", "Exp", "Log", "Pow", "Reciprocal", "Softplus", "CumSum", "ReduceProd", "ReduceL1", "ReduceL2")
-"""Types that autocast computes in fp32: it widens their inputs, and the operators that read their results narrow them again."""
+"""Types computed by autocast in fp32: it widens inputs, and readers narrow the results again."""
 
 RECURRENCES = tuple(GATES)
 POOLS = ("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool")
@@ -39,11 +39,11 @@ NORMALISATIONS = ("BatchNormalization", "LayerNormalization", "GroupNormalizatio
                   "RMSNormalization", "Softmax", "LogSoftmax")
 
 ROWS = ("Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LayerNormalization", "Softmax")
-"""Types that work on rows, so that they are independent of the layout of feature maps."""
+"""Row-wise types, which are independent of feature-map layout."""
 
 
 class Work(NamedTuple):
-    """The work of an operator on a GPU at a batch, and the properties that determine its kernels."""
+    """An operator's work on a GPU at a batch, and properties that determine kernels."""
 
     flops: Tensor       # [P, 3], by phase, as counted
     padded: Tensor      # [P, 3], including the padding of dense tiles
@@ -65,7 +65,7 @@ class Work(NamedTuple):
     grouping: Tensor        # [P, GROUPING], from which the share of groups without a dedicated NHWC kernel follows
     is_too_wide: Tensor     # depthwise, with a window for which cuDNN lacks an NHWC kernel
     idle: Tensor            # [P, 3], factor of the fallback kernel on the FLOPs of each phase
-    compulsory: Tensor      # [P, 3], fp32 bytes that a kernel of its own moves at least
+    compulsory: Tensor      # [P, 3], least fp32 bytes that a separate kernel moves
     cast: Tensor            # [P, 1], parameters that autocast converts to half precision, and their gradients back
 
 
@@ -103,7 +103,7 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
 WIDEST_DEPTHWISE = 7
 FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
 GROUP_WIDTHS = (4, 8, 16, 32, 64)
-"""Channels of a group at which the share of groups without a kernel may change its slope."""
+"""Channels per group at which the share of groups without a kernel may change slope."""
 GROUPING = 1 + len(GROUP_WIDTHS) + 4
 
 
@@ -163,7 +163,7 @@ def idle(setting: Tensor) -> Tensor:
 
 
 def is_kernel(types: Tensor) -> Tensor:
-    """[P, 1], 0 or 1: reads its operands and writes its result, whatever its neighbours are."""
+    """[P, 1], 0 or 1: reads and writes memory, whatever the neighbours are."""
     return where_type(types, (*MATMUL_TYPES, *POOLS, *NORMALISATIONS))
 
 
@@ -212,11 +212,11 @@ COMPOSED_LAUNCHES = (5, 7)
 """Kernels of decomposed attention beside one fused kernel, forward and backward: matmul, scale, mask, softmax, dropout, matmul;
 and their gradients."""
 CAST_LAUNCHES = 1
-"""Kernels by which autocast converts the weights of a matmul, and its weight gradients back."""
+"""Kernels by which autocast converts matmul weights, and weight gradients back."""
 
 
 class Launches(NamedTuple):
-    """Launches of a step or of one phase of it, [P, 3] each by phase."""
+    """Launches per step or per phase, [P, 3] each."""
 
     always: Tensor          # in eager mode, with fused attention, in one precision
     compiled: Tensor        # of these, the launches that torch.compile saves
@@ -321,7 +321,7 @@ def configuration_features(setting: Tensor) -> Tensor:
 
 
 def load_features(load: Tensor) -> Tensor:
-    """[P, l]: logarithms of the FLOPs and bytes of one sample and of the parameters, and FLOPs per byte."""
+    """[P, l]: logarithms of FLOPs and bytes per sample and of parameters, and FLOPs per byte."""
     logs = log1p(load)
     per_sample = logs[:, :tables.PHASE_LOAD_COUNT]
     return torch.cat([logs, per_sample[:, 0::3] - per_sample[:, 2::3]], dim=1)

@@ -56,8 +56,7 @@ def _has_steps(data: Dataset, known: np.ndarray) -> Tensor:
 
 
 def _distances(model: Shipped, data: Dataset, held: HeldOut) -> tuple[Tensor, Tensor]:
-    """[labels] each, as in EmbeddingDistance.distances: the distance of each label from the networks that its fold was trained
-    on."""
+    """[labels] each, as in EmbeddingDistance.distances: each label's distance from the networks in the fold's training."""
     known, label_of = networks(data)
     member, distance_model = model.members[0], copy.deepcopy(model.distance_model)
     encodings = mean_encodings(member, data, label_of)

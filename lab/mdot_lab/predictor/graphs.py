@@ -118,7 +118,7 @@ def _write(job: tuple[Network, Path]) -> str | None:
 
 
 def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
-    """Writes the missing graphs. Returns the number of failures, each of which is listed on standard error."""
+    """Writes missing graphs. Returns the number of failures, which standard error lists."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [(network, folder / network.graph_file) for network in wanted if not (folder / network.graph_file).exists()]
     failed = 0

@@ -48,7 +48,7 @@ def _column(form: str) -> str:
 
 
 def _in_order(fold: Fold, of: np.ndarray, where: str) -> np.ndarray:
-    """The fold's predictions of the labels `of`, in the order of `of`. Raises ValueError if the fold lacks one of them."""
+    """Predictions in this fold for the labels `of`, in the same order. Raises ValueError if the fold lacks one."""
     order = np.argsort(fold.label, kind="stable")
     at = order[np.searchsorted(fold.label, of, sorter=order).clip(max=len(order) - 1)]
     if not np.array_equal(fold.label[at], of):

@@ -33,8 +33,8 @@ LOG_HALF_WIDTHS = (-5.0, -0.1)
 """99 in 100 held-out labels of every split are off by less than e^.9, therefore several differences at once do not widen a
 job's interval further."""
 LAUNCH_COST = 0.49
-"""Half-width of the logarithm of a new host's launch cost: the root mean square of log(cost / 50 µs) of MEASURED_HOSTS, .26,
-times the 95 % quantile of Student's t with eight degrees of freedom, 1.86."""
+"""Half-width of log(launch cost) on a new host: the root mean square of log(cost / 50 µs) over MEASURED_HOSTS, .26,
+times Student's 95 % quantile with eight degrees of freedom, 1.86."""
 MEASURED_HOSTS = (60.0, 80.0, 50.0, 80.0, 45.0, 45.0, 60.0, 42.5)
 """Launch costs in µs, where every host is assumed to have 50 (docs/explanation/prediction.md, Hosts)."""
 OUTSIDE_WIDTH = 0.25
@@ -146,7 +146,7 @@ def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
 
 
 def quantiles(ratios: Tensor, weight: Tensor) -> list[float]:
-    """Factors on the half-widths with which each side covers its part of the residuals. `ratios`: the result of beyond()."""
+    """Factors on half-widths with which each side covers its residuals. `ratios`: from beyond()."""
     return [_weighted_quantile(side, weight, 1 - TAIL) for side in ratios]
 
 

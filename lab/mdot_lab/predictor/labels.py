@@ -31,12 +31,12 @@ an optimizer if the label names one."""
 SGD, ADAMW = "sgd", "adamw"
 """Optimizers of labels. The empty text: the time excludes the optimizer, or leaves open how much of it is inside."""
 SELECTIVE = 0.5
-"""`recomputes` of selective recomputation, which repeats half of the matmuls and the operators between them."""
+"""`recomputes` under selective recomputation, which repeats half of the matmuls and the operators between them."""
 
 ALONE = ("forward alone", "data gradient alone", "weight gradient alone")
-"""Phases of a single operator, timed on the GPU: kinds of labels whose network consists of that operator."""
+"""Phases of a single operator, timed on the GPU: labels whose network is that operator."""
 OPERATOR = "operator."
-"""Prefix of the name of such a network, and of the run that timed it."""
+"""Name prefix for such a network and the run that timed it."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def read_torchvision(folder: Path) -> Iterator[Label]:
 
 
 def networks(paths: list[Path]) -> list[Network]:
-    """Networks of timm's tables, or of a folder of torchvision's tables."""
+    """Networks in timm's tables, or in a folder with torchvision's tables."""
     found: set[Network] = set()
     for path in paths:
         found |= {label.network for label in read_torchvision(path)} if path.is_dir() else _timm_networks(path)

@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 LANGUAGE = "language."
-"""Prefix of a network's name. The size of such a network is the length of its sequences."""
+"""Prefix for network names. The size is the sequence length."""
 
 MPT = {"125m": (768, 12, 12), "350m": (1024, 24, 16), "760m": (1536, 24, 12), "1b": (2048, 24, 16), "3b": (2560, 32, 20),
        "7b": (4096, 32, 32), "13b": (5120, 40, 40), "30b": (7168, 48, 56), "70b": (8192, 80, 64)}
@@ -25,9 +25,9 @@ TRANSLATION_VOCABULARY = 33708
 """Joint vocabulary of WMT14's English and German."""
 
 FUSED = ("mpt-", "llama", "internlm", "nanogpt")
-"""Beginnings of the names of models that were measured with fused attention. All others called matmuls and a softmax."""
+"""Beginnings of model names measured with fused attention. All others called matmuls and a softmax."""
 ONE_KERNEL = "gelu"
-"""The activation of MPT and Megatron. GPT-2 of transformers writes GELU out as seven operators of a kernel each."""
+"""The activation in MPT and Megatron. transformers' GPT-2 writes GELU as seven operators with a kernel each."""
 WORDS = "lstm_wikitext2"
 """Name of PyTorch's word language model (other_networks.py), which is not in transformers."""
 

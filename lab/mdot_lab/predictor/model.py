@@ -76,7 +76,7 @@ class Configurations(NamedTuple):
 
 PHASES = len(tables.PHASES)
 PARTS = PHASES + 2
-"""Parts of an operator with times of their own: its phases, and its normalisation forward and backward."""
+"""Separately timed parts: phases, and normalisation forward and backward."""
 
 
 def with_software(of_versions: Tensor, torch_version: Tensor) -> Tensor:
@@ -131,9 +131,9 @@ class Roofline(nn.Module):
     again for the conversion."""
 
     WINOGRAD_SAVES = 1 - 1 / 2.25
-    """Fraction of the multiplications that Winograd's algorithm saves with tiles of 2x2 results."""
+    """Fraction of multiplications that Winograd saves with 2x2 result tiles."""
     NORM_COMPULSORY = 0.6
-    """Fraction of a BatchNormalization's bytes that are moved if it reads its input once."""
+    """Fraction of a BatchNormalization's bytes moved when the input is read once."""
     MOST_CHANNELS = 1e6
     """More channels than any BatchNormalization has. It turns an inverse of channels into 1, and leaves 0."""
     CAST_BYTES = 6.0
@@ -181,10 +181,9 @@ class Roofline(nn.Module):
         return 1 / (self.sustained(tflops, per_watt, rates) * 1e9)
 
     def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores, and two bounds: the one that Winograd's
-        algorithm may undercut, and the one that nothing may. Units that the matmul leaves idle have 0. The matmul takes the
-        time of the slower of its units. fp32 uses vector units, and takes at least the time of TF32. Caches, whose rate grows
-        with the memory bandwidth, add their time to that of the units."""
+        """Milliseconds per FLOP in a dense matmul on vector units and on tensor cores, and two bounds: one that
+        Winograd may undercut, and one that nothing may. Idle units have 0. The slower unit decides. fp32 uses vector
+        units, and takes at least the time in TF32. Caches, whose rate grows with memory bandwidth, add their time."""
         has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
         all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
@@ -258,14 +257,14 @@ class Roofline(nn.Module):
         return (moved + torch.cat([*scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
 
     def cast_ms(self, work: Work, c: Configurations) -> Tensor:
-        """[P, 1]: time in which autocast converts the weights of a matmul, which is the time of its gradients, too. It is
-        added behind the correction and the bound. torch.compile converts in neighbouring kernels."""
+        """[P, 1]: autocast's time to convert matmul weights, equal to that for gradients. It is added behind correction
+        and bound. torch.compile converts in neighbouring kernels."""
         is_eager_autocast = c.is_amp * (1 - c.is_half) * (1 - c.is_compiled)
         return work.cast * is_eager_autocast * self.CAST_BYTES / (c.gpu_column("memory_gbps") * 1e6)
 
     def per_block(self, per_plane: Tensor, sm_count: Tensor) -> Tensor:
-        """The part of a BatchNormalization's elements that one of its blocks of threads takes, in NCHW. One block reads one
-        channel, so that few channels leave multiprocessors idle."""
+        """Elements per thread block in an NCHW BatchNormalization, as a fraction. One block reads one channel, so that
+        few channels leave multiprocessors idle."""
         is_plane = (per_plane * self.MOST_CHANNELS).clamp(0, 1)
         return torch.maximum(per_plane, is_plane / (sm_count * torch.exp(self.norm_blocks)))
 
@@ -334,7 +333,7 @@ class Fusion(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Encodes an operator from all of its inputs that are independent of the configuration."""
+    """Encodes an operator from all inputs except the configuration."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -414,7 +413,7 @@ def _gelu(x: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """Computes the correction of each phase from the encoding, and the fixed time of its kernels."""
+    """Computes each phase's correction from the encoding, and the fixed kernel time."""
 
     TAIL_MS = 0.003
     MOST_TAIL_MS = 0.05
@@ -510,7 +509,7 @@ class Predictor(nn.Module):
         self.norm_head = NormHead(options)
         self.step = Step()
         self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
-        """Types that occur in too few networks use the row of a related type, or that of unknown types."""
+        """Types in too few networks use a related type's row, or the unknown row."""
 
     def encode(self, operators: Operators) -> Tensor:
         """[P, width]"""

@@ -1,4 +1,4 @@
-"""Networks of published steps that no library has: PyTorch's word language model, and ResNet-18 for images of 32 x 32."""
+"""Networks in published steps that no library has: PyTorch's word language model, and ResNet-18 for 32 x 32 images."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def network(row: dict[str, str]) -> Network:
 
 SAILOR_GPUS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "GH-96": "GH200-96GB", "V100-16": "V100-SXM-16GB",
                 "RTX-3090": "RTX-3090", "Titan-RTX": "TITAN-RTX"}
-"""Excludes the repository's RTX 2080, because its memory is that of another GPU."""
+"""Excludes the repository's RTX 2080, because the stated memory belongs to another GPU."""
 SAILOR_MODELS = {"OPT-350": "opt_350m", "GPT-Neo-2.7": "gpt_neo_27"}
 """Excludes Llama 3 8B on GH200, because its 21 TFLOP/s match no precision that the source names. The other models reach 130
 with TF32."""
@@ -78,8 +78,8 @@ NODE = 8
 
 
 def _foundry(row: dict[str, str]) -> Label | None:
-    """FSDP within a node. NVLink hides its communication, because gathering a layer's weights takes a hundredth of the time
-    of its matmuls."""
+    """FSDP within a node. NVLink hides communication, because gathering a layer's weights takes a hundredth of the
+    matmul time."""
     if float(row["gpus"]) > NODE:
         return None
     passes, precision, recomputes, step_ms = foundry_settings(row)
@@ -130,7 +130,7 @@ def points(path: Path, readers: dict[str, Callable[[dict[str, str]], Read | None
 
 
 def read(path: Path) -> Iterator[Label]:
-    """Reads NeuSight's folder, a file of measured_2026.READERS, which is known by its name, or a table of points."""
+    """Reads NeuSight's folder, a file in measured_2026.READERS (by name), or a table of points."""
     if path.is_dir():
         return read_neusight(path)
     known = measured_2026.READERS.get(path.name)

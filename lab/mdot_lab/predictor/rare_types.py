@@ -30,7 +30,7 @@ RELATIVES = {
 
 
 def rows() -> np.ndarray:
-    """For each type the number of its related type, or that of the unknown type."""
+    """For each type the number of the related type, or the unknown type."""
     result = np.full(len(tables.operator_types()), tables.UNKNOWN_TYPE)
     for name, others in RELATIVES.items():
         result[[tables.operator_types().index(other) for other in others]] = tables.operator_types().index(name)

@@ -33,7 +33,7 @@ LEAST_WITH_STARTING = 300.0
 """Minimum for NeuSight's times, because these include 30 to 50 µs for the launch of a kernel."""
 
 SOFTWARE = {"NeuSight": "pt210", "DeepBench": "pt109", "Catapult": "pt109", "vidur": "pt210"}
-"""PyTorch's version of each source. For libraries of 2018, it is the oldest version that is distinguished."""
+"""PyTorch's version for each source. Libraries from 2018 have the oldest distinguished version."""
 NEWEST_SOFTWARE = "pt290"
 """Version of the other sources, which measured in 2025."""
 
@@ -167,7 +167,7 @@ def _streams_by_row(folder: Path) -> Measured:
 
 READERS = ((measurements.matmuls, linear), (measurements.convolutions, convolution), (_self_attention, attention),
            (_streams_by_row, stream))
-"""The table of each kind of operator, and the function that describes a row of it."""
+"""The table for each kind of operator, and the function that describes a row."""
 
 
 def _usable(found: Measured) -> Measured:
@@ -188,11 +188,11 @@ PROFILED = "TraceLens"
 PROFILED_GPUS = {"NVIDIA H100 80GB HBM3": "H100-SXM-80GB", "NVIDIA B200": "B200-SXM-180GB", "AMD Instinct MI300X": "MI300X",
                  "AMD Instinct MI300X VF": "MI300X"}
 PROFILED_HALVES = ("['c10::BFloat16'", "['c10::Half'")
-"""Beginnings of the list of types, which the table cuts off."""
+"""Beginnings of type lists, which the table cuts off."""
 PROFILED_OPERATORS = ("aten::addmm", "aten::mm", "aten::bmm", "aten::native_layer_norm", "aten::_softmax",
                       "aten::_flash_attention_forward")
 DECODERS = ("Qwen",)
-"""Parts of the names of traces whose attention has a causal mask, which the table does not state."""
+"""Parts of trace names whose attention has a causal mask, which the table omits."""
 
 
 def _profiled(operator: str, dims: list, is_decoder: bool) -> Described | None:
@@ -215,8 +215,8 @@ def _profiled(operator: str, dims: list, is_decoder: bool) -> Described | None:
 
 
 def read_profiles(path: Path) -> Iterator[tuple[Label, Sequence]]:
-    """profiler_operators.csv. The time of a call is the time of all kernels of a shape divided by their number, because each of
-    these operators launches one kernel. Shorter times than LEAST_MICROSECONDS are skipped."""
+    """profiler_operators.csv. A call's time is the total kernel time for a shape over the count, because each operator
+    launches one kernel. Times below LEAST_MICROSECONDS are skipped."""
     with open(path, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(line for line in lines if not line.startswith("#")):
             gpu_model, microseconds = PROFILED_GPUS.get(row["gpu"]), float(row["kernel_us_total"]) / int(row["kernels"])
@@ -230,7 +230,7 @@ def read_profiles(path: Path) -> Iterator[tuple[Label, Sequence]]:
 
 
 def read(path: Path) -> Iterator[tuple[Label, Sequence]]:
-    """Labels of a folder of tables, as a random sample for each GPU, source and kind; or all of profiler_operators.csv."""
+    """Labels from a folder of tables, as a random sample per GPU, source and kind; or all of profiler_operators.csv."""
     if path.is_file():
         yield from read_profiles(path)
         return

@@ -147,8 +147,8 @@ def _architecture(gpu: str) -> str:
 
 
 def _by_architecture(data: Dataset) -> Folds:
-    """Single operators. Of Ampere, the GPU of timm's tables stays in training, because its steps are most of the training
-    data. None of its operators was timed in isolation."""
+    """Single operators. Among Ampere GPUs, timm's GPU stays in training, because its steps are most of the data. It has
+    no isolated operators."""
     steps = np.unique(data.gpu[data.kind == TRAIN])
     architecture_of = {name: _architecture(str(name)) for name in np.unique(data.gpu)}
     of_label = np.array([architecture_of[name] for name in data.gpu])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 UNKNOWN_TYPE = 0
-"""Number of all types that the table lacks, and of operators that mdot does not know."""
+"""Number for all types outside the table, and for operators unknown to mdot."""
 
 PHASES = ("forward", "data_gradient", "weight_gradient")
 LOADS = ("flops", "bytes_read", "bytes_written")
@@ -27,8 +27,7 @@ LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
 READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
          "is_pytorch", "is_eager", "is_compiled", "torch", "is_inference", "host_launch_us")
-"""Numbers of the configuration that the predictor reads, by their names in the header. The runtime estimates the effect of
-other options analytically."""
+"""Configuration inputs for the predictor, named as in the header. The runtime estimates other options analytically."""
 
 GPU_SPECS = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops",
                "tf32_tflops", "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
@@ -39,7 +38,7 @@ limit because it can be set."""
 
 
 def _schema_path() -> Path:
-    """The path in MDOT_SCHEMA, or else the file of the installed Python package, or that of the command on PATH."""
+    """MDOT_SCHEMA, or the file in the installed Python package, or the one beside the command on PATH."""
     chosen = os.environ.get("MDOT_SCHEMA", "")
     if chosen:
         return Path(chosen)

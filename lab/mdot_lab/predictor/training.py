@@ -33,13 +33,13 @@ class Schedule:
     least_networks: int = 25    # a type in fewer networks is replaced by a related type or the unknown type
     benchmarks_penalty: float = 0.002
     launch_penalty: float = 50.0    # further factor, on the change of the cost of a launch
-    shares_penalty: float = 0.003   # further factor, on the change of shares of grouped convolutions, and of inference
+    shares_penalty: float = 0.003   # additional factor, on changed shares of grouped convolutions, and on inference
     inferences: int = 2         # inference rows that a draw takes of each network, at random
     seed: int = 0
 
 
 def _heads(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """The corrections of phases and of normalisations under every condition, and the fixed times, of each pair."""
+    """Corrections for phases and normalisations under every condition, and fixed times, per pair."""
     operators = batch.operators
     types = model.row_of_type[operators.type]
     if model.training:
@@ -126,7 +126,7 @@ class Benchmarks(nn.Module):
 
 def times(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
           knows_hosts: bool = False) -> tuple[tuple[Tensor, Tensor], OperatorTimes]:
-    """[R, 1] milliseconds of the GPU and of the host, and the parts of the former."""
+    """[R, 1] GPU and host milliseconds, and parts of the former."""
     of_pairs = operator_times(model, batch)
     operators_ms, host = sums(batch, of_pairs.ms.sum(1, keepdim=True)), 0.0
     if benchmarks is not None:
@@ -150,7 +150,7 @@ def waiting(model: Predictor, batch: Batch) -> Tensor:
 
 
 def time_fractions(model: Predictor, batch: Batch) -> Tensor:
-    """[P, 1]: each operator's fraction of the GPU time of its step."""
+    """[P, 1]: each operator's fraction of the step's GPU time."""
     operators_ms = operator_times(model, batch).ms.sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
@@ -171,10 +171,10 @@ def _fit_scales(model: Predictor, parts: list[Batch]) -> None:
 
 
 AUXILIARY = 0.3
-"""Weight of a label of inference, and of vTrain's labels, because the latter are many but cover few networks."""
+"""Weight for an inference label, and for vTrain's labels, because these are many but cover few networks."""
 
 SINGLE, SINGLE_FRACTION = 0.15, 1 / 3
-"""Weight of a label of one operator, and the fraction of them in a draw: 5,000 of them count a tenth of the whole steps."""
+"""Weight for a single-operator label, and the drawn fraction: 5,000 count a tenth of all whole steps."""
 
 
 def weights(data: Dataset) -> np.ndarray:
@@ -216,8 +216,7 @@ def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarr
 
 
 def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options, seed: int) -> list[Batch]:
-    """Random groups of networks with all of their labels, so that a network's encodings are computed once for all of its
-    labels."""
+    """Random groups of networks with all labels, so that a network is encoded once."""
     labels, random = chosen(data, labels, schedule.inferences, seed), np.random.default_rng(seed)
     networks = random.permutation(np.unique(data.label_network[labels]))
     groups = np.array_split(networks, schedule.parts)
@@ -257,7 +256,7 @@ class _Mean:
 
 
 ANALYTIC_RATE = 4.0
-"""Factor on the learning rate of efficiencies and costs, because they are logarithms that may end far from their start."""
+"""Learning-rate factor for efficiencies and costs, because logarithms may end far from their start."""
 
 
 def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedule) -> list[dict]:
@@ -271,7 +270,7 @@ def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedu
 
 
 DRAW_SEEDS = 100
-"""Distance between the seeds of two draws, so that the draws of two training seeds are disjoint."""
+"""Distance between two draws' seeds, so that the draws for two training seeds are disjoint."""
 
 
 def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:
@@ -317,8 +316,8 @@ def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule)
 
 
 def predict_labels(fitted: tuple[Predictor, Benchmarks | None], data: Dataset, labels: np.ndarray) -> np.ndarray:
-    """Predicted milliseconds of each label, as its kind of benchmark would measure it on an unknown host. Without benchmarks,
-    the prediction is that of a whole step."""
+    """Predicted milliseconds for each label, as the kind of benchmark would measure them on an unknown host. Without
+    benchmarks, for a whole step."""
     model, benchmarks = fitted
     order = np.argsort(data.label_network[labels], kind="stable")
     result = np.empty(len(labels))

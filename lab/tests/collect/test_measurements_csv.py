@@ -1,4 +1,4 @@
-"""Tests that records become rows of a table that mdot reads."""
+"""Tests that records become table rows for mdot."""
 
 import csv
 

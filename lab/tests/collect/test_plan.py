@@ -1,4 +1,4 @@
-"""Tests of the catalogue's rows and of the order of measurements."""
+"""Tests the catalogue's rows and the measuring order."""
 
 from collections import Counter
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Tests of part files and of the schema of records."""
+"""Tests part files and the record schema."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Tests of the number of steps and of the evaluation of their marks. Time is a simulated number."""
+"""Tests the number of steps and the evaluated marks. Time is a simulated number."""
 
 import pytest
 

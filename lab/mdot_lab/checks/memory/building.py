@@ -14,7 +14,7 @@ from mdot_lab.checks.memory.reference import Step, convert, replace_tensors
 
 
 class _RealSequences(TorchFunctionMode):
-    """Computes torch.linspace, and functions of its results, because constructors read rates of stochastic depth from it."""
+    """Computes torch.linspace and functions on the results, because constructors read stochastic-depth rates from it."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -13,7 +13,7 @@ GPU = "A100-SXM-80GB"
 
 
 def _optimizer(name: str) -> str:
-    """mdot's name: that of the implementation, for example adamw-fused, if this mdot distinguishes implementations."""
+    """mdot's name: with the implementation, for example adamw-fused, if this mdot distinguishes them."""
     from mdot.options import CHOICES, WORDS
 
     if name in CHOICES["optimizer"] or name in WORDS["optimizer"]:

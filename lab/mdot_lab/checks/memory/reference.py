@@ -122,7 +122,7 @@ def _make_tracker():
 
 
 def peak(make: Callable[[], Step], precision: str, optimizer: str) -> Reference:
-    """The peak of the second step of the module that `make` builds."""
+    """Peak during the second step of the module from `make`."""
     fake_cuda.install()
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode

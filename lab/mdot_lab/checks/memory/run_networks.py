@@ -1,4 +1,4 @@
-"""Measures the rows of the table of networks, in this process or in several."""
+"""Measures rows for the table of networks, in one or several processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _reason(error: Exception) -> str:
 
 
 def measure(task: Task) -> table.Row:
-    """The row of a task. A failure of PyTorch or of mdot becomes the row's note."""
+    """The row for a task. A failure in PyTorch or mdot becomes the row's note."""
     fake_cuda.install()
     import torch
 
@@ -75,7 +75,7 @@ def order(names: Sequence[str], precisions: Sequence[str]) -> list[table.Key]:
 
 def run(out: Path, only: str, precisions: Sequence[str], jobs: int, references: Path | None,
         has_same_batch: bool) -> list[table.Row]:
-    """Appends the rows that `out` lacks, and returns all of the selection."""
+    """Appends rows that `out` lacks, and returns the whole selection."""
     fake_cuda.install()
     from mdot_lab.checks.memory.networks import CASES
 

@@ -104,7 +104,7 @@ class _Jobs:
 
 
 def predict(point: Point, jobs: _Jobs) -> Row:
-    """The prediction of what the point's source counts."""
+    """The predicted counterpart of the point's count."""
     import mdot
 
     if point.missing or point.model is None:
@@ -115,7 +115,7 @@ def predict(point: Point, jobs: _Jobs) -> Row:
     options.update({name: value for name, value in point.optional.items() if _has(name, value)})
     try:
         answer = mdot.predict(jobs.get(point.model), point.gpu, **options)
-    except Exception as error:  # A refusal of mdot or a failure of its reader is a row of the table.
+    except Exception as error:  # A refusal by mdot or a reader's failure is a table row.
         return Row(point, note=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
     return Row(point, int(counted(answer, point.counted)))
 
@@ -156,7 +156,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The errors by source with its way of counting, the reasons of rows without a prediction, and every row's ratio."""
+    """Errors by source and way of counting, reasons for rows without a prediction, and every row's ratio."""
     known = [(row, ratio) for row in rows if (ratio := row.ratio) is not None]
     sources = dict.fromkeys((row.point.source, row.point.counted) for row in rows)
     lines = [table.HEADING, table.line("all", [ratio for _, ratio in known])]

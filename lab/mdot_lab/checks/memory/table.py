@@ -1,4 +1,4 @@
-"""Rows of the table of networks, as CSV and as a summary."""
+"""Rows for the table of networks, as CSV and as a summary."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mdot_lab.predictor.labels import Network
 from mdot_lab.predictor.language import LANGUAGE
 
 SQUAD_LENGTH, NER_LENGTH, SENTENCE = 384, 128, 32
-"""Lengths of fine-tuning, and of a sentence of WMT14, because Transformer's batches are counted in tokens."""
+"""Lengths in fine-tuning, and in a WMT14 sentence, because Transformer's batches are counted in tokens."""
 SENTENCE_MODEL = "Transformer"
 
 LANGUAGE_MODELS = {"BERT": "bert_large", "biobert": "bert_base", "BART": "bart_large", "ELECTRA": "electra_base",
@@ -28,7 +28,7 @@ MOST_BATCH = 1024
 """Maximum batch of a GPU. Larger values are totals over all GPUs and micro-steps, or misprints."""
 
 BATCHES = {"resnet50": 256, "resnext101_32x4d": 128, "seresnext101_32x4d": 128, "efficientnet_b0": 256, "efficientnet_b4": 64}
-"""Batch of a GPU in half precision and TF32; half of it in fp32."""
+"""Batch per GPU in half precision and TF32; half of it in fp32."""
 SIZES = {"efficientnet_b4": 380}
 
 

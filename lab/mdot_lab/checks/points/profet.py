@@ -7,7 +7,7 @@ from mdot_lab.checks.points import Point
 from mdot_lab.predictor.labels import TORCHVISION, Network
 
 GPUS = {"K80": "K80", "V100": "V100-SXM-16GB"}
-"""Excludes M60, because it is one of the two GPUs of a Tesla M60 and its spec values are unknown here."""
+"""Excludes M60, because it is one half of a Tesla M60 with unknown spec values."""
 NETWORKS = {"ResNet50": "resnet50", "VGG16": "vgg16", "VGG19": "vgg19", "MobileNetV2": "mobilenet_v2"}
 """Keras's own networks; the others are the authors'."""
 SIZE = 224

@@ -16,7 +16,7 @@ class Shape:
     kv_heads: int
     hidden: int
     experts: int = 0
-    chosen: int = 2             # experts for each token (or its part of an expert's capacity)
+    chosen: int = 2             # experts per token (or the token's part of an expert's capacity)
     expert_choice: bool = False
     classic: bool = False       # True: as in GPT (LayerNorm, GELU, learned positions, biases); False: RMSNorm, SwiGLU, RoPE
 
@@ -61,10 +61,10 @@ class GatedMlp(nn.Module):
 
 
 class Experts(nn.Module):
-    """A mixture of experts with fixed capacity, so that its shapes, and therefore its graph, are independent of data.
+    """A mixture of experts with fixed capacity, so that shapes and graph are independent of data.
 
-    Either tokens choose their experts (Fedus et al. 2021; tokens beyond an expert's capacity are dropped), or experts choose
-    their tokens (Zhou et al. 2022).
+    Either tokens choose experts (Fedus et al. 2021; tokens beyond capacity are dropped), or experts choose tokens
+    (Zhou et al. 2022).
     """
 
     def __init__(self, shape: Shape):

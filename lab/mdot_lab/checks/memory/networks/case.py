@@ -1,4 +1,4 @@
-"""A network of the table, and the losses that its kinds of task use."""
+"""A network in the table, and losses by kind of task."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SquareLoss(_WithLoss):
 
 
 class PyramidLoss(_WithLoss):
-    """The sum of the mean squares of all outputs, for backbones with several resolutions."""
+    """Sum of mean squares over all outputs, for backbones with several resolutions."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return sum(level.square().mean() for level in self.model(images).values())

@@ -1,4 +1,4 @@
-"""torchvision: classification, segmentation, video, and the pyramid of its detection models."""
+"""torchvision: classification, segmentation, video, and feature pyramids for detection."""
 
 from __future__ import annotations
 

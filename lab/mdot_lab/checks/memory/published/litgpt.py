@@ -45,14 +45,14 @@ ALL_ADAPTED = {"phi-2": (8, 0.05), "Phi-3-mini-4k-instruct": (8, 0.05), "gemma-2
                "gemma-7b": (16, 0.1), "gemma-2-9b": (16, 0.1), "tiny-llama": (32, 0.05)}
 """Rank and dropout where the configuration adapts every product. The others adapt queries and values with rank 32."""
 FULL_DEVICES = {"gemma-2b": 4, "phi-2": 2}
-"""GPUs of full fine-tuning; 1 otherwise. The table counts the GPUs of the machine."""
+"""GPUs in full fine-tuning; 1 otherwise. The table counts the machine's GPUs."""
 ACCUMULATED = {"gemma-2b": 4, "tiny-llama": 8}
 """Micro-batches of full fine-tuning where the global batch has several: global_batch_size / micro_batch_size / devices of
 full.yaml. FSDP exchanges gradients in the last one, and until then keeps them whole (`no_backward_sync`)."""
 IMPOSSIBLE = {"llama-3.2-1b", "llama-3.2-3b", "Phi-3-mini-4k-instruct"}
 """Rows of full fine-tuning whose peak is below weights, gradients and AdamW's state on the one GPU that they state."""
 SECOND_GEMMA = {("gemma-2b", "14.31"), ("gemma-2b", "13.52")}
-"""Rows of Gemma 2's 2B, which the table calls gemma-2b too."""
+"""Rows for Gemma 2's 2B, also called gemma-2b in the table."""
 
 
 def _model(name: str, sequence: int, is_full: bool, is_alpaca2k: bool, is_quantised: bool) -> Model:

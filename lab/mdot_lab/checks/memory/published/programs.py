@@ -1,4 +1,4 @@
-"""What frameworks change in a network that mdot then records: the tensors that products keep, and checkpoints."""
+"""Changes by frameworks that mdot then records: tensors kept by matmuls, and checkpoints."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def _contexts() -> Any:
 
 
 def save_every_second_product(blocks: nn.ModuleList) -> None:
-    """Checkpoints each block. The first, third, and so on of its products and its attention save their results."""
+    """Checkpoints each block. Attention and every second matmul, from the first on, save results."""
     for block in blocks:
         block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False, context_fn=_contexts)
