@@ -50,7 +50,7 @@ def make_label():
 
 @pytest.fixture
 def data(make_sequence, make_label):
-    """Networks of several depths and widths, whose steps take 1 ms for 10^9 FLOPs of forward convolution."""
+    """Networks with several depths and widths, whose steps take 1 ms per 10^9 forward convolution FLOPs."""
     from mdot_lab.predictor import dataset
 
     sequences, labels = {}, []

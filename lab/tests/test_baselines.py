@@ -19,7 +19,7 @@ BLOCKS, CHANNELS, BATCHES = (1, 2, 3, 5, 8), (16, 32, 64, 128), (32.0, 128.0)
 NAMES = ("resnet{}", "vit{}", "vgg{}", "swin{}")
 OPERATORS = ("Conv", "Relu", "Conv", "Add")
 READS = ((), (0,), (1,), (1, 2))
-"""For each operator of a block, the operators of the block that it reads. The first one reads the previous block."""
+"""For each operator in a block, the operators that it reads there. The first one reads the previous block."""
 
 
 def _operator(name, channels):

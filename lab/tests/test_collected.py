@@ -1,4 +1,4 @@
-"""Records of mdot_lab.collect become labels of the predictor."""
+"""Records by mdot_lab.collect become the predictor's labels."""
 
 import json
 

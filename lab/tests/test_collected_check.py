@@ -1,4 +1,4 @@
-"""The comparison of predictions with records of mdot_lab.collect."""
+"""Compares predictions with records by mdot_lab.collect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the distance of a job from the training data."""
+"""Tests a job's distance from the training data."""
 
 import numpy as np
 import pytest

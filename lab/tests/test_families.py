@@ -1,4 +1,4 @@
-"""Tests of families of networks."""
+"""Tests network families."""
 
 import pytest
 

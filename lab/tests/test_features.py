@@ -1,4 +1,4 @@
-"""Tests of the analytic quantities of an operator."""
+"""Tests an operator's analytic quantities."""
 
 import pytest
 import torch
@@ -142,7 +142,7 @@ def test_a_recurrence_reads_its_state_in_every_step_at_any_batch():
     again = 34 * 4 * 4 * 256**2
     assert (many.bytes - bare.bytes)[0].tolist() == pytest.approx([again, again, 0])
     assert (bare.serial[0].tolist(), many.serial[0].tolist()) == ([0, 0, 0], [35, 35, 0])
-    assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent that is no number of steps
+    assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent between steps
 
 
 def test_layouts_leave_rows_unchanged_and_autocast_keeps_some_types_in_fp32():

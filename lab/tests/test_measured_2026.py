@@ -1,4 +1,4 @@
-"""Tests that the steps collected in 2026 become labels of one pass on one GPU, and that ambiguous ones are left out."""
+"""Tests that steps collected in 2026 become labels for one pass on one GPU, without ambiguous ones."""
 
 import json
 

@@ -157,7 +157,7 @@ def test_no_operator_is_faster_than_its_bound(shipped):
 def test_inference_takes_a_part_of_a_step_and_launches_less(ask):
     for batch in (1.0, 256.0):
         step, forward = (ask(0, batch, "RTX-3090", is_inference=flag)[0][1].item() for flag in (0.0, 1.0))
-        assert 0.09 * step < forward < 0.6 * step      # at batch 1, the host launches, in .6 of the time of training
+        assert 0.09 * step < forward < 0.6 * step      # at batch 1, the host launches, in .6 times the training cost
     assert ask(0, 128.0, "RTX-3090", is_inference=1.0, is_amp=0.0, is_fp32=1.0)[1]["PRECISION_NOT_MEASURED"] > 0
 
 
@@ -294,7 +294,7 @@ def test_faster_gpus_and_lower_precision_take_less_time(ask):
 
 
 def _dense_ms(gpu: str, matmul_precision: str, **window: float) -> list[float]:
-    """Milliseconds of each phase of a convolution, according to the prior."""
+    """Milliseconds per convolution phase, by the prior."""
     setting = {"channels_in": 64, "channels_out": 64, "size_in": 196, "size_out": 196} | dict.fromkeys(
         ("kernel_d", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups"), 1) | window
     load = [1e9 if i % 3 == 0 else 1.0 for i in range(tables.PHASE_LOAD_COUNT)] + [0.0] * tables.PHASE_LOAD_COUNT + [64.0]

@@ -62,7 +62,7 @@ def test_rows_that_the_exporter_folded_into_the_batch_count():
 
 
 def _prior_ms(channels: int, gpu: str = "RTX-3090", **flags: float) -> list[float]:
-    """Forward and backward, of a BatchNormalization whose elements are the same for every number of channels."""
+    """Forward and backward, for a BatchNormalization with equal elements whatever the number of channels."""
     size = ELEMENTS // channels
     operators = _operator("BatchNormalization", _norm_loads(), channels_in=channels, channels_out=channels, size_in=size,
                           size_out=size)

@@ -1,4 +1,4 @@
-"""Tests that published steps become arguments of `mdot.predict`."""
+"""Tests how published steps become arguments for `mdot.predict`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Published peaks: the reading of each source's rows, and the rows that mdot cannot express."""
+"""Published peaks: reading each source's rows, and rows beyond mdot's options."""
 
 import pytest
 

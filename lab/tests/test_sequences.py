@@ -1,4 +1,4 @@
-"""Tests of reading `mdot extract`, with a fake program that prints the same format."""
+"""Tests reading `mdot extract`, with a fake program in the same format."""
 
 import stat
 import sys

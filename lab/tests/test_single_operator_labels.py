@@ -1,4 +1,4 @@
-"""Tests of operators that were timed in isolation, as labels."""
+"""Tests isolated operators as labels."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def _as_tokens(described: single_operator_labels.Described, settings: dict[str, 
 
 
 def test_operators_are_described_as_by_mdot_extract():
-    """Expected values are the output of `mdot extract` for a GPT of width 1024 at length 1024."""
+    """Expected values are the output of `mdot extract` for a GPT with width 1024 at length 1024."""
     _as_tokens(single_operator_labels.linear({"m": 1024, "k": 1024, "n": 51200}),
                {"channels_in": 1024, "channels_out": 51200, "size_in": 1024, "size_out": 1024, "inputs": 1},
                [107374182400, 4194304, 209715200, 107374182400, 209715200, 4194304, 107374182400, 213909504, 0, 0, 209715200, 0,

@@ -1,4 +1,4 @@
-"""Tests of reading the tables of the C side."""
+"""Tests reading the C side's tables."""
 
 from mdot_lab.predictor import tables
 

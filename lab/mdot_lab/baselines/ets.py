@@ -50,13 +50,14 @@ class Windows(NamedTuple):
     operator: Tensor        # [W, WINDOW]
     is_there: Tensor        # [W, WINDOW]
     of_use: Tensor          # [U] window, of each step
-    weight: Tensor          # [U, WINDOW] number of such windows; each operator is divided by the windows that contain it
+    weight: Tensor          # [U, WINDOW] number of such windows; each operator is divided by the windows around it
     row: Tensor             # [U] step
     configuration: Tensor   # [R, c]
 
 
 def _windows(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """[w, WINDOW] positions, NO_OPERATOR after the last; and the number of windows that contain each position [length]."""
+    """[w, WINDOW] positions, NO_OPERATOR after the last; and for each position the number of windows around it
+    [length]."""
     starts = np.arange(0, max(length - WINDOW, 0) + STRIDE, STRIDE)
     starts = starts[starts < length]
     places = starts[:, None] + np.arange(WINDOW)

@@ -28,7 +28,7 @@ CHECKED_NETWORKS = 40
 INPUTS = ("operator_type", "operator_setting", "operator_load", "operator_position", "configuration", "gpu")
 OUTPUTS = ("step_ms", "outside_training")
 READS = ("batch", "is_amp", "is_nhwc", "is_adam", "is_adamw", "torch")
-"""The configuration's numbers that it reads. The runtime estimates the effect of all other options analytically."""
+"""The configuration numbers that it reads. The runtime estimates all other options analytically."""
 NAME = "mdot as published"
 
 

@@ -35,7 +35,7 @@ def _memory_fraction(intensity: np.ndarray, gpu: np.ndarray, is_half: bool) -> n
 
 
 def _scaled(flops: np.ndarray, moved: np.ndarray, have: np.ndarray, wanted: np.ndarray, is_half: bool) -> float:
-    """Ratio of the step's time on the requested GPU to its time on the available one."""
+    """Step time on the requested GPU over that on the available one."""
     rate = have[FP16 if is_half else FP32] * 1e12
     roofline = np.maximum(flops / rate, moved / (have[BANDWIDTH] * 1e9))
     memory = _memory_fraction(flops / np.maximum(moved, 1), wanted, is_half)

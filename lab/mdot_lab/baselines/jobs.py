@@ -62,7 +62,7 @@ def steps(data: Dataset, labels: np.ndarray) -> Steps:
 
 
 def merged_steps(data: Dataset, labels: np.ndarray) -> Steps:
-    """Merges labels that differ only in the run into one step with their geometric mean."""
+    """Merges labels that differ only in the run into one step with the geometric mean."""
     each = steps(data, labels)
     identity = np.column_stack([each.network, each.configuration])
     _, first, group, weight = np.unique(identity, axis=0, return_index=True, return_inverse=True, return_counts=True)

@@ -45,7 +45,7 @@ TRIED = (Settings(), Settings(layers=2), Settings(schedule=Schedule(epochs=20, r
 
 
 class Rows(NamedTuple):
-    """The operators of a sequence in order. A batch of sequences has one more leading dimension."""
+    """A sequence's operators in order. A batch has one more leading dimension."""
 
     type: Tensor        # i64 [L]
     setting: Tensor     # [L, settings]

@@ -93,7 +93,7 @@ def predict(data: Dataset, train: np.ndarray, test: np.ndarray, schedule: Schedu
 
 def fitted(data: Dataset, train: np.ndarray, schedule: Schedule, make_part: Callable[[Steps], Part],
            make_model: Callable[[Steps], nn.Module]) -> nn.Module:
-    """A model fitted to the steps of `train`. `make_model` builds it and sets its scales from them."""
+    """A model fitted to the steps in `train`. `make_model` builds it and sets scales from them."""
     training_steps = jobs.merged_steps(data, train)
     torch.manual_seed(schedule.seed)
     model = make_model(training_steps)

@@ -187,7 +187,7 @@ def _of_phase(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.n
 
 def _uses(multisets: list[tuple[np.ndarray, np.ndarray]], of_multiset: np.ndarray, start: np.ndarray, of_step: np.ndarray,
           pairs_of_phases: list[np.ndarray], pair_count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kernel, count and step for each use. `of_multiset`: pairs of all multisets, which begin at `start`."""
+    """Kernel, count and step for each use. `of_multiset`: pairs of all multisets, from `start` on."""
     kernel, count, row, at = [], [], [], 0
     for pairs in pairs_of_phases:
         kernel_of_pair = np.full(pair_count, -1)

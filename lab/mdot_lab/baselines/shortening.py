@@ -25,7 +25,7 @@ def costs(load: np.ndarray) -> np.ndarray:
 
 
 def _rows(total: np.ndarray, limit: float) -> np.ndarray:
-    """First operator of each row, from the running total of the costs [n + 1]."""
+    """First operator per row, from the running cost total [n + 1]."""
     starts = [0]
     while True:
         end = max(int(np.searchsorted(total, total[starts[-1]] + limit, side="right")) - 1, starts[-1] + 1)

@@ -32,7 +32,7 @@ def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarr
 
 
 def inner(data: Dataset, train: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Folds of training labels that are used to choose settings: some networks held out, and some families."""
+    """Folds of training labels for choosing settings: some networks held out, and some families."""
     is_given = np.isin(np.arange(len(data.step_ms)), train)
     for split in (splits.RANDOM, splits.FAMILIES):
         tested = [test for _, _, test in splits.folds(data, split)][1::4]

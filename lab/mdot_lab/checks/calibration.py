@@ -178,7 +178,7 @@ def _pollux(path: Path) -> Iterator[tuple[Network, mdot.Configuration, float]]:
 
 
 def _widened(steps: Iterable[Step]) -> list[Step]:
-    """Widens each side of the intervals of one source's held-out predictions until at most 5 % of the steps lie beyond it."""
+    """Widens each side of one source's held-out intervals until at most 5 % of the steps lie beyond."""
     found = list(steps)
     held_out = [s for s in found if s.is_held_out]
     if not held_out:
@@ -336,7 +336,7 @@ def common_jobs(steps: Sequence[Step], count: int, elsewhere: bool) -> Draw:
 
 
 def halves(steps: Sequence[Step], by_network: bool, networks: int) -> Draw:
-    """Each half of the steps by the other half; halves of the networks if `by_network`."""
+    """Each half of the steps by the other half; with `by_network`, halves of the networks."""
     names = sorted({s.network.name for s in steps})
 
     def draw(rng: np.random.Generator) -> Iterator[tuple[list[Step], list[Step]]]:

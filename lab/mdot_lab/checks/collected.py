@@ -1,13 +1,13 @@
-"""Compares predictions with the records of `mdot_lab.collect`: time, memory and energy of training, latency of inference.
+"""Compares predictions with the records of `mdot_lab.collect`: training time, memory and energy, inference latency.
 
-    python3 -m mdot_lab.checks.collected ../data/h200.jsonl.gz --jobs JOBS --out compared.csv
+python3 -m mdot_lab.checks.collected RECORDS --jobs JOBS --out compared.csv
 
-Every network is built without weights and traced once, and its job is kept in JOBS. It needs PyTorch, the libraries of the
-networks, and the package mdot. A prediction gets what the record states: the GPU, PyTorch's version, precision, layout,
-optimizer and its kernels. `--host-launch-us` adds the host's cost of a launch, if it is known. The summary goes to the
-standard output; errors are in percent, and a positive error means that the prediction is above the measurement. PyTorch's
-counter of allocated memory includes the workspaces of cuBLAS, which mdot states apart. Its counter of reserved memory
-excludes the CUDA context, which is subtracted from the prediction.
+Every network is built without weights and traced once; JOBS keeps the job. It needs PyTorch, the networks'
+libraries, and the package mdot. A prediction gets the record's GPU, PyTorch version, precision, layout, optimizer
+and implementation. `--host-launch-us` adds the host's launch cost, if known. The summary goes to the standard
+output; errors are in percent, positive if the prediction is above the measurement. PyTorch's allocated memory
+includes cuBLAS workspaces, which mdot states apart. Reserved memory excludes the CUDA context, which is subtracted
+from the prediction.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 def cublas_bytes(record: records.Record) -> int:
-    """Workspaces of cuBLAS for the threads of both passes (ATen's CublasHandlePool.cpp: larger from Hopper on)."""
+    """cuBLAS workspaces for the threads of both passes (ATen's CublasHandlePool.cpp: larger from Hopper on)."""
     is_hopper = float(record["environment"]["gpu_capability"]) >= 9.0
     return 2 * (32 << 20 if is_hopper else (8 << 20) + (1 << 17))
 
@@ -118,7 +118,7 @@ class Errors:
 
 
 def errors(rows: Iterable[Row], measured: str, predicted: str, bounds: tuple[str, str] | None = None) -> Errors | None:
-    """Errors of the rows that have the measured column. Without such a row, the result is None."""
+    """Errors over rows with the measured column; None without such a row."""
     pairs = [row for row in rows if row.get(measured)]
     if not pairs:
         return None

@@ -5,4 +5,4 @@ See README.md.
 """
 
 SCHEMA = 3
-"""Version of the record format (README.md, "Records"). Raise it when a field changes its meaning."""
+"""Record format version (README.md, "Records"). Raise it when a field changes meaning."""

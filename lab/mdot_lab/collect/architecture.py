@@ -1,4 +1,4 @@
-"""The rows of the catalogue, and how the libraries of this machine build them as modules."""
+"""Catalogue rows, and how this machine's libraries build them as modules."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Forecast:
         return configuration.key in self._done
 
     def cannot_fit(self, configuration: Configuration) -> bool:
-        """Whether a configuration that needs at most as much memory has run out of it."""
+        """Whether a configuration that needs at most as much memory has run out."""
         return any(failed.batch <= configuration.batch
                    and _half(failed.precision) >= _half(configuration.precision)
                    and STATE_COPIES[failed.optimizer] <= STATE_COPIES[configuration.optimizer]

@@ -14,7 +14,7 @@ import torch
 from mdot_lab.collect.architecture import LIBRARIES
 
 _SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
-_SMI_SECONDS = 10.0         # seconds between two calls of nvidia-smi, which take a tenth of a second each
+_SMI_SECONDS = 10.0         # seconds between two calls of nvidia-smi, a tenth of a second each
 
 
 def _version(library: str) -> str | None:

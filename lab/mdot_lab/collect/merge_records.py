@@ -1,4 +1,4 @@
-"""Merges part files into one sorted file without duplicates, and summarises its contents and their noise."""
+"""Merges part files into one sorted file without duplicates, and summarises contents and noise."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def merge(records: Iterable[Record], out: Path) -> tuple[list[Record], list[str]
 
 
 def repeat_differences(records: Iterable[Record]) -> list[float]:
-    """|second / first − 1| of the median step times of configurations measured twice, in different processes."""
+    """|second / first − 1| of median step times for configurations measured twice, in different processes."""
     pairs: dict[tuple, dict[int, Record]] = defaultdict(dict)
     for record in records:
         if record["status"] == "ok":

@@ -39,7 +39,7 @@ class Tally:
 
 @dataclass
 class Runner:
-    """The dependencies of the loop, so that tests can replace the clock, the builder and the measurer."""
+    """The loop's dependencies, so that tests can replace clock, builder and measurer."""
 
     writer: records.Writer
     attempt: records.Attempt

@@ -19,7 +19,7 @@ KINDS = {"matmuls": (measurements.matmuls, matmul_model.MatmulModel),
          "streams": (measurements.streams, stream_model.StreamModel)}
 
 NOT_TRAINED_ON = (("P4", "NeuSight:linear"), ("P100-PCIe-16GB", "NeuSight:linear"))
-"""GPU and source whose times of equal work differ by up to six times, as on GPUs that throttle because of heat."""
+"""GPU and source with times for equal work that differ by up to six times, as on GPUs throttled by heat."""
 
 
 def _without_throttled(rows: measurements.Measured) -> measurements.Measured:

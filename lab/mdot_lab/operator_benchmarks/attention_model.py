@@ -48,7 +48,7 @@ class AttentionModel(nn.Module):
         per_block = torch.exp(self.block_clocks)
         waves = torch.ceil(blocks / r["sm_count"])
         even = torch.maximum(blocks / r["sm_count"], torch.ones_like(blocks))
-        # Blocks of equal length run in waves; blocks of different lengths fill each other's gaps.
+        # Blocks with equal length run in waves; blocks with different lengths fill gaps.
         packed = waves + r["is_causal"] * (even - waves)
         clocks = torch.maximum(packed * (mean_clocks + per_block), longest + per_block)
         return clocks / self.rates.clocks_per_us(r)

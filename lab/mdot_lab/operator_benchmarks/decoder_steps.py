@@ -27,7 +27,7 @@ from mdot_lab.operator_benchmarks.step_costs import Costs, Operators, longest, t
 
 LINK_GBPS, NODE = 300.0, 8
 NETWORK_GBPS = 25.0
-"""One direction for each GPU of a node: eight ports of 200 Gbit/s, as in DGX A100."""
+"""One direction per GPU in a node: eight ports at 200 Gbit/s, as in DGX A100."""
 VOCABULARY = 51200
 """GPT-2's vocabulary with Megatron's padding, which vTrain's points leave unstated."""
 HALF = 2
@@ -86,7 +86,7 @@ def features(s: Steps, operators: Operators, memory_gbps: float) -> dict[str, Te
     score_map = HALF * s.micro_batch * s.heads / s.tensor * s.sequence**2 / (memory_gbps * 1e6)
     exchange = operators.collective_us("all_reduce", s.tensor, HALF * rows * s.hidden, LINK_GBPS)
     parameters = (layer_parameters(s) * s.layers / s.pipeline + VOCABULARY * s.hidden) / s.tensor
-    # Groups of data parallelism stride over groups of tensor parallelism, because the latter fill a node first.
+    # Data-parallel groups stride over tensor-parallel groups, because the latter fill a node first.
     within = s.tensor * s.data <= NODE
     link = np.where(within, LINK_GBPS, NETWORK_GBPS)
     reduced = operators.collective_us("all_reduce", s.data, HALF * parameters, link)

@@ -29,8 +29,8 @@ VOCABULARY = 50368
 GPUS = {"a100_80gb": "A100-SXM-80GB", "a100_40gb": "A100-SXM-40GB"}
 MEMORY_GBPS = {"a100_80gb": 2039.0, "a100_40gb": 1555.0}
 NODE, LINK_GBPS, NODE_GBPS = 8, 300.0, 200.0
-"""GPUs of a node; NVLink, one direction; a node's eight network ports of 200 Gbit/s together, which rings over whole nodes
-share."""
+"""GPUs per node; NVLink, one direction; a node's eight network ports at 200 Gbit/s together, shared by rings over whole
+nodes."""
 HALF = 2
 
 

@@ -1,5 +1,5 @@
-"""The sustained rates of a GPU from its data sheet: compute rate under its power limit, L2 and DRAM bandwidth. All models of
-operators use it.
+"""A GPU's sustained rates from its data sheet: compute rate under the power limit, L2 and DRAM bandwidth. All operator
+models use it.
 
 All values are [rows, 1] tensors, and the code uses only operators that ONNX has.
 """

@@ -79,7 +79,7 @@ def _rounded(x: Tensor, multiple: int) -> Tensor:
 
 
 def features(r: Rows, physical: Tensor, compute: Tensor, memory: Tensor) -> Tensor:
-    """Features without absolute spec values of a GPU, so that the correction transfers between GPUs."""
+    """Features without absolute spec values, so that the correction transfers between GPUs."""
     m, n, k = r["m"], r["n"], r["k"]
     moved = (m * k + k * n + m * n) * r["bytes"]
     odd = [((x / 8).ceil() * 8 > x).to(x) for x in (m, n, k)]

@@ -82,7 +82,7 @@ def matmuls(folder: Path) -> Measured:
 
 
 LEAST_QUERIES = 64
-"""Fewer queries occur in generation alone, which has its own kernels."""
+"""Fewer queries occur in generation alone, with other kernels."""
 
 
 def attention(folder: Path) -> Measured:

@@ -33,8 +33,8 @@ def _weights(measured: Measured, balance: float) -> Tensor:
 
 
 def fit(make: Callable[[int], nn.Module], measured: Measured, schedule: Schedule = Schedule()) -> tuple[nn.Module, list[str]]:
-    """Fits a model. Returns it with the sources that it knows. `make` takes the number of sources. The layers `middle` and
-    `out` of its result are the correction, and all other parameters are analytic."""
+    """Fits a model. Returns it with the known sources. `make` takes the number of sources. The result's layers `middle`
+    and `out` are the correction, and all other parameters are analytic."""
     torch.manual_seed(schedule.seed)
     sources = sorted(set(measured.source))
     model, rows = make(len(sources)), measured.tensors(sources)

@@ -106,7 +106,7 @@ def _at(f: dict[str, Tensor], rows: np.ndarray) -> dict[str, Tensor]:
 
 
 def table(make: type[Costs], f: dict[str, Tensor], foldings: dict[str, np.ndarray]) -> str:
-    """`f`: features of steps, including `step_ms`; `foldings`: the value that defines the folds, for each title."""
+    """`f`: step features, including `step_ms`; `foldings`: for each title, the value that defines folds."""
     step_ms = f["step_ms"].numpy()
     lines = ["| left out | steps | mean | median | P90 | predicted / measured |", "| --- " * 6 + "|"]
     for title, value in foldings.items():

@@ -93,7 +93,7 @@ def _places(data: Dataset, labels: np.ndarray, distinct: np.ndarray) -> Places:
 
 
 NORM_IN_EVALUATION = 2 / 3
-"""In evaluation, BatchNormalization computes no statistics, therefore it reads its input once instead of twice."""
+"""In evaluation, BatchNormalization computes no statistics, therefore it reads the input once instead of twice."""
 FORWARD, NORM_FORWARD = tables.PHASES.index("forward"), PHASES
 
 
@@ -193,8 +193,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
 
 
 def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
-    """Merges labels that differ only in the run into one step with their geometric mean. `weight`: one value for every label
-    of the data set."""
+    """Merges labels that differ only in the run into one step with the geometric mean. `weight`: one value per label."""
     texts = (data.software, data.gpu, data.precision, data.kind, data.optimizer)
     text = [np.unique(x[labels], return_inverse=True)[1].reshape(-1) for x in texts]
     identity = np.column_stack([x[labels] for x in (data.label_network, data.batch, data.is_nhwc, data.is_compiled,

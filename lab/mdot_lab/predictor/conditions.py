@@ -27,10 +27,9 @@ NEW_COMPILER = 200
 once exceeded the hardware."""
 
 NEWEST_TRAINED = 112
-"""The last version whose training steps of image networks were measured. The labels of later versions are
-of inference, on GPUs that have no other labels. A fit would therefore mix the effect of the version with that of the GPU. For
-this reason, later versions change inference alone. With weights that applied them to training, ResNet-50 on an A100 took 127
-instead of 108 ms; NVIDIA published 107.8 ms."""
+"""The last version with measured training steps for image networks. Labels for later versions are inference, on GPUs
+without other labels, so that a fit would mix version and GPU. Therefore later versions change inference alone. With
+weights that applied them to training, ResNet-50 on an A100 took 127 instead of 108 ms; NVIDIA published 107.8 ms."""
 
 NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", "inference",
          *(f"torch_{v}" for v in VERSIONS), "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
@@ -67,7 +66,7 @@ def at_least(torch_version: Tensor, version: int) -> Tensor:
 
 def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, is_inference: Tensor,
             torch_version: Tensor, is_compiled: Tensor) -> list[Tensor]:
-    """The columns of NAMES, each in the shape of the arguments. `is_half`: half precision throughout, without autocast."""
+    """The columns in NAMES, each shaped as the arguments. `is_half`: half precision throughout, without autocast."""
     is_since = {v: at_least(torch_version, v) * (is_inference if v > NEWEST_TRAINED else 1) for v in VERSIONS}
     return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, is_inference,
             *is_since.values(), is_compiled, *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
@@ -96,9 +95,9 @@ def mattering(work: Work) -> Tensor:
 
 
 def of_normalisations(conditions: Tensor, is_inference: Tensor, dim: int) -> Tensor:
-    """The conditions of a BatchNormalization; `dim` is that of the conditions. The effect of torch.compile on it is known from
-    inference, where the compiler folds it into other kernels. In training it needs the mean of all samples first. Therefore it
-    reads its input twice, as in eager mode."""
+    """BatchNormalization's conditions; `dim` is their dimension. The effect of torch.compile is known from inference,
+    where the compiler folds it into other kernels. In training it needs the mean over all samples first, and reads
+    the input twice, as in eager mode."""
     shape = [COUNT if i == dim else 1 for i in range(2)]
     return conditions * (1 - _named(lambda name: name == "compiled").reshape(shape) * (1 - is_inference))
 

@@ -15,9 +15,9 @@ SMALLEST_GPU_NUMBER = 0.01
 UNLIMITED_WATTS = 1e5
 """Default power limit in watts."""
 KNOWN_HOST = 1e3
-"""Factor by which every launch cost that is given, in µs, becomes at least 1."""
+"""Factor by which every given launch cost, in µs, becomes at least 1."""
 FIRST_WITH_BF16 = 8.0
-"""Compute capability of the first GPUs that multiply bf16. Earlier GPUs emulate it in fp32."""
+"""Compute capability of the first GPUs with bf16 multiplication. Earlier GPUs emulate it in fp32."""
 
 
 class DecodedInputs(NamedTuple):

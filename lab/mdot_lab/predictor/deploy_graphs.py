@@ -41,11 +41,11 @@ ANSWER = ("step_ms", "outside_training")
 EXPLANATION = ("operator_ms", "other_ms")
 
 CONFIGURATIONS = 32
-"""Configurations evaluated at once: two vectors of 16. Their common work at a batch costs more than the work of all of them,
-therefore a smaller number costs almost as much."""
+"""Configurations evaluated at once: two vectors with 16 each. Common work at a batch costs more than all of them,
+therefore fewer configurations cost almost as much."""
 
 NEVER = 1e8
-"""Factor by which the unused kind of compute unit is slower than the used one."""
+"""Factor by which the unused compute unit is slower than the used one."""
 KNOWN_HOST_SAVES = 0.5
 """Widening by the wait for the host, as the part that disappears when a launch cost is given."""
 MOST = 1e30
@@ -80,10 +80,10 @@ class Rows(NamedTuple):
     scores: Tensor
     step_scores: Tensor
     serial: Tensor          # sequential steps of recurrences
-    padding: Tensor         # factor of tile padding on the FLOPs of dense matmuls
+    padding: Tensor         # tile padding factor on dense-matmul FLOPs
     tails: Tensor           # fixed kernel time per phase and member
     norm_elements: Tensor
-    norm_per_plane: Tensor  # the inverse of its channels on feature maps
+    norm_per_plane: Tensor  # inverse channels on feature maps
     is_convolution: Tensor
     is_matmul: Tensor
     is_winograd: Tensor
@@ -199,8 +199,8 @@ class Encode(nn.Module):
 class Times(NamedTuple):
     """Times of a member, in ms."""
 
-    parts: list[Tensor]     # [L, C] of each phase: matmuls and memory-bound work with their normalisation
-    operators: Tensor       # [C], their sum, followed by the other terms of a step:
+    parts: list[Tensor]     # [L, C] per phase: matmuls and memory-bound work with normalisation
+    operators: Tensor       # [C], their sum, followed by the step's other terms:
     optimizer: Tensor
     host: Tensor
 
@@ -348,9 +348,9 @@ class Whole(nn.Module):
 
 
 class Explain(Whole):
-    """Divides a step among its operators: the GPU's time of each, the time that the GPU waits for the host, and the host's own
-    time, of which a part overlaps with the GPU's. All but the last add up to the median of step_ms. It excludes waiting for other
-    GPUs, which the runtime estimates analytically. Several members are averaged as fractions of their steps."""
+    """Divides a step among operators: each one's GPU time, the GPU's wait for the host, and the host's time, which
+    overlaps in part. All but the last add up to the median step_ms. The runtime estimates waiting for other GPUs.
+    Several members are averaged as fractions of their steps."""
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,11 +17,11 @@ from mdot_lab.predictor.operators import Operators, column
 UNKNOWN_FRACTION = 0.05
 """Tolerated time fraction of operators whose type is absent from training."""
 LOAD_MARGIN = 0.7
-"""A logarithm: an operator may be twice as large as the largest of its kind in training."""
+"""A logarithm: an operator may be twice as large as the largest of the kind in training."""
 GPU_MARGIN = 0.05
 GROUP_CELLS = 10
 CELL_MARGIN = 0.01
-"""Added to a binary logarithm before it is rounded down, because that of a power of two may be slightly too small."""
+"""Added to a binary logarithm before rounding down, because a power of two may come out slightly too small."""
 STEP_SLOPE = 1e3
 """Factor on a distance, so that almost all distances other than 0 become 1."""
 OLDEST = 107
@@ -56,7 +56,7 @@ others."""
 
 
 class TrainingRange(nn.Module):
-    """The distance of a job from the measured range, for each of tables.causes(); 0 within the range."""
+    """A job's distance from the measured range, for each of tables.causes(); 0 within the range."""
 
     def __init__(self, gpu_count: int, step_gpu_count: int) -> None:
         super().__init__()
@@ -106,12 +106,12 @@ class TrainingRange(nn.Module):
         return width.sum(dim=1, keepdim=True) - (width @ self.is_seen_group * count).sum(dim=1, keepdim=True)
 
     def load(self, operators: Operators) -> Tensor:
-        """The excess of operators over the largest ones of training. [1, 1]"""
+        """How far operators exceed the largest ones in training. [1, 1]"""
         beyond = (torch.log(operators.load + 1) - self.log_load_limit).amax(dim=1, keepdim=True)
         return (beyond.amax(dim=0, keepdim=True) - LOAD_MARGIN).clamp(min=0)
 
     def _distance(self, gpu: Tensor, known: Tensor) -> Tensor:
-        """[C]: the distance of GPUs [columns, C] from the nearest of `known` [known, columns]."""
+        """[C]: distance from GPUs [columns, C] to the nearest of `known` [known, columns]."""
         apart = (torch.log(gpu) - known[:, :, None]).abs().amax(dim=1)
         return (apart.amin(dim=0) - GPU_MARGIN).clamp(min=0)
 

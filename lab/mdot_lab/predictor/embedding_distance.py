@@ -1,8 +1,7 @@
-"""Measures how far a job is from the networks of training, weighted by time. The smaller the distance, the narrower an
-interval may be.
+"""Measures how far a job is from the training networks, weighted by time. Near jobs may have narrow intervals.
 
-A job's profile is the time-weighted mean of its operators' encodings. Its distance is measured to the nearest of several
-centres of the networks' profiles, along the directions in which these vary the most, in units of their variation.
+A job's profile is the time-weighted mean over operator encodings. The distance is taken to the nearest of several
+centres, along the directions in which network profiles vary the most, in units of the variation.
 """
 
 from __future__ import annotations

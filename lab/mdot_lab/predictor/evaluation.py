@@ -27,7 +27,7 @@ def fold_file(folder: Path, form: str, split: str, fold: str) -> Path:
 
 @dataclass(frozen=True)
 class Fold:
-    """Predictions for the labels that a fold left out of training."""
+    """Predictions for labels that a fold left out."""
 
     label: np.ndarray
     predicted_ms: np.ndarray
@@ -50,7 +50,7 @@ def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
 
 
 def inner(split: str) -> str:
-    """The name under which predictions for the inner folds of a split are saved."""
+    """The name for saved predictions on a split's inner folds."""
     return f"{split} inner"
 
 
@@ -59,12 +59,12 @@ def inner_name(outer: str, fold: str) -> str:
 
 
 INTERVALS = "intervals.npz"
-"""File of bounds that final_model.fit_interval writes: split, fold, label, lower_ms, upper_ms."""
+"""Bounds written by final_model.fit_interval: split, fold, label, lower_ms, upper_ms."""
 
 
 def write_bounds(folder: Path, split: np.ndarray, fold: np.ndarray, label: np.ndarray, lower_ms: np.ndarray,
                  upper_ms: np.ndarray) -> None:
-    """Saves the bounds of held-out labels, from an interval that was fitted without them."""
+    """Saves bounds for held-out labels, from an interval fitted without them."""
     np.savez(folder / INTERVALS, split=split, fold=fold, label=label, lower_ms=lower_ms, upper_ms=upper_ms)
 
 
@@ -101,7 +101,7 @@ def _tasks(data: Dataset, only_splits: Sequence[str] | None, only_folds: Sequenc
 
 
 def _together(tasks: Iterator[_Task]) -> list[list[_Task]]:
-    """Groups of tasks with equal training labels, in their order."""
+    """Groups tasks with equal training labels, in order."""
     groups: dict[bytes, list[_Task]] = {}
     for task in tasks:
         groups.setdefault(task.train.tobytes(), []).append(task)

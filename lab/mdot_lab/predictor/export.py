@@ -28,7 +28,7 @@ TOLERANCE = 1e-4
 CHECKED_LABELS, CHECKED_JOBS = 200, 40
 BATCHES = tuple(2**k for k in range(10))
 BATCH_GPUS = ("RTX-3090", "P100-PCIe-16GB", "T4", "A100-SXM-80GB", "H100-SXM-80GB", "H200", "B200", "RTX-4090")
-"""GPU models on which steps of every network must grow with the batch, and the time of a sample must fall."""
+"""GPU models on which every network's step must grow with the batch, and sample time must fall."""
 THROUGHPUT_LOSS = 0.03
 WAITING = 1     # number of this time in other_ms
 UNKNOWN_WATTS = "0"
@@ -145,8 +145,7 @@ def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: 
 
 
 def random_rows(random: np.random.Generator, count: int) -> tuple[torch.Tensor, ...]:
-    """Operators that occur in no network: any type with any attributes, and FLOPs and bytes of any size, some of them
-    zero."""
+    """Operators outside all networks: any type with any attributes, and FLOPs and bytes of any size, some of them zero."""
     settings, loads = len(tables.settings()), tables.LOAD_COUNT
     setting = np.floor(random.random((count, settings)) * random.choice([0, 1, 8, 300], (count, settings)))
     load = np.floor(10 ** (random.random((count, loads)) * 10) * random.integers(0, 2, (count, loads)))
@@ -174,8 +173,8 @@ def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.n
 
 
 def worst_of_entries(written: _Written, random: np.random.Generator) -> float:
-    """Worst relative difference of encode.onnx with evaluate.onnx, and of the sum of the explanation, from predictor.onnx, over
-    random jobs and configurations."""
+    """Worst relative difference from predictor.onnx, over random jobs and configurations: encode.onnx with
+    evaluate.onnx, and the explanation's sum."""
     worst = 0.0
     for _ in range(CHECKED_JOBS):
         job, (configurations, gpu) = random_rows(random, int(random.integers(1, 100))), random_configurations(random)

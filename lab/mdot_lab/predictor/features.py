@@ -1,7 +1,7 @@
-"""Computes the analytic quantities of an operator, and scaled features of it, from the predictor's inputs.
+"""Computes an operator's analytic quantities, and scaled features, from the predictor's inputs.
 
-This module is part of the exported graph, as is operators.py. Operators come without their BatchNormalization
-(normalisation.py). Shapes: P operators, each with the batch of its row (one batch for all in the exported graph).
+This module is part of the exported graph, as is operators.py. Operators come without BatchNormalization
+(normalisation.py). Shapes: P operators, each with the batch of the row (one batch for all in the exported graph).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mdot_lab.predictor.operators import FP32_BYTES, Operators, column, log1p, o
 TILE_COLUMNS, TILE_ROWS = 32, 32
 """Minimum tile of a matmul: smaller results cost as much."""
 TILE_DEPTH = 8
-"""Elements of the sum that one fp16 tensor-core instruction processes."""
+"""Sum elements per fp16 tensor-core instruction."""
 
 MATMUL_TYPES = ("Conv", "ConvTranspose", "Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LSTM", "GRU", "RNN")
 """Types whose FLOPs run on tensor cores if the GPU has them, and in tiles otherwise."""
@@ -39,7 +39,7 @@ NORMALISATIONS = ("BatchNormalization", "LayerNormalization", "GroupNormalizatio
                   "RMSNormalization", "Softmax", "LogSoftmax")
 
 ROWS = ("Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LayerNormalization", "Softmax")
-"""Row-wise types, which are independent of feature-map layout."""
+"""Row-wise types, independent of feature-map layout."""
 
 
 class Work(NamedTuple):
@@ -50,9 +50,9 @@ class Work(NamedTuple):
     bytes: Tensor       # [P, 3], fp32
     scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
     norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
-    norm_per_plane: Tensor  # [P, 1], the inverse of its channels on feature maps, 0 elsewhere; unused without normalisation
+    norm_per_plane: Tensor  # [P, 1], inverse channels on feature maps, 0 elsewhere; unused without normalisation
     serial: Tensor      # [P, 3], sequential steps of a recurrence
-    launches: Tensor    # [P, 3], least number of kernels that the host launches
+    launches: Tensor    # [P, 3], least number of launched kernels
     is_matmul: Tensor   # [P, 1], as all fields below
     is_convolution: Tensor
     is_kept_in_fp32: Tensor
@@ -62,11 +62,11 @@ class Work(NamedTuple):
     is_depthwise: Tensor
     is_winograd: Tensor     # suits Winograd's algorithm, outside tensor cores
     learns: Tensor      # has parameters, which the optimizer updates
-    grouping: Tensor        # [P, GROUPING], from which the share of groups without a dedicated NHWC kernel follows
+    grouping: Tensor        # [P, GROUPING], inputs for the share of groups without a dedicated NHWC kernel
     is_too_wide: Tensor     # depthwise, with a window for which cuDNN lacks an NHWC kernel
-    idle: Tensor            # [P, 3], factor of the fallback kernel on the FLOPs of each phase
+    idle: Tensor            # [P, 3], the fallback kernel's factor on FLOPs per phase
     compulsory: Tensor      # [P, 3], least fp32 bytes that a separate kernel moves
-    cast: Tensor            # [P, 1], parameters that autocast converts to half precision, and their gradients back
+    cast: Tensor            # [P, 1], parameters converted by autocast to half precision, and gradients back
 
 
 class Shape(NamedTuple):
@@ -85,7 +85,7 @@ def shape(setting: Tensor) -> Shape:
     convolves = column(setting, "kernel_w").minimum(one)
     groups = column(setting, "groups").maximum(one)
     split = groups * convolves + (1 - convolves)
-    heads = column(setting, "head_size")        # attention: one of its matmuls, scores times values
+    heads = column(setting, "head_size")        # attention: one matmul, scores times values
     inputs = (column(setting, "channels_in") / split + column(setting, "keys")).maximum(one)
     outputs = (column(setting, "channels_out") / split + heads).maximum(one)
     return Shape(inputs, outputs, window)
@@ -185,7 +185,7 @@ def _rows_apart(setting: Tensor) -> Tensor:
 
 
 def padding(setting: Tensor) -> Tensor:
-    """[P, 3]: the factor of tile padding on the FLOPs of each phase."""
+    """[P, 3]: tile padding factor on FLOPs per phase."""
     s = shape(setting)
     columns_out, columns_in = up_to(s.outputs, TILE_COLUMNS), up_to(s.inputs, TILE_COLUMNS)
     forward = columns_out * up_to(s.inputs * s.window, TILE_DEPTH)
@@ -219,7 +219,7 @@ class Launches(NamedTuple):
     """Launches per step or per phase, [P, 3] each."""
 
     always: Tensor          # in eager mode, with fused attention, in one precision
-    compiled: Tensor        # of these, the launches that torch.compile saves
+    compiled: Tensor        # launches among these that torch.compile saves
     composed: Tensor        # added if attention is decomposed
     cast: Tensor            # added by autocast
 
@@ -232,8 +232,8 @@ def launches(work: Work) -> Launches:
 
 
 def _steps(operators: Operators) -> Tensor:
-    """[P, 3]: sequential steps of a recurrence in each of its phases. The directions run concurrently, and weight gradients
-    are matmuls over all steps at once. The result is zero if the job does not state its number of steps."""
+    """[P, 3]: sequential recurrence steps per phase. Directions run concurrently, and weight gradients are matmuls over
+    all steps at once. Zero if the job does not state the number of steps."""
     load = operators.load[:, :tables.PHASE_LOAD_COUNT]
     is_there = (load[:, 0::3] > 0).to(load.dtype) * torch.tensor([[1.0, 1.0, 0.0]])
     return column(operators.setting, "extent") * where_type(operators.type, GATES) * is_there
@@ -270,9 +270,9 @@ NEARLY_ONE_MAP = 1.5
 
 
 def _reduced(operators: Operators, load: Tensor) -> Tensor:
-    """[P, 3]: bytes of a product's gradient that the tokeniser leaves out. Where one factor is broadcast, for example the gate of
-    a channel or a learned scale, its gradient is a product in the size of the result, which is written, read and summed.
-    `load`: of the batch, [P, PHASE_LOAD_COUNT]"""
+    """[P, 3]: bytes in a product's gradient that the tokeniser leaves out. Where one factor is broadcast, for example a
+    channel's gate or a learned scale, the gradient is a product at result size, which is written, read and summed.
+    `load`: at the batch, [P, PHASE_LOAD_COUNT]"""
     read, written = load[:, 1:2], load[:, 2:3]
     is_mul = where_type(operators.type, ("Mul",))
     learns = operators.load[:, -1:].clamp(max=1)

@@ -122,7 +122,7 @@ def _wider_by(r: Tensor, half_widths: Tensor, w: Tensor) -> Tensor:
 
 
 def publisher_offsets(held: HeldOut) -> dict[str, float]:
-    """Mean residual of each publisher that a fold left out."""
+    """Mean residual for each left-out publisher."""
     is_of_source = held.split == splits.SOURCES
     return {str(fold): float(held.residual[torch.tensor(is_of_source & (held.fold == fold))].mean())
             for fold in np.unique(held.fold[is_of_source])}

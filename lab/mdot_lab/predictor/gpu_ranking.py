@@ -13,7 +13,7 @@ from mdot_lab.predictor.evaluation import Fold
 from mdot_lab.predictor.metrics import Errors, errors
 
 CLEAR = 1.1
-"""A pair of steps counts if its times differ by at least this ratio."""
+"""A pair of steps counts from this ratio of times on."""
 
 
 def _die(gpu: str) -> str:

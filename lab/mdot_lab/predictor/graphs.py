@@ -23,7 +23,7 @@ RENAMED = {
     "convnext_tiny_hnfd": "convnext_tiny_hnf",
     "vit_base2_patch32_256": "vit_base_patch32_plus_256",
 }
-"""Names in the labels that timm has dropped, and timm's current name of the same network."""
+"""Label names that timm has dropped, and timm's current name for the same network."""
 
 
 def current_name(name: str) -> str:
@@ -75,7 +75,7 @@ def _timm_model(network: Network):
 
 
 def build(network: Network):
-    """The network as an mdot.Job, with cross-entropy as its loss, as the benchmarks of training have it."""
+    """The network as an mdot.Job, with cross-entropy as loss, as in training benchmarks."""
     import mdot
     import torch
     from mdot.trace import losses
@@ -118,7 +118,7 @@ def _write(job: tuple[Network, Path]) -> str | None:
 
 
 def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
-    """Writes missing graphs. Returns the number of failures, which standard error lists."""
+    """Writes missing graphs. Returns the number of failures, listed on standard error."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [(network, folder / network.graph_file) for network in wanted if not (folder / network.graph_file).exists()]
     failed = 0

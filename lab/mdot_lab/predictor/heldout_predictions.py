@@ -31,7 +31,7 @@ def _digits(ms: float) -> str:
 
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> int:
-    """Writes a file that appears in one step, complete. Returns the number of rows."""
+    """Writes a file that appears complete, in one step. Returns the number of rows."""
     part, count = path.with_name(path.name + ".part"), 0
     with open(part, "w", newline="", encoding="utf-8") as lines:
         writer = csv.writer(lines, lineterminator="\n")

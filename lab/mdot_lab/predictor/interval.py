@@ -93,8 +93,8 @@ class Interval(nn.Module):
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
-        """`residual`: log(measured / predicted) of held-out labels, [R]; `weight`: [R]. Minimises the pinball loss, then
-        scales each side so that it covers exactly its part of these residuals."""
+        """`residual`: log(measured / predicted) for held-out labels, [R]; `weight`: [R]. Minimises the pinball loss,
+        then scales each side to cover exactly its part."""
         optimizer = torch.optim.LBFGS([self.weight], max_iter=300, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
@@ -136,7 +136,7 @@ def of_publishers(offsets: Sequence[float]) -> Tensor:
 
 
 def without_host(residual: Tensor, x: Tensor) -> Tensor:
-    """Residuals as far as they exceed the error of a new host, which is added in quadrature."""
+    """Residuals beyond a new host's error, which is added in quadrature."""
     return residual.sign() * torch.sqrt((residual**2 - of_new_host(x) ** 2).clamp(min=0))
 
 

@@ -31,7 +31,7 @@ an optimizer if the label names one."""
 SGD, ADAMW = "sgd", "adamw"
 """Optimizers of labels. The empty text: the time excludes the optimizer, or leaves open how much of it is inside."""
 SELECTIVE = 0.5
-"""`recomputes` under selective recomputation, which repeats half of the matmuls and the operators between them."""
+"""`recomputes` under selective recomputation: half of the matmuls and the operators between them run again."""
 
 ALONE = ("forward alone", "data gradient alone", "weight gradient alone")
 """Phases of a single operator, timed on the GPU: labels whose network is that operator."""
@@ -53,7 +53,7 @@ class Label:
     kind: str
     is_compiled: bool       # by torch.compile
     is_fused: bool          # fused attention
-    recomputes: float = 0.0     # part of the forward pass that the backward pass repeats, 0 to 1
+    recomputes: float = 0.0     # repeated part of the forward pass, 0 to 1
     optimizer: str = ""         # of the timed step
 
 

@@ -29,7 +29,7 @@ FUSED = ("mpt-", "llama", "internlm", "nanogpt")
 ONE_KERNEL = "gelu"
 """The activation in MPT and Megatron. transformers' GPT-2 writes GELU as seven operators with a kernel each."""
 WORDS = "lstm_wikitext2"
-"""Name of PyTorch's word language model (other_networks.py), which is not in transformers."""
+"""Name for PyTorch's word language model (other_networks.py), which transformers lacks."""
 
 
 def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50257, **others: Any) -> tuple[str, dict[str, Any]]:
@@ -72,7 +72,7 @@ def _encoder_decoder(layers: int, vocabulary: int, length: int) -> tuple[str, di
 
 
 def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
-    """A class of transformers and its configuration. `name`: without the prefix."""
+    """A transformers class and its configuration. `name`: without the prefix."""
     if name.startswith("mpt-"):
         return _gpt2(*MPT[name.removeprefix("mpt-")], length, MPT_VOCABULARY, activation_function=ONE_KERNEL)
     megatron = re.fullmatch(r"GPT-h(\d+)-L(\d+)-a(\d+)", name)

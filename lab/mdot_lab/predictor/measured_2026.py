@@ -38,7 +38,7 @@ from mdot_lab.predictor.language import LANGUAGE, WORDS
 SUPERBENCH, TORCHTITAN, INTERNEVO, NANOGPT, SIMUMAX, GAVEL, POLLUX = (
     "superbench", "torchtitan", "internevo", "modded-nanogpt", "simumax", "gavel", "pollux")
 SOURCES = (SUPERBENCH, TORCHTITAN, INTERNEVO, NANOGPT, SIMUMAX, GAVEL, POLLUX)
-"""`run` of their labels."""
+"""`run` in these labels."""
 
 Row = dict[str, str]
 
@@ -78,7 +78,7 @@ def _superbench(path: Path) -> Iterator[Label]:
 
 
 NODE = 8
-"""GPUs of a node. FSDP and ZeRO-1 hide their communication inside it (published.py, llm-foundry)."""
+"""GPUs per node. FSDP and ZeRO-1 hide communication inside it (published.py, llm-foundry)."""
 
 
 def _pass_ms(row: Row) -> float:
@@ -147,7 +147,7 @@ def _simumax(path: Path) -> Iterator[Label]:
 
 GAVEL_GPUS = {"k80": "K80", "p100": "P100-PCIe-16GB", "v100": "V100-SXM-16GB"}
 GAVEL_STEPS = 35
-"""Words of a sample of the language model."""
+"""Words per sample in the language model."""
 LEAST_CIFAR_BATCH = 64
 WITHOUT_CIFAR = ("k80",)
 
@@ -183,4 +183,4 @@ def _pollux(path: Path) -> Iterator[Label]:
 READERS: dict[str, Callable[[Path], Iterator[Label]]] = {
     "superbench_a100.csv": _superbench, "llm_points.csv": _llm_points, "modded_nanogpt.csv": _nanogpt,
     "simumax_b200.csv": _simumax, "simulation_throughputs.json": _gavel, "pollux_step_times.csv": _pollux}
-"""The reader of each file, by its name."""
+"""The reader for each file, by name."""

@@ -58,7 +58,7 @@ class Configurations(NamedTuple):
     is_default: Tensor      # PyTorch's default: fp32, with tf32 in convolutions
     is_nhwc: Tensor
     is_adam: Tensor         # Adam or AdamW: one input for both flags
-    is_fused: Tensor        # attention in a kernel that keeps its scores on the chip
+    is_fused: Tensor        # attention in a kernel that keeps scores on the chip
     is_compiled: Tensor
     is_inference: Tensor    # a forward pass in evaluation
     torch: Tensor           # version, as in conditions.VERSIONS
@@ -131,7 +131,7 @@ class Roofline(nn.Module):
     again for the conversion."""
 
     WINOGRAD_SAVES = 1 - 1 / 2.25
-    """Fraction of multiplications that Winograd saves with 2x2 result tiles."""
+    """Fraction of multiplications saved by Winograd with 2x2 result tiles."""
     NORM_COMPULSORY = 0.6
     """Fraction of a BatchNormalization's bytes moved when the input is read once."""
     MOST_CHANNELS = 1e6
@@ -177,7 +177,7 @@ class Roofline(nn.Module):
         return tflops * at_most(torch.exp((VOLTAGE * carried).clamp(-6, 6)), torch.ones_like(carried))
 
     def peak_ms(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
-        """Milliseconds of a FLOP at the sustained rate of the compute units."""
+        """Milliseconds per FLOP at the compute units' sustained rate."""
         return 1 / (self.sustained(tflops, per_watt, rates) * 1e9)
 
     def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -222,7 +222,7 @@ class Roofline(nn.Module):
         return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * is_nhwc)
 
     def _dense(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:
-        """Milliseconds of each phase as a dense matmul, and the bound of a FLOP."""
+        """Milliseconds per phase as a dense matmul, and the bound per FLOP."""
         as_tf32, in_nhwc = c.is_default * work.is_convolution, c.is_nhwc * work.has_layout
         rates = Rates(*(c.gpu_column(name) for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
                                                         "compute_capability", "watts")))
@@ -234,7 +234,7 @@ class Roofline(nn.Module):
         return dense, torch.maximum(bound * (1 - is_vector * work.is_winograd * self.WINOGRAD_SAVES), least)
 
     def _flops_ms(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:
-        """Milliseconds of each phase, and their bound."""
+        """Milliseconds per phase, and the bound."""
         (dense, bound), of_vectors = self._dense(work, c), 1 / (c.gpu_column("fp32_tflops") * 1e9)
         on_vectors, in_nhwc = work.flops * of_vectors, c.is_nhwc * work.has_layout
         share = in_nhwc * with_software(self.shares(work.grouping, work.is_too_wide), c.torch)
@@ -401,8 +401,8 @@ class Correction(nn.Module):
         return conditions.bounded(of_parts).transpose(1, 2).flatten(1)
 
     def under(self, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """[P, parts] twice: the result of forward under given conditions, and the part of it that depends on the layout.
-        `weight`: [P, conditions]"""
+        """[P, parts] twice: forward's result under given conditions, and the layout-dependent part. `weight`: [P,
+        conditions]"""
         each = x.reshape(-1, conditions.COUNT, self.parts) * weight[:, :, None]
         of_layout = sum(each[:, i] for i, is_layout in enumerate(conditions.OF_LAYOUT) if is_layout)
         return each.sum(dim=1), of_layout
@@ -434,7 +434,7 @@ class Head(nn.Module):
 
 
 class NormHead(nn.Module):
-    """Computes the correction of the normalisation from its shape alone."""
+    """Computes the normalisation's correction from the shape alone."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -456,7 +456,7 @@ def smooth_maximum(*times: Tensor) -> Tensor:
 
 
 class Step(nn.Module):
-    """Computes a training step from the phases of its operators."""
+    """Computes a training step from operator phases."""
 
     SGD_BYTES, ADAM_BYTES = 20.0, 28.0
     """Bytes for each parameter in an fp32 optimizer step: gradient, parameter and state read, parameter and state written."""
@@ -478,7 +478,7 @@ class Step(nn.Module):
         self.optimizer_cost = nn.Parameter(torch.zeros(()))
 
     def implausibility(self) -> Tensor:
-        """How far the cost of a launch is from its start, so that a fit whose networks hide it keeps it."""
+        """How far the launch cost is from its start, so that a fit whose networks hide it keeps it."""
         return (self.launch_cost - math.log(self.LAUNCHES_AT_FIRST_MS)) ** 2
 
     def optimizer_passes(self) -> Tensor:

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 WORDS, WIDTH, LAYERS = 33278, 200, 2
-"""The vocabulary of WikiText-2, and the defaults of PyTorch's example word_language_model."""
+"""WikiText-2's vocabulary, and the defaults in PyTorch's example word_language_model."""
 
 
 class WordLanguageModel(nn.Module):
-    """An LSTM between a table of words and their logits."""
+    """An LSTM between word table and logits."""
 
     def __init__(self) -> None:
         super().__init__()

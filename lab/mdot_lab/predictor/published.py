@@ -19,7 +19,7 @@ from mdot_lab.predictor.language import LANGUAGE, MEGATRON_VOCABULARY
 
 NEUSIGHT, SAILOR, FOUNDRY, VTRAIN = "neusight", "sailor", "llm-foundry", "vtrain"
 PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN, *measured_2026.SOURCES, collected.RUN)
-"""`run` of their labels."""
+"""`run` in these labels."""
 
 NEUSIGHT_GPUS = {
     "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB", "NVIDIA_A100_80GB_PCIe": "A100-PCIe-80GB",
@@ -56,8 +56,8 @@ WITHOUT_TF32 = ("V100-16", "Titan-RTX")
 
 
 def _sailor(row: dict[str, str]) -> Label | None:
-    """Sums of measured layers, of which equal ones were measured once. Weights are fp32. Matmuls are TF32 on GPUs that
-    support it: an A100 reaches 31 TFLOP/s. The optimizer was timed separately."""
+    """Sums over measured layers; equal ones were measured once. Weights are fp32. Matmuls are TF32 on GPUs with
+    support: an A100 reaches 31 TFLOP/s. The optimizer was timed separately."""
     if row["gpu"] not in SAILOR_GPUS or row["model"] not in SAILOR_MODELS or float(row["gpus"]) != 1:
         return None
     step_ms = float(re.search(r"fwd\+bwd_ms=([\d.]+)", row["notes"])[1])
@@ -67,7 +67,7 @@ def _sailor(row: dict[str, str]) -> Label | None:
 
 
 def foundry_settings(row: dict[str, str]) -> tuple[int, str, bool, float]:
-    """Micro-steps of a step, precision, activation recomputation, and the step's ms, for a point of llm-foundry."""
+    """Micro-steps per step, precision, activation recomputation and the step's ms, for an llm-foundry point."""
     accumulation, batch, precision, _, _, recomputes, *_ = row["notes"].split("; ")
     step_ms = 1e3 * float(batch.split("=")[1]) * float(row["seq_or_resolution"]) / float(row["throughput"])
     return int(accumulation.split("=")[1]), precision, recomputes == "True", step_ms
@@ -88,7 +88,7 @@ def _foundry(row: dict[str, str]) -> Label | None:
 
 
 NVLINK_GBPS = 230.0
-"""GB/s that a ring of A100s within a node reaches in one direction."""
+"""GB/s in one direction, reached by a ring of A100s within a node."""
 HALF_BYTES = 2
 
 

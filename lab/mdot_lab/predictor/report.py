@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/accuracy.md, from the predictions of evaluate."""
+"""The tables for notes/accuracy.md, from evaluate's predictions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def bias(predicted: np.ndarray, measured: np.ndarray) -> float:
 
 
 def _inside(bounds: dict[int, tuple[float, float]], label: np.ndarray, measured: np.ndarray) -> str:
-    """Percentage of labels inside their intervals; empty if no interval was fitted."""
+    """Percentage of labels inside the interval; empty without a fitted interval."""
     if any(int(each) not in bounds for each in label):
         return ""
     lower, upper = np.array([bounds[int(each)] for each in label]).T

@@ -29,7 +29,7 @@ class ExtractFailed(Exception):
 
 @dataclass(frozen=True)
 class Sequence:
-    """The operators of one job in topological order. The columns are those of the predictor's inputs."""
+    """One job's operators in topological order. The columns are the predictor's inputs."""
 
     type: np.ndarray        # [n] row of the type table
     setting: np.ndarray     # [n, settings]
@@ -85,7 +85,7 @@ def read_sequence(mdot: Path, graph: Path) -> Sequence:
 
 
 def _table_key() -> str:
-    """A hash of the tables that determine the arrays besides the binary and the graph."""
+    """A hash over the tables that determine the arrays, besides binary and graph."""
     return hashlib.sha256(repr((tables.settings(), tables.operator_types())).encode()).hexdigest()[:8]
 
 

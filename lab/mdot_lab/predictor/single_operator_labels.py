@@ -35,7 +35,7 @@ LEAST_WITH_STARTING = 300.0
 SOFTWARE = {"NeuSight": "pt210", "DeepBench": "pt109", "Catapult": "pt109", "vidur": "pt210"}
 """PyTorch's version for each source. Libraries from 2018 have the oldest distinguished version."""
 NEWEST_SOFTWARE = "pt290"
-"""Version of the other sources, which measured in 2025."""
+"""Version for the other sources, which measured in 2025."""
 
 SOURCES = tuple(OPERATOR + name for name in (
     "NeuSight Linear", "aic Linear", "vidur Linear", "DeepBench Linear", "NeuSight Conv", "DeepBench Conv", "Catapult Conv",
@@ -44,7 +44,7 @@ SOURCES = tuple(OPERATOR + name for name in (
     "vllm_flash_attn_fa3 Attention", "vllm_flash_attn_fa4 Attention", "vllm_vit_flash_attn_fa3 Attention", "NeuSight Softmax",
     "NeuSight LayerNormalization", "vidur LayerNormalization", "TraceLens Linear", "TraceLens MatMul", "TraceLens Softmax",
     "TraceLens LayerNormalization", "TraceLens Attention"))
-"""`run` of their labels."""
+"""`run` in these labels."""
 
 
 class Described(NamedTuple):
@@ -167,7 +167,7 @@ def _streams_by_row(folder: Path) -> Measured:
 
 READERS = ((measurements.matmuls, linear), (measurements.convolutions, convolution), (_self_attention, attention),
            (_streams_by_row, stream))
-"""The table for each kind of operator, and the function that describes a row."""
+"""Each operator kind's table, and the function that describes a row."""
 
 
 def _usable(found: Measured) -> Measured:
@@ -177,7 +177,7 @@ def _usable(found: Measured) -> Measured:
 
 
 def matmul(row: Row) -> Described:
-    """A batched matmul of two computed matrices. The network has one sample, therefore its batch is 1."""
+    """A batched matmul with two computed matrices. The network has one sample, therefore the batch is 1."""
     count, m, k, n = row["count"], row["m"], row["k"], row["n"]
     flops, a, b, out = 2 * count * m * k * n, count * m * k, count * k * n, count * m * n
     return Described("MatMul", 1, {"groups": count, "channels_in": k, "channels_out": n, "size_in": m, "size_out": m, "inputs": 2},
@@ -188,11 +188,11 @@ PROFILED = "TraceLens"
 PROFILED_GPUS = {"NVIDIA H100 80GB HBM3": "H100-SXM-80GB", "NVIDIA B200": "B200-SXM-180GB", "AMD Instinct MI300X": "MI300X",
                  "AMD Instinct MI300X VF": "MI300X"}
 PROFILED_HALVES = ("['c10::BFloat16'", "['c10::Half'")
-"""Beginnings of type lists, which the table cuts off."""
+"""Beginnings of types in tables that cut names off."""
 PROFILED_OPERATORS = ("aten::addmm", "aten::mm", "aten::bmm", "aten::native_layer_norm", "aten::_softmax",
                       "aten::_flash_attention_forward")
 DECODERS = ("Qwen",)
-"""Parts of trace names whose attention has a causal mask, which the table omits."""
+"""Parts of trace names with a causal attention mask, which the table omits."""
 
 
 def _profiled(operator: str, dims: list, is_decoder: bool) -> Described | None:

@@ -38,7 +38,7 @@ INFERENCE_FAMILIES, INFERENCE_GPUS = "inference families", "inference gpus"
 GPU_SPLITS = (GPUS, LANGUAGE_GPUS, INFERENCE_GPUS)
 SPLITS = (RANDOM, FAMILIES, GPUS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_GPUS, SOURCES, INFERENCE_FAMILIES, INFERENCE_GPUS,
           COLLECTED)
-"""Splits of whole steps and of inference. In addition:"""
+"""Splits for whole steps and inference. In addition:"""
 ARCHITECTURES = "architectures"
 INNER_FOLDS = 3
 
@@ -71,14 +71,14 @@ def is_language(data: Dataset) -> np.ndarray:
 
 
 def sources(data: Dataset) -> np.ndarray:
-    """[l] text: the publisher of each label. For single operators, it is their `run`."""
+    """[l] text: each label's publisher. For single operators, the `run`."""
     is_torchvision = np.char.startswith(data.network_name.astype(str), TORCHVISION)[data.label_network]
     of_images = np.where(is_torchvision, TORCHVISION_BENCHMARK, TIMM)
     return np.where(is_published(data) | data.is_alone, data.run, of_images)
 
 
 def _by_source(data: Dataset) -> Folds:
-    """Leaves out all labels of one publisher. timm stays, because it has most of the whole steps."""
+    """Leaves out all labels of one publisher. timm stays, because it has most whole steps."""
     of_label = sources(data)
     for name in np.unique(of_label[~data.is_alone & (of_label != TIMM)]):
         is_out = of_label == name
@@ -104,7 +104,7 @@ INFERENCE_TWINS = (("RTX-4090",), ("RTX-5090", "RTX-PRO-6000-Max-Q"))
 
 
 def _by_gpu(data: Dataset, twins: tuple[tuple[str, ...], ...], is_evaluated: np.ndarray) -> Folds:
-    """Excludes all labels of a GPU model, and of GPU models with the same die, from training."""
+    """Excludes all labels on a GPU model, and on models with the same die, from training."""
     for die in twins:
         is_out = np.isin(data.gpu, die)
         if (is_evaluated & is_out).any():
@@ -142,7 +142,7 @@ AMD, AMD_PREFIX = "CDNA", "MI"
 
 
 def _architecture(gpu: str) -> str:
-    """AMD's GPUs have compute capabilities too, which PyTorch derives from their own numbers."""
+    """AMD's GPUs have compute capabilities too, which PyTorch derives from other numbers."""
     return AMD if gpu.startswith(AMD_PREFIX) else architecture(tables.gpu(gpu)["compute_capability"])
 
 

@@ -31,7 +31,7 @@ READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adam
 
 GPU_SPECS = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops",
                "tf32_tflops", "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
-"""The predictor's input `gpu`: the first columns of the table. Columns that were appended later are excluded."""
+"""The predictor's input `gpu`: the table's first columns, without columns appended later."""
 MODEL_SPECS = GPU_SPECS[:9]
 """The columns that distinguish GPU models. Links are excluded because a step on one GPU does not use them, and the power
 limit because it can be set."""
@@ -62,13 +62,13 @@ def _schema() -> dict[str, Any]:
 
 @cache
 def settings() -> tuple[str, ...]:
-    """Names of the attributes, in their order."""
+    """Attribute names, in order."""
     return tuple(_schema()["settings"])
 
 
 @cache
 def configuration() -> tuple[str, ...]:
-    """Names of a configuration's numbers, in their order."""
+    """Names of configuration numbers, in order."""
     return tuple(number["name"] for number in _schema()["inputs"])
 
 

@@ -22,19 +22,19 @@ from mdot_lab.predictor.published import VTRAIN
 @dataclass(frozen=True)
 class Schedule:
     epochs: int = 50
-    parts: int = 40             # steps of an epoch, each over a subset of the networks
+    parts: int = 40             # steps per epoch, each over some networks
     draws: int = 4              # training sets with different samples of inference rows; epochs cycle through them
     learning_rate: float = 8e-3
     last_rate: float = 0.2      # final learning rate as a fraction of the first
-    averaged_from: float = 0.6  # fraction of epochs after which weights are averaged; the result is the mean
+    averaged_from: float = 0.6  # epoch fraction after which weights are averaged; the result is the mean
     weight_decay: float = 0.05
     penalty: float = 0.003      # factor on the mean square correction, weighted by time
     layout_penalty: float = 3.0     # further factor on NHWC's part of it where kernels are equal in both layouts
     least_networks: int = 25    # a type in fewer networks is replaced by a related type or the unknown type
     benchmarks_penalty: float = 0.002
-    launch_penalty: float = 50.0    # further factor, on the change of the cost of a launch
+    launch_penalty: float = 50.0    # further factor, on changed launch cost
     shares_penalty: float = 0.003   # additional factor, on changed shares of grouped convolutions, and on inference
-    inferences: int = 2         # inference rows that a draw takes of each network, at random
+    inferences: int = 2         # inference rows drawn per network, at random
     seed: int = 0
 
 
@@ -58,7 +58,7 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
 
 
 class OperatorTimes(NamedTuple):
-    """The time of a step's operators, part by part, and its distance from the prior: mean squares of corrections, weighted by
+    """The operator time in a step, part by part, and the distance from the prior: mean squared corrections, weighted by
     time."""
 
     ms: Tensor          # [P, PARTS]
@@ -116,7 +116,7 @@ class Benchmarks(nn.Module):
         self.register_buffer("is_part", torch.tensor([float(name not in (*batches.WHOLE, INFER)) for name in batches.BENCHMARKS]))
 
     def forward(self, batch: Batch, knows_hosts: bool) -> tuple[Tensor, Tensor]:
-        """[R, 1] each, logarithms of factors: on the GPU's time, and on the cost of a launch."""
+        """[R, 1] each, logarithms of factors: on GPU time, and on launch cost."""
         launches = self.host[batch.host] * self.is_other[batch.benchmark] * float(knows_hosts)
         return (self.offset * self.is_part)[batch.benchmark][:, None], launches[:, None]
 
@@ -138,7 +138,7 @@ def times(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
 
 def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
             knows_hosts: bool = False) -> tuple[Tensor, OperatorTimes]:
-    """[R, 1] milliseconds of the step, and its parts."""
+    """[R, 1] milliseconds per step, and its parts."""
     of_both, of_pairs = times(model, batch, benchmarks, knows_hosts)
     return smooth_maximum(*of_both), of_pairs
 
@@ -228,8 +228,7 @@ WARM_UP, FIRST_RATE = 0.15, 0.04
 
 
 def rate(done: float, last: float) -> float:
-    """The learning rate as a fraction of its maximum, after a fraction `done` of the training. It rises and falls as a
-    cosine."""
+    """The learning rate as a fraction of the maximum, after a training fraction `done`. It rises and falls as a cosine."""
     if done < WARM_UP:
         return FIRST_RATE + (1 - FIRST_RATE) * (1 - math.cos(math.pi * done / WARM_UP)) / 2
     return last + (1 - last) * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2
@@ -285,7 +284,7 @@ def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Sche
 
 
 def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> tuple[Predictor, Benchmarks]:
-    """Fits a predictor to these labels (indices), and the effects of their benchmarks."""
+    """Fits a predictor to these labels (indices), and benchmark effects."""
     torch.manual_seed(schedule.seed)
     model, benchmarks = Predictor(options), Benchmarks(batches.host_count(data))
     draws = [_parts(data, labels, schedule, options, schedule.seed + DRAW_SEEDS * i) for i in range(schedule.draws)]

@@ -1,4 +1,4 @@
-"""Tests of ONNX graphs that are rebuilt without a GPU and without weights."""
+"""Tests ONNX graphs, rebuilt without GPU and weights."""
 
 import pytest
 

@@ -125,7 +125,7 @@ def test_environment_names_versions_and_no_host():
 
 @pytest.mark.parametrize("row", [row for row in CATALOGUE if row.library == "torch"], ids=lambda row: row.name)
 def test_own_models_train_at_every_size(row):
-    """Runs on the meta device, which checks the shapes of forward, loss and backward without computing them."""
+    """Runs on the meta device, which checks shapes in forward, loss and backward without computing."""
     from mdot_lab.collect.tasks import TASKS
 
     for size in row.sizes:
@@ -138,7 +138,7 @@ def test_own_models_train_at_every_size(row):
 
 
 def test_the_command_line_measures_resumes_repeats_and_merges(tmp_path, capsys, monkeypatch):
-    # A twentieth of so few configurations may be zero, therefore repeat all of them.
+    # A twentieth of so few configurations may be zero, therefore repeat all.
     monkeypatch.setattr(plan, "to_repeat", lambda keys, fraction: sorted(set(keys)))
     run = ["--out", str(tmp_path / "parts"), "--device", "cpu", "--only", "torch/(mlp_mnist|tcn_small)",
            "--max-batch", "1", "--seconds", "1000", "--cap-seconds", "200"]

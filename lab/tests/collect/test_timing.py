@@ -6,7 +6,7 @@ from mdot_lab.collect import timing
 
 
 class FakeClock:
-    """Marks are milliseconds of a simulated time, which only the step advances."""
+    """Marks are simulated milliseconds, which only the step advances."""
 
     def __init__(self):
         self.now_ms, self.synchronized = 0.0, 0

@@ -36,7 +36,7 @@ def choose(query, key, value, mask, is_causal: bool, is_grouped: bool) -> str:
 
 
 def _bias(mask: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """The additive mask that the memory-efficient kernel reads: rows are padded to a multiple of 16 elements."""
+    """The additive mask for the memory-efficient kernel: rows are padded to a multiple of 16 elements."""
     if mask.dtype == torch.bool:
         mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), -math.inf)
     length = mask.shape[-1]

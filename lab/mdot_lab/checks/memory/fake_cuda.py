@@ -73,7 +73,7 @@ def install() -> None:
     # This optimizer's kernel writes in place and returns nothing. PyTorch lacks its rule for fake tensors.
     _library = torch.library.Library("aten", "IMPL")
     _library.impl("_fused_sgd_", lambda *_, **__: None, "Meta")
-    # The choice of a convolution's backend asks the card. All backends give tensors of the same sizes.
+    # A convolution's backend depends on the card. All backends give tensors with equal sizes.
     torch.backends.cudnn.enabled = False
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *_, **__: True

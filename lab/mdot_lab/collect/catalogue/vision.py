@@ -6,7 +6,7 @@ from mdot_lab.collect.architecture import SIZE, Architecture
 
 BATCHES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
-# (family, models, sizes): networks that accept any resolution unchanged. A family follows its main block.
+# (family, models, sizes): networks for any resolution. A family follows its main block.
 TORCHVISION = (
     ("plain", "alexnet vgg11 vgg16_bn", (224, 192)),
     ("resnet", "resnet18 resnet50 resnet101 wide_resnet50_2", (224, 160, 288)),

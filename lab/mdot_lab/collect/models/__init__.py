@@ -1,1 +1,1 @@
-"""Networks implemented with PyTorch alone, so that their families can be measured on every machine with PyTorch."""
+"""Networks in PyTorch alone, so that every machine with PyTorch can measure these families."""

@@ -93,7 +93,7 @@ class DeepFm(nn.Module):
 
 
 class TwoTower(nn.Module):
-    """Two perceptrons, each over half of the categorical features. Their dot product is the score."""
+    """Two perceptrons, each over half of the categorical features. The dot product is the score."""
 
     def __init__(self, rows: int, width: int, tower):
         super().__init__()

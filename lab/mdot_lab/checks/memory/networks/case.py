@@ -38,7 +38,7 @@ class LabelLoss(_WithLoss):
 
 
 class ClassLoss(_WithLoss):
-    """Cross-entropy of logits, per sample, per pixel or per frame. Logits of lower resolution are interpolated."""
+    """Cross-entropy over logits, per sample, per pixel or per frame. Low-resolution logits are interpolated."""
 
     def forward(self, images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         logits = self.model(images)

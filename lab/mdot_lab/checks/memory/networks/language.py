@@ -59,7 +59,8 @@ TRANSLATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def build(model: str, config: str, values: dict[str, Any], attention: str | None):
-    """The transformers model of these names, for example GPT2LMHeadModel and GPT2Config. `attention` None: its default."""
+    """The transformers model with these names, for example GPT2LMHeadModel and GPT2Config. `attention` None: the
+    default."""
     import transformers
 
     made = getattr(transformers, config)(**values)

@@ -1,4 +1,4 @@
-"""Published peaks, one module for each kind of source. `read` returns the points of a folder."""
+"""Published peaks, one module per kind of source. `read` returns a folder's points."""
 
 from __future__ import annotations
 

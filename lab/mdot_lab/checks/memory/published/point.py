@@ -15,7 +15,7 @@ class Model:
     kind: str
     """Prefix of transformers' classes, for example Llama."""
     values: tuple[tuple[str, Any], ...]
-    """Of its configuration."""
+    """From the configuration."""
     sequence: int
     type: str = "bfloat16"
     lora_rank: int = 0

@@ -21,7 +21,7 @@ def _keep_operand(module: nn.Module, operands: tuple[Any, ...], result: torch.Te
 
 
 def keep_operands(network: nn.Module) -> None:
-    """Makes products with frozen weights keep their operand up to the end of the backward pass."""
+    """Makes products with frozen weights keep the operand up to the end of the backward pass."""
     for module in network.modules():
         if isinstance(module, nn.Linear) and not module.weight.requires_grad:
             module.register_forward_hook(_keep_operand)
