@@ -1,5 +1,5 @@
-"""Runs baselines on the predictor's folds and reports their errors. Predictions have the file format of
-`mdot_lab.predictor evaluate`."""
+"""Runs baselines on the predictor's folds and reports errors. Predictions have the file format of `mdot_lab.predictor
+evaluate`."""
 
 from __future__ import annotations
 

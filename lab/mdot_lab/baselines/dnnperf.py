@@ -2,12 +2,12 @@
 
 Source: Runtime Performance Prediction for Deep Learning Models with Graph Neural Network. ICSE-SEIP, 2023.
 
-Published: nodes are operators with their hyperparameters, FLOPs and tensor sizes, and edges are tensors with their size. In
-each round of the attention-based node-edge encoder, an edge's state is computed from its own and those of both ends. A node's
-state is computed from its own and from the incoming states, weighted by attention. The sum of all nodes is combined with
-features of the device and the configuration, and a perceptron regresses time and memory. Here: time alone, as a logarithm;
-layout and software instead of devices. The mean of all nodes and the logarithm of their number replace the sum, because times
-span over four orders of magnitude.
+Published: nodes are operators with hyperparameters, FLOPs and tensor sizes, and edges are tensors with sizes. In
+each round of the attention-based node-edge encoder, an edge's state is computed from the old state and both ends. A
+node's state is computed from the old one and from the incoming states, weighted by attention. The sum of all nodes
+is combined with features of the device and the configuration, and a perceptron regresses time and memory. Here: time
+alone, as a logarithm; layout and software instead of devices. The mean of all nodes and the logarithm of the count
+replace the sum, because times span over four orders of magnitude.
 """
 
 from __future__ import annotations

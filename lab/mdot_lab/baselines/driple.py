@@ -1,13 +1,13 @@
 """Driple: graph convolutions whose rounds use the same weights, and a readout that attends to the nodes.
 
-Source: Prediction of the Resource Consumption of Distributed Deep Learning Systems. Proceedings of the ACM on Measurement and
-Analysis of Computing Systems 6(2), 2022. Code: repository gsyang33/Driple.
+Source: Prediction of the Resource Consumption of Distributed Deep Learning Systems. Proceedings of the ACM on
+Measurement and Analysis of Computing Systems 6(2), 2022. Code: repository gsyang33/Driple.
 
-Published: nodes are operators with their kind and sizes. A graph convolution is repeated with the same weights, a gated
-recurrent unit keeps the previous state of a node, and a set-to-set readout attends to all nodes several times. A perceptron
-regresses twelve values of a training job's resource use, from which its time follows. Weights trained in one setting are
-adapted to another. Here: one GPU and one value, the logarithm of a step's time. Layout and software are inputs of the last
-perceptron, and the adaptation is left out.
+Published: nodes are operators with kind and sizes. A graph convolution is repeated with the same weights, a gated
+recurrent unit keeps the previous state of a node, and a set-to-set readout attends to all nodes several times. A
+perceptron regresses twelve values of a training job's resource use, which gives the time. Weights trained in one
+setting are adapted to another. Here: one GPU and one value, the logarithm of a step's time. Layout and software are
+inputs of the last perceptron, and the adaptation is left out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Driple(nn.Module):
         return torch.relu(self.convolution(summed / degree))
 
     def _read(self, node: Tensor, part: Part) -> Tensor:
-        """[G, 2 * width]: set-to-set readout, with each node weighted by its number of occurrences in the graph."""
+        """[G, 2 * width]: set-to-set readout, with each node weighted by the number of occurrences in the graph."""
         graphs, width = len(part.batch), node.shape[1]
         answer = node.new_zeros(graphs, 2 * width)
         state = node.new_zeros(graphs, width), node.new_zeros(graphs, width)

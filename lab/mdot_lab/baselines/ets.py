@@ -1,14 +1,15 @@
 """ETS: a recurrent network reads a sliding window over the operators in execution order.
 
-Source: ETS: Deep Learning Training Iteration Time Prediction based on Execution Trace Sliding Window; its code, repository
-iscas-system/ETS. Venue and year were unavailable.
+Source: ETS: Deep Learning Training Iteration Time Prediction based on Execution Trace Sliding Window; code in the
+repository iscas-system/ETS. Venue and year were unavailable.
 
-Published: the trace of a step is the sequence of its operators, forward, backward and update, each with its kind,
-hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time. An LSTM reads the window and
-predicts, for every operator in it, its time and the gap after it. An operator in several windows gets the mean, and all times
-are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the FLOPs
-and bytes of the backward pass beside each operator. Labels are times of whole steps, therefore the sum is trained. Layout and
-software are inputs after the LSTM. Equal windows are read once, which affects only the cost.
+Published: the trace of a step is the sequence of operators, forward, backward and update, each with kind,
+hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time. An LSTM reads the
+window and predicts, for every operator in it, the time and the gap after it. An operator in several windows gets the
+mean, and all times are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the
+forward graph, with the FLOPs and bytes of the backward pass beside each operator. Labels are times of whole steps,
+therefore the sum is trained. Layout and software are inputs after the LSTM. Equal windows are read once, which
+affects only the cost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Exports MDOT as published, fitted to all labels, to ONNX in the form that the runtime calls: one job with its operators in
-order.
+"""Exports MDOT as published, fitted to all labels, to ONNX in the form that the runtime calls: one job with operators
+in order.
 
-The file has the inputs that include/mdot/mdot_predict.h defines for single-file predictors. It has positions, so that the
-runtime passes the sequence operator by operator.
+The file has the inputs that include/mdot/mdot_predict.h defines for single-file predictors. It has positions, so
+that the runtime passes the sequence operator by operator.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Habitat: scales the measured time of a step from an available GPU to an unavailable one.
 
-Source: Habitat: A Runtime-Based Computational Performance Predictor for Deep Neural Network Training. USENIX ATC, 2021.
+Source: Habitat: A Runtime-Based Computational Performance Predictor for Deep Neural Network Training. USENIX ATC,
+2021.
 
-Published: operators are timed on the available GPU. Most are scaled by waves: by the ratio of memory bandwidths to the power
-g, and by those of wave sizes and clocks to the power 1 - g. Here g is the degree to which memory is the limit, derived from
-the arithmetic intensity and the GPU's peak rate over its bandwidth. Convolutions, matmuls and recurrences have different
-kernels on different GPUs, therefore perceptrons trained on measured operators scale them. Here: only whole steps are
-measured, therefore a step's time is divided among operators in proportion to their rooflines, and all of them are scaled by
-waves. A wave is as large as the GPU's number of multiprocessors. The answer is the mean of logarithms over all other GPUs
-that measured the same step. The method is without parameters and settings. It fails for networks without a
-measurement on another GPU.
+Published: operators are timed on the available GPU. Most are scaled by waves: by the ratio of memory bandwidths to
+the power g, and by those of wave sizes and clocks to the power 1 - g. Here g is the degree to which memory is the
+limit, derived from the arithmetic intensity and the GPU's peak rate over the bandwidth. Convolutions, matmuls and
+recurrences have different kernels on different GPUs, therefore perceptrons trained on measured operators scale them.
+Here: only whole steps are measured, therefore a step's time is divided among operators in proportion to rooflines,
+and all are scaled by waves. A wave is as large as the GPU's number of multiprocessors. The answer is the mean of
+logarithms over all other GPUs that measured the same step. The method is without parameters and settings. It fails
+for networks without a measurement on another GPU.
 """
 
 from __future__ import annotations

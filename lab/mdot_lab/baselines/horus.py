@@ -1,12 +1,12 @@
-"""Horus: a cluster manager that predicts a job's GPU utilisation from features of its computation graph.
+"""Horus: a cluster manager that predicts a job's GPU utilisation from computation graph features.
 
-Source: Horus: Interference-Aware and Prediction-Based Scheduling in Deep Learning Systems. IEEE Transactions on Parallel and
-Distributed Systems 33(1), 2022.
+Source: Horus: Interference-Aware and Prediction-Based Scheduling in Deep Learning Systems. IEEE Transactions on
+Parallel and Distributed Systems 33(1), 2022.
 
-Published: the graph is summarised in a few numbers (FLOPs, parameters, memory read and written, batch size, operators of each
-kind), and a tree ensemble regresses the utilisation of the GPU. Here: the same kind of numbers, boosted trees, and the step's
-time instead of the utilisation, which the labels lack. The exact list of features was unavailable. The FLOPs and bytes of the
-backward pass, which the graph of a training step contains, are added.
+Published: the graph is summarised in a few numbers (FLOPs, parameters, memory read and written, batch size,
+operators of each kind), and a tree ensemble regresses the utilisation of the GPU. Here: the same kind of numbers,
+boosted trees, and the step's time instead of the utilisation, which the labels lack. The exact list of features was
+unavailable. The FLOPs and bytes of the backward pass, which the graph of a training step contains, are added.
 """
 
 from __future__ import annotations

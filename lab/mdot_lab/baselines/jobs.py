@@ -44,9 +44,9 @@ def gpu_spec(data: Dataset, labels: np.ndarray) -> np.ndarray:
 
 
 def configurations(data: Dataset, labels: np.ndarray) -> np.ndarray:
-    """[labels, c]: batch, layout, for each software version whether the label has it or a newer one, GPU, precision, and
-    whether the optimizer's step was timed. Baselines drop columns that are constant in their training data, so that an unseen
-    version equals the newest version of the training data."""
+    """[labels, c]: batch, layout, for each software version whether the label has it or a newer one, GPU, precision,
+    and whether the optimizer's step was timed. Baselines drop columns that are constant in the training data, so
+    that an unseen version equals the newest version of the training data."""
     names, of_label = np.unique(data.software[labels], return_inverse=True)
     number = np.array([version(str(name)) for name in names])[of_label.reshape(-1)]
     precisions = [data.precision[labels] == name for name in ("fp32", "tf32", "amp")]

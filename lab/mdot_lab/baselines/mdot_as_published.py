@@ -1,17 +1,18 @@
-"""MDOT as published: operators fused from three tokens, their position in the graph, a Transformer over the sequence, one
+"""MDOT as published: operators fused from three tokens, the position in the graph, a Transformer over the sequence, one
 head.
 
-Source: Deep Learning Training Time Prediction Algorithm Integrating Multi-dimensional Operator Features. Computer Science
-53(5), 129-136, 2026.
+Source: Deep Learning Training Time Prediction Algorithm Integrating Multi-dimensional Operator Features. Computer
+Science 53(5), 129-136, 2026.
 
-Published: type, configuration, and FLOPs and bytes of an operator are three tokens, which a Transformer fuses into one. An
-encoding of its position in the graph is added, and a Transformer reads the sequence of operators. The result is pooled, and a
-head regresses the time of a training step. Widths, pooling and training were unavailable and are tuned here. The load is
-that at the job's batch. Layout and software, in which the labels here differ, are inputs of the head. So is the sequence's
-length, because a mean over the sequence loses it. Sequences longer than the largest bucket are merged as in the runtime.
+Published: type, configuration, and FLOPs and bytes of an operator are three tokens, which a Transformer fuses into
+one. An encoding of the position in the graph is added, and a Transformer reads the sequence of operators. The result
+is pooled, and a head regresses the time of a training step. Widths, pooling and training were unavailable and are
+tuned here. The load is that at the job's batch. Layout and software, in which the labels here differ, are inputs of
+the head. So is the sequence's length, because a mean over the sequence loses it. Sequences longer than the largest
+bucket are merged as in the runtime.
 
-It is trained on the labels of one GPU and cannot predict others. It ships as the reference beside the predictor, and as the
-sequence model with which the compiler's kernels are benchmarked.
+It is trained on the labels of one GPU and cannot predict others. It ships as the reference beside the predictor, and
+as the sequence model with which the compiler's kernels are benchmarked.
 """
 
 from __future__ import annotations

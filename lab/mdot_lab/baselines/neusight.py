@@ -1,18 +1,19 @@
-"""NeuSight: kernels are divided into tiles, tiles run in waves, and small networks predict how well a wave uses the GPU.
+"""NeuSight: kernels are divided into tiles, tiles run in waves, and small networks predict how well a wave uses the
+GPU.
 
 Source: Forecasting GPU Performance for Deep Learning Training and Inference. ASPLOS, 2025. Code: repository
 sitar-lab/NeuSight.
 
-Published: a kernel's result is divided into tiles, which the multiprocessors process wave by wave. The time of a wave is its
-FLOPs over the roofline's rate at the tile's arithmetic intensity, times a utilisation a - b / waves. A perceptron for each
-kind of operator predicts a and b, here limited to a. It reads the tile's FLOPs and bytes relative to a multiprocessor's
-FLOPs, bandwidth, memory and L2 cache. It is trained on measured operators of several GPUs, and tiles are looked up among
-profiled ones.
+Published: a kernel's result is divided into tiles, which the multiprocessors process wave by wave. The time of a
+wave is the FLOPs over the roofline's rate at the tile's arithmetic intensity, times a utilisation a - b / waves. A
+perceptron for each kind of operator predicts a and b, here limited to a. It reads the tile's FLOPs and bytes
+relative to a multiprocessor's FLOPs, bandwidth, memory and L2 cache. It is trained on measured operators of several
+GPUs, and tiles are looked up among profiled ones.
 
-Here: labels are times of whole steps, therefore their sum is trained. A convolution is the matmul that it is computed as, and
-every phase of the backward pass is a matmul of its own. Tiles are not profiled: the largest of TILES that the matmul fills is
-used. Operators without a matmul are tiles of elements. The perceptrons also read layout and software, and a step includes the
-launch of each kernel.
+Here: labels are times of whole steps, therefore the sum is trained. A convolution is the matmul that it is computed
+as, and every phase of the backward pass is a separate matmul. Tiles are not profiled: the largest of TILES that the
+matmul fills is used. Operators without a matmul are tiles of elements. The perceptrons also read layout and
+software, and a step includes the launch of each kernel.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Source: SEER: A Time Prediction Model for CNNs from GPU Kernel's View. PACT 2021.
 
-Published: convolutional networks are represented by the GPU kernels that they launch, and a kernel's time is predicted from
-its kind, its instructions and its traffic. The paper's text was unavailable, and the labels lack times of kernels.
-Here: every operator stands for the kernels of its phases. Each has a kind (dense, grouped and depthwise convolution, matmul,
-normalisation, copies and element-wise work). The work of a kind's kernels is summed (number, FLOPs and bytes, the largest),
-and boosted trees regress the step's time.
+Published: convolutional networks are represented by the GPU kernels that they launch, and a kernel's time is
+predicted from kind, instructions and traffic. The paper's text was unavailable, and the labels lack times of
+kernels. Here: every operator stands for the kernels in all phases. Each has a kind (dense, grouped and depthwise
+convolution, matmul, normalisation, copies and element-wise work). The work of a kind's kernels is summed (number,
+FLOPs and bytes, the largest), and boosted trees regress the step's time.
 """
 
 from __future__ import annotations

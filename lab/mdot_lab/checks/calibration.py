@@ -5,15 +5,15 @@
 
 FOLDER of --graphs holds the networks as `.job` files (lab/graphs.tar.xz); steps of other networks are skipped.
 --timm, --torchvision, --neusight, --points and --pollux (pollux_step_times.csv) are the published measurements. --held-out is
-`weights/results`, whose tables predict labels that their predictor was not trained on. A step that a table has is
+`weights/results`, whose tables predict labels outside the predictor's training. A step that a table has is
 predicted by it: families.csv for timm, gpus.csv for torchvision, language_models.csv for language models. The shipped
 predictor predicts the others (torch 1.10 of timm, PROFET and Pollux), which is printed. The interval is the shipped
 predictor's around either prediction. It is narrower than held-out errors of networks that the shipped predictor was trained
 on. Therefore each side of the intervals of a source's held-out predictions is widened until at most 5 % of the steps lie beyond
 it before calibration. The sides differ, because the interval is wider above where no step of the kind was measured.
-Predictions of gpus.csv carry the warning that their GPU model is absent from the training data.
+Predictions of gpus.csv carry the warning that the training data lack the GPU model.
 
-`--half` selects networks by a hash of their names. The constants of runtime/predict/calibration_prior.c were first chosen on
+`--half` selects networks by a hash of the names. The constants of runtime/predict/calibration_prior.c were first chosen on
 `chosen`, and then adjusted on all networks. The comment there names those that were changed later on `chosen` alone. Each line
 gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the interval; and
 the largest increase of the mean error of a draw, in points.

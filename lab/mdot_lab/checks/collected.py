@@ -1,13 +1,13 @@
-"""Compares predictions with the records of `mdot_lab.collect`: training time, memory and energy, inference latency.
+"""Compares predictions with the records of `mdot_lab.collect`: time, memory and energy of training, latency of inference.
 
-python3 -m mdot_lab.checks.collected RECORDS --jobs JOBS --out compared.csv
+    python3 -m mdot_lab.checks.collected RECORDS --jobs JOBS --out compared.csv
 
-Every network is built without weights and traced once; JOBS keeps the job. It needs PyTorch, the networks'
-libraries, and the package mdot. A prediction gets the record's GPU, PyTorch version, precision, layout, optimizer
-and implementation. `--host-launch-us` adds the host's launch cost, if known. The summary goes to the standard
-output; errors are in percent, positive if the prediction is above the measurement. PyTorch's allocated memory
-includes cuBLAS workspaces, which mdot states apart. Reserved memory excludes the CUDA context, which is subtracted
-from the prediction.
+Every network is built without weights and traced once, and its job is kept in JOBS. It needs PyTorch, the libraries of the
+networks, and the package mdot. A prediction gets what the record states: the GPU, PyTorch's version, precision, layout,
+optimizer and its kernels. `--host-launch-us` adds the host's cost of a launch, if it is known. The summary goes to the
+standard output; errors are in percent, and a positive error means that the prediction is above the measurement. PyTorch's
+counter of allocated memory includes the workspaces of cuBLAS, which mdot states apart. Its counter of reserved memory
+excludes the CUDA context, which is subtracted from the prediction.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ GIB = 1 << 30
 KERNELS = {"fused": "fused", "foreach": "foreach", "forloop": "for-loop"}
 TRACED_BATCH = 2
 MEASURED_JOULES_SECONDS = 0.4
-"""Least duration of the timed steps for their energy to count, because the counter moves about ten times a second."""
+"""Least duration of the timed steps for energy to count, because the counter moves about ten times a second."""
 GPU_BOUND = 1.5
-"""A step counts as bound by the GPU if it takes at least this many times the step of its network's smallest batch."""
+"""A step counts as bound by the GPU if it takes at least this many times the step of the network's smallest batch."""
 
 COLUMNS = ("key", "bound", "step_ms", "predicted_ms", "lower_ms", "upper_ms", "inference_ms", "predicted_inference_ms",
            "inference_lower_ms", "inference_upper_ms", "allocated_gib", "predicted_gib",

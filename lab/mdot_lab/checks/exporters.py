@@ -27,7 +27,7 @@ from mdot_lab.collect.export_graphs import NO_FILE, leave_weights_out, trace
 OPSET = 18
 EXPORTS = ("training", "inference", "dynamo-training", "dynamo-inference")
 KEPT_ELEMENTS = 8
-"""Floating initializers up to this size keep their content when a graph is stripped, because the scales of a Resize are
+"""Floating initializers up to this size keep the content when a graph is stripped, because the scales of a Resize are
 needed."""
 
 

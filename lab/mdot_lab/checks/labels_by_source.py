@@ -5,7 +5,7 @@
 
 Each prediction has the label's precision, software, attention kernels, recomputation and optimizer. Half precision throughout
 is asked as bf16. A label that leaves the optimizer open is predicted with plain SGD. A board that differs from the label's GPU
-model is asked by its own spec values (BOARDS). Labels of inference are skipped. Needs the package mdot and the graphs of
+model is asked by separate spec values (BOARDS). Labels of inference are skipped. Needs the package mdot and the graphs of
 `predictor graphs`.
 """
 
@@ -40,7 +40,7 @@ def settings(label: Label) -> dict[str, Any]:
 
 
 BOARDS = {TORCHTITAN: {"name": "H100 of 500 W with HBM2e", "watts": 500.0, "memory_gbps": 2400.0, "memory_gib": 96.0}}
-"""Spec values in which a publisher's boards differ from the GPU model of its labels. The recipe lacks them, and leaves the
+"""Spec values in which a publisher's boards differ from the labels' GPU model. The recipe lacks them, and leaves the
 difference to the benchmark's offset."""
 
 

@@ -1,7 +1,7 @@
-"""Compares the forward FLOPs of `mdot extract` with the multiply-adds that timm publishes for its networks.
+"""Compares the forward FLOPs of `mdot extract` with the multiply-adds that timm publishes.
 
 timm counts with fvcore (flop_count.py, jit_handles.py there) in inference: one for each multiply-add of convolutions, linear
-layers and matmuls without their biases, two for each element of a BatchNormalization, five for each element of a
+layers and matmuls without biases, two for each element of a BatchNormalization, five for each element of a
 LayerNormalization or GroupNormalization. This script computes the same count from the operators. An operator's forward FLOPs
 are two for each multiply-add, and the additional FLOPs (biases, a folded normalisation, the softmax of an attention) are
 subtracted. fvcore counts global pooling if a model writes it as AdaptiveAvgPool2d. It is left out here, because the output

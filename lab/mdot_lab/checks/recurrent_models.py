@@ -2,10 +2,10 @@
 
     python3 -m mdot_lab.checks.recurrent_models simulation_throughputs.json [--model PREDICTOR.mdot]
 
-The table is from stanford-futuredata/gavel, and the model is that of its workload "LM": PyTorch's word_language_model with
-its defaults, 200 units, two layers, 35 steps, on WikiText-2. The measured steps include a data loader that slices every
-sample out of the GPU's memory with a dozen operations of its own. The recipe trains on the same steps (measured_2026.py);
-its split "sources" predicts them without. Needs PyTorch and the package mdot.
+The table is from stanford-futuredata/gavel, and the model is that of the workload "LM": PyTorch's word_language_model with
+defaults, 200 units, two layers, 35 steps, on WikiText-2. The measured steps include a data loader that slices every
+sample out of the GPU's memory with a dozen additional operations. The recipe trains on the same steps (measured_2026.py); the split
+"sources" predicts them without. Needs PyTorch and the package mdot.
 """
 
 from __future__ import annotations

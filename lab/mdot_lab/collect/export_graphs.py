@@ -1,7 +1,8 @@
-"""Rebuilds a measured network's ONNX graph on any machine: builds and traces it on the CPU, and omits its weights.
+"""Rebuilds a measured network's ONNX graph on any machine: builds and traces it on the CPU, and omits weights.
 
-Weights become initializers with external data in a file that is never written, because a reader of training jobs needs only
-shapes and types. Therefore a graph has a few hundred kilobytes for a network of any size. Requires the package onnx.
+Weights become initializers with external data in a file that is never written, because a reader of training jobs
+needs only shapes and types. Therefore a graph has a few hundred kilobytes for a network of any size. Requires the
+package onnx.
 """
 
 from __future__ import annotations

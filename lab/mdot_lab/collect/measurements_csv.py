@@ -1,6 +1,7 @@
-"""Writes measured steps as a table that mdot reads: a job's graph, its training configuration, and the median time of a step.
+"""Writes measured steps as a table that mdot reads: a job's graph, the training configuration, and the median time of a
+step.
 
-`mdot calibrate` and `mdot-predictions` (simulator) read it. Columns: note (the network), job (its ONNX graph, beside
+`mdot calibrate` and `mdot-predictions` (simulator) read it. Columns: note (the network), job (the ONNX graph, beside
 the table), gpu (the driver's name), batch, precision, layout, optimizer, gpus, ms.
 """
 

@@ -23,10 +23,10 @@ def _identity(record: Record) -> tuple:
 
 
 def merge(records: Iterable[Record], out: Path) -> tuple[list[Record], list[str]]:
-    """Writes `out`. Returns its records, and the reasons for the records that were left out.
+    """Writes `out`. Returns the records, and the reasons for the records that were left out.
 
-    The file appears in one step, complete, and is equal for equal records. Among records with the same identity, measured ones
-    have priority, then the earliest.
+    The file appears in one step, complete, and is equal for equal records. Among records with the same identity,
+    measured ones have priority, then the earliest.
     """
     kept: dict[tuple, Record] = {}
     refused: list[str] = []

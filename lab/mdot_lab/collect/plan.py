@@ -1,10 +1,11 @@
-"""The order of measurements. It covers a wide range first, so that a run that is cut off anywhere is a balanced data set.
+"""The order of measurements. It covers a wide range first, so that a run that is cut off anywhere is a balanced data
+set.
 
-A visit builds one architecture at one size and measures a few configurations with it. Rounds visit every architecture once,
-and families take turns. Each round takes another size and the next configurations. An architecture's configurations follow a
-Kronecker sequence over (batch, precision, layout, optimizer). Every prefix of it is spread evenly over each axis, and its
-start differs between architectures. The order depends only on the catalogue, and is independent of past measurements and of
-the machine.
+A visit builds one architecture at one size and measures a few configurations with it. Rounds visit every
+architecture once, and families take turns. Each round takes another size and the next configurations. An
+architecture's configurations follow a Kronecker sequence over (batch, precision, layout, optimizer). Every prefix of
+it is spread evenly over each axis, and the start differs between architectures. The order depends only on the
+catalogue, and is independent of past measurements and of the machine.
 """
 
 from __future__ import annotations

@@ -83,11 +83,11 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap_seconds: float,
            while_running: Callable[[], None] = lambda: None, joules: Callable[[], float | None] = lambda: None,
            target_seconds: float = TARGET_SECONDS) -> Samples:
-    """Runs `step` until it is measured. `step(mark)` runs one step and returns its marks: for training, the four ends of its
+    """Runs `step` until it is measured. `step(mark)` runs one step and returns marks: for training, the ends of four
     phases.
 
-    `while_running` is called once while timed steps are queued and the GPU is still busy with them. `joules` reads the
-    device's counter of energy. Raises OverCap early if warm-up and timed steps together would exceed the cap.
+    `while_running` is called once while timed steps are queued and the GPU is still busy with them. `joules` reads
+    the device's counter of energy. Raises OverCap early if warm-up and timed steps together would exceed the cap.
     """
     def step_ms() -> float:
         marks = step(clock.mark)

@@ -1,8 +1,8 @@
 """The time of a convolution's phases, as an implicit matmul, or by Winograd's algorithm where fp32 libraries use it.
 
-Forward, data gradient and weight gradient are matmuls with the same dimensions in other roles: [batch · positions, channels
-in · window] times channels out, and so on. Winograd replaces a 3 × 3 window at stride 1 by a quarter to a half of the
-multiplications, but moves its operands through memory. Libraries take the faster way.
+Forward, data gradient and weight gradient are matmuls with the same dimensions in other roles: [batch · positions,
+channels in · window] times channels out, and so on. Winograd replaces a 3 × 3 window at stride 1 by a quarter to a
+half of the multiplications, but moves operands through memory. Libraries take the faster way.
 """
 
 from __future__ import annotations

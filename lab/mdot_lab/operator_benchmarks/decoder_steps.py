@@ -1,4 +1,4 @@
-"""A GPT's training step from the models of its operators, with tensor, pipeline and data parallelism.
+"""A GPT's training step from operator models, with tensor, pipeline and data parallelism.
 
     step   = (micro-batches + stages - 1) · slowest stage + gradients' all-reduce + optimizer + fixed
     stage  = layers · layer, of the last one also the logits
@@ -6,7 +6,7 @@
                            and  host time to launch them
 
 The forward phase counts twice if activations are recomputed in the backward pass. The operators' models are fitted to single
-operators. A dozen costs are fitted to steps: the memory-bound operators beside their bytes, the host, the optimizer. The
+operators. A dozen costs are fitted to steps: the memory-bound operators beside bytes, the host, the optimizer. The
 model is compared with the published steps of vTrain (Megatron on A100, attention decomposed into matmuls), in folds by the
 model's size and by the number of GPUs.
 """

@@ -1,7 +1,7 @@
 """A decoder's training step with fully sharded state (PyTorch FSDP, as ZeRO 3): llm-foundry's published throughputs.
 
     step  = accumulation · (layers · layer + logits) + optimizer + fixed
-    layer = smooth maximum of  compute, forward and backward  and  two gathers of its weights with one scatter of its gradients
+    layer = smooth maximum of  compute, forward and backward  and  two gathers of weights with one scatter of gradients
 
 Attention is FlashAttention. Activations are recomputed if the point states it. Weights are sent in bf16, gradients in bf16
 ("PURE") or fp32 ("DEFAULT"). Under amp, the optimizer keeps fp32.

@@ -4,7 +4,7 @@
               ⌈tiles · splits / SMs⌉ · k / splits · clocks of a tile's step + prologue + reduction
     time = (compute^p + memory^p)^(1/p) · exp(correction), with the offset and floor of the source
 
-A tile's step takes the longer of its multiplications and its reads from L2, as a smooth maximum. The library's choice of tile
+A tile's step takes the longer of multiplications and reads from L2, as a smooth maximum. The library's choice of tile
 is unknown. The model assumes the best one, because a library with a good heuristic chooses it.
 """
 

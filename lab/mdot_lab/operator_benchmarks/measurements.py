@@ -112,7 +112,7 @@ LARGE_MESSAGE = 2**20
 
 
 def collectives(folder: Path) -> Measured:
-    """nccl.csv: within a node. L40S is excluded: eight GPUs need .65 s for 512 MiB, an effect of their node."""
+    """nccl.csv: within a node. L40S is excluded: eight GPUs need .65 s for 512 MiB, an effect of the node."""
     rows = pandas.read_csv(folder / "aiconfigurator" / "nccl.csv")
     gpu_model = rows.gpu.map(gpu_specs.NAMES)
     rows, gpu_model = rows[gpu_model.isin(LINK_GBPS)], gpu_model[gpu_model.isin(LINK_GBPS)].to_numpy(dtype=str)

@@ -47,7 +47,7 @@ def fit(make: Callable[[int], nn.Module], measured: Measured, schedule: Schedule
          "weight_decay": schedule.weight_decay}])
     rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, [g["lr"] for g in optimizer.param_groups], pct_start=0.1,
                                                total_steps=schedule.steps)
-    # rows are drawn by weight, so that every group occurs in every step in proportion to its weight
+    # rows are drawn by weight, so that every group occurs in every step in proportion to the weight
     draws = torch.multinomial(weight[:, 0], schedule.steps * schedule.rows, replacement=True)
     for part in draws.split(schedule.rows):
         microseconds, correction = model({name: column[part] for name, column in rows.items()})

@@ -128,8 +128,8 @@ def host_count(data: Dataset) -> int:
 
 
 def _hosts(data: Dataset, labels: np.ndarray, benchmark: np.ndarray) -> np.ndarray:
-    """A number below host_count for the machine that launched the kernels, as far as labels identify it: by its GPU and the
-    benchmark."""
+    """A number below host_count for the machine that launched the kernels, as far as labels identify it: by the GPU and
+    the benchmark."""
     return np.searchsorted(np.unique(data.gpu), data.gpu[labels]) * len(BENCHMARKS) + benchmark
 
 

@@ -95,7 +95,7 @@ def mattering(work: Work) -> Tensor:
 
 
 def of_normalisations(conditions: Tensor, is_inference: Tensor, dim: int) -> Tensor:
-    """BatchNormalization's conditions; `dim` is their dimension. The effect of torch.compile is known from inference,
+    """BatchNormalization's conditions; `dim` is the dimension. The effect of torch.compile is known from inference,
     where the compiler folds it into other kernels. In training it needs the mean over all samples first, and reads
     the input twice, as in eager mode."""
     shape = [COUNT if i == dim else 1 for i in range(2)]

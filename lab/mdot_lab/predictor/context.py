@@ -1,8 +1,8 @@
-"""Adds an operator's position in the graph to its encoding, and attention over the sequence.
+"""Adds an operator's position in the graph to the encoding, and attention over the sequence.
 
-This is an experiment of the evaluation. The shipped predictor reads a multiset of operators that is several times shorter than
-the sequence. The addition starts at zero. It is averaged over the equal operators of a network, so that all later parts are the
-same with and without it.
+This is an experiment of the evaluation. The shipped predictor reads a multiset of operators that is several times
+shorter than the sequence. The addition starts at zero. It is averaged over the equal operators of a network, so that
+all later parts are the same with and without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The training set: every labelled step and the operators of its network; each distinct operator is stored once.
+"""The training set: every labelled step and the the network's operators; each distinct operator is stored once.
 
-Equal operators of a network are one row with a count, because the runtime merges them for a predictor without positions.
-Equal operators of different networks share a row of the operator table, so that training computes an encoding once per step.
+Equal operators of a network are one row with a count, because the runtime merges them for a predictor without
+positions. Equal operators of different networks share a row of the operator table, so that training computes an
+encoding once per step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The predictor in the form that the runtime calls. These modules are exported to ONNX:
 
     Encode   rows of a job → features that are independent of the configuration
-    Evaluate these features and configurations of one batch → their times
+    Evaluate these features and configurations of one batch → times
     Whole    both, for one configuration
     Explain  the same, but returns each operator's part of the time
 
@@ -10,7 +10,7 @@ They compute the same as training.predict in another order. At a batch, every ph
     max((max(f, m) + overlap * min(f, m)) * correction, bound) + tail
     f = min(dense, apart) + fallback, dense = max(on vector units, on tensor cores)
 
-times its count. These terms depend only on the following parts of a configuration: three rates, a bandwidth, the layout,
+times the count. These terms depend only on the following parts of a configuration: three rates, a bandwidth, the layout,
 autocast, the mode, and conditions, in which the logarithm of a correction is linear. Therefore all values that depend only on
 the job are computed once.
 
@@ -350,7 +350,7 @@ class Whole(nn.Module):
 class Explain(Whole):
     """Divides a step among operators: each one's GPU time, the GPU's wait for the host, and the host's time, which
     overlaps in part. All but the last add up to the median step_ms. The runtime estimates waiting for other GPUs.
-    Several members are averaged as fractions of their steps."""
+    Several members are averaged as fractions of steps."""
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:

@@ -127,8 +127,8 @@ class TrainingRange(nn.Module):
     def forward(self, unknown_fraction: Tensor, load: Tensor, flops_per_launch: Tensor, c: DecodedInputs) -> Tensor:
         """`unknown_fraction`: [C]; `load`: [1], from load(); `flops_per_launch`: [1]. [causes, C]"""
         log_batch = torch.log(c.batch)
-        # A small batch is outside only if its kernels also have less work than measured ones. For example, a small batch of
-        # long sequences is inside.
+        # A small batch is outside only if the kernels also have less work than measured ones. For example, a small
+        # batch of long sequences is inside.
         small = torch.minimum(self.log_batch[0] - log_batch, self.log_least_work - torch.log(flops_per_launch + 1))
         of = {"BATCH_BELOW_DATA": small.clamp(min=0),
               "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),

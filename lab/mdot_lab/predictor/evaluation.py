@@ -1,6 +1,7 @@
-"""Evaluates every form on every fold of the splits, and saves the predictions in one file for each form, split and fold.
+"""Evaluates every form on every fold of the splits, and saves the predictions in one file for each form, split and
+fold.
 
-Folds with the same training labels, for example a family's steps and its inference, share one training.
+Folds with the same training labels, for example a family's steps and inference, share one training.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def _peaks(types: torch.Tensor, setting: torch.Tensor, gpu: np.ndarray, flags: d
 
 
 def beating_hardware(model: Shipped, data: Dataset, random: np.random.Generator) -> Iterator[str]:
-    """Operators that would take less time than their FLOPs at the peak rate, in CHECKED_TRIPLES random (network, GPU,
+    """Operators that would take less time than the FLOPs at the peak rate, in CHECKED_TRIPLES random (network, GPU,
     configuration), whose parts worst_of_entries compares with the files."""
     encode, evaluate = Encode(model).eval(), Evaluate(model).eval()
     for _ in range(CHECKED_TRIPLES // CONFIGURATIONS):

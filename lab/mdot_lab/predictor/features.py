@@ -136,12 +136,13 @@ def has_maps(operators: Operators) -> Tensor:
 
 
 def group_features(setting: Tensor) -> Tensor:
-    """[P, GROUPING]: a constant; the channels of a group, as hinges of their binary logarithm at GROUP_WIDTHS; the binary
-    logarithm of the number of groups, and its excess over 32; and whether the channels change in number, and whether the window
-    is dilated. Zeros for other operators.
+    """[P, GROUPING]: a constant; the channels of a group, as hinges of the binary logarithm at GROUP_WIDTHS; the binary
+    logarithm of the number of groups, and the excess over 32; and whether the channels change in number, and whether
+    the window is dilated. Zeros for other operators.
 
-    cuDNN has dedicated NHWC kernels for some grouped convolutions only. Networks with whole steps in both layouts show the share
-    of the slow kernel; no single width decides alone, because the share is a smooth function of all of these."""
+    cuDNN has dedicated NHWC kernels for some grouped convolutions only. Networks with whole steps in both layouts
+    show the share of the slow kernel; no single width decides alone, because the share is a smooth function of all
+    of these."""
     s, groups = shape(setting), column(setting, "groups").clamp(min=1)
     is_grouped, is_depthwise = grouping(setting)
     width, count = torch.log2(s.inputs), torch.log2(groups)
@@ -153,10 +154,10 @@ def group_features(setting: Tensor) -> Tensor:
 
 
 def idle(setting: Tensor) -> Tensor:
-    """[P, 3]: the factor of cuDNN's fallback kernels on the FLOPs of each phase. The gradients' kernels fill tiles with the
-    channels of one group: 4 to 5 TFLOP/s for every number of groups, 2 with 32 channels and 1 with 16. In the forward phase,
-    narrow groups are as fast as wide ones: for example, inference of resnext26ts, 32 channels in 2 to 16 groups, takes three
-    quarters of its time in NCHW."""
+    """[P, 3]: the factor of cuDNN's fallback kernels on the FLOPs of each phase. The gradients' kernels fill tiles with
+    the channels of one group: 4 to 5 TFLOP/s for every number of groups, 2 with 32 channels and 1 with 16. In the
+    forward phase, narrow groups are as fast as wide ones: for example, inference of resnext26ts, 32 channels in 2 to
+    16 groups, takes three quarters of the time in NCHW."""
     s = shape(setting)
     data, weight = (up_to(torch.ceil(x / LEAST_COLUMNS) * LEAST_COLUMNS, FALLBACK_COLUMNS) for x in (s.inputs, s.outputs))
     return torch.cat([torch.ones_like(data), data, weight], dim=1)
@@ -169,7 +170,7 @@ def is_kernel(types: Tensor) -> Tensor:
 
 def _compulsory(operators: Operators, moved: Tensor) -> Tensor:
     """[P, 3]: bytes that a kernel must move if it keeps every element on the chip that it has read. Matmuls, pools and
-    normalisations read their operands and write their result. Gradients of the others may be views or run in a neighbour's
+    normalisations read operands and write results. Gradients of the others may be views or run in a neighbour's
     kernel, and the weights' gradients may share a read with the data's."""
     is_matmul = where_type(operators.type, MATMUL_TYPES)
     return moved * torch.cat([is_kernel(operators.type), is_matmul, torch.zeros_like(is_matmul)], dim=1)
@@ -209,8 +210,8 @@ OPTIMIZER_LAUNCHES = 2
 
 
 COMPOSED_LAUNCHES = (5, 7)
-"""Kernels of decomposed attention beside one fused kernel, forward and backward: matmul, scale, mask, softmax, dropout, matmul;
-and their gradients."""
+"""Kernels of decomposed attention beside one fused kernel, forward and backward: matmul, scale, mask, softmax, dropout,
+matmul; and gradients."""
 CAST_LAUNCHES = 1
 """Kernels by which autocast converts matmul weights, and weight gradients back."""
 
@@ -262,11 +263,11 @@ def _scores(operators: Operators, flops: Tensor) -> Tensor:
 
 
 GATE_MAPS, SCALE_MAPS = 3.0, 2.0
-"""Passes over the result that _reduced adds for a computed factor and for a learned one. The gradient of a factor takes four
-passes in PyTorch: it reads the gradient of the result and the other factor, writes their product, and reads it again to sum it.
-The tokeniser counts one of these passes for a computed factor, and two for a learned one."""
+"""Passes over the result that _reduced adds for a computed factor and for a learned one. The gradient of a factor takes
+four passes in PyTorch: it reads the gradient of the result and the other factor, writes the product, and reads it
+again to sum it. The tokeniser counts one of these passes for a computed factor, and two for a learned one."""
 NEARLY_ONE_MAP = 1.5
-"""A product that reads less than this many times its result reads one map and a broadcast factor, rather than two maps."""
+"""A product that reads less than this many times the result reads one map and a broadcast factor, rather than two maps."""
 
 
 def _reduced(operators: Operators, load: Tensor) -> Tensor:

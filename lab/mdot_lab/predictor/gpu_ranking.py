@@ -1,5 +1,5 @@
-"""Evaluates predictions for held-out GPU models: how often the faster of two GPUs is predicted to be faster, and how much of
-the error is one constant per GPU, for example its host, which the GPU's spec values leave open."""
+"""Evaluates predictions for held-out GPU models: how often the faster of two GPUs is predicted to be faster, and how
+much of the error is one constant per GPU, for example the host, which the GPU's spec values leave open."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def order(gpu: np.ndarray, same: np.ndarray, predicted: np.ndarray, measured: np
 
 
 def with_constants(group: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> Errors:
-    """Errors after each group's predictions are scaled by their best constant. This is the median of measured over predicted
-    with the inverse ratios as weights, because it has the least mean relative error."""
+    """Errors after each group's predictions are scaled by the best constant. This is the median of measured over
+    predicted with the inverse ratios as weights, because it has the least mean relative error."""
     scaled = predicted.copy()
     for each in np.unique(group):
         rows = np.flatnonzero(group == each)

@@ -1,6 +1,7 @@
-"""Tables of every form's predictions for labels that it was not trained on. Columns: the network and the other fields that
-identify the label and its fold, step_ms, and one column for each form. `mdot-figure4 --predictions` reads them and simulates
-the value of predictions for a cluster. With the data set, the folds can be restored from a table without training.
+"""Tables of every form's predictions for labels that it was not trained on. Columns: the network and the other fields
+that identify the label and the fold, step_ms, and one column for each form. `mdot-figure4 --predictions` reads them
+and simulates the value of predictions for a cluster. With the data set, the folds can be restored from a table
+without training.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """The 90 % interval, from the errors of predictions for labels that were left out of training.
 
-Half-widths are logarithms. They are a linear function of the following quantities: the fractions of predicted time by kind of
-operator, of which grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time that the GPU waits
-for a host, whose speed is unknown; whether whole steps of such networks were measured on the GPU in that precision, without
-which convolutions are the less certain part; newer software and torch.compile; and whether the GPU has any measurements at
-all. Half-widths also grow with the distance of the job from the networks of training (embedding_distance.py).
+Half-widths are logarithms. They are a linear function of the following quantities: the fractions of predicted time
+by kind of operator, of which grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time
+that the GPU waits for a host, whose speed is unknown; whether whole steps of such networks were measured on the GPU
+in that precision, without which convolutions are the less certain part; newer software and torch.compile; and
+whether the GPU has any measurements at all. Half-widths also grow with the distance of the job from the networks of
+training (embedding_distance.py).
 
-Two independent errors are added in quadrature, because no held-out network can show them: the launch cost of the host of a new
-GPU model, and the conditions of a publisher whose steps were not in training. Both are of few samples, so that their quantiles
-are Student's.
+Two independent errors are added in quadrature, because no held-out network can show them: the launch cost of the
+host of a new GPU model, and the conditions of a publisher whose steps were not in training. Both are of few samples,
+so that the quantiles are Student's.
 
-The function is fitted to predictions made without the network, its family, the GPU or the software, each with equal weight.
+The function is fitted to predictions made without the network, the family, the GPU or the software, each with equal
+weight.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ MEASURED_HOSTS = (60.0, 80.0, 50.0, 80.0, 45.0, 45.0, 60.0, 42.5)
 OUTSIDE_WIDTH = 0.25
 """Greatest width that is added to both half-widths if a job leaves the measured range. It grows with the distance."""
 NEWEST_STEPS = 112
-"""Steps of image networks were measured up to this version. Newer software is known only from their inference, and from
+"""Steps of image networks were measured up to this version. Newer software is known only from inference, and from
 language models."""
 
 
@@ -146,7 +148,7 @@ def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
 
 
 def quantiles(ratios: Tensor, weight: Tensor) -> list[float]:
-    """Factors on half-widths with which each side covers its residuals. `ratios`: from beyond()."""
+    """Factors on half-widths with which each side covers the residuals. `ratios`: from beyond()."""
     return [_weighted_quantile(side, weight, 1 - TAIL) for side in ratios]
 
 

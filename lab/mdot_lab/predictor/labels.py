@@ -111,7 +111,8 @@ def _single_gpu_file(folder: Path, gpu: str, precision: str) -> Path | None:
 
 def read_torchvision(folder: Path) -> Iterator[Label]:
     """Reads ryujaehun/pytorch-gpu-benchmark: torchvision's networks at batch 12, forward and backward, fp32 or fp16
-    throughout. Its multi-GPU runs are skipped, because they use DataParallel, in which one process launches all kernels."""
+    throughout. The multi-GPU runs are skipped, because they use DataParallel, in which one process launches all
+    kernels."""
     for gpu, gpu_name in TORCHVISION_GPUS.items():
         for precision in ("float", "half"):
             path = _single_gpu_file(folder, gpu, precision)

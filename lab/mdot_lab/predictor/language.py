@@ -1,11 +1,11 @@
-"""The language models whose steps were published, by the names in their labels. Some are used by checks only.
+"""The language models whose steps were published, by the names in the labels. Some are used by checks only.
 
-Publications give a width, layers and heads. The model is a class of transformers with that configuration: the one that was
-run, or the nearest to it. MPT is represented by GPT-2, whose layers have the same matmuls; its biases cost little in
-comparison. modded-nanogpt's network is represented by Nemotron, which has the same MLP of two matrices with squared ReLU,
-rotary positions and no biases; its two norms of queries and keys are missing.
+Publications give a width, layers and heads. The model is a class of transformers with that configuration: the one
+that was run, or the nearest to it. MPT is represented by GPT-2, whose layers have the same matmuls; biases cost
+little in comparison. modded-nanogpt's network is represented by Nemotron, which has the same MLP of two matrices
+with squared ReLU, rotary positions and no biases; two norms of queries and keys are missing.
 
-A graph calls the attention kernels that its publisher ran: fused ones, or matmuls and a softmax (FUSED).
+A graph calls the attention kernels that the publisher ran: fused ones, or matmuls and a softmax (FUSED).
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Steps that were published from 2019 to 2025 and collected in 2026, as labels.
 
 Each label is one forward and backward pass over one micro-batch on one GPU, with the optimizer's update if the step has one
-micro-batch and the optimizer is stated. Steps that depend on more than one GPU are read only if their communication is small
+micro-batch and the optimizer is stated. Steps that depend on more than one GPU are read only if communication is small
 or overlapped (FSDP, DDP and ZeRO-1 on one node with NVLink). Tensor, pipeline and context parallelism are left to
 mdot_lab/checks, because the runtime estimates them. 
 
-The files begin with lines of `#` and have a header, except for Gavel's, which is JSON. Their names determine the reader
+The files begin with lines of `#` and have a header, except for Gavel's, which is JSON. The names determine the reader
 (`READERS`). Columns that are read, and rows that are left out with the reason:
 
 - superbench_a100.csv (SuperBench): model, batch, precision, step_ms. The two other nodes repeat the first one's numbers.
 - llm_points.csv (torchtitan, InternEvo): source, gpu, gpus, micro_batch, precision, sequence, parallel, checkpointing, compile,
   throughput in tokens/s/gpu. Left out: FP8, because the predictor has no input for it; more than one node; torchtune, whose
-  2,579 tokens/s for Llama 3.1 8B on an A6000 would be 107 % of its bf16 peak with recomputation; Primus, because of its
+  2,579 tokens/s for Llama 3.1 8B on an A6000 would be 107 % of the bf16 peak with recomputation; Primus, because of
   pipelines; JAX-Toolbox, because of XLA.
 - modded_nanogpt.csv: record, torch, batch, device_batch, sequence, step_ms_median. Left out: records before Muon was
-  distributed, because the optimizer takes a large part of them; records after 2024-11-03, because of their other networks.
+  distributed, because the optimizer takes a large part of them; records after 2024-11-03, because of other networks.
 - simumax_b200.csv (SimuMax): case, micro_batches, measured_ms. All but one pair of cases have TP or CP.
 - simulation_throughputs.json (Gavel): steps per second of jobs that run alone. Left out: ResNet-50, because the host feeds it;
   Transformer, recommendation, CycleGAN and A3C, whose sizes are unknown; ResNet-18 on K80, where batch 64 is faster than 16.
@@ -55,8 +55,8 @@ def _label(network: Network, batch: int, source: str, step_ms: float, gpu: str, 
 
 
 SUPERBENCH_LENGTH = 224
-"""Tokens of BERT and GPT-2, from the configuration file, which is older than the results. With the program's default of 512,
-BERT large in TF32 would run at 105 of 156 TFLOP/s although its attention is decomposed; with 224 it runs at 44."""
+"""Tokens of BERT and GPT-2, from the configuration file, which is older than the results. With the program's default of
+512, BERT large in TF32 would run at 105 of 156 TFLOP/s although attention is decomposed; with 224 it runs at 44."""
 SUPERBENCH_LANGUAGE = {"bert-base": "bert_base_classifier", "bert-large": "bert_large_classifier",
                        "gpt2-large": "gpt2_large_classifier"}
 SUPERBENCH_PRECISIONS = {"float32": "tf32", "float16": "fp16"}
@@ -120,8 +120,8 @@ NANOGPT_RECORDS = ("2024-10-17_DistributedMuon", "2024-10-18_PyTorch25", "2024-1
 
 
 def _nanogpt(path: Path) -> Iterator[Label]:
-    """DDP on one node, autocast to bf16, compiled. The update by Muon, which has matmuls of its own, and the data loader are
-    inside the step and left open."""
+    """DDP on one node, autocast to bf16, compiled. The update by Muon, which has additional matmuls, and the data
+    loader are inside the step and left open."""
     for row in _rows(path):
         if row["record"] in NANOGPT_RECORDS:
             major, minor = row["torch"].split(".")[:2]

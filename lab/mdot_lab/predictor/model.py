@@ -6,7 +6,7 @@ hardware, and summed.
 
 The correction depends on the operator alone. It is linear in the conditions that conditions.py derives from the configuration:
 layout, precision, software. The batch acts through the prior, the bound and the tail, the fixed time of a kernel. Therefore a
-step grows with its batch, and the time of a sample falls. Operators interact only in the sum. Position and attention over the
+step grows with the batch, and the time of a sample falls. Operators interact only in the sum. Position and attention over the
 operator sequence are experiments (context.py).
 """
 
@@ -108,23 +108,24 @@ FIRST_WITH_TF32 = 8.0
 
 
 class Roofline(nn.Module):
-    """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The time is the larger of compute and memory
-    time plus a fraction of the smaller one, because kernels overlap computation and memory traffic imperfectly.
+    """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The time is the larger of compute and
+    memory time plus a fraction of the smaller one, because kernels overlap computation and memory traffic
+    imperfectly.
 
-    Dense matmuls run on tensor cores, or on vector units if the precision or the GPU lacks them. Convolutions with one
-    channel per group always run on vector units. Other grouped convolutions take the faster way, except in NHWC. There, cuDNN
-    8 has kernels for some groups only, and otherwise falls back to a kernel that is mostly idle where groups are narrow. A
-    fitted share of the time is that of the fallback kernel (features.group_features).
+    Dense matmuls run on tensor cores, or on vector units if the precision or the GPU lacks them. Convolutions with
+    one channel per group always run on vector units. Other grouped convolutions take the faster way, except in NHWC.
+    There, cuDNN 8 has kernels for some groups only, and otherwise falls back to a kernel that is mostly idle where
+    groups are narrow. A fitted share of the time is that of the fallback kernel (features.group_features).
 
-    No operator takes less time than its bound: its FLOPs at the sustained rate of the fastest unit that it may use, and its
+    No operator takes less time than the bound: the FLOPs at the sustained rate of the fastest unit in reach, and
     compulsory bytes at the full memory bandwidth."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
     SERIAL_MS = 0.03
-    """Milliseconds of a step of a recurrence in addition to its computation and memory traffic: a matmul and a pointwise
-    kernel, each of which waits for the previous one. LSTMs of 256 units and 16 samples take 30 µs a step on V100, 27 in half
-    precision, 29 on P100 and 25 on GTX 1080 Ti, according to baidu-research/DeepBench, results/train."""
+    """Milliseconds of a step of a recurrence in addition to computation and memory traffic: a matmul and a pointwise
+    kernel, each of which waits for the previous one. LSTMs of 256 units and 16 samples take 30 µs a step on V100, 27
+    in half precision, 29 on P100 and 25 on GTX 1080 Ti, according to baidu-research/DeepBench, results/train."""
 
     WIDENED = 4.0
     """Bytes that autocast moves for one half-precision byte in operators that it keeps in fp32: twice the width, and as much
@@ -183,7 +184,7 @@ class Roofline(nn.Module):
     def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Milliseconds per FLOP in a dense matmul on vector units and on tensor cores, and two bounds: one that
         Winograd may undercut, and one that nothing may. Idle units have 0. The slower unit decides. fp32 uses vector
-        units, and takes at least the time in TF32. Caches, whose rate grows with memory bandwidth, add their time."""
+        units, and takes at least the time in TF32. Caches, whose rate grows with memory bandwidth, add time."""
         has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
         all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
@@ -208,8 +209,8 @@ class Roofline(nn.Module):
         return torch.sigmoid(grouping @ weight.T) * grouping[:, :1] + is_too_wide * (1 - grouping[:, :1])
 
     def implausibility(self) -> Tensor:
-        """How far the shares are from their start, so that several networks rather than one change a width; and inference from
-        the forward pass of a step."""
+        """How far the shares are from the start, so that several networks rather than one change a width; and inference
+        from the forward pass of a step."""
         return ((self.share - self._first_share()) ** 2).sum() + (self.idle_power - 1) ** 2 + self.inference_cost**2
 
     def score_passes(self, is_autocast: Tensor) -> list[Tensor]:
@@ -478,7 +479,7 @@ class Step(nn.Module):
         self.optimizer_cost = nn.Parameter(torch.zeros(()))
 
     def implausibility(self) -> Tensor:
-        """How far the launch cost is from its start, so that a fit whose networks hide it keeps it."""
+        """How far the launch cost is from the start, so that a fit whose networks hide it keeps it."""
         return (self.launch_cost - math.log(self.LAUNCHES_AT_FIRST_MS)) ** 2
 
     def optimizer_passes(self) -> Tensor:

@@ -50,7 +50,7 @@ SAILOR_GPUS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "GH-96": 
                 "RTX-3090": "RTX-3090", "Titan-RTX": "TITAN-RTX"}
 """Excludes the repository's RTX 2080, because the stated memory belongs to another GPU."""
 SAILOR_MODELS = {"OPT-350": "opt_350m", "GPT-Neo-2.7": "gpt_neo_27"}
-"""Excludes Llama 3 8B on GH200, because its 21 TFLOP/s match no precision that the source names. The other models reach 130
+"""Excludes Llama 3 8B on GH200, because 21 TFLOP/s match no precision that the source names. The other models reach 130
 with TF32."""
 WITHOUT_TF32 = ("V100-16", "Titan-RTX")
 

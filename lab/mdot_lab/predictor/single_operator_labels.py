@@ -1,13 +1,13 @@
-"""Operators that were timed in isolation or in a profile, as labels. They give the cost of single operators on GPUs with few
-measured networks.
+"""Operators that were timed in isolation or in a profile, as labels. They give the cost of single operators on GPUs
+with few measured networks.
 
-Each is a network of one operator, described in the format of `mdot extract`, and a label of the timed phase. The measurements
-are a sample of the tables of `operators`, balanced over GPUs and sources. Short times are skipped, because the launch of the
-kernel is a large part of them.
+Each is a network of one operator, described in the format of `mdot extract`, and a label of the timed phase. The
+measurements are a sample of the tables of `operators`, balanced over GPUs and sources. Short times are skipped,
+because the launch of the kernel is a large part of them.
 
-profiler_operators.csv (TraceLens: H100, MI300X, B200) has the GPU time of operators in profiles of networks, by shape. Matmuls,
-LayerNormalization, softmax and attention without a mask are read. Convolutions are left out, because the number of kernels of
-one call is unknown and their strides are missing.
+profiler_operators.csv (TraceLens: H100, MI300X, B200) has the GPU time of operators in profiles of networks, by
+shape. Matmuls, LayerNormalization, softmax and attention without a mask are read. Convolutions are left out, because
+the number of kernels of one call is unknown and strides are missing.
 """
 
 from __future__ import annotations

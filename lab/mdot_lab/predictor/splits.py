@@ -1,11 +1,12 @@
 """Defines the networks, GPUs and publishers that are held out together.
 
-Many networks have several names; for example, resnet50 has five. The random split keeps networks with equal operators
-together. Forms are evaluated on whole training steps on the GPU of timm's tables, on torchvision's networks if GPU models are
-held out, and separately on language models, on inference and on each publisher.
+Many networks have several names; for example, resnet50 has five. The random split keeps networks with equal
+operators together. Forms are evaluated on whole training steps on the GPU of timm's tables, on torchvision's
+networks if GPU models are held out, and separately on language models, on inference and on each publisher.
 
-Splits are nested. A fold of `folds` is an outer fold: its labels judge a finished predictor, once. Choices of physics and form
-are made on `inner_folds`, which divide the outer fold's training labels in the same way and never contain its test labels.
+Splits are nested. A fold of `folds` is an outer fold: the labels judge a finished predictor, once. Choices of
+physics and form are made on `inner_folds`, which divide the outer fold's training labels in the same way and never
+contain the test labels.
 """
 
 from __future__ import annotations
@@ -147,8 +148,8 @@ def _architecture(gpu: str) -> str:
 
 
 def _by_architecture(data: Dataset) -> Folds:
-    """Single operators. Among Ampere GPUs, timm's GPU stays in training, because its steps are most of the data. It has
-    no isolated operators."""
+    """Single operators. Among Ampere GPUs, timm's GPU stays in training, because these steps are most of the data. It
+    has no isolated operators."""
     steps = np.unique(data.gpu[data.kind == TRAIN])
     architecture_of = {name: _architecture(str(name)) for name in np.unique(data.gpu)}
     of_label = np.array([architecture_of[name] for name in data.gpu])

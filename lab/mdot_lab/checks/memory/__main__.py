@@ -11,7 +11,7 @@ so that a run may be stopped early. A later run on changed predictions is faster
 
 `published` needs torch, transformers and peft. FOLDER has llm_points.csv, litgpt_finetuning.csv, bigscience_steps.csv and
 simumax_b200.csv, as the modules of `published/` describe them; missing files are skipped with a message. Reading the largest
-networks takes minutes, and --jobs-folder keeps their jobs for later runs.
+networks takes minutes, and --jobs-folder keeps the jobs for later runs.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def on_fake_cuda(make: Callable[[], Step], precision: str, mode: FakeTensorMode)
 
 
 def on_meta(make: Callable[[], Step], precision: str) -> Step:
-    """The step on the meta device with inputs of zeros on the CPU, or all on the CPU if its constructor reads values."""
+    """The step on the meta device with inputs of zeros on the CPU, or all on the CPU if the constructor reads values."""
     device = "meta"
     try:
         with torch.device("meta"), _RealSequences():

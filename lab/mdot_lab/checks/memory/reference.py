@@ -1,8 +1,9 @@
-"""Peak memory of a training step as PyTorch allocates it on a GPU: torch.distributed._tools.MemTracker over two whole steps on
-fake CUDA tensors. The peak is that of the second step, because the first step has no optimizer state until its end.
+"""Peak memory of a training step as PyTorch allocates it on a GPU: torch.distributed._tools.MemTracker over two whole
+steps on fake CUDA tensors. The peak is that of the second step, because the first step has no optimizer state until
+the end.
 
-Counted: parameters, buffers, gradients, optimizer state, inputs, and each tensor that the step makes, in units of 512 bytes.
-Not counted: the workspaces of cuDNN and cuBLAS, fragmentation, and the context.
+Counted: parameters, buffers, gradients, optimizer state, inputs, and each tensor that the step makes, in units of
+512 bytes. Not counted: the workspaces of cuDNN and cuBLAS, fragmentation, and the context.
 """
 
 from __future__ import annotations

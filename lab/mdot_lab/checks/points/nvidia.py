@@ -1,9 +1,10 @@
 """NVIDIA's DeepLearningExamples: Transformers and image networks on V100 and A100, tuned examples in five frameworks.
 
-Assumptions where a point leaves the setting open: PyTorch 1.11 for every framework, Adam for LAMB, length 384 for SQuAD, and
-the examples' own batches for image networks (`BATCHES`). The layout is NHWC with half precision and NCHW otherwise. If a
-point gives two micro-step counts, half precision has the smaller one, because its batches are larger. Multi-node points that
-give the GPUs of one node are skipped. fp32 on A100 is TF32, which is the default of these frameworks.
+Assumptions where a point leaves the setting open: PyTorch 1.11 for every framework, Adam for LAMB, length 384 for
+SQuAD, and the examples' own batches for image networks (`BATCHES`). The layout is NHWC with half precision and NCHW
+otherwise. If a point gives two micro-step counts, half precision has the smaller one, because batches are larger.
+Multi-node points that give the GPUs of one node are skipped. fp32 on A100 is TF32, which is the default of these
+frameworks.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""PROFET's image networks on K80 and V100, TensorFlow 2.5 in fp32. Keras copies each batch from the host between two steps.
-Only networks that torchvision has in the same form are read, at their own size."""
+"""PROFET's image networks on K80 and V100, TensorFlow 2.5 in fp32. Keras copies each batch from the host between two
+steps. Only networks that torchvision has in the same form are read, at the original size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLPerf's ResNet-50 on one node of eight GPUs, tuned by hand: fused BatchNormalization, their own kernels, CUDA graphs."""
+"""MLPerf's ResNet-50 on one node of eight GPUs, tuned by hand: fused BatchNormalization, custom kernels, CUDA graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The networks of the table: `CASES` by name. Each builds a module whose forward returns the loss, and its inputs, at any batch."""
+"""The networks of the table: `CASES` by name. Each builds a module whose forward returns the loss, and inputs, at any
+batch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """transformers for images, speech and pairs of image and text.
 
-The table has no LSTM or GRU: their memory is mostly cuDNN's reserve space, whose size fake tensors take as zero."""
+The table has no LSTM or GRU: the memory is mostly cuDNN's reserve space, whose size fake tensors take as zero."""
 
 from __future__ import annotations
 

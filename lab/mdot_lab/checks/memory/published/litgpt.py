@@ -1,9 +1,10 @@
 """litgpt_finetuning.csv: bf16 parameters, fused attention, AdamW, and max_memory_allocated in GB.
 
-The settings are those of litgpt's config_hub. Alpaca2k's rows are taken at their maximum length, 512. Alpaca's rows are taken
-at the longest sample, 1304 tokens by Llama's tokenizer and 1034 by phi's, and adapt queries and values with rank 8. peft drops
-out the input of each adapted product, and litgpt that of the joint product of queries, keys and values once. litgpt unties
-the head from the embedding. Its bitsandbytes (0.41 to 0.43) keeps the operands of quantised products.
+The settings are those of litgpt's config_hub. Alpaca2k's rows are taken at the maximum length, 512. Alpaca's rows
+are taken at the longest sample, 1304 tokens by Llama's tokenizer and 1034 by phi's, and adapt queries and values
+with rank 8. peft drops out the input of each adapted product, and litgpt that of the joint product of queries, keys
+and values once. litgpt unties the head from the embedding. The bitsandbytes (0.41 to 0.43) keeps the operands of
+quantised products.
 """
 
 from __future__ import annotations

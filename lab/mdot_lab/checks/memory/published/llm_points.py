@@ -1,11 +1,12 @@
 """torchtune's and torchtitan's rows of llm_points.csv.
 
-torchtitan keeps fp32 parameters and Adam states, sharded by FSDP2, computes in bf16, sums gradients in fp32, and reports the
-reserved memory of the fullest GPU. Its program is recorded in bf16, the type of its computation. Its selective checkpointing
-keeps attention and every second product, and recomputes all other operators. Stages of its pipelines keep gathered weights. A
-step has as many micro-batches as the pipeline has parts, the default of `pipeline_parallel_microbatches`.
-torchtune's parameters are bf16. Its 8B runs on a 4090 page the 8-bit Adam's state, and update in the backward pass. Its README
-leaves the A6000's optimizer open. Its recipes' LoRA has rank 8 on q, v, the output and the MLP, and chunks the loss.
+torchtitan keeps fp32 parameters and Adam states, sharded by FSDP2, computes in bf16, sums gradients in fp32, and
+reports the reserved memory of the fullest GPU. The program is recorded in bf16, the computation's type. Selective
+checkpointing keeps attention and every second product, and recomputes all other operators. Pipeline stages keep
+gathered weights. A step has as many micro-batches as the pipeline has parts, the default of
+`pipeline_parallel_microbatches`. torchtune's parameters are bf16. The 8B runs on a 4090 page the 8-bit Adam's state,
+and update in the backward pass. The README leaves the A6000's optimizer open. The recipes' LoRA has rank 8 on q, v,
+the output and the MLP, and chunks the loss.
 """
 
 from __future__ import annotations

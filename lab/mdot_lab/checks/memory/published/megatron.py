@@ -1,11 +1,11 @@
-"""BLOOM's search (bigscience_steps.csv) and SimuMax's slices of Llama-3-70B (simumax_b200.csv): Megatron's mixed precision, with
-fp32 master weights and the optimizer's state sharded over the data-parallel workers (ZeRO-1).
+"""BLOOM's search (bigscience_steps.csv) and SimuMax's slices of Llama-3-70B (simumax_b200.csv): Megatron's mixed
+precision, with fp32 master weights and the optimizer's state sharded over the data-parallel workers (ZeRO-1).
 
-BLOOM's search recomputes each block, has 250,880 words, GELU, and attention as matmuls and a fused softmax, and runs on PyTorch
-1.11. Its memory is that of nvidia-smi, of the GPU with the table. A gigabyte is taken as 1000 of nvidia-smi's MiB, because a row
-has 80 of them, and the card offers 79.2 GiB. A row counts if its size, width and depth agree. Gradients of its first runs are
-fp16. From the section "Rebalancing layers" on, DeepSpeed's BF16_Optimizer adds bf16 gradients to fp32 ones, which it does not
-shard.
+BLOOM's search recomputes each block, has 250,880 words, GELU, and attention as matmuls and a fused softmax, and runs
+on PyTorch 1.11. Memory is by nvidia-smi, on the GPU with the table. A gigabyte is taken as 1000 of nvidia-smi's MiB,
+because a row has 80 of them, and the card offers 79.2 GiB. A row counts if size, width and depth agree. Gradients in
+the first runs are fp16. From the section "Rebalancing layers" on, DeepSpeed's BF16_Optimizer adds bf16 gradients to
+fp32 ones, which it does not shard.
 
 SimuMax's fullest GPU, max_memory_allocated, uses flash attention, a fused loss and sequence parallelism.
 """
