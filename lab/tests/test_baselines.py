@@ -1,4 +1,4 @@
-"""Tests that each baseline learns an artificial law reproducibly, and that common code works as documented."""
+"""Tests that each baseline learns an artificial law reproducibly, and common code."""
 
 import dataclasses
 

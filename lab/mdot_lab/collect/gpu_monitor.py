@@ -102,7 +102,7 @@ class GpuMonitor:
         return state
 
     def joules(self) -> float | None:
-        """The board's counter of energy in J, which the driver updates about ten times a second. None without such a counter."""
+        """The board's energy counter in J, updated about ten times a second. None without such a counter."""
         if self._handle is None:
             return None
         try:
@@ -131,7 +131,7 @@ class GpuMonitor:
 
 
 def environment(monitor: GpuMonitor, device: str) -> dict[str, Any]:
-    """The environment that times depend on in addition to the configuration. It is equal for all records of a process."""
+    """The environment behind the times, in addition to the configuration. It is equal for all records of a process."""
     found: dict[str, Any] = {library: _version(library) for library in LIBRARIES}
     found |= {
         "torch": torch.__version__,         # includes its build: 2.11.0+cu130

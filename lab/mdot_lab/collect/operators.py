@@ -219,7 +219,7 @@ def run(out: Path, device: str, deadline: float, log: Callable[[str], None]) -> 
                 log(f"{case.operator} {case.precision} {case.text}: {fault}"[:300])
                 failed += 1
                 continue
-            # A gradient that is passed on as it is takes zero time, so that the difference is noise.
+            # A gradient passed on as it is takes zero time: the difference is noise.
             table.writerows((name, f"torch {torch.__version__}", case.operator, case.precision, direction, case.text,
                              f"{microseconds:.4g}") for direction, microseconds in timed if microseconds > 0)
             file.flush()

@@ -48,7 +48,7 @@ class Measured:
         return self.take(order[(group.groupby(group).cumcount() < count).to_numpy()])
 
     def tensors(self, sources: list[str]) -> dict[str, Tensor]:
-        """The rows as tensors. A source that is not among `sources` has number 0, the mean of all sources."""
+        """The rows as tensors. A source outside `sources` has number 0, the mean of all sources."""
         number = {name: i + 1 for i, name in enumerate(sources)}
         found = {name: torch.tensor(column[:, None], dtype=torch.float32) for name, column in self.columns.items()}
         return {**found, "source": torch.tensor([number.get(name, 0) for name in self.source]),

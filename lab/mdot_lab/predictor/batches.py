@@ -1,4 +1,4 @@
-"""The training set as tensors. The operators of all measured steps are concatenated, so that sums over a step are one call."""
+"""The training set as tensors. The operators of all measured steps are concatenated: one call sums a step."""
 
 from __future__ import annotations
 

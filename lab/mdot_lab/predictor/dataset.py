@@ -91,7 +91,7 @@ def _is_same_network(label: Label, sequence: Sequence) -> bool:
 
 
 def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
-    """Builds the set from networks that have a sequence. Labels without one, and labels of another network with the same
+    """Builds the set from networks with a sequence. Labels without one, and labels of another network with the same
     name, are skipped."""
     kept = [label for label in labels if label.network in sequences
             and _is_same_network(label, sequences[label.network])]

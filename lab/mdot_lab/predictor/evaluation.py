@@ -37,7 +37,7 @@ class Fold:
 
 
 def forms_in(folder: Path, split: str) -> list[str]:
-    """Forms, and baselines in the same file format, that have a fold of the split in the folder."""
+    """Forms, and baselines in the same file format, with a fold of the split in the folder."""
     return sorted({path.name.split(".")[0].replace("_", " ") for path in folder.glob(fold_file(folder, "*", split, "*").name)})
 
 

@@ -153,7 +153,7 @@ WITHOUT_CIFAR = ("k80",)
 
 
 def gavel_steps(path: Path, job: str) -> Iterator[tuple[str, int, float]]:
-    """GPU in Gavel's words, batch and milliseconds of a job that runs alone, for example "LM" or "ResNet-18"."""
+    """GPU in Gavel's words, batch and milliseconds of a job alone, for example "LM" or "ResNet-18"."""
     throughputs = json.loads(path.read_text(encoding="utf-8"))
     for gpu in GAVEL_GPUS:
         for name, steps in throughputs[gpu].items():

@@ -48,7 +48,7 @@ class Options:
 
 
 class Configurations(NamedTuple):
-    """The inputs of R rows that do not depend on the operator. Each is [R, 1]; the exported graph has one row."""
+    """The inputs of R rows apart from the operator. Each is [R, 1]; the exported graph has one row."""
 
     batch: Tensor
     is_fp32: Tensor
@@ -202,8 +202,8 @@ class Roofline(nn.Module):
                 bound, least)
 
     def shares(self, grouping: Tensor, is_too_wide: Tensor) -> Tensor:
-        """[P, 2], 0 to 1: the part of a grouped convolution that lacks a dedicated NHWC kernel, before PACKS_MORE and from it
-        on."""
+        """[P, 2], 0 to 1: the part of a grouped convolution without a dedicated NHWC kernel, before PACKS_MORE and from
+        it on."""
         signs = torch.tensor([1.0] * len(features.GROUP_WIDTHS) + [-1.0, -1.0, 1.0, 1.0])
         weight = torch.cat([self.share[:, :1], nn.functional.softplus(self.share[:, 1:]) * signs], dim=1)
         return torch.sigmoid(grouping @ weight.T) * grouping[:, :1] + is_too_wide * (1 - grouping[:, :1])
@@ -270,7 +270,7 @@ class Roofline(nn.Module):
         return torch.maximum(per_plane, is_plane / (sm_count * torch.exp(self.norm_blocks)))
 
     def waiting(self, work: Work) -> Tensor:
-        """[P, PARTS]: time that steps of a recurrence wait for each other. The correction does not apply to it."""
+        """[P, PARTS]: wait between recurrence steps, without a correction."""
         return self.SERIAL_MS * torch.cat([work.serial, torch.zeros_like(work.norm_bytes)], dim=1)
 
     def forward(self, work: Work, c: Configurations) -> tuple[Tensor, Tensor]:

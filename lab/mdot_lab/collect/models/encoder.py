@@ -29,7 +29,7 @@ class TokenTranslator(nn.Module):
         source = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
         length = decoder_ids.shape[1]
         target = self.tokens(decoder_ids) + self.positions.weight[:length]
-        # With tgt_is_causal, PyTorch skips the comparison of the mask with a causal one, which would wait for the GPU.
+        # With tgt_is_causal, PyTorch skips comparing the mask with a causal one and does not wait for the GPU.
         causal = self.causal[:length, :length]
         return self.head(self.layers(source, target, tgt_mask=causal, tgt_is_causal=True))
 

@@ -51,7 +51,7 @@ ACCUMULATED = {"gemma-2b": 4, "tiny-llama": 8}
 """Micro-batches of full fine-tuning where the global batch has several: global_batch_size / micro_batch_size / devices of
 full.yaml. FSDP exchanges gradients in the last one, and until then keeps them whole (`no_backward_sync`)."""
 IMPOSSIBLE = {"llama-3.2-1b", "llama-3.2-3b", "Phi-3-mini-4k-instruct"}
-"""Rows of full fine-tuning whose peak is below weights, gradients and AdamW's state on the one GPU that they state."""
+"""Rows of full fine-tuning whose peak is below weights, gradients and AdamW's state on the one stated GPU."""
 SECOND_GEMMA = {("gemma-2b", "14.31"), ("gemma-2b", "13.52")}
 """Rows for Gemma 2's 2B, also called gemma-2b in the table."""
 
