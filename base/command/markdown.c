@@ -34,6 +34,46 @@ static void put_option(FILE *stream, const cli_option *option)
     fputs("\n\n", stream);
 }
 
+static size_t group_size(const cli_command *command, size_t first)
+{
+    size_t size = 1;
+    const cli_option *option;
+    while ((option = cli_option_at(command, first + size)) != NULL && option->heading == NULL) size++;
+    return size;
+}
+
+static bool is_equal(const cli_option *a, const cli_option *b)
+{
+    bool has_help = a->help != NULL && b->help != NULL;
+    return strcmp(a->name, b->name) == 0 && (has_help ? strcmp(a->help, b->help) == 0 : a->help == b->help);
+}
+
+/* Whether `other` has the group of `command` that begins at `first`, under the same heading. */
+static bool has_group(const cli_command *other, const cli_command *command, size_t first)
+{
+    const cli_option *option, *head = cli_option_at(command, first);
+    size_t size = group_size(command, first);
+    for (size_t i = 0; (option = cli_option_at(other, i)) != NULL; i++) {
+        if (option->heading == NULL || strcmp(option->heading, head->heading) != 0) continue;
+        if (group_size(other, i) != size) return false;
+        size_t equal = 0;
+        while (equal < size && is_equal(cli_option_at(other, i + equal), cli_option_at(command, first + equal)))
+            equal++;
+        return equal == size;
+    }
+    return false;
+}
+
+/* The command before `command` whose page has the same group, or NULL. Small groups are repeated. */
+static const cli_command *page_with_group(const cli_command *command, size_t first)
+{
+    enum { LEAST_OPTIONS = 5 };
+    if (command == &cli_program || group_size(command, first) < LEAST_OPTIONS) return NULL;
+    for (const cli_command *const *other = cli_program.commands; *other != NULL && *other != command; other++)
+        if (has_group(*other, command, first)) return *other;
+    return NULL;
+}
+
 static void put_options(FILE *stream, const cli_command *command)
 {
     const cli_option *option;
@@ -41,7 +81,14 @@ static void put_options(FILE *stream, const cli_command *command)
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
         if (option->help == NULL) continue;
         if (option->heading != NULL) fprintf(stream, "### %s\n\n", option->heading);
-        put_option(stream, option);
+        const cli_command *other = option->heading != NULL ? page_with_group(command, i) : NULL;
+        if (other != NULL) {
+            fprintf(stream, "These options are those of [%s %s](%s.md).\n\n", cli_program.name, other->name,
+                    other->name);
+            i += group_size(command, i) - 1;
+        } else {
+            put_option(stream, option);
+        }
     }
 }
 
