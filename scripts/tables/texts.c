@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-static const char *const type_names[] = {[RT_MEMBER_INT] = "int",
-                                         [RT_MEMBER_UINT32] = "uint32_t",
-                                         [RT_MEMBER_INT64] = "int64_t",
-                                         [RT_MEMBER_DOUBLE] = "double",
-                                         [RT_MEMBER_POINTER] = "pointer"};
-
 /* Writes "fp32, tf32, amp-fp16". */
 static void write_choices(FILE *out, const rt_option *o)
 {
@@ -51,11 +45,10 @@ static void write_command(FILE *out, const rt_option *o)
 
 static void write_meanings(FILE *out)
 {
-    fputs("| member of `mdot_configuration` | C type | values | default | meaning |\n| --- | --- | --- | --- | --- |\n",
-          out);
+    fputs("| member of `mdot_configuration` | values | default | meaning |\n| --- | --- | --- | --- |\n", out);
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
-        fprintf(out, "| `%s` | %s | ", o->field, o->kind == RT_KIND_CHOICE ? "enum" : type_names[o->type]);
+        fprintf(out, "| `%s` | ", o->field);
         write_values(out, o);
         fprintf(out, " | %s | %s |\n", o->default_text, o->meaning);
     }
@@ -63,16 +56,11 @@ static void write_meanings(FILE *out)
 
 static void write_spellings(FILE *out)
 {
-    fputs("| member | `mdot predict` | column of measured steps | JSON | Slurm key | Python |\n"
-          "| --- | --- | --- | --- | --- | --- |\n",
-          out);
+    fputs("| member | `mdot predict` | JSON | Slurm key | Python |\n| --- | --- | --- | --- | --- |\n", out);
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
-        bool is_column = strcmp(o->field, "gpu_spec") != 0; /* a measured GPU has a name */
         fprintf(out, "| `%s` | ", o->field);
         write_command(out, o);
-        fputs(" | ", out);
-        if (is_column) write_code(out, o->section == RT_SECTION_DEGREE ? "parallel" : o->command);
         fputs(" | ", out);
         write_code(out, strcmp(o->field, "link_gbps") == 0 ? "link" : o->json);
         fputs(" | ", out);
@@ -83,12 +71,24 @@ static void write_spellings(FILE *out)
     }
 }
 
+/* One row per choice: all words for it. */
+static void write_words_of(FILE *out, const rt_option *option)
+{
+    for (const rt_choice_word *first = option->words; first != NULL && first->word != NULL; first++) {
+        const rt_choice_word *earlier = option->words;
+        while (earlier < first && (!earlier->is_same || strcmp(earlier->name, first->name) != 0)) earlier++;
+        if (!first->is_same || earlier != first) continue;
+        fprintf(out, "| `%s` | %s | %s", option->field, first->name, first->word);
+        for (const rt_choice_word *word = first + 1; word->word != NULL; word++)
+            if (word->is_same && strcmp(word->name, first->name) == 0) fprintf(out, ", %s", word->word);
+        fputs(" |\n", out);
+    }
+}
+
 static void write_words(FILE *out)
 {
-    fputs("| member | word | means |\n| --- | --- | --- |\n", out);
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
-        for (const rt_choice_word *w = rt_options[i].words; w != NULL && w->word != NULL; w++)
-            if (w->is_same) fprintf(out, "| `%s` | %s | %s |\n", rt_options[i].field, w->word, w->name);
+    fputs("| member | choice | other words |\n| --- | --- | --- |\n", out);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) write_words_of(out, &rt_options[i]);
 }
 
 static void write_inputs(FILE *out)
@@ -110,27 +110,27 @@ static void write_inputs(FILE *out)
 
 void tables_write_reference(FILE *out)
 {
-    fputs(
-        "<!-- scripts/write-tables.sh writes this page from runtime/job/configuration.def. Edit the table instead. "
-        "-->\n"
-        "# Training options\n\n"
-        "A training configuration describes how a job trains: on which GPUs, in which precision, and with which "
-        "kernels.\n"
-        "C programs fill an `mdot_configuration`. You can set the same options on the command line, in a table of "
-        "measured\n"
-        "steps (`mdot calibrate`), in Slurm (`sbatch --mdot`) and in Python. For example, `--parallel tp=2` of\n"
-        "`mdot predict` and `tensor_parallel=2` in Python are one option.\n\n"
-        "## Values\n\n"
-        "A number of 0 in C selects the default, because a struct that is filled with zeros must be valid. Choices are "
-        "the\n"
-        "enums of `mdot.h` in this order, so that 0 in C is the first one. Rates are in GB/s (10^9 bytes per\n"
-        "second). A version is 100 * major + minor in C: for example, 2.4 is 204.\n\n",
-        out);
+    fputs("<!-- scripts/write-tables.sh writes this page from runtime/job/configuration.def. Edit the table instead. "
+          "-->\n"
+          "# Training options\n\n"
+          "A configuration describes how a job trains. C programs fill an `mdot_configuration`. The same options exist "
+          "on the\n"
+          "command line, in tables of measured steps (`mdot calibrate`), in Slurm (`sbatch --mdot`) and in Python. For "
+          "example,\n"
+          "`--parallel tp=2` and Python's `tensor_parallel=2` are one option.\n\n"
+          "## Values\n\n"
+          "A number of 0 in C selects the default, because a zeroed struct must be valid. Choices are the enums of "
+          "`mdot.h` in this\n"
+          "order, so 0 in C is the first one. Rates are in GB/s (10^9 bytes per second). A version is 100 * major + "
+          "minor in C:\n"
+          "for example, 2.4 is 204.\n\n",
+          out);
     write_meanings(out);
     fputs("\n## Names\n\n"
-          "An empty cell means that the option has another source there. For example, Slurm takes GPUs and nodes from "
-          "its own\n"
-          "options. A table of measured steps has the columns `job` and `ms` besides.\n\n",
+          "An empty cell means another source. For example, Slurm takes GPUs and nodes from its own options. A table "
+          "of measured\n"
+          "steps names a column like the option without `--`, for example `optimizer-kernels` or `parallel`, beside "
+          "`job` and `ms`.\n\n",
           out);
     write_spellings(out);
     fputs("\n## Other words\n\n"
@@ -138,11 +138,9 @@ void tables_write_reference(FILE *out)
           out);
     write_words(out);
     fputs("\n## Inputs of predictors\n\n"
-          "A predictor reads these numbers of a configuration, in this order or by name (`mdot_predict.h`, "
-          "\"Predictions\").\n"
-          "mdot estimates the effect of an option analytically if the predictor lacks its numbers. The batch is that "
-          "of a\n"
-          "micro-batch.\n\n",
+          "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Predictions\"). mdot "
+          "estimates an option\n"
+          "analytically if the predictor lacks the numbers. The batch is a micro-batch's.\n\n",
           out);
     write_inputs(out);
 }

@@ -139,7 +139,7 @@ def members_of_pages():
         names.update(of_object)
     table = (reference / "configuration.md").read_text().split("## Names")[1].split("## Other words")[0]
     for line in table.split("\n"):
-        names.update(re.findall(r"`(\w+)`", line.replace("\\|", "").split("|")[4]) if line.startswith("| `") else [])
+        names.update(re.findall(r"`(\w+)`", line.replace("\\|", "").split("|")[3]) if line.startswith("| `") else [])
     return names
 
 
