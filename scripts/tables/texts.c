@@ -129,8 +129,8 @@ void tables_write_reference(FILE *out)
     fputs("\n## Names\n\n"
           "An empty cell means another source. For example, Slurm takes GPUs and nodes from its own options. A table "
           "of measured\n"
-          "steps names a column like the option without `--`, for example `optimizer-kernels` or `parallel`, beside "
-          "`job` and `ms`.\n\n",
+          "steps names a column like the option without `--`, for example `optimizer-kernels`, beside `job` "
+          "and `ms`; `--gpu-spec` has none.\n\n",
           out);
     write_spellings(out);
     fputs("\n## Other words\n\n"
