@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes accuracy.csv, cases.csv, baselines.csv, memory.csv, pairs.csv and ranges.csv from the other tables beside it, or checks
+"""Writes accuracy.csv, cases.csv, baselines.csv, memory.csv, figures.csv and ranges.csv from the other tables beside it, or checks
 them:
 
     python3 weights/results/summarise.py [--check]
@@ -82,6 +82,11 @@ def accuracy() -> list[dict[str, str]]:
     return found
 
 
+def accuracy_by_fold(split: str) -> list[dict[str, str]]:
+    rows = read(split)
+    return [errors([row for row in rows if row["fold"] == fold]) for fold in dict.fromkeys(row["fold"] for row in rows)]
+
+
 def baselines() -> list[dict[str, str]]:
     """The published method with the smallest mean error on the folds of each split, and MDOT as published."""
     found = []
@@ -136,9 +141,11 @@ def text(rows: list[dict[str, str]]) -> str:
 
 def main() -> int:
     pairs, right = ordered_pairs(read("gpus"))
-    figures = [{"key": "pairs", "value": str(pairs)}, {"key": "pairs_in_order", "value": f"{100 * right / pairs:.0f}"}]
+    families = [float(row["mean"]) for row in accuracy_by_fold("families")]
+    figures = [{"key": "pairs", "value": str(pairs)}, {"key": "pairs_in_order", "value": f"{100 * right / pairs:.0f}"},
+               {"key": "family_least", "value": f"{min(families):.0f}"}, {"key": "family_greatest", "value": f"{max(families):.0f}"}]
     summary = accuracy()
-    summaries = {"accuracy": summary, "cases": cases(summary), "baselines": baselines(), "memory": memory(), "pairs": figures,
+    summaries = {"accuracy": summary, "cases": cases(summary), "baselines": baselines(), "memory": memory(), "figures": figures,
                  "ranges": ranges()}
     differing = []
     for name, rows in summaries.items():

@@ -44,7 +44,7 @@ def _schema_path() -> Path:
         return Path(chosen)
     package, command = importlib.util.find_spec("mdot"), shutil.which("mdot")
     folders = list(package.submodule_search_locations or []) if package is not None else []
-    folders += [str(Path(command).resolve().parents[1])] if command is not None else []
+    folders += [str(Path(command).resolve().parent.parent)] if command is not None else []
     for folder in folders:
         path = Path(folder, "share", "mdot", "schema.json")
         if path.is_file():
