@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Iterator
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-TREES = {
-    "mdot": REPOSITORY / "bindings/python/mdot",
-    "mdot_lab": REPOSITORY / "lab/mdot_lab",
-}
+TREES = {"mdot": REPOSITORY / "bindings/python/mdot"}
+if (REPOSITORY / "lab").is_dir():  # a companion, which may be absent
+    TREES["mdot_lab"] = REPOSITORY / "lab/mdot_lab"
 
 
 def modules(package: str, folder: Path) -> dict[str, Path]:
