@@ -17,8 +17,8 @@ void tables_write_slurm_keys(FILE *out);
 /* bindings/python/mdot/options.py: the options as Python reads them. */
 void tables_write_python(FILE *out);
 
-/* Returns the page `old` with today's figures of weights/results/ in the marks; NULL, with a message, if one is missing.
- * The caller frees it. */
+/* Returns the page `old` with today's figures from weights/results/ in the marks; NULL, with a message, if one is
+ * missing. The caller frees it. */
 char *tables_replace_figures(const char *tree, const char *page, const char *old);
 
 /* Returns the content of the file; NULL if it cannot be read. The caller frees it. */

@@ -31,9 +31,9 @@ static const char *const pages[] = {
     "weights/MODEL_CARD.md",
     "docs/explanation/accuracy.md",
     "docs/explanation/memory-accuracy.md",
+    "docs/explanation/prediction.md",
     "docs/explanation/related-work.md",
     "docs/explanation/speed.md",
-    "docs/decisions/predictors.md",
 };
 
 char *tables_read_text(const char *path)

@@ -143,6 +143,7 @@ def main() -> int:
     pairs, right = ordered_pairs(read("gpus"))
     families = [float(row["mean"]) for row in accuracy_by_fold("families")]
     figures = [{"key": "pairs", "value": str(pairs)}, {"key": "pairs_in_order", "value": f"{100 * right / pairs:.0f}"},
+               {"key": "predictor_kb", "value": f"{(FOLDER.parent / 'predictor.onnx').stat().st_size / 1000:.0f}"},
                {"key": "family_least", "value": f"{min(families):.0f}"}, {"key": "family_greatest", "value": f"{max(families):.0f}"}]
     summary = accuracy()
     summaries = {"accuracy": summary, "cases": cases(summary), "baselines": baselines(), "memory": memory(), "figures": figures,
