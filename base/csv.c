@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/out_of_memory.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -118,7 +119,7 @@ static mdot_status read_header(bs_csv *csv, const char *header, mdot_error *err)
     if (strncmp(csv->text, byte_order_mark, 3) == 0) csv->position += 3;
     if (header != NULL && !begins_with_field(csv->position, header)) {
         line = csv->header_text = strdup(header);
-        if (line == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", csv->path);
+        if (line == NULL) return BS_OUT_OF_MEMORY(err, "%s", csv->path);
     } else {
         line = take_line(csv, true);
         if (line == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: the table is empty", csv->path);
@@ -145,7 +146,7 @@ mdot_status bs_csv_begin(const char *path, const char *text, size_t size_bytes, 
                          mdot_error *err)
 {
     char *copy = malloc(size_bytes + 1);
-    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (copy == NULL) return BS_OUT_OF_MEMORY(err, "%s", path);
     memcpy(copy, text, size_bytes);
     copy[size_bytes] = '\0';
     return begin(path, copy, size_bytes, header, out_csv, err);

@@ -5,6 +5,7 @@
  */
 #include "base/file.h"
 
+#include "base/out_of_memory.h"
 #include "base/stale_temp.h"
 
 #include <errno.h>
@@ -84,7 +85,7 @@ mdot_status bs_read_file_within(const char *path, uint64_t max_bytes, unsigned c
         status = mdot_fail(err, MDOT_MALFORMED, "%s: the file has %llu bytes; the maximum is %llu", path,
                            (unsigned long long)size_bytes, (unsigned long long)max_bytes);
     else if (bytes == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+        status = BS_OUT_OF_MEMORY(err, "%s", path);
     else
         status = read_all(descriptor, path, bytes, (size_t)size_bytes, out_size_bytes, err);
     close(descriptor);
@@ -242,7 +243,7 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
     }
     size_t size = folder_length(path) + sizeof BS_TEMPORARY_PREFIX "0123456789abcdef";
     char *temporary = malloc(size);
-    if (temporary == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (temporary == NULL) return BS_OUT_OF_MEMORY(err, "%s", path);
     int descriptor = create_beside(path, temporary, size);
     if (descriptor < 0) {
         status = fail_file(err, path);

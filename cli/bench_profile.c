@@ -39,7 +39,7 @@ static mdot_status find_steps(profiler *p, mdot_error *err)
     mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(task->predictor, task->entry, task->bucket, &bucket);
     p->steps = calloc(bucket.kernel_count + 1, sizeof *p->steps);
-    if (p->steps == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu kernels", bucket.kernel_count);
+    if (p->steps == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < bucket.kernel_count; i++) {
         mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         mdot_predictor_get_kernel(task->predictor, task->entry, task->bucket, i, &kernel);
@@ -59,7 +59,7 @@ static mdot_status make_room(profiler *p, mdot_error *err)
     p->inputs = calloc(t->input_count + 1, sizeof *p->inputs);
     p->outputs = calloc(t->output_count + 1, sizeof *p->outputs);
     if (p->us == NULL || p->peak_gflops == NULL || p->inputs == NULL || p->outputs == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to measure with");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < t->input_count; i++) p->inputs[i] = t->inputs[i].data;
     for (size_t i = 0; i < t->output_count; i++) p->outputs[i] = t->outputs[i].data;
     return mdot_context_create(p->task->predictor, &p->context, err);

@@ -30,7 +30,7 @@ static mdot_status copy_job(const mdot_job *model, mdot_job **out_copy, mdot_err
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(model, &info);
     mdot_job_operator *operators = calloc(info.operator_count, sizeof *operators);
-    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for another job");
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < info.operator_count; i++) {
         operators[i].struct_size = sizeof *operators;
         mdot_job_get_operator(model, i, &operators[i]);
@@ -71,7 +71,7 @@ static mdot_status make_queue(const bench_round *round, queue *q, mdot_error *er
                  .us = calloc(pairs > MAX_ROUNDS ? pairs : MAX_ROUNDS, sizeof *q->us)};
     if (q->jobs == NULL || q->job_of == NULL || q->configurations == NULL || q->predictions == NULL ||
         q->encodings == NULL || q->us == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a round of %zu pairs", pairs);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = mdot_context_create(round->predictor, &q->context, err);
     for (size_t i = 0; status == MDOT_OK && i < round->jobs; i++)
         status = copy_job(round->models[i % round->model_count], &q->jobs[i], err);

@@ -77,7 +77,7 @@ mdot_status bench_make_tensors(const mdot_predictor *predictor, size_t entry, in
                        .dims = calloc(info.input_count + 1, sizeof *t.dims)};
     if (t.inputs == NULL || t.outputs == NULL || t.dims == NULL || !allocate_data(&t, predictor, entry, length)) {
         bench_free_tensors(&t);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to measure with");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_tensors = t;
     return MDOT_OK;

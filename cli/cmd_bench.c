@@ -324,7 +324,7 @@ static void print_round_json(const benchmark *s, const bench_round *round, const
 static mdot_status run_round(const benchmark *s, const bench_request *request, mdot_error *err)
 {
     mdot_job **models = calloc(request->job_count, sizeof *models);
-    if (models == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", request->job_count);
+    if (models == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     bench_round round = {.predictor = s->predictor,
                          .models = (const mdot_job *const *)models,
                          .jobs = (size_t)request->jobs,

@@ -250,7 +250,7 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
 {
     size_t count = r->swept_dim != NULL ? r->dim_value_count : 1;
     answers->variants = calloc(count, sizeof *answers->variants);
-    if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", count);
+    if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = r->swept_dim != NULL ? check_swept(r, err) : MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         cli_reading reading = r->reading;
@@ -291,7 +291,7 @@ static mdot_status list_configurations(const predict_request *r, predict_answers
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
     answers->variant = calloc(answers->count, sizeof *answers->variant);
     if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu predictions", answers->count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < answers->count; i++) {
         const mdot_job_info *info = &answers->variants[i / per_gpu_model].info;
         mdot_configuration *c = &answers->configurations[i];
@@ -334,8 +334,7 @@ static const mdot_job *job_of(const predict_answers *answers, size_t i)
 static mdot_status explain_all(mdot_context *context, predict_answers *answers, mdot_error *err)
 {
     answers->explanations = calloc(answers->count, sizeof *answers->explanations);
-    if (answers->explanations == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu explanations", answers->count);
+    if (answers->explanations == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++)
         status = mdot_explain(context, job_of(answers, i), &answers->configurations[i], &answers->explanations[i], err);
@@ -348,8 +347,7 @@ static mdot_status read_measured(const predict_request *r, const predict_answers
     const measured_defaults defaults = {.training = &r->training,
                                         .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
                                         .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
-    if (!measured_allocate(r->measured_count, out))
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", r->measured_count);
+    if (!measured_allocate(r->measured_count, out)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < r->measured_count; i++)
         status = measured_read_option("predict", r->measured[i], &defaults, answers->first_job, out, err);
@@ -373,8 +371,7 @@ static mdot_status calibrate_all(const predict_request *r, mdot_context *context
 {
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     if (r->explain) answers->factors = calloc(answers->count, sizeof *answers->factors);
-    if (r->explain && answers->factors == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu corrections", answers->count);
+    if (r->explain && answers->factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = make_calibration(r, context, answers, &answers->calibration, err);
     const mdot_calibration *calibration = answers->calibration;
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
@@ -457,8 +454,7 @@ static int run(int argc, char **argv)
     mdot_status status = read_variants(&request, &answers, &err);
     if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
     if (status == MDOT_OK) status = predict_all(&request, &answers, &err);
-    if (status == MDOT_OK && !predict_sort(&request, &answers))
-        status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory to sort %zu predictions", answers.count);
+    if (status == MDOT_OK && !predict_sort(&request, &answers)) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = predict_print(&request, &answers, &err);
     for (size_t i = 0; answers.explanations != NULL && i < answers.count; i++)
         mdot_explanation_destroy(answers.explanations[i]);

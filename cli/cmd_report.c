@@ -168,7 +168,7 @@ static mdot_status write_report(const report_request *r, const cli_operands *job
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
         status = predict_job(&model, r, jobs->item[i], &job, err);
         if (status == MDOT_OK && !report_write_job(out, &job, &r->training))
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the report");
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         free_job(&job);
     }
     report_end(out, status == MDOT_OK ? model.info.name : "");
@@ -194,12 +194,11 @@ static int run(int argc, char **argv)
     mdot_error err = {0};
     bs_memstream buffer;
     size_t size_bytes = 0;
-    mdot_status status =
-        bs_memstream_open(&buffer) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
+    mdot_status status = bs_memstream_open(&buffer) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = bs_check_output(request.output, &err);
     if (status == MDOT_OK) status = write_report(&request, &operands, buffer.file, &err);
     char *text = bs_memstream_close(&buffer, &size_bytes);
-    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
+    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
     free(text);
     return status == MDOT_OK ? CLI_OK : cli_report("report", &err);

@@ -101,7 +101,7 @@ static mdot_status read_pairs(const verify_request *r, pairs *out, mdot_error *e
     out->jobs = calloc(jobs * gpu_count + 1, sizeof *out->jobs);
     out->configurations = calloc(jobs * gpu_count + 1, sizeof *out->configurations);
     if (out->made == NULL || out->jobs == NULL || out->configurations == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const cli_reading reading = {.quiet = true};
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < jobs; i++) {

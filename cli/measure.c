@@ -46,8 +46,7 @@ static mdot_status worker_init(worker *w, mdot_error *err)
 {
     w->call_us = bench_allocate(MAX_CALLS * sizeof *w->call_us);
     w->peak_gflops = bench_allocate(MAX_SLICES * sizeof *w->peak_gflops);
-    if (w->call_us == NULL || w->peak_gflops == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to measure with");
+    if (w->call_us == NULL || w->peak_gflops == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = bench_make_tensors(w->task->predictor, w->task->entry, w->task->length, &w->tensors, err);
     if (status != MDOT_OK) return status;
     const mdot_context_options options = {.struct_size = sizeof options, .threads = (uint32_t)w->task->workers};
@@ -150,7 +149,7 @@ static mdot_status summarise(const worker *workers, int count, bench_result *out
     if (all_us == NULL || peaks == NULL) {
         free(all_us);
         free(peaks);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu times", result.calls);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     size_t call = 0, slice = 0;
     for (int i = 0; i < count; i++) {
@@ -193,7 +192,7 @@ mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(task->predictor, &info);
     worker *workers = calloc((size_t)task->threads, sizeof *workers);
-    if (workers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d threads", task->threads);
+    if (workers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     for (int i = 0; i < task->threads && status == MDOT_OK; i++) {
         workers[i].task = task;

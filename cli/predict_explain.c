@@ -205,7 +205,7 @@ static mdot_status collect(const predict_answers *answers, grouping key, groups 
     free(blocks);
     if (is_allocated) return MDOT_OK;
     free(out->items);
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", answers->job.operator_count);
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 static bool is_number(char first)

@@ -17,7 +17,7 @@ static const char *access_of(const bs_elf_section *section)
 static mdot_status list_sections(const bs_elf *elf, cli_section **out_sections, size_t *out_count, mdot_error *err)
 {
     cli_section *sections = calloc((size_t)elf->section_count + 1, sizeof *sections);
-    if (sections == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the sections");
+    if (sections == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     size_t count = 0;
     for (uint32_t i = 0; i < elf->section_count; i++) {
         bs_elf_section section;

@@ -81,7 +81,7 @@ static mdot_status write_job(mdot_store *store, const char *folder, const char *
     char *path = NULL;
     void *bytes = NULL;
     size_t size = 0;
-    if (asprintf(&path, "%s/%s.job", folder, digest) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    if (asprintf(&path, "%s/%s.job", folder, digest) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     if (access(path, F_OK) != 0) {
         status = mdot_store_get_job(store, digest, &bytes, &size, err);
@@ -96,7 +96,7 @@ mdot_status store_write_jobs(mdot_store *store, const char *folder, mdot_error *
 {
     digests d = {0};
     mdot_status status = mdot_store_visit_jobs(store, take_digest, &d, err);
-    if (status == MDOT_OK && d.failed_memory) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    if (status == MDOT_OK && d.failed_memory) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < d.count; i++) status = write_job(store, folder, d.item[i], err);
     free(d.item);
     return status;
@@ -108,7 +108,7 @@ mdot_status store_make_folder(mdot_store *store, char **out_folder, mdot_error *
     if (parent == NULL || *parent == '\0') parent = "/tmp";
     *out_folder = NULL;
     char *folder = NULL;
-    if (asprintf(&folder, "%s/mdot-store-XXXXXX", parent) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    if (asprintf(&folder, "%s/mdot-store-XXXXXX", parent) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (mkdtemp(folder) == NULL) {
         mdot_status status =
             mdot_fail(err, MDOT_IO, "%s: cannot make a temporary folder: %s; set TMPDIR", folder, strerror(errno));

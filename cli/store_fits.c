@@ -36,7 +36,7 @@ static mdot_status write_groups(const mdot_store_filter *filter, const char *pat
         .struct_size = sizeof options, .flags = MDOT_STORE_EXPORT_GROUPS, .filter = filter, .job_folder = "."};
     if (status == MDOT_OK) status = mdot_store_export_csv(store, &options, &text, &size, err);
     if (status == MDOT_OK && asprintf(&table, "%s/groups.csv", *out_folder) < 0)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = bs_write_file(table, text, size, err);
     if (status == MDOT_OK)
         printf("  %llu new rows; %llu rows read again; %llu groups of repeated measurements\n",
@@ -58,7 +58,7 @@ int store_calibrate(const store_request *request, char **operands, int count)
     if (!store_filter(request, &filter)) return CLI_USAGE;
     mdot_status status = write_groups(&filter, operands[0], &folder, &err);
     if (status == MDOT_OK && asprintf(&table, "%s/groups.csv", folder) < 0)
-        status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory");
+        status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     int result = CLI_FAILED;
     if (status == MDOT_OK) {
         char *argv[] = {"calibrate", "-q",

@@ -68,7 +68,7 @@ int store_add(const store_request *request, char **operands, int count)
     mdot_store_import counts = MDOT_INIT(mdot_store_import);
     size_t size = 0;
     if (!bs_memstream_open(&table)) {
-        cli_message("store", "no memory");
+        cli_message("store", "memory ran out");
         return CLI_FAILED;
     }
     bool is_usable = write_row(table.file, operands + 1, count - 1);
@@ -89,7 +89,7 @@ static mdot_status read_stdin(char **out_text, size_t *out_size, mdot_error *err
 {
     bs_memstream memory;
     char part[1 << 14];
-    if (!bs_memstream_open(&memory)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "stdin: no memory to read it");
+    if (!bs_memstream_open(&memory)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t got; (got = fread(part, 1, sizeof part, stdin)) > 0;) fwrite(part, 1, got, memory.file);
     bool failed = ferror(stdin) != 0;
     char *text = bs_memstream_close(&memory, out_size);

@@ -167,7 +167,7 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
         at += (uint32_t)sets[b].image_count * (uint32_t)sizeof(mdot_abi_image);
     }
     head.table_bytes = (uint32_t)t->pool.size_bytes;
-    if (t->pool.failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the artefact's table");
+    if (t->pool.failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (t->pool.size_bytes > UINT32_MAX)
         return mdot_fail(err, MDOT_UNSUPPORTED, "the artefact's table would be larger than 4 GB");
     cg_table_put(t, 0, 0, &head, sizeof head);

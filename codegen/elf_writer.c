@@ -5,6 +5,7 @@
  * machine-dependent value of a data object is the machine's number.)
  */
 #include "codegen/elf_writer.h"
+#include "base/out_of_memory.h"
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"
 
@@ -117,8 +118,7 @@ mdot_status cg_elf_write_object(const char *path, uint16_t elf_machine, const cg
     mdot_status status = MDOT_OK;
     bool written = fflush(w.file) == 0 && !ferror(w.file);
     if (!written) status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
-    if (w.names.failed || w.headers.failed || w.symbols.failed)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (w.names.failed || w.headers.failed || w.symbols.failed) status = BS_OUT_OF_MEMORY(err, "%s", path);
     fclose(w.file);
     cg_pool_done(&w.names);
     cg_pool_done(&w.headers);

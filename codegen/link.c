@@ -116,7 +116,7 @@ static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine,
                          "predictor.mdot", "--version-script", w->file[CG_EXPORT_MAP], "-o", w->file[CG_LINKED],
                          w->file[CG_CODE_OBJECT], w->file[CG_DATA_OBJECT], NULL};
     posix_spawn_file_actions_t actions;
-    if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     int failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failed == 0)
         failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[CG_LINKER_OUTPUT],

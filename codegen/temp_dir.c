@@ -8,6 +8,7 @@
  */
 #include "codegen/temp_dir.h"
 
+#include "base/out_of_memory.h"
 #include "base/stale_temp.h"
 
 #include <dirent.h>
@@ -140,7 +141,7 @@ mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out
     int parent_length = slash == NULL ? 0 : (int)(slash - path + 1);
     cg_temp_dir w = {.directory = ir_arena_printf(arena, "%.*s" BS_TEMPORARY_PREFIX "XXXXXX", parent_length, path)};
     const char *parent = slash == NULL ? "." : ir_arena_printf(arena, "%.*s", parent_length, path);
-    if (w.directory == NULL || parent == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (w.directory == NULL || parent == NULL) return BS_OUT_OF_MEMORY(err, "%s", path);
     remove_stale(parent);
     mdot_status status = make_directory(path, &w, err);
     if (status != MDOT_OK) return status;
@@ -148,7 +149,7 @@ mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out
         w.file[i] = ir_arena_printf(arena, "%s/%s", w.directory, names[i]);
         if (w.file[i] != NULL) continue;
         cg_temp_dir_close(&w);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+        return BS_OUT_OF_MEMORY(err, "%s", path);
     }
     *out = w;
     return MDOT_OK;

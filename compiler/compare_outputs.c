@@ -1,4 +1,5 @@
 /* compare_outputs.c — run compiled code on tensors and compare the results; used by check and verify. */
+#include "base/out_of_memory.h"
 #include "compiler/compiler.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int6
     tensor.count = ir_count_elements(tensor.rank, tensor.dims);
     size_t size = mdot_dtype_size_bytes(tensor.dtype);
     if (tensor.count >= 0) tensor.data = ir_arena_alloc(arena, (size_t)tensor.count + MDOT_ABI_ALIGNMENT, size);
-    if (tensor.data == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for tensor \"%s\"", info->name);
+    if (tensor.data == NULL) return BS_OUT_OF_MEMORY(err, "tensor \"%s\"", info->name);
     *out_tensor = tensor;
     return MDOT_OK;
 }
@@ -21,7 +22,7 @@ mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs,
 {
     mdot_input *in = IR_NEW_ARRAY(arena, mdot_input, input_count + 1);
     mdot_output *out = IR_NEW_ARRAY(arena, mdot_output, output_count + 1);
-    if (in == NULL || out == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (in == NULL || out == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < input_count; i++)
         in[i] = (mdot_input){inputs[i].name, inputs[i].dtype, inputs[i].rank, inputs[i].dims, inputs[i].data};
     for (size_t i = 0; i < output_count; i++)
@@ -88,6 +89,6 @@ mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double 
     }
     ir_arena_destroy(arena);
     *out_difference = d;
-    if (wide == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to compare output \"%s\"", actual->name);
+    if (wide == NULL) return BS_OUT_OF_MEMORY(err, "the comparison of output \"%s\"", actual->name);
     return MDOT_OK;
 }

@@ -1,6 +1,7 @@
 /* compile_model.c — mdotc_compile: the whole compilation in one function, one call per stage. */
 #include "base/file.h"
 #include "base/join.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "base/suggest.h"
 #include "codegen/artefact.h"
@@ -98,7 +99,7 @@ static mdot_status plan_bucket(const ir_graph *imported, int64_t min_length, int
                                ir_arena *arena, pl_plan **out_plan, mdot_error *err)
 {
     ir_graph *graph = bind_bucket(imported, min_length, max_length, arena);
-    if (graph == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", imported->name);
+    if (graph == NULL) return BS_OUT_OF_MEMORY(err, "%s", imported->name);
 
     ir_pass_options options = {.dump_pass = hooks->dump_pass, .dump = hooks->dump, .user = hooks->user};
     mdot_status status = ir_run_passes(graph, hooks->dump != NULL ? &options : NULL, err);
@@ -169,7 +170,7 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
                          "%s: the model has a symbolic length, %s, but the list of buckets is empty", graph->name,
                          graph->symbol);
     pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, needed);
-    if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (plans == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
 
     mdot_status status = ir_check_supported(graph, err);
     size_t count = 0;
@@ -236,7 +237,7 @@ static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count,
     mdot_status status = bs_check_struct(&entry_type, caller_entries, err);
     if (status != MDOT_OK) return status;
     mdotc_entry *entries_copy = IR_NEW_ARRAY(arena, mdotc_entry, count);
-    if (entries_copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (entries_copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < count; i++)
         status = bs_read_element(&entry_type, caller_entries, i, &entries_copy[i], err);
     if (status == MDOT_OK) *out_copy = entries_copy;
@@ -295,7 +296,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
                          .warning = o->warning,
                          .user = o->user};
     cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
-    if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 
     mdot_status status = co_check_entries(entries, entry_count, err);
     if (status == MDOT_OK) status = co_check_options(o, err);
@@ -338,7 +339,7 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     ir_arena *arena = ir_arena_create(0);
-    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const mdotc_entry *entries_copy = NULL;
     status = read_entries(entries, entry_count, arena, &entries_copy, err);
     if (status == MDOT_OK) status = compile(entries_copy, entry_count, artefact_path, &o, arena, err);

@@ -1,4 +1,5 @@
 /* data_set.c — tensors in files, laid out as in ONNX's tests: input_0.pb, input_1.pb, … in a folder. */
+#include "base/out_of_memory.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 
@@ -11,7 +12,7 @@ mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kin
     for (; count < CO_MAX_TENSORS; count++) {
         const char *path = ir_arena_printf(arena, "%s/%s_%d.pb", folder, kind, count), *name;
         struct stat info;
-        if (path == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", folder);
+        if (path == NULL) return BS_OUT_OF_MEMORY(err, "%s", folder);
         if (stat(path, &info) != 0) break;
         ir_tensor *tensor;
         mdot_status status = fe_read_tensor(path, arena, &tensor, &name, err);

@@ -4,6 +4,7 @@
  * If the model has one symbolic dimension and every data set agrees with it, one artefact is compiled, with a bucket
  * for each length that occurs. Otherwise each data set gets its own artefact, bound to its shapes.
  */
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
@@ -51,7 +52,7 @@ static mdot_status read_data_sets(test *t, mdot_error *err)
     mdot_status status = MDOT_OK;
     if (count == 0) status = mdot_fail(err, MDOT_NOT_FOUND, "%s: found no test_data_set_* folder", t->directory);
     t->data_sets = IR_NEW_ARRAY(t->arena, data_set, count + 1);
-    if (t->data_sets == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", t->directory);
+    if (t->data_sets == NULL) status = BS_OUT_OF_MEMORY(err, "%s", t->directory);
     for (int i = 0; i < count; i++) {
         if (status == MDOT_OK) {
             data_set *set = &t->data_sets[i];
@@ -137,7 +138,7 @@ static mdot_status compare_outputs(test *t, const data_set *set, const co_tensor
     for (int i = 0; i < set->output_count; i++) {
         const ir_wide *expected =
             ir_wide_from_tensor(t->arena, co_reinterpret(t->arena, set->outputs[i], outputs[i].dtype));
-        if (ir_arena_failed(t->arena)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", set->path);
+        if (ir_arena_failed(t->arena)) return BS_OUT_OF_MEMORY(err, "%s", set->path);
         if (expected == NULL) return mdot_fail(err, MDOT_UNSUPPORTED, "%s: output %d cannot be compared", set->path, i);
         co_difference d;
         mdot_status status = co_compare(&outputs[i], expected, t->relative_tolerance, t->absolute_tolerance, &d, err);
@@ -167,7 +168,7 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
         memcpy(inputs[i].dims, from->dims, sizeof from->dims);
         size_t bytes = (size_t)from->count * mdot_dtype_size_bytes(from->dtype);
         inputs[i].data = ir_arena_alloc(t->arena, bytes + MDOT_ABI_ALIGNMENT, 1);
-        if (inputs[i].data == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", set->path);
+        if (inputs[i].data == NULL) return BS_OUT_OF_MEMORY(err, "%s", set->path);
         if (bytes > 0) memcpy(inputs[i].data, from->data, bytes);
     }
     for (size_t i = 0; status == MDOT_OK && i < entry.output_count; i++) {
@@ -200,7 +201,7 @@ static mdot_status run_data_sets(test *t, int first, int end, mdot_error *err)
 static mdot_status check_symbolic(test *t, const ir_graph *graph, mdot_error *err)
 {
     int64_t *buckets = IR_NEW_ARRAY(t->arena, int64_t, t->data_set_count);
-    if (buckets == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", t->directory);
+    if (buckets == NULL) return BS_OUT_OF_MEMORY(err, "%s", t->directory);
     mdot_status status = compile(t, graph, buckets, collect_buckets(t, buckets), err);
     return status == MDOT_OK ? run_data_sets(t, 0, t->data_set_count, err) : status;
 }
@@ -217,8 +218,7 @@ static mdot_status import_static(test *t, const data_set *set, ir_graph **out_gr
     const char *bound = NULL;
     mdot_status status = fe_import(t->model_path, &options, t->arena, out_graph, err);
     if (status != MDOT_OK) return status;
-    if (!co_bind_shape_inputs(*out_graph, set->inputs, &bound))
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", t->directory);
+    if (!co_bind_shape_inputs(*out_graph, set->inputs, &bound)) return BS_OUT_OF_MEMORY(err, "%s", t->directory);
     if (bound != NULL) snprintf(t->report.detail, sizeof t->report.detail, "bound: %s", bound);
     return MDOT_OK;
 }
@@ -263,7 +263,7 @@ static mdot_status check(test *t, mdot_error *err)
 {
     mdot_error reason = {0};
     t->model_path = ir_arena_printf(t->arena, "%s/model.onnx", t->directory);
-    if (t->model_path == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", t->directory);
+    if (t->model_path == NULL) return BS_OUT_OF_MEMORY(err, "%s", t->directory);
     mdot_status status = check_model(t, &reason);
     if (status == MDOT_UNSUPPORTED) {
         t->report.result = MDOTC_CHECK_UNSUPPORTED;
@@ -297,7 +297,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
     if (snprintf(folder, sizeof folder, "%s/mdot-check-XXXXXX", root != NULL ? root : "/tmp") >= (int)sizeof folder)
         return mdot_fail(err, MDOT_IO, "TMPDIR is too long: %s", root);
     t.arena = ir_arena_create(0);
-    if (t.arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (t.arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (mkdtemp(folder) == NULL) {
         status = mdot_fail(err, MDOT_IO, "cannot create a folder for temporary files: %s: %s", folder, strerror(errno));
     } else {

@@ -8,6 +8,7 @@
  *                                                           configuration leaves it open
  */
 #include "base/number.h"
+#include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -82,7 +83,7 @@ static mdot_status read_defaults(const ir_graph *graph, const ir_note *note, ir_
     int count = count_items(note->value);
     if (count > most) return malformed(graph, note, "the list has more numbers than the input has columns", err);
     float *values = IR_NEW_ARRAY(arena, float, count);
-    if (values == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (values == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     if (!read_numbers(note->value, count, values))
         return malformed(graph, note, "expected a comma-separated list of numbers", err);
     columns[input].default_count = count;
@@ -116,7 +117,7 @@ static mdot_status read_names(const ir_graph *graph, const ir_note *note, ir_are
     if (input < 0) return malformed(graph, note, "the model lacks this input", err);
     if (columns[input].names != NULL) return malformed(graph, note, "the entry occurs twice", err);
     char *names = IR_NEW_ARRAY(arena, char, strlen(note->value) + 1);
-    if (names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (names == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     if (!write_names(note->value, names))
         return malformed(graph, note, "expected a comma-separated list of names", err);
     if (count_items(names) != column_count(&graph->inputs[input]->type))
@@ -198,7 +199,7 @@ mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_are
 {
     if (graph->note_count == 0) return MDOT_OK;
     cg_columns *columns = IR_NEW_ARRAY(arena, cg_columns, graph->input_count + 1);
-    if (columns == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (columns == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     mdot_status status = MDOT_OK;
     for (int i = 0; status == MDOT_OK && i < graph->note_count; i++) {
         const ir_note *note = &graph->notes[i];

@@ -23,7 +23,7 @@ static mdot_status run_entry(const mdot_predictor *predictor, mdot_context *cont
     ir_arena *arena = ir_arena_create(0);
     co_tensor *inputs = arena != NULL ? IR_NEW_ARRAY(arena, co_tensor, info.input_count + 1) : NULL;
     co_tensor *outputs = arena != NULL ? IR_NEW_ARRAY(arena, co_tensor, info.output_count + 1) : NULL;
-    if (inputs == NULL || outputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (inputs == NULL || outputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     int64_t length = info.min_length;
     if (status == MDOT_OK)
         status = create_tensors(predictor, entry, length, true, info.input_count, arena, inputs, err);

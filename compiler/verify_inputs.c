@@ -10,7 +10,7 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
 {
     int count;
     co_verify_inputs provided = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
-    if (provided.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (provided.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = co_read_tensors(arena, folder, "input", provided.tensors, &count, err);
     if (status != MDOT_OK) return status;
     if (count != graph->input_count)
@@ -62,7 +62,7 @@ static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inp
         int64_t length = copied ? co_solve_length(&graph->inputs[i]->type, provided.tensors[i]) : 0;
         if (length > 0) provided.length = length;
     }
-    if (!copied) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (!copied) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out_inputs = provided;
     return MDOT_OK;
 }

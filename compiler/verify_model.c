@@ -6,6 +6,7 @@
  * one.
  */
 #include "base/join.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -74,7 +75,7 @@ static mdot_status run_variants(verification *v, int64_t length, const co_tensor
 {
     mdot_status status = MDOT_OK;
     co_tensor *outputs = IR_NEW_ARRAY(arena, co_tensor, v->info.output_count + 1);
-    if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const char *failure;
     for (int l = 0; status == MDOT_OK && l < v->variant_count; l++) {
         code_variant *variant = &v->variants[l];
@@ -121,7 +122,7 @@ static mdot_status measure_rounding(verification *v, const ir_wide *const *input
                                     ir_arena *arena, mdot_error *err)
 {
     ir_wide **rounded = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
-    mdot_status status = rounded != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = rounded != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int h = 0; status == MDOT_OK && h < HALF_TYPES; h++) {
         if (!v->rounds[h]) continue;
         status = ir_evaluate_in(v->graph, half_types[h], inputs, arena, rounded, err);
@@ -137,13 +138,12 @@ static mdot_status measure_rounding(verification *v, const ir_wide *const *input
 static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *provided, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
-    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const ir_wide **wide = IR_NEW_ARRAY(arena, const ir_wide *, v->info.input_count + 1);
     ir_wide **expected = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
     co_tensor *inputs = IR_NEW_ARRAY(arena, co_tensor, v->info.input_count + 1);
     mdot_status status = MDOT_OK;
-    if (wide == NULL || expected == NULL || inputs == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (wide == NULL || expected == NULL || inputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < v->info.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(v->variants[0].predictor, v->entry, i, &info);
@@ -155,7 +155,7 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
         if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
         else
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
+            status = BS_OUT_OF_MEMORY(err, "input \"%s\"", info.name);
     }
     if (status == MDOT_OK) status = evaluate(v, wide, arena, expected, err);
     for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->counts[i], expected[i]);
@@ -208,7 +208,7 @@ static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena
 {
     bool changed;
     ir_graph *typed = ir_graph_clone(v->graph, arena);
-    if (typed == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (typed == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (typed->symbol != NULL) typed->max_length = longest;
     typed->min_length = v->info.min_length;
     mdot_status status = ir_run_pass(typed, "infer", &changed, err);
@@ -245,7 +245,7 @@ static double bound_of(const verification *v, const code_variant *variant, doubl
 static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
-    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = type_bucket(v, longest, arena, err);
     for (int l = 0; l < v->variant_count; l++)
         v->variants[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
@@ -439,7 +439,7 @@ static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
     v->provided_count = o->inputs != NULL ? 1 : o->job_count;
     if (v->provided_count == 0) return MDOT_OK;
     v->provided = IR_NEW_ARRAY(arena, co_verify_inputs, v->provided_count);
-    if (v->provided == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (v->provided == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = o->inputs != NULL
                              ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
                              : co_verify_inputs_of_jobs(v->graph, v->variants[0].context, v->entry, o->jobs,
@@ -492,7 +492,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
     v.random = v.options->seed;
     ir_arena *arena = ir_arena_create(0);
-    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 
     status = import_model(&v, model_path, arena, err);
     if (status == MDOT_OK) status = open_variants(&v, artefact_path, err);
@@ -501,7 +501,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (status == MDOT_OK) status = read_given(&v, arena, err);
     if (status == MDOT_OK) {
         v.counts = IR_NEW_ARRAY(arena, value_counts, v.info.output_count + 1);
-        if (v.counts == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        if (v.counts == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     if (status == MDOT_OK) status = verify_entry(&v, out_passed, err);
 

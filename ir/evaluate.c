@@ -9,6 +9,7 @@
  * distances into buckets by Cast(Log(…) * 8), and powers of two lie exactly on the border. On the way to a decision
  * each result is rounded to its type, as in every implementation of the model.
  */
+#include "base/out_of_memory.h"
 #include "ir/loop_nodes.h"
 
 #include "ir/ops/families.h"
@@ -487,7 +488,7 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
 {
     const ir_graph *graph = e->graph;
     ir_wide **outputs = IR_NEW_ARRAY(e->arena, ir_wide *, graph->output_count);
-    if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (outputs == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     for (int i = 0; i < graph->output_count; i++) {
         const ir_value *value = graph->outputs[i];
         /* An output may be an input or a constant itself, or occur twice. Each becomes a separate tensor. */
@@ -499,7 +500,7 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
         }
         outputs[i] =
             constant != NULL ? ir_wide_from_tensor(e->results, constant) : copy_wide(e->results, e->content[value->id]);
-        if (outputs[i] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+        if (outputs[i] == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     }
     for (int i = 0; i < graph->output_count; i++) out_outputs[i] = outputs[i];
     return MDOT_OK;
@@ -532,7 +533,7 @@ mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide
     evaluation e = {.graph = graph, .half = half, .results = arena, .arena = ir_arena_create(0)};
     mdot_status status;
     if (e.arena == NULL || !make_tables(&e)) {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+        status = BS_OUT_OF_MEMORY(err, "%s", graph->name);
         goto done;
     }
     status = take_inputs(&e, inputs, err);

@@ -25,7 +25,7 @@ bool ir_scan_fail(ir_scanner *s, const char *reason)
 
 bool ir_scan_fail_memory(ir_scanner *s)
 {
-    if (ir_scan_ok(s)) s->status = mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "graph text: memory ran out");
+    if (ir_scan_ok(s)) s->status = mdot_fail(s->err, MDOT_OUT_OF_MEMORY, NULL);
     return false;
 }
 

@@ -3,6 +3,7 @@
  * They are checked after each pass in builds with MDOT_VERIFY, by the tests, and on graphs parsed from text. A
  * violation is a bug in the preceding pass (or in the text), and the message names the rule, the node and the value.
  */
+#include "base/out_of_memory.h"
 #include "ir/loop_nodes.h"
 
 #include "ir/ops/families.h"
@@ -201,7 +202,7 @@ static mdot_status check_inference(checker *c)
 {
     if (!is_fully_typed(c->graph)) return MDOT_OK;
     ir_graph *fresh = ir_graph_clone(c->graph, c->arena);
-    if (fresh == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (fresh == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, NULL);
     const ir_node *old = c->graph->first;
     for (ir_node *node = fresh->first; node != NULL; node = node->next, old = old->next) {
         mdot_status status = ir_infer_node(fresh, node, c->err);
@@ -219,7 +220,7 @@ static mdot_status check_inference(checker *c)
 static mdot_status check_loops(checker *c)
 {
     bool *inside = IR_NEW_ARRAY(c->arena, bool, c->graph->value_count);
-    if (inside == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (inside == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, NULL);
     for (const ir_node *begin = c->graph->first; begin != NULL; begin = begin->next) {
         if (!ir_is_loop_begin(begin)) continue;
         const ir_node *end = ir_loop_end_of(begin);
@@ -257,8 +258,7 @@ mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err)
         c.known = IR_NEW_ARRAY(c.arena, const ir_value *, graph->value_count);
         c.uses = IR_NEW_ARRAY(c.arena, int, graph->value_count);
     }
-    if (c.known == NULL || c.uses == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (c.known == NULL || c.uses == NULL) status = BS_OUT_OF_MEMORY(err, "%s", graph->name);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && status == MDOT_OK; i++) {
         status = rules[i].check(&c);
         if (status != MDOT_OK) {

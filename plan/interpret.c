@@ -65,7 +65,7 @@ mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length
                             ir_arena *arena, ir_wide **out_outputs, mdot_error *err)
 {
     pl_machine m = {.plan = plan, .half = half, .length = length, .arena = arena, .err = err};
-    if (!make_memory(&m, inputs)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (!make_memory(&m, inputs)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int k = 0; k < plan->kernel_count && m.status == MDOT_OK; k++) {
         m.kernel = &plan->kernels[k];
         m.is_matrix = pl_is_matrix(plan, m.kernel);

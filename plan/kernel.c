@@ -1,6 +1,7 @@
 /* kernel.c — adds buffers and kernels to the plan, and names them. */
 #include "plan/kernel.h"
 
+#include "base/out_of_memory.h"
 #include "plan/kernel_kind.h"
 
 #include <ctype.h>
@@ -25,8 +26,7 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 
 mdot_status pl_fault(pl_builder *b)
 {
-    if (b->status == MDOT_OK)
-        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out during planning", b->graph->name);
+    if (b->status == MDOT_OK) b->status = BS_OUT_OF_MEMORY(b->err, "the plan of %s", b->graph->name);
     return b->status;
 }
 

@@ -19,7 +19,7 @@ static void fault(pl_machine *m, const char *what, int buffer, int64_t at, int64
 
 void pl_machine_out_of_memory(pl_machine *m)
 {
-    if (m->status == MDOT_OK) m->status = mdot_fail(m->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (m->status == MDOT_OK) m->status = mdot_fail(m->err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 static bool is_inside(pl_machine *m, const char *what, int buffer, int64_t at)

@@ -27,11 +27,11 @@ base            mdot/mdot_base.h
 base/command    base/ mdot/mdot_base.h mdot/mdot.h
 base/training   base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h runtime/job/configuration.def runtime/job/configuration_table.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/job/with_program.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
-runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
-runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
-runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
-runtime/perf    base/ mdot/mdot.h runtime/core/core.h runtime/job/
-runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/ runtime/perf/
+runtime/core    base/ mdot/
+runtime/cuda    base/ mdot/ runtime/core/core.h
+runtime/job     base/ mdot/ runtime/core/core.h
+runtime/perf    base/ mdot/ runtime/core/core.h runtime/job/
+runtime/predict base/ mdot/ runtime/core/core.h runtime/job/ runtime/perf/
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
@@ -44,21 +44,21 @@ cluster/store   base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_store.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
-cluster/slurm  mdot/mdot_base.h mdot/mdot.h cluster/history/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
+cluster/slurm  base/ mdot/mdot_base.h mdot/mdot.h cluster/history/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
 cluster/history       base/ mdot/mdot_base.h
-cluster/simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h cluster/history/mdot_history.h cluster/simulator/
-cluster/simulator/core      mdot/mdot_base.h cluster/history/mdot_history.h
-cluster/simulator/policy    mdot/mdot_base.h cluster/simulator/core/ cluster/simulator/solve/
-cluster/simulator/solve     mdot/mdot_base.h
-cluster/simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h cluster/history/mdot_history.h cluster/simulator/core/ cluster/simulator/input/ runtime/job/configuration_table.h
-cluster/simulator/input     mdot/mdot_base.h cluster/simulator/core/
-cluster/simulator/report    mdot/mdot_base.h cluster/simulator/core/
-cluster/simulator/idle      mdot/mdot_base.h cluster/simulator/core/ cluster/simulator/input/
-cluster/simulator/experiment mdot/mdot_base.h cluster/simulator/
+cluster/simulator           base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h cluster/history/mdot_history.h cluster/simulator/
+cluster/simulator/core      base/ mdot/mdot_base.h cluster/history/mdot_history.h
+cluster/simulator/policy    base/ mdot/mdot_base.h cluster/simulator/core/ cluster/simulator/solve/
+cluster/simulator/solve     base/ mdot/mdot_base.h
+cluster/simulator/estimate  base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h cluster/history/mdot_history.h cluster/simulator/core/ cluster/simulator/input/ runtime/job/configuration_table.h
+cluster/simulator/input     base/ mdot/mdot_base.h cluster/simulator/core/
+cluster/simulator/report    base/ mdot/mdot_base.h cluster/simulator/core/
+cluster/simulator/idle      base/ mdot/mdot_base.h cluster/simulator/core/ cluster/simulator/input/
+cluster/simulator/experiment base/ mdot/mdot_base.h cluster/simulator/
 scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def ir/ops.def ir/ops_job.def
 WALLS
 # This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
-echo "benchmarks/gpu base/file.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
+echo "benchmarks/gpu base/file.h base/out_of_memory.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 # The folders of each library. A folder occurs at most once in a library.
 cat > "$work/libraries" <<'LIBRARIES'

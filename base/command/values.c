@@ -3,6 +3,7 @@
 #include "base/command/quantity.h"
 #include "base/file.h"
 #include "base/join.h"
+#include "base/out_of_memory.h"
 #include "base/suggest.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ FILE *cli_open_file(const char *path, mdot_error *err)
     FILE *file = is_small ? fdopen(descriptor, "r") : NULL;
     if (file != NULL) return file;
     if (is_small)
-        mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", path);
+        BS_OUT_OF_MEMORY(err, "%s", path);
     else
         mdot_fail(err, MDOT_MALFORMED, "%s: larger than %d bytes", path, CLI_MAX_FILE_BYTES);
     close(descriptor);

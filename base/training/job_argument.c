@@ -47,7 +47,7 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
             capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
             unsigned char *larger = realloc(bytes, capacity);
             if (larger == NULL) {
-                status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
+                status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
                 break;
             }
             bytes = larger;

@@ -3,6 +3,7 @@
 #include "base/command/command.h"
 #include "base/csv.h"
 #include "base/number.h"
+#include "base/out_of_memory.h"
 #include "base/suggest.h"
 #include "base/training/training_options.h"
 
@@ -160,7 +161,7 @@ static mdot_status find_job(const table *t, row_request *r, measured_steps *m, c
     char *key = NULL;
     if (asprintf(&key, "%s\n%s\n%s\n%s", cell_of(t, "job"), cell_of(t, "dim"), cell_of(t, "frozen"),
                  cell_of(t, "trained")) < 0)
-        return FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
+        return FAIL(t, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (size_t i = 0; i < m->owned_count; i++) {
         if (strcmp(m->owned_by[i], key) != 0) continue;
         free(key);
@@ -172,7 +173,7 @@ static mdot_status find_job(const table *t, row_request *r, measured_steps *m, c
     char *path = path_from(t->csv.path, cell_of(t, "job"));
     r->reading.quiet = t->quiet;
     r->reading.output = t->output;
-    mdot_status status = path == NULL ? mdot_fail(&reason, MDOT_OUT_OF_MEMORY, "no memory")
+    mdot_status status = path == NULL ? mdot_fail(&reason, MDOT_OUT_OF_MEMORY, NULL)
                                       : cli_read_job(t->command, path, &r->reading, &job, &reason);
     free(path);
     if (status != MDOT_OK) {
@@ -306,7 +307,7 @@ mdot_status measured_read_option(const char *command, const char *text, const me
                                  const mdot_job *job, measured_steps *io_steps, mdot_error *err)
 {
     char *copy = strdup(text);
-    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     table t = {.command = command, .csv.path = "--measured", .err = err};
     row_request r = {.training = *defaults->training, .batch = defaults->batch};
     mdot_status status = split_option(&t, copy);
@@ -335,7 +336,7 @@ mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, s
 {
     mdot_measurement *rows = calloc(m->count + 1, sizeof *rows);
     size_t count = 0;
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", m->count);
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = first; i < m->count; i += stride)
         rows[count++] = (mdot_measurement){.struct_size = sizeof *rows,
                                            .job = m->jobs[i],
@@ -365,8 +366,7 @@ static mdot_status read_table(table *t, measured_steps *m)
     const char *path = t->csv.path;
     if (t->csv.line_count > MEASURED_MAX_ROWS)
         return mdot_fail(t->err, MDOT_OUT_OF_RANGE, "%s: more than %d lines", path, MEASURED_MAX_ROWS);
-    if (!measured_allocate(t->csv.line_count, m))
-        return mdot_fail(t->err, MDOT_OUT_OF_MEMORY, "no memory for %s", path);
+    if (!measured_allocate(t->csv.line_count, m)) return BS_OUT_OF_MEMORY(t->err, "%s", path);
     mdot_status status = read_rows(t, m);
     if (status == MDOT_OK && m->count == 0) status = mdot_fail(t->err, MDOT_MALFORMED, "%s: no measured step", path);
     return status;

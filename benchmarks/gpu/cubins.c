@@ -42,7 +42,7 @@ static mdot_status make_cubin(const cu_nvrtc *nvrtc, const char *const *parts, c
     mdot_status status = parse_target(target, &sm, &is_accelerated, err);
     if (status != MDOT_OK) return status;
     ir_arena *arena = ir_arena_create(0);
-    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     char path[MAX_NAME];
     cu_cubin cubin = {0};
     if (snprintf(path, sizeof path, "%s/floors.%s.cubin", folder, target) >= MAX_NAME)

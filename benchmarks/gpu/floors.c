@@ -418,8 +418,7 @@ mdot_status bench_floors(const bench_options *options, FILE *out, mdot_error *er
     floors f = {.seconds = options->seconds / MEASUREMENTS};
     samples s = {0};
     mdot_status status = gpu_device_open(&f.c, options->folder, err);
-    if (status == MDOT_OK && !samples_reserve(&s, MOST_CALLS))
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d samples", (int)MOST_CALLS);
+    if (status == MDOT_OK && !samples_reserve(&s, MOST_CALLS)) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     size_t failed = 0;
     for (int i = 0; i < MEASUREMENTS && status == MDOT_OK; i++)
         failed += measure_one(&f, &measurements[i], &s, out) != MDOT_OK;

@@ -28,8 +28,7 @@ static mdot_status latency_open(latency *l, mdot_error *err)
     if (status == MDOT_OK) status = gpu_device_find(&l->c, "floor_delay", &l->delay, err);
     if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventCreate, err, &l->start, 0);
     if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventCreate, err, &l->end, 0);
-    if (status == MDOT_OK && !samples_reserve(&l->times, MOST_CALLS))
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d samples", (int)MOST_CALLS);
+    if (status == MDOT_OK && !samples_reserve(&l->times, MOST_CALLS)) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
 }
 
@@ -174,9 +173,7 @@ static mdot_status measure_latency(latency *l, const mdot_abi_entry *entry, cons
                                    double seconds, mdot_error *err)
 {
     batch b;
-    if (!batch_make(&b, l->s.table, entry, bucket->max_length, 1, 1))
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an item of length %lld",
-                         (long long)bucket->max_length);
+    if (!batch_make(&b, l->s.table, entry, bucket->max_length, 1, 1)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = measure_host(l, &b, bucket, seconds, err);
     if (status == MDOT_OK) status = measure_kernel(l, &b, bucket, err);
     batch_free(&b);
@@ -195,8 +192,7 @@ static mdot_status measure_batches(latency *l, const mdot_abi_entry *entry, cons
 {
     batch b;
     if (!batch_make(&b, l->s.table, entry, bucket->max_length, MOST_ITEMS, 1))
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d items of length %lld", (int)MOST_ITEMS,
-                         (long long)bucket->max_length);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     for (b.count = 1; b.count <= MOST_ITEMS && status == MDOT_OK; b.count *= 2) {
         measure(l, l->s.gpu_context, &b, rt_run_many, seconds / 7); /* 1, 2, 4 … 64 */

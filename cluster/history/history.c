@@ -29,7 +29,7 @@ mdot_status mdot_history_create(const mdot_history_options *options, mdot_histor
     if (h != NULL) h->nodes = hs_nodes_create(o.most_keys);
     if (h == NULL || h->nodes == NULL) {
         free(h);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a history");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     h->options = o;
     hs_learning_begin(&h->learning);
@@ -155,7 +155,7 @@ static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_fo
     for (int key = 0; key < HS_KEYS; key++) {
         if (keys->hash[key] == 0) continue;
         hs_node *node = hs_nodes_use(h->nodes, keys->hash[key]);
-        if (node == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a key of the history");
+        if (node == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         bool was_known = f->steps[2 * key].weight > 0;
         double weight = age(h, node, e->end_s), before = was_known ? f->steps[2 * key].before : f->log_s;
         node->ends += weight;

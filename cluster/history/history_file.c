@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/memstream.h"
 #include "base/number.h"
+#include "base/out_of_memory.h"
 #include "history/history.h"
 
 #include <inttypes.h>
@@ -43,7 +44,7 @@ mdot_status mdot_history_save(const mdot_history *h, const char *path, mdot_erro
         }
     }
     char *text = bs_memstream_close(&stream, &bytes);
-    if (text == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to write the history", path);
+    if (text == NULL) return BS_OUT_OF_MEMORY(err, "%s", path);
     mdot_status status = bs_write_file(path, text, bytes, err);
     free(text);
     return status;
@@ -120,7 +121,7 @@ static mdot_status read_node(reader *r, mdot_history *h, mdot_error *err)
     if (read.now.weight < 0 || read.misses < 0 || read.spread < 0 || read.ends < 0 || read.failures < 0)
         return fail(r, err, "weights of at least 0");
     hs_node *node = hs_nodes_use(h->nodes, hash);
-    if (node == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", r->path);
+    if (node == NULL) return BS_OUT_OF_MEMORY(err, "%s", r->path);
     *node = read;
     return MDOT_OK;
 }

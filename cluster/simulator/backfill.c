@@ -125,7 +125,7 @@ static mdot_status choose_predictor(bf_setup *setup, const char *name, mdot_erro
     if (setup->column == EX_NO_COLUMN)
         return mdot_fail(err, MDOT_NOT_FOUND, "the predictions have no column \"%s\"; name one with --predictor", name);
     double *ratios = calloc(p->network_count, sizeof *ratios);
-    if (ratios == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu networks", p->network_count);
+    if (ratios == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < p->network_count; i++)
         ratios[i] = 1 / p->factors[(size_t)setup->column * p->network_count + i];
     qsort(ratios, p->network_count, sizeof *ratios, by_size);

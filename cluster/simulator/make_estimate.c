@@ -79,7 +79,7 @@ mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload
     sc_estimator estimator = {0};
     sc_errors errors;
     double *predicted_s = calloc(workload->job_count + 1, sizeof *predicted_s);
-    if (predicted_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    if (predicted_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = sc_make_estimator(request, workload, &estimator, &errors, err);
     if (status == MDOT_OK && estimator.learn != NULL)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle excludes estimates that learn");

@@ -62,7 +62,7 @@ static mdot_status replay(const sc_workload *workload, mdot_error *err)
     mdot_history *history = NULL;
     size_t count = workload->job_count, learned = 0;
     ending *endings = calloc(count + 1, sizeof *endings);
-    if (endings == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", count);
+    if (endings == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < count; i++)
         endings[i] = (ending){workload->jobs[i].submit_s + workload->jobs[i].work, (uint32_t)i};
     qsort(endings, count, sizeof *endings, by_end);

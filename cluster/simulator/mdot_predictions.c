@@ -87,7 +87,7 @@ static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const c
         out->mdot_ms = prediction.step_ms;
         out->roofline_ms = roofline_ms(job, &configuration, &gpu);
         out->network = strdup(csv->field[at->network]);
-        if (out->network == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+        if (out->network == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     } else {
         status = sc_csv_fail(csv, err, "%s", reason.message);
     }
@@ -107,7 +107,7 @@ static mdot_status read_table(const char *path, mdot_context *context, table *ou
         if (status != MDOT_OK || !is_row) break;
         row *rows = realloc(out->rows, (out->count + 1) * sizeof *rows);
         if (rows == NULL) {
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", out->count + 1);
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
             break;
         }
         out->rows = rows;
@@ -129,7 +129,7 @@ static int by_size(const void *a, const void *b)
 static mdot_status print(const table *t, mdot_error *err)
 {
     double *ratios = calloc(t->count, sizeof *ratios), mean = 0;
-    if (ratios == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", t->count);
+    if (ratios == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < t->count; i++) {
         ratios[i] = t->rows[i].step_ms / t->rows[i].roofline_ms;
         mean += log(t->rows[i].step_ms) / (double)t->count;

@@ -64,7 +64,7 @@ static mdot_status make_queue(size_t file_count, size_t jobs, queue *q, mdot_err
                  .fractions = calloc(jobs * TYPES, sizeof(double))};
     if (q->encodings == NULL || q->configurations == NULL || q->predictions == NULL || q->speed == NULL ||
         q->scale == NULL || q->weight == NULL || q->remaining == NULL || q->since_s == NULL || q->fractions == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < jobs; i++) {
         /* the first prediction of a call determines the struct size */
         q->predictions[i * CONFIGURATIONS] = MDOT_INIT(mdot_prediction);

@@ -397,7 +397,7 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
         copy(submission->default_partition, &t->submission.default_partition) &&
         copy(submission->per_job, &t->submission.per_job) && copy(submission->per_node, &t->submission.per_node) &&
         copy(submission->per_socket, &t->submission.per_socket) && copy(submission->per_task, &t->submission.per_task);
-    return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 /* The time at which the caller's patience ends. */

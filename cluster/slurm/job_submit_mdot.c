@@ -416,7 +416,7 @@ int init(void)
     state_folder = strdup(slurm_conf.state_save_location);
     controller = state_folder == NULL ? NULL : sl_controller_create(path);
     if (controller == NULL) {
-        slurm_error("%s: no memory, or the path of slurm.conf is too long", plugin_type);
+        slurm_error("%s: memory ran out, or the path of slurm.conf is too long", plugin_type);
     } else {
         refresh();
         start_watcher();

@@ -1,5 +1,6 @@
 /* outcomes.c — see outcomes.h. */
 #include "slurm/outcomes.h"
+#include "base/out_of_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -145,8 +146,7 @@ static mdot_status read_lines(FILE *file, const char *path, sl_outcomes *to, mdo
         if (!is_right)
             return mdot_fail(err, MDOT_MALFORMED, "%s:%d: expected USER PREDICTED EXCESS TIME", path, number);
         record *place = open_record(to, r.user);
-        if (place == NULL)
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s:%d: no memory for so many users", path, number);
+        if (place == NULL) return BS_OUT_OF_MEMORY(err, "the users of %s up to line %d", path, number);
         *place = r;
     }
     return ferror(file) != 0 ? mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno)) : MDOT_OK;
@@ -188,7 +188,7 @@ static mdot_status copy_records(const sl_outcomes *o, record **out_records, size
     record *records = count > 0 ? malloc(count * sizeof *records) : NULL;
     if (records != NULL) memcpy(records, o->records, count * sizeof *records);
     pthread_mutex_unlock(o->mutex);
-    if (count > 0 && records == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu outcomes", count);
+    if (count > 0 && records == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out_records = records;
     *out_count = count;
     return MDOT_OK;

@@ -1,6 +1,7 @@
 /* parcel.c — see parcel.h. */
 #include "slurm/parcel.h"
 
+#include "base/out_of_memory.h"
 #include "slurm/base64.h"
 
 #include <stdio.h>
@@ -44,7 +45,7 @@ static mdot_status add_piece(const char *text, size_t most_bytes, sl_parcel *par
     if (length >= sl_base64_text_bytes(SL_PIECE_BYTES) || parcel->job_bytes + piece_bytes > most_bytes + 2)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "the job is larger than %zu bytes", most_bytes);
     unsigned char *job = realloc(parcel->job, parcel->job_bytes + piece_bytes + 1);
-    if (job == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job of %zu bytes", piece_bytes);
+    if (job == NULL) return BS_OUT_OF_MEMORY(err, "a job of %zu bytes", piece_bytes);
     parcel->job = job;
     size_t bytes;
     if (!sl_base64_read(text, length, job + parcel->job_bytes, &bytes))

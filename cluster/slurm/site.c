@@ -1,6 +1,7 @@
 /* site.c — see site.h. */
 #include "slurm/site.h"
 
+#include "base/out_of_memory.h"
 #include "slurm/parcel.h"
 
 #include <ctype.h>
@@ -218,7 +219,7 @@ static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
     FILE *file = is_regular ? fdopen(descriptor, "r") : NULL;
     if (file == NULL) {
         close(descriptor);
-        return is_regular ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path)
+        return is_regular ? BS_OUT_OF_MEMORY(err, "%s", path)
                           : mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
     }
     *out_file = file;

@@ -62,7 +62,7 @@ static mdot_status send_job(spank_t spank, const unsigned char *job, size_t byte
     char name[SL_PIECE_NAME_BYTES], *piece;
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && sl_parcel_piece(job, bytes, i, name, &piece); i++) {
-        status = piece == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory") : set(spank, name, piece, err);
+        status = piece == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : set(spank, name, piece, err);
         free(piece);
     }
     return status;

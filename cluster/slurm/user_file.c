@@ -1,6 +1,7 @@
 /* user_file.c — see user_file.h. */
 #include "slurm/user_file.h"
 
+#include "base/out_of_memory.h"
 #include "mdot/mdot.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static mdot_status read_all(int file, const char *path, size_t most_bytes, unsig
     if (!S_ISREG(s.st_mode)) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
     /* one byte more than the limit, because a file may grow while it is read */
     unsigned char *bytes = malloc(most_bytes + 1);
-    if (bytes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for %zu bytes", path, most_bytes);
+    if (bytes == NULL) return BS_OUT_OF_MEMORY(err, "%zu bytes of %s", most_bytes, path);
     size_t count = 0;
     ssize_t got = 1;
     while (count <= most_bytes && (got = read(file, bytes + count, most_bytes + 1 - count)) > 0) count += (size_t)got;

@@ -9,7 +9,7 @@ mdot_status st_fail(const mdot_store *store, int code, const char *action, mdot_
     const char *path = store->path, *reason = sqlite3_errmsg(store->db);
     switch (code & 0xff) {
     case SQLITE_NOMEM:
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to %s", path, action);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: cannot %s, because memory ran out", path, action);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return mdot_fail(err, MDOT_IO, "%s: cannot %s, because another process holds the store; try again", path,

@@ -4,6 +4,7 @@
  *   test      level, change and software, for each cell
  *   correct   all p-values together
  */
+#include "base/out_of_memory.h"
 #include "store/records.h"
 #include "store/settings.h"
 #include "store/statistics.h"
@@ -428,8 +429,7 @@ mdot_status mdot_store_find_drift(mdot_store *store, const char *predictor, mdot
     if (status == MDOT_OK && !d.failed_memory) d.failed_memory = !form_cells(&d);
     if (status == MDOT_OK && !d.failed_memory) status = load_rows(store, &d, err);
     if (status == MDOT_OK && !d.failed_memory) d.failed_memory = !test_all(&d);
-    if (status == MDOT_OK && d.failed_memory)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to compare the rows", store->path);
+    if (status == MDOT_OK && d.failed_memory) status = BS_OUT_OF_MEMORY(err, "rows of %s", store->path);
     for (size_t i = 0; status == MDOT_OK && i < d.cell_count; i++)
         if (!visit(user, &d.cells[i].report)) break;
     for (size_t i = 0; i < d.group_count; i++) {

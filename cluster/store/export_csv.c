@@ -2,6 +2,7 @@
 #include "base/csv.h"
 #include "base/memstream.h"
 #include "base/number.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "store/rows.h"
 #include "store/settings.h"
@@ -225,8 +226,7 @@ static mdot_status write_table(mdot_store *store, table *t, char **out_text, siz
         status = visit_all(store, t, err);
     }
     char *text = has_memory ? bs_memstream_close(&memory, &size) : NULL;
-    if (status == MDOT_OK && text == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to write a table", store->path);
+    if (status == MDOT_OK && text == NULL) status = BS_OUT_OF_MEMORY(err, "a table of %s", store->path);
     if (status == MDOT_OK) {
         *out_text = text;
         *out_size = size;

@@ -4,6 +4,7 @@
  * depends on its own rows only. The result is therefore the same whether rows were added at once or one after the
  * other, except that a group reads at most its newest MOST_ROWS rows; older rows keep their weights.
  */
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "store/rows.h"
 #include "store/settings.h"
@@ -53,7 +54,7 @@ static const char sql_set_group[] =
 
 static mdot_status no_memory(const refresh *f)
 {
-    return mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "%s: no memory to group the rows", f->store->path);
+    return BS_OUT_OF_MEMORY(f->err, "groups of %s", f->store->path);
 }
 
 /* ---- New rows ---------------------------------------------------------------------------------------------------- */
@@ -189,7 +190,7 @@ mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out
     mdot_status status = out_report != NULL ? bs_check_struct(&report_type, out_report, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     refresh *f = calloc(1, sizeof *f);
-    if (f == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to group the rows", store->path);
+    if (f == NULL) return BS_OUT_OF_MEMORY(err, "groups of %s", store->path);
     f->store = store;
     f->err = err;
     int64_t groups = 0;

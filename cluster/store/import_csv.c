@@ -152,7 +152,7 @@ static mdot_status add_job(table *t, const mdot_job *job, char digest[MDOT_STORE
     if (t->digest_count == t->digest_capacity) {
         size_t capacity = 2 * t->digest_capacity + 16;
         job_digest *larger = realloc(t->digests, capacity * sizeof *larger);
-        if (larger == NULL) return FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
+        if (larger == NULL) return FAIL(t, MDOT_OUT_OF_MEMORY, "memory ran out");
         t->digests = larger;
         t->digest_capacity = capacity;
     }
@@ -213,7 +213,7 @@ static mdot_status read_row(table *t)
     if (settings != NULL && r.uid == 0) r.uid = uid_of(t, &r);
     bool is_new = false;
     if (settings == NULL || r.uid == 0)
-        status = FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
+        status = FAIL(t, MDOT_OUT_OF_MEMORY, "memory ran out");
     else
         status = st_add_row(t->store, t->insert, &r, t->csv.path, t->csv.line, &is_new, t->err);
     free(settings);

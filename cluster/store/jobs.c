@@ -8,6 +8,7 @@
  */
 #include "store/jobs.h"
 #include "base/file.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 
 #include <stdio.h>
@@ -98,8 +99,7 @@ static mdot_status save(const mdot_store *store, const mdot_job *job, unsigned c
                         mdot_error *err)
 {
     char *path = NULL;
-    if (asprintf(&path, "%s.job-XXXXXX", store->path) < 0)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to add a job", store->path);
+    if (asprintf(&path, "%s.job-XXXXXX", store->path) < 0) return BS_OUT_OF_MEMORY(err, "a job of %s", store->path);
     int descriptor = mkstemp(path);
     mdot_status status = MDOT_OK;
     if (descriptor < 0) {
@@ -166,7 +166,7 @@ mdot_status mdot_store_get_job(mdot_store *store, const char *digest, void **out
     sqlite3_stmt *select = NULL;
     st_value v[ST_JOB_WIDTH];
     char *sql = sqlite3_mprintf("%s WHERE digest = ?1", st_tables[ST_JOBS].select);
-    if (sql == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read a job", store->path);
+    if (sql == NULL) return BS_OUT_OF_MEMORY(err, "a job of %s", store->path);
     mdot_status status = st_prepare(store, sql, &select, err);
     sqlite3_free(sql);
     if (status != MDOT_OK) return status;
@@ -176,8 +176,7 @@ mdot_status mdot_store_get_job(mdot_store *store, const char *digest, void **out
         status = st_read(store, &st_tables[ST_JOBS], select, v, err);
         size_t size = v[ST_JOB_AT_bytes].size_bytes;
         void *copy = status == MDOT_OK ? malloc(size > 0 ? size : 1) : NULL;
-        if (status == MDOT_OK && copy == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read a job", store->path);
+        if (status == MDOT_OK && copy == NULL) status = BS_OUT_OF_MEMORY(err, "a job of %s", store->path);
         if (status == MDOT_OK) {
             if (size > 0) memcpy(copy, v[ST_JOB_AT_bytes].bytes, size);
             *out_bytes = copy;

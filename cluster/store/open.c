@@ -1,6 +1,7 @@
 /* open.c — see open.h. */
 #include "store/open.h"
 #include "base/file.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 
 #include <errno.h>
@@ -139,14 +140,12 @@ mdot_status st_open(const char *path, const mdot_store_options *options, const s
     if (s != NULL) s->path = strdup(path);
     if (s == NULL || s->path == NULL) {
         mdot_store_close(s);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to open the store", path);
+        return BS_OUT_OF_MEMORY(err, "%s", path);
     }
     s->is_read_only = (o.flags & MDOT_STORE_READ_ONLY) != 0;
     int flags = s->is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     int code = sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code != SQLITE_OK)
-        status = s->db == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to open the store", path)
-                               : st_fail(s, code, "open", err);
+    if (code != SQLITE_OK) status = s->db == NULL ? BS_OUT_OF_MEMORY(err, "%s", path) : st_fail(s, code, "open", err);
     if (status == MDOT_OK) status = set_up(s, o.busy_ms, disk, err);
     if (status == MDOT_OK) status = check_version(s, steps, migrates, out_from, err);
     if (status == MDOT_OK)

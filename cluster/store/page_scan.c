@@ -6,6 +6,7 @@
  */
 #include "store/page_scan.h"
 #include "base/file.h"
+#include "base/out_of_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,7 +285,7 @@ mdot_status st_scan_pages(const char *path, st_take_record take, void *user, mdo
     if (allocated && s.page != NULL && s.overflow != NULL)
         scan_all(&s);
     else
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to search its pages", path);
+        status = BS_OUT_OF_MEMORY(err, "the pages of %s", path);
     close(s.file);
     if (s.wal >= 0) close(s.wal);
     free(s.frame_page);

@@ -68,8 +68,8 @@ static mdot_status prepare(recovery *r)
     mdot_status status = MDOT_OK;
     for (int i = 0; status == MDOT_OK && i < ST_TABLES; i++) {
         char *sql = sqlite3_mprintf("SELECT 1 FROM %s WHERE id = ?1", st_tables[i].name);
-        status = sql != NULL ? st_prepare(r->copy, sql, &r->has_id[i], r->err)
-                             : mdot_fail(r->err, MDOT_OUT_OF_MEMORY, "no memory to recover a store");
+        status =
+            sql != NULL ? st_prepare(r->copy, sql, &r->has_id[i], r->err) : mdot_fail(r->err, MDOT_OUT_OF_MEMORY, NULL);
         sqlite3_free(sql);
         if (status == MDOT_OK) status = st_prepare(r->copy, st_tables[i].salvage, &r->salvage[i], r->err);
     }

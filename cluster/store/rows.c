@@ -1,5 +1,6 @@
 /* rows.c — see rows.h. */
 #include "store/rows.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "store/settings.h"
 
@@ -70,7 +71,7 @@ mdot_status st_add_row(const mdot_store *store, sqlite3_stmt *insert, const mdot
     if (fault != NULL) return refuse_row(store, fault, name, line, err);
     char *settings = st_sort_settings(r->settings, &fault);
     if (fault != NULL) return refuse_row(store, fault, name, line, err);
-    if (settings == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to add rows", store->path);
+    if (settings == NULL) return BS_OUT_OF_MEMORY(err, "rows of %s", store->path);
     st_value v[ST_ROW_WIDTH] = {
         [ST_AT_uid] = st_whole((int64_t)(r->uid != 0 ? r->uid : new_uid())),
         [ST_AT_digest] = st_text(r->digest),

@@ -4,6 +4,7 @@
  * sacct writes "|" between fields and does not quote. Surplus cells therefore belong to the field that users choose
  * freely, such as JobName, if the table has a single one.
  */
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "store/outcomes.h"
 #include "store/sacct_fields.h"
@@ -261,7 +262,7 @@ mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t 
     if (status != MDOT_OK) return status;
     if (a.options.name == NULL) a.options.name = "sacct";
     char *copy = malloc(size_bytes + 1); /* lines are split in place */
-    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", a.options.name);
+    if (copy == NULL) return BS_OUT_OF_MEMORY(err, "%s", a.options.name);
     if (size_bytes > 0) memcpy(copy, text, size_bytes);
     copy[size_bytes] = '\0';
     status = st_begin(store, "add outcomes", err);

@@ -100,7 +100,7 @@ static mdot_status lay_out_weights(const cg_entry *entries, int entry_count, ir_
 {
     const cg_layout *layouts[MDOT_ABI_MAX_IMAGES];
     cg_placement *placements = IR_NEW_ARRAY(arena, cg_placement, MDOT_ABI_MAX_IMAGES);
-    if (placements == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (placements == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     int count = 0;
     for (int i = 0; i < images->count; i++) {
         int at = 0;
@@ -116,7 +116,7 @@ mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int targ
                                    cg_cpu_images *out_images, mdot_error *err)
 {
     *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_IMAGES)};
-    if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = take_targets(targets, target_count, out_images, err);
     if (status == MDOT_OK) status = lay_out_weights(entries, entry_count, arena, out_images, err);
     if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, out_images, err);
@@ -158,7 +158,7 @@ static mdot_status make_images(const cg_entry *entries, int entry_count, const c
 {
     cg_cpu_images *images = IR_NEW(arena, cg_cpu_images);
     const char *toolchain = ir_arena_printf(arena, "LLVM %s", cg_llvm_version());
-    if (images == NULL || toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (images == NULL || toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = cg_cpu_make_images(entries, entry_count, options, arena, images, err);
     *out_set = (cg_image_set){.images = images,
                               .image_count = images->count,

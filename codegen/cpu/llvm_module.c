@@ -9,6 +9,7 @@
 #include "codegen/cpu/llvm_module.h"
 
 #include "base/elf_read.h"
+#include "base/out_of_memory.h"
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
@@ -374,13 +375,13 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
                     return mdot_fail(err, MDOT_UNSUPPORTED, "%s (%s) reads and writes more than %d tensors",
                                      g->too_many_operands->name, g->too_many_operands->origin, CG_MAX_POINTERS - 1);
                 if (g->code[code] == NULL || ir_arena_failed(plan->arena))
-                    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code for %s", entries[n].name);
+                    return BS_OUT_OF_MEMORY(err, "code of %s", entries[n].name);
             }
             if (g->options->progress != NULL)
                 g->options->progress(g->options->user, "generating code", (size_t)number + 1, (size_t)plans + 1);
         }
     }
-    return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the table of code");
+    return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 /* The functions of an image are contiguous, in a section of their own until the linker joins them. */
@@ -416,7 +417,7 @@ static mdot_status make_object(void *user, const cg_options *options, void **out
     if (g.arena != NULL) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
     if (g.code == NULL) {
         ir_arena_destroy(g.arena);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     g.context = LLVMContextCreate();
     /* Value names are only for readers of dumps, and LLVM's passes spend a twentieth of the compilation on them. */

@@ -7,6 +7,7 @@
  */
 
 #include "codegen/cpu/object.h"
+#include "base/out_of_memory.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -103,7 +104,7 @@ static mdot_status copy_buffer(LLVMMemoryBufferRef buffer, void **out_object, si
 {
     size_t bytes = LLVMGetBufferSize(buffer);
     void *object = malloc(bytes);
-    if (object == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an object of %zu bytes", bytes);
+    if (object == NULL) return BS_OUT_OF_MEMORY(err, "an object of %zu bytes", bytes);
     memcpy(object, LLVMGetBufferStart(buffer), bytes);
     *out_object = object;
     *out_bytes = bytes;

@@ -6,6 +6,7 @@
  */
 #include "codegen/cpu/weights.h"
 
+#include "base/out_of_memory.h"
 #include "codegen/byte_pool.h"
 #include "codegen/cpu/pack.h"
 
@@ -27,7 +28,7 @@ typedef struct packer {
 
 static mdot_status out_of_memory(mdot_error *err)
 {
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to pack the weights");
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 static mdot_status pack(packer *p, const cg_packing *packing, const pl_buffer *buffer, size_t size_bytes,
@@ -39,7 +40,7 @@ static mdot_status pack(packer *p, const cg_packing *packing, const pl_buffer *b
     }
     if (size_bytes > p->buffer_bytes) {
         void *wider = realloc(p->buffer, size_bytes);
-        if (wider == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to pack %zu bytes", size_bytes);
+        if (wider == NULL) return BS_OUT_OF_MEMORY(err, "%zu packed bytes", size_bytes);
         p->buffer = wider;
         p->buffer_bytes = size_bytes;
     }

@@ -122,7 +122,7 @@ mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena
     enum { ROUNDS = 2 }; /* the second one begins with the accesses of the first */
     const cu_step *step = &layout->stages->steps[number];
     bool *before = IR_NEW_ARRAY(arena, bool, step->inner_count + 1);
-    if (before == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (before == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     phase open = {0};
     for (int k = 0; k < ROUNDS * step->inner_count; k++) {
         step_phases inner;
@@ -174,7 +174,7 @@ mdot_status cu_find_barriers(const cu_layout *layout, ir_arena *arena, bool **ou
     bool *before = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
     bool *again = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
     step_phases *phases = IR_NEW_ARRAY(arena, step_phases, stages->step_count + 1);
-    if (before == NULL || again == NULL || phases == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (before == NULL || again == NULL || phases == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int s = 0; s < stages->step_count; s++) describe(layout, s, &phases[s]);
     phase open = {0};
     for (int first = 0, end; first < stages->step_count; first = end) {

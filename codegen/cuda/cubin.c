@@ -192,13 +192,13 @@ static mdot_status read_kernels(const bs_elf *elf, ir_arena *arena, cu_cubin *cu
     size_t symbol_count = symbols.size_bytes / sizeof(Elf64_Sym), kernel_count = 0;
     for (size_t i = 0; i < symbol_count; i++) kernel_count += kernel_symbol(&symbols, &names, i) != NULL;
     cubin->kernels = IR_NEW_ARRAY(arena, cu_cubin_kernel, kernel_count + 1);
-    if (cubin->kernels == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (cubin->kernels == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < symbol_count; i++) {
         const char *name = kernel_symbol(&symbols, &names, i);
         if (name == NULL) continue;
         cu_cubin_kernel *kernel = &cubin->kernels[cubin->kernel_count++];
         kernel->name = ir_arena_strdup(arena, name);
-        if (kernel->name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        if (kernel->name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         mdot_status status = read_kernel(elf, cubin, (uint32_t)i, kernel, err);
         if (status != MDOT_OK) return status;
     }

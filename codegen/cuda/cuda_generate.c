@@ -96,7 +96,7 @@ static mdot_status put_call(bucket *b, const cu_step *step, int number, const ch
     step->kind->emit(&f);
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
     const char *name = f.status == MDOT_OK && !failed ? intern_function(b->g, &f) : NULL;
-    if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, NULL);
     if (name != NULL && f.needs_barrier) cu_put(&b->calls, "        __syncthreads();\n");
     if (name != NULL)
         cu_put(&b->calls, "        // %s: %s\n        %s(%s%s);\n", cu_comment(b->g->arena, step->kernel->name),
@@ -350,14 +350,14 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     if (status != MDOT_OK) return status;
     bucket b = {.g = g, .entry = entry, .stages = &stages, .layout = &layout, .before = before, .again = again};
     b.name = kernel_name(g, entry, plan->max_length);
-    if (b.name == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (b.name == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, NULL);
     cu_put(&b.calls, "\n    // Stage 0: what reads inputs and weights alone.\n");
     for (int at = 0; at < stages.step_count && status == MDOT_OK;) {
         if (at > 0) put_barrier(&b, stages.steps[at].stage);
         status = put_stage(&b, &at);
     }
     if (status == MDOT_OK) put_kernel(&b, inline_input_bytes(&b));
-    if (status == MDOT_OK && b.calls.failed) status = mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (status == MDOT_OK && b.calls.failed) status = mdot_fail(g->err, MDOT_OUT_OF_MEMORY, NULL);
     cu_text_done(&b.calls);
     *out = (cu_kernel){.name = b.name,
                        .threads = g->schedule->threads,
@@ -376,7 +376,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     int count = 0;
     for (int e = 0; e < entry_count; e++) count += entries[e].plan_count;
     program->kernels = IR_NEW_ARRAY(g->arena, cu_kernel, count + 1);
-    if (program->kernels == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (program->kernels == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, NULL);
     for (int e = 0; e < entry_count; e++) {
         for (int k = 0; k < entries[e].plan_count; k++) {
             cu_kernel *kernel = &program->kernels[program->kernel_count];
@@ -399,7 +399,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     program->source =
         ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", half_type, is_half ? cu_half_functions : "", cu_common,
                         is_half ? cu_fast : cu_exact, cu_text_get(&g->functions_text), cu_text_get(&g->kernels_text));
-    if (failed || program->source == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (failed || program->source == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, NULL);
     return MDOT_OK;
 }
 

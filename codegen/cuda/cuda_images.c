@@ -126,7 +126,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
     images->nvrtc_minor = nvrtc.minor;
     queue q = {.nvrtc = &nvrtc, .count = count};
     q.jobs = IR_NEW_ARRAY(arena, job, q.count);
-    if (q.jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (q.jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int i = 0; i < q.count; i++) {
         job *j = &q.jobs[i];
         j->target = targets[i];
@@ -134,7 +134,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
         j->arena = ir_arena_create(0);
         if (j->arena == NULL || !ir_arena_defer(arena, destroy_arena, j->arena)) {
             ir_arena_destroy(j->arena);
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         }
     }
     compile_in_parallel(&q);
@@ -202,7 +202,7 @@ static mdot_status collect(const cg_options *options, const job *jobs, int count
                            mdot_error *err)
 {
     images->image = IR_NEW_ARRAY(arena, cu_image, count);
-    if (images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int i = 0; i < count; i++) {
         const job *j = &jobs[i];
         char text[NAME_BYTES];
@@ -220,8 +220,7 @@ static mdot_status collect(const cg_options *options, const job *jobs, int count
         else
             warn(options, ir_arena_printf(arena, "no code for %s", name), missing);
     }
-    if (images->cubins.failed || images->weights.failed)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the CUDA images");
+    if (images->cubins.failed || images->weights.failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return MDOT_OK;
 }
 
@@ -264,7 +263,7 @@ mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *o
     cg_image_set compiled = {.images = images, .image_count = images->count};
     if (images->count > 0) {
         compiled.toolchain = ir_arena_printf(arena, "NVRTC %d.%d", images->nvrtc_major, images->nvrtc_minor);
-        if (compiled.toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        if (compiled.toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         compiled.section[compiled.section_count++] =
             (cg_data_section){MDOT_ABI_SECTION_CUBINS, MDOT_ABI_SYMBOL_CUBINS, images->cubins.bytes,
                               images->cubins.size_bytes, CG_PAGE_BYTES};
@@ -286,7 +285,7 @@ static mdot_status make_images(const cg_entry *entries, int entry_count, const c
                                cg_image_set *out_set, mdot_error *err)
 {
     cu_images *images = IR_NEW(arena, cu_images);
-    if (images == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (images == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = cu_make_images(entries, entry_count, options, arena, images, err);
     if (status == MDOT_OK) status = cu_export_images(images, arena, out_set, err);
     out_set->images = images;

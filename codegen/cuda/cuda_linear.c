@@ -116,7 +116,7 @@ static const char *bias_pointer(cu_function *f)
     int64_t padded = cu_fragment_groups(k->columns) * CU_FRAGMENT;
     float *bias = calloc((size_t)padded, sizeof *bias);
     if (bias == NULL) {
-        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, NULL);
         return "";
     }
     memcpy(bias, cu_buffer(f, k->bias)->constant->data, (size_t)k->columns * sizeof *bias);
@@ -191,7 +191,7 @@ static const char *fragment_pointer(cu_function *f)
     size_t size_bytes = cu_fragment_bytes(k->k, k->columns);
     void *fragments = malloc(size_bytes);
     if (fragments == NULL) {
-        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, NULL);
         return "";
     }
     cu_pack_fragments(cu_buffer(f, k->weight)->constant, k->k, k->columns, f->layout->kernel_precision, fragments);

@@ -142,8 +142,7 @@ const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char 
 {
     char key[32];
     size_t offset = cg_pool_intern(f->weights, bytes, size_bytes, CU_WEIGHT_ALIGNMENT);
-    if (f->weights->failed && f->status == MDOT_OK)
-        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "no memory to pack the weights");
+    if (f->weights->failed && f->status == MDOT_OK) f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, NULL);
     snprintf(key, sizeof key, "w%zu", offset);
     const char *name = find_parameter(f, key);
     if (name != NULL) return name;

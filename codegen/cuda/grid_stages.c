@@ -30,7 +30,7 @@ static mdot_status add_kernel(cu_step_finder *f, const pl_kernel *kernel, mdot_e
         return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): kernels of the kind %s have no CUDA code",
                          unsupported->name, unsupported->origin, pl_kind_name(unsupported->kind));
     bool has_memory = schedule->kinds[kernel->kind]->find_steps(f, kernel);
-    return has_memory ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    return has_memory ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 /* The largest buffer for which `after` must wait until all blocks have finished `before`; -1 if there is none.
@@ -127,7 +127,7 @@ mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_
     f.buffers = IR_NEW_ARRAY(arena, pl_buffer, plan->buffer_count + plan->kernel_count + 1);
     stages.buffers = f.buffers;
     stages.steps = IR_NEW_ARRAY(arena, cu_step, 2 * plan->kernel_count + 1);
-    if (f.buffers == NULL || stages.steps == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (f.buffers == NULL || stages.steps == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int k = 0; k < plan->buffer_count; k++) f.buffers[k] = plan->buffers[k];
     for (int k = 0; k < plan->kernel_count; k++) {
         mdot_status status = add_kernel(&f, &plan->kernels[k], err);
@@ -137,7 +137,7 @@ mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_
     sink(&stages);
     qsort(stages.steps, (size_t)stages.step_count, sizeof *stages.steps, compare_steps);
     stages.barriers = IR_NEW_ARRAY(arena, cu_barrier, stages.stage_count + 1);
-    if (stages.barriers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (stages.barriers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     explain_barriers(&stages);
     *out_stages = stages;
     return MDOT_OK;

@@ -291,7 +291,7 @@ mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_
     piece *pieces = IR_NEW_ARRAY(arena, piece, 2 * stages->buffer_count + stages->step_count + 1);
     if (layout.placements == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.live_ranges == NULL ||
         pieces == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     find_live_ranges(&p);
     find_forms(&p);
     mdot_status status = assign_all(&p, pieces, err);

@@ -2,6 +2,7 @@
 #include "codegen/cuda/nvrtc.h"
 
 #include "base/join.h"
+#include "base/out_of_memory.h"
 #include "codegen/cuda/cubin.h"
 
 #include <dlfcn.h>
@@ -140,7 +141,7 @@ static mdot_status compile(const cu_nvrtc *nvrtc, cu_nvrtc_program program, cons
     result = nvrtc->GetCUBINSize(program, &bytes);
     if (result != 0) return refused(nvrtc, result, architecture, "", err);
     char *cubin = ir_arena_alloc(arena, bytes + 1, 1);
-    if (cubin == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a cubin of %zu bytes", bytes);
+    if (cubin == NULL) return BS_OUT_OF_MEMORY(err, "a cubin of %zu bytes", bytes);
     result = nvrtc->GetCUBIN(program, cubin);
     if (result != 0) return refused(nvrtc, result, architecture, "", err);
     return cu_cubin_read(cubin, bytes, log, arena, out_cubin, err);
@@ -153,7 +154,7 @@ mdot_status cu_nvrtc_compile(const cu_nvrtc *nvrtc, const char *const *parts, in
     if (status != MDOT_OK) return status;
     const char *source = join(parts, part_count, arena);
     const char *architecture = ir_arena_printf(arena, "-arch=sm_%d%s", sm, is_accelerated ? "a" : "");
-    if (source == NULL || architecture == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (source == NULL || architecture == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     cu_nvrtc_program program = NULL;
     int result = nvrtc->CreateProgram(&program, source, "kernels.cu", 0, NULL, NULL);
     if (result != 0) return refused(nvrtc, result, architecture, "", err);

@@ -29,6 +29,8 @@ PROTOTYPE = re.compile(rf"^(?P<comment>{COMMENT})\n(?P<attribute>#if[^\n]*\n__at
                        re.M | re.S)
 FIELDS = re.compile(rf"^(?P<indent> +)(?P<type>(?:const )?\w+ )(?P<names>\*?\w+(?:\[\w+\])?(?:, \*?\w+(?:\[\w+\])?)+);"
                     rf" *(?P<comment>{COMMENT})$", re.M | re.S)
+FIELDS_BELOW = re.compile(rf"^(?P<comment> +{COMMENT})\n(?P<indent> +)(?P<type>(?:const )?\w+ )"
+                          rf"(?P<names>\*?\w+(?:, \*?\w+)+);$", re.M | re.S)
 COMMON_FIELDS = {
     "size_t struct_size;": "size of this struct as the caller knows it; MDOT_INIT sets it",
     "void *user;": "passed to the callbacks",
@@ -126,7 +128,10 @@ def with_single_fields(text):
         parts = parts if len(parts) == len(names) else [words] * len(names)
         return "\n".join(f"{match.group('indent')}{match.group('type')}{name}; /* {part} */"
                          for name, part in zip(names, parts))
-    return FIELDS.sub(divide, text)
+    def repeat(match):
+        return "\n".join(f"{match.group('comment')}\n{match.group('indent')}{match.group('type')}{name};"
+                         for name in match.group("names").split(", "))
+    return FIELDS_BELOW.sub(repeat, FIELDS.sub(divide, text))
 
 
 def with_markers(text):

@@ -2,6 +2,7 @@
  *
  *   strip (forward graph) → infer (every value typed) → recognise (passes of ir/) → extract operators → mdot_job_create
  */
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "frontend/job/canonicalise.h"
 #include "frontend/job/extract_operators.h"
@@ -84,7 +85,7 @@ static void check_memory(fe_job *job)
 {
     if (job->status == MDOT_OK && !ir_arena_failed(job->graph->arena)) return;
     if (job->status != MDOT_OK && job->status != MDOT_OUT_OF_MEMORY) return;
-    job->status = mdot_fail(job->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", job->graph->name);
+    job->status = BS_OUT_OF_MEMORY(job->err, "%s", job->graph->name);
 }
 
 static mdot_status read_graph(fe_job *job)
@@ -114,7 +115,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *requeste
                          MDOT_VERSION_STRING);
     fe_job job = {.options = &options, .err = err};
     ir_arena *arena = ir_arena_create(0);
-    status = arena != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
+    status = arena != NULL ? MDOT_OK : BS_OUT_OF_MEMORY(err, "%s", from->name);
     fe_options import = {.bindings = job.options->dims,
                          .binding_count = job.options->dim_count,
                          .output = job.options->output,

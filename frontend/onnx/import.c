@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/foreign_file.h"
+#include "base/out_of_memory.h"
 #include "frontend/onnx/dft.h"
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/graph_edit.h"
@@ -501,7 +502,7 @@ mdot_status fe_import(const char *path, const fe_options *options, ir_arena *are
     const char *slash = strrchr(path, '/');
     const char *folder =
         slash != NULL ? ir_arena_strndup(arena, path, (size_t)(slash - path) + 1) : "."; /* "/" stays "/" */
-    if (folder == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (folder == NULL) status = BS_OUT_OF_MEMORY(err, "%s", path);
     if (status == MDOT_OK && options != NULL && options->output != NULL)
         status = bs_check_replaces(options->output, path, err);
     if (status == MDOT_OK) status = import_source(&source, folder, options, arena, out_graph, err);

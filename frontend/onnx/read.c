@@ -2,6 +2,7 @@
 #include "frontend/onnx/read.h"
 
 #include "base/file.h"
+#include "base/out_of_memory.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -80,8 +81,7 @@ mdot_status fe_open_source(const char *path, ir_arena *arena, fe_source *out_sou
         source.size_bytes = (size_t)size_bytes;
         source.has_read = IR_NEW_ARRAY(arena, uint64_t, source.size_bytes / FE_CHUNK_BYTES / BITS + 1);
         source.bytes = reserve(source.size_bytes, MAP_NORESERVE, arena);
-        if (source.has_read == NULL || source.bytes == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+        if (source.has_read == NULL || source.bytes == NULL) status = BS_OUT_OF_MEMORY(err, "%s", path);
     }
     if (status == MDOT_OK)
         *out_source = source;

@@ -9,6 +9,7 @@
  */
 #include "frontend/onnx/wire.h"
 
+#include "base/out_of_memory.h"
 #include "onnx.pb-c.h"
 
 #include <limits.h>
@@ -167,7 +168,7 @@ static mdot_status put(scanner *s, const void *bytes, size_t count)
             capacity *= 2;
         }
         unsigned char *grown = realloc(s->skeleton, capacity);
-        if (grown == NULL) return mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", s->file);
+        if (grown == NULL) return BS_OUT_OF_MEMORY(s->err, "%s", s->file);
         s->skeleton = grown;
         s->capacity = capacity;
     }

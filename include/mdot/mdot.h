@@ -1,31 +1,29 @@
 /* mdot.h — predict how long a deep-learning training step takes, in microseconds, from a scheduler's loop.
  *
- * Two layers share one artefact (predictor.mdot). Their headers are included by this one:
+ * This header includes the others. Two layers share one artefact (predictor.mdot):
  *
  *   mdot_job.h         describes training jobs.
  *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. The layer for schedulers.
- *   mdot_program.h     describes the PyTorch program of a job.
- *   mdot_explain.h     divides a prediction among the operators of its job.
+ *   mdot_program.h     describes a job's PyTorch program.
+ *   mdot_explain.h     divides a prediction among operators.
  *   mdot_calibrate.h   corrects predictions with a site's own measurements.
  *   mdot_record.h      records measured steps, as rows of a table for calibrations.
  *   mdot_run.h         opens an artefact and runs an entry point on named tensors. The job layer is built on it.
  *
  * libmdotjob (mdotjob.h) reads jobs from ONNX; mdot_job_load reads them from .job files.
  *
- *   Ownership   create and open give the caller an object; destroy and close release it and accept NULL. Pointers from
- *               accessors are borrowed: they are valid as long as their object. The caller owns the arrays and strings
- *               that it passes in.
- *   Threading   A predictor and a job are immutable, so that any number of threads may share them. A context belongs to
+ *   Ownership   create and open give the caller an object; destroy and close release it and accept NULL. Accessors return
+ *               borrowed pointers, valid as long as the object. The caller owns arrays and strings passed in.
+ *   Threading   A predictor and a job are immutable: any number of threads may share them. A context belongs to
  *               one thread at a time. The library is free of locks unless MDOT_VALIDATE=1 is set in the environment.
  *               That setting validates handles and refuses misuse: for example, a destroyed object or a context in use.
  *   Memory      Opening and creating allocate, map and touch all memory. Running and predicting on the CPU are free of
  *               allocations and, unless MDOT_VALIDATE=1 is set, of system calls. CUDA's driver library manages its own
  *               memory and may make system calls.
- *   Units       Times are milliseconds of wall clock; sizes are bytes. Names carry their unit.
+ *   Units       Times are milliseconds of wall clock; sizes are bytes. Names carry the unit.
  *   Errors      See mdot_base.h. On failure, results stay as they were. NULL for a required argument is
  *               INVALID_ARGUMENT; an index beyond its count is OUT_OF_RANGE.
- *   Trust       An artefact is native code. Checksums detect damage only, so open only artefacts that you trust.
- */
+ *   Trust       An artefact is native code. Checksums detect damage only, so open only artefacts that you trust. */
 #ifndef MDOT_H
 #define MDOT_H
 

@@ -1,11 +1,10 @@
-/* mdot_base.h — status codes, error messages and element types of all mdot libraries.
+/* mdot_base.h — status codes, error messages and element types for all mdot libraries.
  *
  * mdot.h, mdotc.h and mdot_abi.h include this header; include one of them instead.
  *
- * Errors: every function that can fail returns an mdot_status and takes an optional mdot_error as its last argument.
- * On failure, results stay as they were, and the error (if given) holds the reason as one line of text without a
- * newline. The libraries never print, exit or abort.
- */
+ * Errors: every function that can fail returns an mdot_status and takes an optional mdot_error as its last argument. On
+ * failure, results stay as they were, and the error (if given) holds the reason as one line of text without a newline.
+ * The libraries never print, exit or abort. */
 #ifndef MDOT_BASE_H
 #define MDOT_BASE_H
 
@@ -20,7 +19,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Version of these headers; mdot_version, mdotjob_version and mdotc_version return that of the library in use. As one
+/* Header version; mdot_version, mdotjob_version and mdotc_version return the version of the library in use. As one
  * number, 1.2.3 is 1002003. The build reads the version from here. */
 #define MDOT_VERSION_MAJOR 0
 #define MDOT_VERSION_MINOR 3
@@ -30,17 +29,17 @@ extern "C" {
 
 /* ---- How this interface grows -------------------------------------------------------------------------------------
  *
- * A program that was built against one version of the libraries runs with every later one of the same SOVERSION.
+ * A program built against one version of the libraries runs with every later one with the same SOVERSION.
  *
- * Structs that begin with struct_size may get more fields, always at their end. The program that creates such a
- * struct sets struct_size to sizeof the struct and unused fields to zero, which always selects the default:
+ * Structs that begin with struct_size may get more fields, always at the end. The program that creates such a struct
+ * sets struct_size to sizeof the struct and unused fields to zero, which always selects the default:
  *
  *     mdot_configuration c = {.struct_size = sizeof c, .batch = 64, .gpu = "A100"};
  *     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
  *
- *   passed in   Fields that an older program lacks count as zero. Bytes of a newer program that the library does not
- *               know must be zero. Otherwise the result is INCOMPATIBLE, because they request an unknown feature.
- *   filled      The library fills the first struct_size bytes, and writes zero to the bytes that it does not know.
+ *   passed in   Fields missing in an older program count as zero. A newer program's additional bytes must be zero.
+ *               Otherwise the result is INCOMPATIBLE, because they request an unknown feature.
+ *   filled      The library fills the first struct_size bytes, and writes zero to bytes beyond its own struct.
  *               struct_size keeps its value.
  *   arrays      The first struct_size is the distance between elements. In an array passed in, each element has the
  *               same struct_size. In an array to be filled, the first one counts and the library writes the others.
@@ -48,11 +47,10 @@ extern "C" {
  * A struct_size that is zero or otherwise invalid is INVALID_ARGUMENT, with the struct's name; the library makes no
  * guess.
  *
- * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_floor, mdot_dim_binding, mdot_load,
- * mdot_input, mdot_output, mdot_operator_traits, mdot_peak_moment, mdot_recorded_memory. Fields called reserved
- * must be zero. Enum values and rows of maps are appended. A function that must change gets another name.
- * docs/contributing/interface.md explains the rest: the meaning of SOVERSION and the comparisons that a test makes.
- */
+ * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_floor, mdot_dim_binding, mdot_load, mdot_input,
+ * mdot_output, mdot_operator_traits, mdot_peak_moment, mdot_recorded_memory. Fields called reserved must be zero. Enum
+ * values and rows of maps are appended. A changed function gets another name. docs/contributing/interface.md explains
+ * the rest: the meaning of SOVERSION and the comparisons in a test. */
 
 /* name, value, description. Values are part of the ABI: append only. */
 #define MDOT_STATUS_MAP(X)                                                                                             \
@@ -89,21 +87,20 @@ const char *mdot_status_name(mdot_status status);
  */
 const char *mdot_status_text(mdot_status status);
 
-/* Owned by the caller and of fixed size, so that error reports need no allocation. */
+/* Owned by the caller and with a fixed size, because error reports need no allocation then. */
 typedef struct mdot_error {
     mdot_status status; /* the status that the function returned */
     char message[1024]; /* names the file, the node or option, the reason and the remedy; ends with NUL */
 } mdot_error;
 
 /* Fills *err (may be NULL) like printf and returns `status`, so that a caller can write `return mdot_fail(...)`. A
- * message that is too long is cut and ends in "...".
+ * longer message is cut and ends in "...".
  *
  * @param err receives status and message; may be NULL
  * @param status the status to set and return
- * @param format as in printf, followed by its arguments
+ * @param format as in printf, followed by its arguments; NULL: the description of the status
  * @return `status`
- * @threads any
- */
+ * @threads any */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -152,13 +149,13 @@ enum {
     MDOT_MAX_RANK = 8 /* most dimensions of a tensor */
 };
 
-/* Binds one named dimension of an ONNX model to `value`, which is at least 1, or to the dimension named `same_as` if
- * that is set. For a predictor, `value` may be 0: inputs that become empty, such as the keys and values of a past,
- * are removed from the artefact. */
+/* Binds one named dimension of an ONNX model to `value`, at least 1, or to the dimension named `same_as` if that is
+ * set. For a predictor, `value` may be 0: empty inputs, such as the keys and values of a past, are removed from the
+ * artefact. */
 typedef struct mdot_dim_binding {
     const char *name;    /* name of the dimension in the model, for example "sequence" */
     int64_t value;       /* its extent in elements; ignored if same_as is set */
-    const char *same_as; /* name of another dimension, which has the same extent; NULL: `value` counts */
+    const char *same_as; /* name of another dimension with the same extent; NULL: `value` counts */
 } mdot_dim_binding;
 
 #if defined(__GNUC__)

@@ -1,11 +1,10 @@
-/* mdot_job.h — describe training jobs: the operators of a network, with their FLOPs and bytes.
+/* mdot_job.h — describe training jobs: a network's operators, with FLOPs and bytes.
  *
- * mdot.h includes this header and states the rules of the whole library: ownership, threading, memory, errors.
- */
+ * mdot.h includes this header and states the library's rules: ownership, threading, memory, errors. */
 #ifndef MDOT_JOB_H
 #define MDOT_JOB_H
 
-#include "mdot_run.h"
+#include "mdot_base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +20,7 @@ extern "C" {
  */
 typedef struct mdot_job mdot_job;
 
-/* Optimizer that updates the parameters. A job names one of the first three; a configuration may choose any. */
+/* Optimizers. A job names one of the first three; a configuration may choose any. */
 typedef enum mdot_optimizer {
     MDOT_OPTIMIZER_SGD,        /* with momentum: one state per parameter */
     MDOT_OPTIMIZER_ADAM,       /* first and second moments: two states per parameter */
@@ -36,23 +35,23 @@ typedef enum mdot_optimizer {
     MDOT_OPTIMIZER_ADAMW_FUSED /* the same as ADAMW with optimizer_kernels FUSED */
 } mdot_optimizer;
 
-/* FLOPs and bytes of an operation. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
+/* An operation's FLOPs and bytes. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
  * most 2^53. */
 typedef struct mdot_load {
-    double flops, bytes_read, bytes_written; /* work of one sample or one step, in one phase */
+    double flops, bytes_read, bytes_written; /* work per sample or per step, in one phase */
 } mdot_load;
 
-/* The parts of a training step in which an operator of the forward graph works. */
+/* Phases of a training step, for an operator in the forward graph. */
 typedef enum mdot_phase {
-    MDOT_PHASE_FORWARD,         /* result of the operator */
-    MDOT_PHASE_DATA_GRADIENT,   /* gradient of its inputs, including the sum of the gradients that a result gets from
-                                 * several readers; zero if no parameter precedes the operator */
-    MDOT_PHASE_WEIGHT_GRADIENT, /* gradient of its parameters */
-    MDOT_PHASE_COUNT            /* number of phases */
+    MDOT_PHASE_FORWARD, /* the operator's result */
+    /* input gradients, including the sum over several readers of a result; zero if no parameter precedes the operator */
+    MDOT_PHASE_DATA_GRADIENT,
+    MDOT_PHASE_WEIGHT_GRADIENT, /* parameter gradients */
+    MDOT_PHASE_COUNT            /* phase count */
 } mdot_phase;
 
-/* Attributes of an operator: name, text. An attribute that an operator type lacks is 0. Spatial dimensions are depth,
+/* Operator attributes: name, text. An attribute is 0 for operator types without it. Spatial dimensions are depth,
  * height and width; an operator over fewer dimensions uses the last ones. Sizes are per sample. The order is that of
  * the `.job` format: append only. */
 #define MDOT_SETTING_MAP(X)                                                                                            \
@@ -68,11 +67,11 @@ typedef enum mdot_phase {
     X(PADDING_W, "padding_w")                                                                                          \
     X(GROUPS, "groups")                                                                                                \
     X(CHANNELS_IN, "channels_in")   /* of a matmul: the summed extent */                                               \
-    X(CHANNELS_OUT, "channels_out") /* of a matmul: columns of the result */                                           \
-    X(SIZE_IN, "size_in")           /* positions: pixels of a feature map, rows of a matrix */                         \
+    X(CHANNELS_OUT, "channels_out") /* matmul: columns of the result */                                                \
+    X(SIZE_IN, "size_in")           /* positions: pixels in a feature map, rows in a matrix */                         \
     X(SIZE_OUT, "size_out")                                                                                            \
     X(AXIS, "axis")     /* from the end: 1 is the last; 0: several or irrelevant */                                    \
-    X(EXTENT, "extent") /* of that axis; elements reduced into one; or steps of a recurrence */                        \
+    X(EXTENT, "extent") /* along that axis; elements reduced into one; or steps of a recurrence */                     \
     X(HEADS, "heads")                                                                                                  \
     X(HEAD_SIZE, "head_size")                                                                                          \
     X(QUERIES, "queries")                                                                                              \
@@ -94,11 +93,10 @@ enum {
     MDOT_SETTING_CAPACITY = 48 /* room for future attributes, so that an appended one leaves the layout unchanged */
 };
 
-/* Returns the name of an attribute of operators (MDOT_SETTING_MAP).
+/* Returns the name of an operator attribute (MDOT_SETTING_MAP).
  *
  * @param setting any number
- * @return for example "kernel_h"; "?" for an unknown value; static
- */
+ * @return for example "kernel_h"; "?" for an unknown value; static */
 const char *mdot_setting_name(mdot_setting setting);
 
 /* The type in which automatic mixed precision computes an operator. */
@@ -109,8 +107,8 @@ typedef enum mdot_autocast {
     MDOT_AUTOCAST_DATA    /* the type of the operands other than parameters */
 } mdot_autocast;
 
-/* Tensors of an operator that autograd keeps for the backward pass. 0 means unknown, and counts as every tensor that
- * the operator reads or writes. */
+/* Tensors that autograd keeps for an operator's backward pass. 0 means unknown, and counts as every tensor read or
+ * written. */
 enum {
     MDOT_SAVES_NOTHING = 1u << 0, /* used alone: autograd keeps zero tensors */
     MDOT_SAVES_INPUTS = 1u << 1,  /* every tensor that it reads */
@@ -121,17 +119,17 @@ enum {
 };
 
 enum {
-    MDOT_TRAIT_VIEW = 1u << 0,      /* the result shares the memory of the first operator that it reads */
-    MDOT_TRAIT_PICKS = 1u << 1,     /* reads indices besides other operators' results; the indices take almost zero
-                                     * memory */
-    MDOT_TRAIT_PARTS = 1u << 2,     /* has an axis, but works on a part of the channels in the same way as on all of
-                                     * them */
-    MDOT_TRAIT_SUMS_PARTS = 1u << 3 /* takes parts of the channels from several GPUs and gives each GPU the whole
-                                     * result */
+    MDOT_TRAIT_VIEW = 1u << 0, /* the result shares memory with the first operator read */
+    /* reads indices besides other operators' results; the indices take almost zero memory */
+    MDOT_TRAIT_PICKS = 1u << 1,
+    /* has an axis, but works on a part of the channels in the same way as on all channels */
+    MDOT_TRAIT_PARTS = 1u << 2,
+    /* takes parts of the channels from several GPUs and gives each GPU the whole result */
+    MDOT_TRAIT_SUMS_PARTS = 1u << 3
 };
 
-/* Operator traits: properties of an operator type in training, which are the same in every job. The job reader has
- * them in its operator table, and `.job` files store them. All zero if the type is unknown. */
+/* Operator traits: properties of an operator type in training, equal in every job. The job reader has them in an
+ * operator table, and `.job` files store them. All zero if the type is unknown. */
 typedef struct mdot_operator_traits {
     uint32_t number;           /* type id that predictors use; 0: unknown to every predictor */
     uint32_t autocast;         /* mdot_autocast */
@@ -145,47 +143,47 @@ typedef struct mdot_operator_traits {
 
 /* Flags of an operator. Stored in `.job` files: append only. */
 enum {
-    MDOT_OPERATOR_RECOMPUTED = 1u << 0,     /* the program checkpoints it, so that its forward pass runs again in the
-                                         * backward pass */
+    /* the program checkpoints it: the forward pass runs again in the backward pass */
+    MDOT_OPERATOR_RECOMPUTED = 1u << 0,
     MDOT_OPERATOR_STOPS_GRADIENT = 1u << 1, /* it gets no gradient, although operators before it have parameters */
     MDOT_OPERATOR_FLAGS_ALL = (1u << 2) - 1 /* all flags that this version knows */
 };
 
-/* One operator of a job. At batch B, the FLOPs and bytes of a phase are B * per_sample + per_step, because parameters
- * are read once per step rather than once per sample. */
+/* One operator of a job. At batch B, a phase has B * per_sample + per_step FLOPs and bytes, because parameters are read
+ * once per step rather than once per sample. */
 typedef struct mdot_job_operator {
     size_t struct_size;
     const char *type;                       /* "Conv", "Linear", "Attention" …: ONNX's name if ONNX has one */
-    bool known;                             /* false: mdot knows only the sizes of its tensors */
+    bool known;                             /* false: mdot knows only the tensor sizes */
     int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
-    mdot_load per_sample[MDOT_PHASE_COUNT]; /* work that grows with the batch, of one sample, by phase */
-    mdot_load per_step[MDOT_PHASE_COUNT];   /* work that is independent of the batch, by phase */
+    mdot_load per_sample[MDOT_PHASE_COUNT]; /* work per sample, by phase */
+    mdot_load per_step[MDOT_PHASE_COUNT];   /* work independent of the batch, by phase */
     double parameters;                      /* elements that training updates, 0 to 2^53 */
     size_t input_count;                     /* number of the operators whose results it reads */
-    const uint32_t *inputs;                 /* their indices, ascending, each less than its own index; NULL if
-                                             * input_count is 0 */
+    /* indices, ascending, each less than the index of this operator; NULL if input_count is 0 */
+    const uint32_t *inputs;
     /* Position, which mdot_job_create computes: */
     uint32_t depth;              /* longest path before this operator, in operators */
     uint32_t height;             /* longest path behind this operator, in operators */
-    uint32_t out_degree;         /* number of operators that read its result */
-    mdot_operator_traits traits; /* properties of its type in training; all zero if the type is unknown */
-    /* Number of its block (layer): 1 …, ascending over the job; 0 if it belongs to none. */
+    uint32_t out_degree;         /* number of operators that read the result */
+    mdot_operator_traits traits; /* properties of the type in training; all zero if the type is unknown */
+    /* Number of the block (layer): 1 …, ascending over the job; 0 outside of blocks. */
     uint32_t block;
-    /* Number of blocks that equal its block, itself included, computed by mdot_job_create. Blocks are equal if their
+    /* Number of blocks equal to this one, itself included, computed by mdot_job_create. Blocks are equal if the
      * operators have equal types, attributes, parameters and forward FLOPs and bytes, and are connected in the same
      * way. */
     uint32_t equal_blocks;
-    uint32_t flags;           /* MDOT_OPERATOR_… */
-    const char *module;       /* module that it was exported from, "encoder.layer.3.output"; NULL if the job omits
-                               * names */
+    uint32_t flags; /* MDOT_OPERATOR_… */
+    /* module that it was exported from, "encoder.layer.3.output"; NULL if the job omits names */
+    const char *module;
     double frozen_parameters; /* elements that training reads but leaves unchanged; excluded from `parameters` */
 } mdot_job_operator;
 
-/* Uncertainties that the reader found in a job's graph, and its origin. Stored in `.job` files: append only. */
+/* Uncertainties and origin of a job's graph, found by the reader. Stored in `.job` files: append only. */
 enum {
-    MDOT_JOB_FOLDED = 1u << 0,         /* an exporter folded BatchNormalizations; the job contains them again */
-    MDOT_JOB_MAYBE_FOLDED = 1u << 1,   /* an exporter probably folded them, but the file lacks the traces needed to
-                                      * restore them */
+    MDOT_JOB_FOLDED = 1u << 0, /* an exporter folded BatchNormalizations; the job contains them again */
+    /* an exporter probably folded them, but the file lacks the traces needed to restore them */
+    MDOT_JOB_MAYBE_FOLDED = 1u << 1,
     MDOT_JOB_NOTES_ALL = (1u << 2) - 1 /* all notes that this version knows */
 };
 
@@ -204,7 +202,7 @@ typedef struct mdot_job_description {
 /* A job as a whole. */
 typedef struct mdot_job_info {
     size_t struct_size;
-    size_t operator_count, unknown_count; /* number of all operators; of those of unknown types */
+    size_t operator_count, unknown_count; /* number of all operators; of unknown types among them */
     double parameters;                    /* elements that training updates */
     int64_t batch;                        /* batch of the file; 1 if the file leaves it open */
     bool has_optimizer;                   /* the graph contains an optimizer, which is `optimizer` */
@@ -214,22 +212,20 @@ typedef struct mdot_job_info {
     double frozen_parameters;             /* elements that training reads but leaves unchanged */
 } mdot_job_info;
 
-/* Creates a job from a description and copies all of it. Equal names are stored once. An operator takes about one
- * kilobyte, and about two while the job is created. Fractions are rounded. Padding may be negative, because negative
- * padding crops. An operator without traits has type id 0 and saves every tensor that it reads or writes. Use
- * mdot_operator_traits_find (mdotjob.h) to get the traits of a type.
+/* Creates a job from a description, which is copied. Equal names are stored once. An operator takes about one kilobyte,
+ * and about two during creation. Fractions are rounded. Padding may be negative, because negative padding crops. An
+ * operator without traits has type id 0 and saves every tensor read or written; mdot_operator_traits_find (mdotjob.h)
+ * finds a type's traits.
  *
  * @param description operators and properties of the job
- * @errors INVALID_ARGUMENT for any of these faults: a job with 0 or more than 2^22 operators; dependencies that do not
- *     ascend or that point forward; blocks that do not ascend; FLOPs, bytes or parameters that are negative, infinite,
- *     NaN or beyond 2^53; attributes that are negative or beyond 2^40. OUT_OF_MEMORY
- */
+ * @errors INVALID_ARGUMENT for any of these faults: 0 or more than 2^22 operators; dependencies that do not ascend or
+ *     that point forward; blocks that do not ascend; FLOPs, bytes or parameters that are negative, infinite, NaN or
+ *     beyond 2^53; attributes that are negative or beyond 2^40. OUT_OF_MEMORY */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
 
-/* Selects the parameters that training leaves unchanged, by module name: those that match a pattern of `frozen` (all,
- * if `frozen` is empty) and no pattern of `trained`. '*' matches any characters, '?' matches one. A match includes
- * the modules within: for example, "encoder" is all of the encoder, and "*.lora_?" is both parts of every LoRA
- * adapter. */
+/* Selects parameters to leave unchanged in training, by module name: those with a match in `frozen` (all, if `frozen`
+ * is empty) and without a match in `trained`. '*' matches any characters, '?' matches one. A match includes the modules
+ * within: for example, "encoder" is the whole encoder, and "*.lora_?" is both parts of every LoRA adapter. */
 typedef struct mdot_job_freezing {
     size_t struct_size;
     const char *const *frozen;  /* patterns of modules to freeze; may be NULL if frozen_count is 0 */
@@ -238,47 +234,42 @@ typedef struct mdot_job_freezing {
     size_t trained_count;       /* number of these patterns */
 } mdot_job_freezing;
 
-/* Creates a copy of the job in which the selected parameters are frozen. Their gradients are removed, and so is the
- * backward pass where no trainable parameter precedes.
+/* Creates a copy of the job with frozen parameters. The gradients of these are removed, and so is the backward pass
+ * where no trainable parameter precedes.
  *
  * @param freezing selects the parameters
  * @errors INVALID_ARGUMENT for a job without module names and if every parameter would be frozen; NOT_FOUND for a
- *     pattern that matches no module; OUT_OF_MEMORY
- */
+ *     pattern without a matching module; OUT_OF_MEMORY */
 mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
                             mdot_error *err);
-/* Freezes parameters of the operators of a description, in place, before mdot_job_create. For example, mdot_job_read
- * uses it before it drops the names of modules. The operators stay as they are on failure.
+/* Freezes parameters in a description's operators, in place, before mdot_job_create. For example, mdot_job_read uses it
+ * before it drops the module names. The operators stay as they are on failure.
  *
  * @param freezing selects the parameters
  * @param operators changed in place
  * @param operator_count number of operators
  * @errors those of mdot_job_freeze, and INVALID_ARGUMENT for a dependency that points forward
- * @threads any, each with its own operators
- */
+ * @threads any, each with its own operators */
 mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_operator *operators,
                                   size_t operator_count, mdot_error *err);
 /* Reads a job from a `.job` file, as written by mdot_job_save. A file has at most 256 MiB; a larger one is refused
  * unread.
  *
  * @param path file name
- * @errors NOT_FOUND; IO; MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or
- *     CORRUPT (checksum); OUT_OF_MEMORY
- */
+ * @errors NOT_FOUND; IO; MALFORMED (broken, or another kind of file), INCOMPATIBLE (another format version) or CORRUPT
+ *     (checksum); OUT_OF_MEMORY */
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
 /* Reads a job from the bytes of a `.job` file.
  *
  * @param bytes the caller may free them afterwards
  * @param size_bytes number of bytes, at most 256 MiB
- * @errors MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or CORRUPT
- *     (checksum); OUT_OF_MEMORY
- */
+ * @errors MALFORMED (broken, or another kind of file), INCOMPATIBLE (another format version) or CORRUPT (checksum);
+ *     OUT_OF_MEMORY */
 mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err);
 /* Writes a `.job` file, which appears only when it is complete.
  *
  * @param path file name; an existing file is replaced
- * @errors IO; OUT_OF_RANGE for a job that exceeds the size limit of a file; OUT_OF_MEMORY
- */
+ * @errors IO; OUT_OF_RANGE for a job beyond the size limit; OUT_OF_MEMORY */
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
 /* Destroys a job.
  *
@@ -292,19 +283,17 @@ void mdot_job_destroy(mdot_job *job);
  * @errors INVALID_ARGUMENT for NULL or an invalid struct_size
  */
 mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
-/* Returns an operator of a job.
+/* Returns an operator.
  *
- * @param index index of the operator, below operator_count
- * @param out_operator receives the operator; its strings and arrays are borrowed from the job
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param index operator index, below operator_count
+ * @param out_operator receives the operator; strings and arrays are borrowed from the job
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
 /* Returns the FLOPs and bytes of one optimizer step in fp32.
  *
  * @param optimizer any optimizer
  * @param parameters number of trainable parameters
- * @return FLOPs and bytes of one step
- */
+ * @return FLOPs and bytes */
 mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
 
 #if defined(__GNUC__)

@@ -1,9 +1,8 @@
-/* mdot_program.h — how the PyTorch program of a job was written: number formats, sizes of its weights, kernels, and
- * memory that was recorded while the program ran on tensors without data.
+/* mdot_program.h — how a job's PyTorch program was written: number formats, weight sizes, kernels, and memory that was
+ * recorded while the program ran on tensors without data.
  *
  * Predictions follow the program where a configuration leaves a choice open, and use its sizes. mdot.h includes this
- * header and states the rules of the whole library: ownership, threading, memory, errors.
- */
+ * header and states the library's rules: ownership, threading, memory, errors. */
 #ifndef MDOT_PROGRAM_H
 #define MDOT_PROGRAM_H
 
@@ -17,56 +16,54 @@ extern "C" {
 #endif
 
 enum {
-    MDOT_PEAK_MOMENTS_MAX = 16,  /* moments of one recorded pass */
-    MDOT_RECORDED_MEMORY_MAX = 9 /* recorded passes of a job */
+    MDOT_PEAK_MOMENTS_MAX = 16,  /* moments per recorded pass */
+    MDOT_RECORDED_MEMORY_MAX = 9 /* recorded passes per job */
 };
 
-/* Memory at one moment of a forward and backward pass on one GPU, besides weights, gradients and the optimizer's
+/* Memory at one moment in a forward and backward pass on one GPU, besides weights, gradients and the optimizer's
  * state. Bytes are at most 2^53. */
 typedef struct mdot_peak_moment {
-    double per_sample;    /* bytes of activations and temporary tensors per sample */
-    double per_step;      /* bytes of those whose size is independent of the batch */
-    double weight_copies; /* bytes of the half-precision copies of weights that autocast keeps */
+    double per_sample;    /* bytes per sample in activations and temporary tensors */
+    double per_step;      /* bytes in tensors whose size is independent of the batch */
+    double weight_copies; /* bytes in autocast's half-precision copies of weights */
     double gradients;     /* fraction of the trained parameters whose gradients are allocated, 0 to 1 */
-    double logits;        /* bytes of per_sample in tensors that are as large as the logits of the loss */
+    double logits;        /* bytes of per_sample in tensors as large as the logits */
 } mdot_peak_moment;
 
-/* The moments of one pass at which its memory may be largest. */
+/* Moments of one pass with a possible memory peak. */
 typedef struct mdot_recorded_memory {
     mdot_precision precision;        /* FP32; AMP, for autocast to either type; or BF16 */
-    mdot_recompute recompute;        /* recomputation of this pass */
+    mdot_recompute recompute;        /* this pass's recomputation */
     size_t moment_count;             /* 1 to MDOT_PEAK_MOMENTS_MAX */
-    const mdot_peak_moment *moments; /* the moments, moment_count of them */
+    const mdot_peak_moment *moments; /* moment_count moments */
 } mdot_recorded_memory;
 
 /* The sizes are those of the weights as the program holds them. All three are 0 if they are unknown. */
 typedef struct mdot_job_program {
     size_t struct_size;
-    mdot_precision precision; /* PYTORCH: fp32 parameters; BF16: 16-bit parameters; AMP, AMP_BF16: the program itself
-                               * uses autocast */
+    /* PYTORCH: fp32 parameters; BF16: 16-bit parameters; AMP, AMP_BF16: the program itself uses autocast */
+    mdot_precision precision;
     mdot_attention attention; /* kernels that the program called: EAGER or FLASH; PROGRAM: unknown */
     double trained_bytes;     /* parameters that require a gradient */
     double frozen_bytes;      /* other parameters; quantised ones count as they are packed */
-    double buffer_bytes;      /* buffers that are no parameters, for example running means of BatchNormalizations */
+    double buffer_bytes;      /* buffers other than parameters, for example running means in BatchNormalizations */
     bool has_loss;            /* the graph contains the loss */
     size_t recorded_count;    /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision or recomputation */
     const mdot_recorded_memory *recorded; /* memory that was recorded; may be NULL if recorded_count is 0 */
 } mdot_job_program;
 
-/* Creates a copy of the job with this information, which replaces earlier information, and copies all of it. Bytes are
- * rounded, and fractions to multiples of 2^-20. An unknown attention keeps the job's.
+/* Creates a copy of the job with this information, which is copied and replaces earlier information. Bytes are rounded,
+ * and fractions to multiples of 2^-20. An unknown attention keeps the job's.
  *
  * @param program the information
- * @errors INVALID_ARGUMENT names a value that is invalid; OUT_OF_MEMORY
- */
+ * @errors INVALID_ARGUMENT names an invalid value; OUT_OF_MEMORY */
 mdot_status mdot_job_with_program(const mdot_job *job, const mdot_job_program *program, mdot_job **out_job,
                                   mdot_error *err);
-/* Returns the information about the program. If the job was frozen afterwards (mdot_job_freeze), the frozen
- * parameters' part of trained_bytes has moved to frozen_bytes.
+/* Returns the information about the program. If the job was frozen afterwards (mdot_job_freeze), the frozen parameters'
+ * part of trained_bytes has moved to frozen_bytes.
  *
  * @param out_program receives the information, with pointers borrowed from the job
- * @errors NOT_FOUND for a job that lacks it; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @errors NOT_FOUND for a job without it; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_job_get_program(const mdot_job *job, mdot_job_program *out_program);
 
 #if defined(__GNUC__)

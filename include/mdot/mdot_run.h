@@ -1,6 +1,6 @@
 /* mdot_run.h — open an artefact, inspect it, and run its entry points on named tensors.
  *
- * mdot.h includes this header and states the rules of the whole library: ownership, threading, memory, errors.
+ * mdot.h includes this header and states the library's rules: ownership, threading, memory, errors.
  */
 #ifndef MDOT_RUN_H
 #define MDOT_RUN_H
@@ -22,84 +22,82 @@ extern "C" {
  */
 typedef struct mdot_predictor mdot_predictor;
 
-typedef struct mdot_open_options { /* zero selects the default of every field */
+typedef struct mdot_open_options { /* zero selects every default */
     size_t struct_size;
-    const char *cpu_isa; /* "x86-64-v3": use this ISA level's code instead of the best one that the CPU supports.
-                            * NULL: the environment variable MDOT_CPU_ISA if it is set */
-    const char *device;  /* processor that runs calls: "cpu"; "cuda:1", the driver's second GPU; "cuda", its first;
-                         * "auto", that first GPU or the CPU, depending on which answers faster in a trial at open.
-                         * NULL: the environment variable MDOT_DEVICE, else "auto" */
-    uint32_t device_timeout_ms; /* in milliseconds; 0: 1000. The GPU has failed if it takes longer than this to answer
-                                 * or if the driver takes longer to launch. For other work (starting, loading code,
-                                 * allocating, freeing) the driver has thirty times as long */
+    /* "x86-64-v3": use this ISA level's code instead of the CPU's best. NULL: the environment variable MDOT_CPU_ISA if
+     * it is set */
+    const char *cpu_isa;
+    /* processor for calls: "cpu"; "cuda:1", the driver's second GPU; "cuda", the first; "auto", the first GPU or the
+     * CPU, whichever answers faster in a trial at open. NULL: the environment variable MDOT_DEVICE, else "auto" */
+    const char *device;
+    /* in milliseconds; 0: 1000. The GPU has failed if it takes longer than this to answer or if the driver takes longer
+     * to launch. For other work (starting, loading code, allocating, freeing) the driver has thirty times as long */
+    uint32_t device_timeout_ms;
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
-    void (*release)(void *user, void *memory); /* set both or neither; called by the threads that create and destroy
-                                                * objects */
+    /* set both or neither; called by the threads that create and destroy objects */
+    void (*release)(void *user, void *memory);
     void *user;
-    const char
-        *kernel_precision; /* "fp32", "bf16" or "fp16": use only images of this precision. NULL: the predictor's choice.
-                          * If a GPU runs the calls, the CPU behind it may have to use another precision */
+    /* "fp32", "bf16" or "fp16": use only images of this precision. NULL: the predictor's choice. If a GPU runs the
+     * calls, the CPU behind it may have to use another precision */
+    const char *kernel_precision;
 } mdot_open_options;
 
 /* Opens, checks and loads an artefact. All checks happen here, so that later calls are safe from a bad file. The file
  * is copied: it may be replaced, overwritten, truncated or removed while the artefact is open.
  *
  * One effect is process-wide: if the artefact has code for AMX tiles and the CPU has tiles, the library requests
- * Linux's permission to use them (arch_prctl(2)), for all threads and permanently. Signal frames may then be about 8
- * KB larger.
+ * Linux's permission for tiles (arch_prctl(2)), for all threads and permanently. Signal frames may then be about 8 KB
+ * larger.
  *
  * The library looks for a GPU only if the artefact has code for one. Each GPU kernel has run once when this function
- * returns. The CPU is the fallback: if the GPU fails a call or misses the time limit, the CPU answers that call and
- * every later call of the same context (mdot_context_get_device_status).
+ * returns. The CPU is the fallback: if the GPU fails a call or misses the time limit, the CPU answers this and every
+ * later call in the context (mdot_context_get_device_status).
  *
- * Threads of the library call the driver: one per predictor on a GPU and one per context of it. Therefore opening,
- * creating, running, destroying and closing return within limits even if the driver hangs. Resources of a hung call
- * are released when it returns; until then, open requests no GPU. Handing a launch to its thread takes about a
- * microsecond, or 10 to 30 us if the last launch was more than about 0.2 ms ago, because the thread sleeps by then. A
- * child of fork lacks these threads, so that the CPU answers there.
+ * Library threads call the driver: one per predictor on a GPU and one per context. Therefore opening, creating,
+ * running, destroying and closing return within limits even if the driver hangs. The resources of a hung call are
+ * released when it returns; until then, open requests no GPU. Passing a launch to its thread takes about a microsecond,
+ * or 10 to 30 us if the last launch was more than about 0.2 ms ago, because the thread sleeps by then. A child of fork
+ * lacks these threads, so that the CPU answers there.
  *
  * @param path file name of an artefact
  * @param options NULL selects all defaults
  * @errors NOT_FOUND; IO (the path is no regular file); MALFORMED (another kind of file, or a truncated one);
- *     INCOMPATIBLE (ABI version, CPU ISA level, precision); CORRUPT (checksum); DEVICE (a GPU that was requested by
- *     name is absent, fails, or lacks code in the artefact); OUT_OF_MEMORY
- */
+ *     INCOMPATIBLE (ABI version, CPU ISA level, precision); CORRUPT (checksum); DEVICE (a GPU requested by name is
+ *     absent, fails, or lacks code in the artefact); OUT_OF_MEMORY */
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err);
-/* Closes a predictor. Existing contexts keep working, and keep the predictor's memory, borrowed pointers and memory
- * functions alive, until the last of them is destroyed. To switch to a new artefact, for example, open it, create
- * contexts, close the old predictor, and let each thread change over at its own time. The caller must not use the
- * closed predictor any more.
+/* Closes a predictor, which the caller must not use any more. Existing contexts keep working, and keep the predictor's
+ * memory, borrowed pointers and memory functions alive until the last context is destroyed. For example, to switch to a
+ * new artefact, open it, create contexts, close the old predictor, and let each thread change over at any time.
  *
- * @param predictor NULL is accepted
- */
+ * @param predictor NULL is accepted */
 void mdot_predictor_close(mdot_predictor *predictor);
 
-/* Extent of a dimension: scale * length + offset elements, and those of mdot_dim_floor. */
+/* Extent of a dimension: scale * length + offset elements, plus mdot_dim_floor. */
 typedef struct mdot_dim {
-    int64_t scale, offset; /* elements per unit of length; elements at length 0 */
+    int64_t scale, offset; /* elements per length unit; elements at length 0 */
 } mdot_dim;
 
-/* Added to an extent that is rounded, such as that behind a strided convolution: times * floor((step * length + start)
- * / divisor) elements. All fields are 0 if the extent is scale * length + offset. */
+/* Added to a rounded extent, for example behind a strided convolution: times * floor((step * length + start) / divisor)
+ * elements. All fields are 0 if the extent is scale * length + offset. */
 typedef struct mdot_dim_floor {
-    int32_t times;   /* elements per unit of the floor, above 0 */
-    int32_t step;    /* factor of the length, 1 to divisor - 1 */
+    int32_t times;   /* elements per floor unit, above 0 */
+    int32_t step;    /* length factor, 1 to divisor - 1 */
     int32_t start;   /* summand, 0 to divisor - 1 */
     int32_t divisor; /* divisor, 2 to 2^16 */
 } mdot_dim_floor;
 
 typedef struct mdot_tensor_info { /* one input or output of an entry point; tensors are dense and row-major */
     size_t struct_size;
-    const char *name;            /* name of the tensor in the model */
-    mdot_dtype dtype;            /* element type */
-    int rank;                    /* number of dimensions, 0 to MDOT_MAX_RANK */
-    mdot_dim dim[MDOT_MAX_RANK]; /* extents of its dimensions; zero from `rank` on */
-    const char *columns;         /* names of its columns, separated by commas; empty if the artefact omits them */
-    mdot_dim_floor floor[MDOT_MAX_RANK]; /* of an output; those of inputs are 0 */
+    const char *name;                    /* tensor name in the model */
+    mdot_dtype dtype;                    /* element type */
+    int rank;                            /* dimensions, 0 to MDOT_MAX_RANK */
+    mdot_dim dim[MDOT_MAX_RANK];         /* extents; zero from `rank` on */
+    const char *columns;                 /* column names, separated by commas; empty if the artefact omits them */
+    mdot_dim_floor floor[MDOT_MAX_RANK]; /* of an output; 0 for inputs */
 } mdot_tensor_info;
 
-/* The extent of dimension `axis` (0 … rank - 1) at a length of at least 1. It does not check overflow. */
+/* The extent of dimension `axis` (0 … rank - 1) at a length from 1 on, without an overflow check. */
 static inline int64_t mdot_tensor_extent(const mdot_tensor_info *tensor, int axis, int64_t length)
 {
     const mdot_dim *dim = &tensor->dim[axis];
@@ -109,85 +107,86 @@ static inline int64_t mdot_tensor_extent(const mdot_tensor_info *tensor, int axi
                              : extent + floor->times * ((floor->step * length + floor->start) / floor->divisor);
 }
 
-/* One kernel of a bucket. */
+/* One kernel in a bucket. */
 typedef struct mdot_kernel_info {
     size_t struct_size;
     const char *name; /* symbol in the artefact less its suffix, such as ".v3" or ".v4" */
     const char *kind; /* "linear", "attention", "norm", "nest", "sequential" */
-    double flops;     /* FLOPs of one call at full length */
-    size_t step;      /* index of the bucket's step that contains this kernel; small kernels run together in one step
-                       * (mdot_run_step) */
+    double flops;     /* FLOPs per call at full length */
+    /* index of the bucket step with this kernel; small kernels run together in one step (mdot_run_step) */
+    size_t step;
 } mdot_kernel_info;
 
 /* A bucket: the code for a range of lengths. */
 typedef struct mdot_bucket_info {
     size_t struct_size;
     int64_t max_length;   /* 0 in an entry that has no length */
-    size_t scratch_bytes; /* working memory of one call; part of every context */
-    double flops;         /* of one call at full length */
+    size_t scratch_bytes; /* working memory for one call; part of every context */
+    double flops;         /* per call at full length */
     size_t kernel_count;  /* kernels that one call runs */
 } mdot_bucket_info;
 
 /* An entry point. */
 typedef struct mdot_entry_info {
     size_t struct_size;
-    const char *name;      /* name of the entry, for example "run"; borrowed */
-    size_t input_count;    /* number of its inputs */
-    size_t output_count;   /* number of its outputs */
-    size_t bucket_count;   /* number of its buckets, at least 1 */
+    const char *name;      /* entry name, for example "run"; borrowed */
+    size_t input_count;    /* number of inputs */
+    size_t output_count;   /* number of outputs */
+    size_t bucket_count;   /* number of buckets, at least 1 */
     bool has_length;       /* false: every dimension is a constant */
     uint64_t schema_hash;  /* equal for equal input and output names, types and shapes */
-    int64_t min_length;    /* shortest length of a call: 1 by default; 0 for an entry that has no length */
+    int64_t min_length;    /* shortest length: 1 by default; 0 for an entry without a length */
     size_t items_together; /* most items that mdot_run_many computes together; 1: one after the other */
 } mdot_entry_info;
 
-/* Code for one kind of processor, with the weights that it reads. */
+/* Code and weights for one kind of processor. */
 typedef struct mdot_image_info {
     size_t struct_size;
     const char *kind;             /* "cpu", "cuda" */
     const char *target;           /* "x86-64-v4"; or "sm_90a", an architecture of NVIDIA's GPUs */
-    const char *kernel_precision; /* precision of the matrix kernels: "bf16", "fp16", "fp32" */
-    size_t image_bytes;           /* size of the code; on a GPU, size of the cubin */
-    size_t weights_bytes;         /* size of the weights that it reads; images share equal weights in the file */
+    const char *kernel_precision; /* the matrix kernels' precision: "bf16", "fp16", "fp32" */
+    size_t image_bytes;           /* size of the code; on a GPU, of the cubin */
+    size_t weights_bytes;         /* size of the weights; images share equal weights in the file */
 } mdot_image_info;
 
-typedef struct mdot_image_kernel_info { /* code of one bucket: one launch on a GPU, one call on a CPU */
+typedef struct mdot_image_kernel_info { /* one bucket's code: one launch on a GPU, one call on a CPU */
     size_t struct_size;
-    const char *name;             /* name of the function in the cubin. Empty in a CPU image, which sets only
-                                   * `threads` (to 1) and scratch_bytes */
+    /* function name in the cubin. Empty in a CPU image, which sets only `threads` (to 1) and scratch_bytes */
+    const char *name;
     unsigned threads;             /* threads per block */
-    unsigned grid_barriers;       /* number of times that all blocks of a prediction wait for one another */
+    unsigned grid_barriers;       /* number of waits in which all blocks of a prediction meet */
     unsigned registers;           /* registers per thread */
-    unsigned tensor_instructions; /* number of tensor-core instructions in the code */
-    unsigned barriers;            /* hardware barriers per block, of 16 */
+    unsigned tensor_instructions; /* tensor-core instructions in the code */
+    unsigned barriers;            /* hardware barriers per block, at most 16 */
     size_t shared_bytes;          /* static and dynamic shared memory per block */
     size_t local_bytes;           /* local memory per thread; 0 if all values are in registers */
     size_t spill_bytes;           /* size of the code's register spills, stores and loads together */
     size_t inline_input_bytes;    /* inputs up to this size are passed with the launch */
     size_t scratch_bytes;         /* scratch memory per prediction */
-    size_t code_bytes;            /* size of the kernel's instructions */
+    size_t code_bytes;            /* instruction bytes */
 } mdot_image_kernel_info;
 
 /* An opened artefact as a whole. Its strings are borrowed from the predictor. */
 typedef struct mdot_predictor_info {
     size_t struct_size;
-    const char *name;                    /* name of the predictor: mdotc_options.name */
+    const char *name;                    /* predictor name: mdotc_options.name */
     const char *compiler;                /* "mdot 0.2.0, LLVM 19.1.7" */
-    const char *kernel_precision;        /* precision of the matrix kernels on the CPU: "fp32", "bf16" */
+    const char *kernel_precision;        /* the matrix kernels' precision on the CPU: "fp32", "bf16" */
     const char *cpu_isa;                 /* target of the CPU image in use: "x86-64-v4" */
-    size_t entry_count;                  /* number of entry points, at least 1 */
-    size_t image_count;                  /* number of images in the artefact, CPUs first */
-    size_t weights_bytes;                /* size of the weights of all CPU images together */
-    size_t file_bytes;                   /* size of the artefact */
+    size_t entry_count;                  /* entry points, at least 1 */
+    size_t image_count;                  /* images in the artefact, CPUs first */
+    size_t weights_bytes;                /* weights in all CPU images together */
+    size_t file_bytes;                   /* artefact size */
     const char *device;                  /* "cpu", "cuda:0" */
     const char *device_name;             /* "NVIDIA H200"; empty for the CPU */
-    const char *device_kernel_precision; /* precision of the matrix kernels on the device: "fp32", "bf16", "fp16" */
+    const char *device_kernel_precision; /* the matrix kernels' precision on the device: "fp32", "bf16", "fp16" */
     const char *device_reason; /* reason for the choice of device: "cuda:0 answers in 28 us, the CPU in 5231 us" */
-    const char *cpu_reason;    /* reason why a more capable CPU image is unused: "x86-64-amx needs AMX-TILE, which
-                                 * this machine lacks"; empty if the last image is in use */
-    uint32_t assumed_torch;    /* version of PyTorch that predictions assume if the configuration leaves it open, as
-                                 * 100 * major + minor; 0: the predictor does not state it */
-    uint32_t reserved;         /* 0 */
+    /* reason why a more capable CPU image is unused: "x86-64-amx needs AMX-TILE, which this machine lacks"; empty if
+     * the last image is in use */
+    const char *cpu_reason;
+    /* PyTorch's version if the configuration leaves it open, as 100 * major + minor; 0: the predictor does not state it */
+    uint32_t assumed_torch;
+    uint32_t reserved; /* 0 */
 } mdot_predictor_info;
 
 /* Describes an opened artefact.
@@ -196,89 +195,80 @@ typedef struct mdot_predictor_info {
  * @errors INVALID_ARGUMENT for NULL or an invalid struct_size
  */
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
-/* Finds an entry point by its name.
+/* Finds an entry point by name.
  *
  * @param name for example "predict"
- * @param out_entry receives the index of the entry
- * @errors NOT_FOUND, INVALID_ARGUMENT for NULL
- */
+ * @param out_entry receives the entry's index
+ * @errors NOT_FOUND, INVALID_ARGUMENT for NULL */
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry);
 /* Describes an entry point.
  *
- * @param entry index of the entry point, below entry_count
- * @param out_info receives the description; its strings are borrowed from the predictor
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param entry index below entry_count
+ * @param out_info receives the description; strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info);
-/* Describes an input of an entry point.
+/* Describes an entry point's input.
  *
- * @param entry index of the entry point, below entry_count
- * @param input index of the input, below input_count
- * @param out_info receives name, type and shape; the strings are borrowed from the predictor
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param entry entry index, below entry_count
+ * @param input input index, below input_count
+ * @param out_info receives name, type and shape; strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,
                                      mdot_tensor_info *out_info);
-/* Describes an output of an entry point.
+/* Describes an entry point's output.
  *
- * @param entry index of the entry point, below entry_count
- * @param output index of the output, below output_count
- * @param out_info receives name, type and shape; the strings are borrowed from the predictor
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param entry entry index, below entry_count
+ * @param output output index, below output_count
+ * @param out_info receives name, type and shape; strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t entry, size_t output,
                                       mdot_tensor_info *out_info);
 /* Describes a bucket: the code for a range of lengths.
  *
- * @param entry index of the entry point, below entry_count
- * @param bucket index of the bucket, below bucket_count
+ * @param entry entry index, below entry_count
+ * @param bucket bucket index, below bucket_count
  * @param out_info receives the description
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t entry, size_t bucket,
                                       mdot_bucket_info *out_info);
-/* Describes a kernel of a bucket.
+/* Describes a kernel in a bucket.
  *
- * @param entry index of the entry point, below entry_count
- * @param bucket index of the bucket, below bucket_count
- * @param kernel index of the kernel in execution order, below kernel_count
- * @param out_info receives the description; its strings are borrowed from the predictor
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param entry entry index, below entry_count
+ * @param bucket bucket index, below bucket_count
+ * @param kernel kernel index in execution order, below kernel_count
+ * @param out_info receives the description; strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
                                       mdot_kernel_info *out_info);
 /* Describes an image: the code and weights for one kind of processor.
  *
- * @param image index of the image, below image_count
- * @param out_info receives the description; its strings are borrowed from the predictor
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param image image index, below image_count
+ * @param out_info receives the description; strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info);
-/* Describes the code of one bucket in one image.
+/* Describes one bucket's code in one image.
  *
- * @param image index of the image, below image_count
- * @param entry index of the entry point, below entry_count
- * @param bucket index of the bucket, below bucket_count
- * @param out_info receives the description; its strings are borrowed from the predictor
- * @errors OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for NULL or an invalid struct_size
- */
+ * @param image image index, below image_count
+ * @param entry entry index, below entry_count
+ * @param bucket bucket index, below bucket_count
+ * @param out_info receives the description; strings are borrowed from the predictor
+ * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
                                             mdot_image_kernel_info *out_info);
 
-/* ---- Contexts: the working memory of one thread ------------------------------------------------------------------ */
+/* ---- Contexts: one thread's working memory ------------------------------------------------------------------ */
 
-/* The working memory of one thread.
+/* One thread's working memory.
  *
  * @threads a context belongs to one thread at a time
  */
 typedef struct mdot_context mdot_context;
 
-/* Creates a context: the working memory of one thread. It allocates and touches the scratch memory of the largest
- * bucket of every entry. On a GPU it also allocates the memory for launches of many predictions at once: up to 256 MiB
- * of device memory, less if less is free, and 64 MiB of pinned host memory.
+/* Creates a context: one thread's working memory. It allocates and touches scratch memory for the largest bucket of
+ * every entry. On a GPU it also allocates memory for launches with many predictions at once: up to 256 MiB on the
+ * device, less if less is free, and 64 MiB pinned on the host.
  *
- * @errors OUT_OF_MEMORY; DEVICE if the GPU was requested by name and fails
- */
+ * @errors OUT_OF_MEMORY; DEVICE if the GPU was requested by name and fails */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
 
 /* Calls work(argument, i) once for every i below `count`, on any threads, in parallel or in sequence. Returns when
@@ -286,26 +276,26 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
 typedef void (*mdot_parallel_for_fn)(void *user, void (*work)(void *argument, uint32_t i), void *argument,
                                      uint32_t count);
 
-typedef struct mdot_context_options { /* zero selects the default of every field */
+typedef struct mdot_context_options { /* zero selects every default */
     size_t struct_size;
-    uint32_t threads;                  /* threads that share a call on the CPU, the caller's included, up to 64; 0: 1 */
-    uint32_t reserved;                 /* must be 0 */
-    mdot_parallel_for_fn parallel_for; /* runs the work on the caller's threads; called once per shared call, with
-                                        * `threads` pieces of work. NULL: the context starts its own threads */
+    uint32_t threads;  /* threads that share a call on the CPU, the caller's included, up to 64; 0: 1 */
+    uint32_t reserved; /* must be 0 */
+    /* runs the work on the caller's threads; called once per shared call, with `threads` pieces. NULL: the context
+     * starts its own threads */
+    mdot_parallel_for_fn parallel_for;
     void *user;
 } mdot_context_options;
 
-/* Creates a context whose calls are shared by several threads. Calls at a length of 256 or more are divided. Shorter
- * calls run on the caller's thread and cost the same as in a single-threaded context. Results are identical bit for
- * bit for any number of threads.
+/* Creates a context for calls that several threads share. Calls at a length from 256 on are divided. Shorter calls run
+ * on the caller's thread and cost the same as in a single-threaded context. Results are identical bit for bit for any
+ * number of threads.
  *
  * The context's own threads sleep between calls, block all signals, and end with the context. A call wakes sleeping
- * threads with one system call, and it never waits for a thread that fails to arrive. A child of fork lacks these
- * threads: its calls run on the caller's thread only, and the context is destroyed as usual.
+ * threads with one system call, and never waits for a missing thread. A child of fork lacks these threads: calls run on
+ * the caller's thread only, and the context is destroyed as usual.
  *
  * @param options NULL selects all defaults
- * @errors INVALID_ARGUMENT for more than 64 threads; OUT_OF_MEMORY also if thread creation fails; DEVICE as above
- */
+ * @errors INVALID_ARGUMENT for more than 64 threads; OUT_OF_MEMORY also if thread creation fails; DEVICE as above */
 mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
                                      mdot_context **out_context, mdot_error *err);
 /* Destroys a context and ends its threads.
@@ -314,103 +304,97 @@ mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot
  */
 void mdot_context_destroy(mdot_context *context);
 
-/* Returns MDOT_OK while calls run on the device that mdot_predictor_get_info reports. Otherwise the GPU has failed
- * this context and calls run on the CPU.
+/* Returns MDOT_OK while calls run on the device in mdot_predictor_info. Otherwise the GPU has failed in this context
+ * and calls run on the CPU.
  *
  * @param out_message receives the reason, borrowed from the context; "" while the device works
  * @return MDOT_OK, or the status of the GPU's failure
- * @errors every status of a failed GPU, usually DEVICE; INVALID_ARGUMENT for NULL
- */
+ * @errors every status of a failed GPU, usually DEVICE; INVALID_ARGUMENT for NULL */
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
 
 typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
-    const char *name;       /* name of an input of the predictor */
+    const char *name;       /* name of a predictor input */
     mdot_dtype dtype;       /* element type, which must be the input's */
-    int rank;               /* number of dimensions, 0 to MDOT_MAX_RANK */
-    const int64_t *dims;    /* extents in elements, `rank` of them; may be NULL if rank is 0 */
+    int rank;               /* dimensions, 0 to MDOT_MAX_RANK */
+    const int64_t *dims;    /* `rank` extents in elements; may be NULL if rank is 0 */
     const void *data;       /* its elements */
 } mdot_input;
 
 /* Memory for one output, which the call fills as a dense row-major tensor. */
 typedef struct mdot_output {
-    const char *name;  /* name of an output of the predictor */
+    const char *name;  /* name of a predictor output */
     void *data;        /* aligned to the element size */
-    size_t size_bytes; /* size of `data`; OUT_OF_RANGE if it is too small */
+    size_t size_bytes; /* bytes in `data`; OUT_OF_RANGE if it is too small */
 } mdot_output;
 
-/* Runs an entry point once. Inputs and outputs may come in any order, each exactly once. The dimensions of the inputs
- * determine the length, and the smallest bucket that holds it runs. The cost depends on the length, rather than on the
- * bucket. Indices in the data (for example of an embedding) are clamped to their table. If a mask of -inf hides every
- * key from a query, its attention result is zero, rather than NaN.
+/* Runs an entry point once. Inputs and outputs may come in any order, each exactly once. The input dimensions determine
+ * the length, and the smallest sufficient bucket runs. The cost depends on the length, rather than on the bucket.
+ * Indices in the data (for example of an embedding) are clamped to the table. If a mask of -inf hides every key from a
+ * query, the attention result is zero, rather than NaN.
  *
- * @param entry index of the entry point, below entry_count
- * @param inputs one for each input of the entry, in any order
- * @param input_count number of inputs
- * @param outputs one for each output of the entry, in any order
- * @param output_count number of outputs
+ * @param entry index below entry_count
+ * @param inputs one for each entry input, in any order
+ * @param input_count entries in `inputs`
+ * @param outputs one for each entry output, in any order
+ * @param output_count entries in `outputs`
  * @errors INVALID_ARGUMENT for a missing, unknown or repeated name and for a wrong dtype or rank; OUT_OF_RANGE for a
- *     length beyond the largest bucket and for inputs of different lengths
- */
+ *     length beyond the largest bucket and for inputs with different lengths */
 mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
                      const mdot_output *outputs, size_t output_count, mdot_error *err);
 
-/* Like mdot_run, with arrays in the entry's order instead of names. Only the length is checked, so use it after all
- * other properties have been checked once.
+/* Like mdot_run, with arrays in the entry's order instead of names. Only the length is checked, so use it after one
+ * check of all other properties.
  *
- * @param entry index of the entry point, below entry_count
- * @param length number of rows, from the entry's min_length to its largest bucket; 0 for an entry that has no length
+ * @param entry index below entry_count
+ * @param length number of rows, from min_length to the largest bucket; 0 for an entry without a length
  * @param inputs dense tensors in the entry's order
  * @param outputs memory for the outputs in the entry's order
- * @errors OUT_OF_RANGE for a length that the entry does not accept
- */
+ * @errors OUT_OF_RANGE for a length beyond these limits */
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                              void *const *outputs, mdot_error *err);
 
-/* Runs a single step of such a call, for measurements. The step runs on the CPU on the calling thread. To get the
- * result of mdot_run_ordered on the CPU bit for bit, run all steps of a bucket once, in order, on the same inputs and
- * outputs, and make no other call of the context in between.
+/* Runs a single step of such a call, for measurements. The step runs on the CPU on the calling thread. To reproduce
+ * mdot_run_ordered on the CPU bit for bit, run all steps of a bucket once, in order, on the same inputs and outputs,
+ * and make no other call with the context in between.
  *
- * @param entry index of the entry point, below entry_count
- * @param length number of rows, from the entry's min_length to its largest bucket; 0 for an entry that has no length
+ * @param entry index below entry_count
+ * @param length number of rows, from min_length to the largest bucket; 0 for an entry without a length
  * @param inputs dense tensors in the entry's order
  * @param outputs memory for the outputs in the entry's order
- * @param step index of the step, counted from 0 as in mdot_kernel_info
- * @errors OUT_OF_RANGE for an invalid length or step
- */
+ * @param step step index, counted from 0 as in mdot_kernel_info
+ * @errors OUT_OF_RANGE for an invalid length or step */
 mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                           void *const *outputs, size_t step, mdot_error *err);
 
-typedef struct mdot_item {     /* one of several calls of an entry; the fields are arguments of mdot_run_ordered */
-    int64_t length;            /* number of rows; 0 for an entry that has no length */
+typedef struct mdot_item {     /* one call among several; the fields are arguments of mdot_run_ordered */
+    int64_t length;            /* number of rows; 0 for an entry without a length */
     const void *const *inputs; /* dense tensors in the entry's order */
     void *const *outputs;      /* memory for the outputs in the entry's order */
 } mdot_item;
 
-/* Runs mdot_run_ordered for each of several items, whose lengths may differ, without padding. The result of an item is
- * that of a separate call, independent of the other items; only the rounding of a vector's last elements may differ.
+/* Runs mdot_run_ordered for each of several items. Lengths may differ, without padding. An item's result is independent
+ * of the other items; only the rounding of a vector's last elements may differ from a separate call.
  *
- * Consecutive items are computed together, up to mdot_entry_info.items_together of them, while their lengths add up to
- * at most 128 (or the smallest bucket, if that is greater). Row-wise kernels such as linears and norms then process
- * the rows of all items at once and read their weights once. This pays for items of a few rows and for models whose
- * weights exceed every cache; beyond about 30 rows it hardly matters. Kernels that look across the length, such as
- * attention, run item by item. Entries that have no length, and those that mostly look across it, run one item after
- * the other: items_together is 1. A GPU computes all items of equal length together.
+ * Consecutive items are computed together, up to mdot_entry_info.items_together items, while the lengths add up to at
+ * most 128 (or the smallest bucket, if greater). Row-wise kernels such as linears and norms then process all rows at
+ * once and read the weights once. This pays for items with a few rows and for models with weights beyond every cache;
+ * beyond about 30 rows it hardly matters. Kernels across the length, such as attention, run item by item. Entries
+ * without a length, and entries mostly across it, run one item after the other: items_together is 1. A GPU computes all
+ * items with equal length together.
  *
- * @param entry index of the entry point, below entry_count
+ * @param entry index below entry_count
  * @param items the calls; outputs of different items must not overlap
  * @param count number of items; 0 does nothing
- * @errors INVALID_ARGUMENT for an item that lacks inputs or outputs, OUT_OF_RANGE for a length that the entry does not
- *     accept. The message names the item's index, and all items are skipped
- */
+ * @errors INVALID_ARGUMENT for an item without inputs or outputs, OUT_OF_RANGE for a length beyond the entry's limits.
+ *     The message names the item's index, and all items are skipped */
 mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err);
 
-/* Finds the bucket that a call of this length would run in.
+/* Finds the bucket for a length.
  *
- * @param entry index of the entry point, below entry_count
+ * @param entry index below entry_count
  * @param length number of rows
- * @param out_bucket receives the index of the bucket
- * @errors OUT_OF_RANGE beyond the largest bucket; INVALID_ARGUMENT for NULL
- */
+ * @param out_bucket receives the bucket's index
+ * @errors OUT_OF_RANGE beyond the largest bucket; INVALID_ARGUMENT for NULL */
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
                                        size_t *out_bucket);
 

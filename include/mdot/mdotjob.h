@@ -1,9 +1,8 @@
 /* mdotjob.h — the job reader: reads a training job from ONNX into an operator sequence.
  *
- * The library is libmdotjob. A job may be exported for inference or for training, by any exporter. The result is its
- * forward graph in canonical form, in which each operator carries the FLOPs and bytes of a whole training step
- * (mdot.h, mdot_job_operator). Functions may be called from several threads at once. The library prints to no stream.
- */
+ * The library is libmdotjob. A job may be exported for inference or for training, by any exporter. The result is the
+ * forward graph in canonical form, in which each operator carries a whole training step's FLOPs and bytes (mdot_job.h,
+ * mdot_job_operator). Functions may be called from several threads at once. The library prints to no stream. */
 #ifndef MDOTJOB_H
 #define MDOTJOB_H
 
@@ -27,32 +26,31 @@ const char *mdotjob_version(void);
  */
 uint32_t mdotjob_version_number(void);
 
-typedef struct mdot_job_options { /* zero selects the default of every field */
+typedef struct mdot_job_options { /* zero selects every default */
     size_t struct_size;
     const mdot_dim_binding *dims; /* bindings of symbolic dimensions; all except the batch are required */
-    size_t dim_count;             /* number of bindings */
-    void (*warning)(void *user, const char *message); /* called for each warning; the text is valid during the call
-                                                       * only */
+    size_t dim_count;             /* binding count */
+    /* called for each warning; the text is valid during the call only */
+    void (*warning)(void *user, const char *message);
     void *user;
-    uint32_t keep_names; /* 1: operators keep the names of their modules. 0: the job omits all names */
+    uint32_t keep_names; /* 1: operators keep module names. 0: the job omits all names */
     uint32_t reserved;   /* must be 0 */
-    const char *output;  /* path of a file that will be written from the job, or NULL. The reader checks it in
-                          * advance: INVALID_ARGUMENT if the job is read from that file (the model or its external
-                          * data) or if it is a device or a pipe; IO for a directory */
-    const mdot_job_freezing *freezing; /* parameters that training leaves unchanged, selected by the names of their
-                                        * modules, or NULL. The job need not keep the names. Errors are those of
-                                        * mdot_job_freeze */
+    /* a file to be written from the job, or NULL. The reader checks it in advance: INVALID_ARGUMENT if the job is read
+     * from that file (the model or its external data) or if it is a device or a pipe; IO for a directory */
+    const char *output;
+    /* parameters to leave unchanged in training, selected by module names, or NULL. The job need not keep the names.
+     * Errors are those of mdot_job_freeze */
+    const mdot_job_freezing *freezing;
 } mdot_job_options;
 
-/* Reads an ONNX file. Weights are skipped. An unknown operator becomes an operator of its own type, with the sizes of
- * its tensors, and causes a warning.
+/* Reads an ONNX file. Weights are skipped. An unknown operator becomes an operator of its own type, with its tensor
+ * sizes, and causes a warning.
  *
- * @param path file name of the ONNX model
+ * @param path the ONNX model's file name
  * @param options NULL selects all defaults
- * @errors NOT_FOUND; IO; INVALID_ARGUMENT lists the symbolic dimensions that are unbound; MALFORMED for invalid ONNX
- *     or an empty graph; OUT_OF_MEMORY
- * @threads any
- */
+ * @errors NOT_FOUND; IO; INVALID_ARGUMENT lists the unbound symbolic dimensions; MALFORMED for invalid ONNX or an empty
+ *     graph; OUT_OF_MEMORY
+ * @threads any */
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err);
 /* Like mdot_job_read, from memory.
  *
@@ -61,18 +59,15 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdo
  * @param name replaces the file name in messages
  * @param options NULL selects all defaults
  * @errors those of mdot_job_read
- * @threads any
- */
+ * @threads any */
 mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
                                 mdot_job **out_job, mdot_error *err);
 
-/* Finds the traits of an operator type, in the form that mdot_job_create takes. Use it for jobs that come from a
- * source other than ONNX.
+/* Finds an operator type's traits, in the form for mdot_job_create. Use it for jobs from a source other than ONNX.
  *
  * @param type for example "Conv"
  * @param out_traits receives the traits; all zero for an unknown type
- * @errors NOT_FOUND for an unknown type; INVALID_ARGUMENT for NULL
- */
+ * @errors NOT_FOUND for an unknown type; INVALID_ARGUMENT for NULL */
 mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits);
 
 #if defined(__GNUC__)

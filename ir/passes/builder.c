@@ -1,5 +1,6 @@
 /* builder.c — creates nodes inside a pass (builder.h), and applies rules to a graph. */
 #include "ir/passes/builder.h"
+#include "base/out_of_memory.h"
 
 #include <string.h>
 
@@ -75,7 +76,7 @@ bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)
 
 static void *out_of_memory(ir_builder *b)
 {
-    if (b->status == MDOT_OK) b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
+    if (b->status == MDOT_OK) b->status = BS_OUT_OF_MEMORY(b->err, "%s", b->graph->name);
     return NULL;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "ir/passes/cse.h"
 
+#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
 
@@ -137,7 +138,7 @@ mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_change
     if (scratch != NULL) unique = create_table(graph, scratch);
     if (unique.nodes == NULL || unique.constants == NULL) {
         ir_arena_destroy(scratch);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+        return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     }
     ir_builder b = {.graph = graph, .err = err};
     for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {

@@ -7,6 +7,7 @@
  *   the length, over k     element i takes elements k·i + first … with the same weights: slices with steps of k of the
  *                          extended input are added
  */
+#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/ops/resize.h"
 #include "ir/passes/expand.h"
@@ -31,7 +32,7 @@ static ir_value *add_numbers(ir_builder *b, const int64_t *dims, int rank, const
     for (int64_t i = 0; wide != NULL && i < wide->count; i++) wide->f[i] = values[i];
     const ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
     if (tensor != NULL) return ir_build_constant(b, b->dtype, dims, rank, tensor->data);
-    b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
+    b->status = BS_OUT_OF_MEMORY(b->err, "%s", b->graph->name);
     return NULL;
 }
 

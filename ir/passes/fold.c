@@ -7,6 +7,7 @@
  */
 #include "ir/passes/fold.h"
 
+#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes/pass.h"
 
@@ -136,8 +137,7 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
         ready = in[i] != NULL || node->inputs[i] == NULL;
     }
     if (!ready) {
-        b->status =
-            mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out while folding %s", b->graph->name, node->name);
+        b->status = BS_OUT_OF_MEMORY(b->err, "folding %s of %s", node->name, b->graph->name);
         return;
     }
     b->status = node->op->eval(arena, node, in, out, b->err);
@@ -167,7 +167,7 @@ void ir_fold_node(ir_builder *b, ir_node *node)
     if (scratch != NULL) {
         evaluate(b, node, scratch);
     } else {
-        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
+        b->status = BS_OUT_OF_MEMORY(b->err, "%s", b->graph->name);
     }
     ir_arena_destroy(scratch);
 }

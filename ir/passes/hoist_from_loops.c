@@ -5,6 +5,7 @@
  * The steps of a loop run one after the other, and a matmul of one row is limited by reading the weights. In front of
  * the loop, one matmul computes all rows. LSTM, GRU and RNN get the same form from expand_recurrent.c.
  */
+#include "base/out_of_memory.h"
 #include "ir/loop_nodes.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/pass.h"
@@ -100,7 +101,7 @@ mdot_status ir_pass_hoist_from_loops(ir_graph *graph, bool *out_changed, mdot_er
     for (ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next) {
         if (!ir_is_loop_begin(node)) continue;
         bool *inside = IR_NEW_ARRAY(graph->arena, bool, graph->value_count);
-        if (inside == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+        if (inside == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
         ir_loop_mark(graph, node, inside);
         status = hoist_from(graph, node, inside, out_changed, err);
     }

@@ -6,6 +6,7 @@
  * decides by a value, and where it asks for the rounding itself: it narrows a value and widens the same value again.
  * Other results differ from the model's by at most the rounding of its type, and are closer to the exact result.
  */
+#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/pass.h"
@@ -143,7 +144,7 @@ static void widen(ir_builder *b, ir_node *node)
 
 mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    if (!mark_rounding(graph)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (!mark_rounding(graph)) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     mdot_status status = ir_rewrite(graph, widen, out_changed, err);
     unmark_rounding(graph);
     return status;

@@ -1,4 +1,5 @@
 /* run_passes.c — runs the passes in the order of passes.def, with dumps and verification in between. */
+#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes/pass.h"
 
@@ -16,7 +17,7 @@ static mdot_status run(ir_graph *graph, const ir_pass *pass, bool *out_changed, 
     bool changed = false;
     mdot_status status = pass->run(graph, &changed, err);
     if (status != MDOT_OK) return status;
-    if (ir_arena_failed(graph->arena)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (ir_arena_failed(graph->arena)) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
 #ifdef MDOT_VERIFY
     mdot_error broken;
     status = ir_graph_verify(graph, &broken);
@@ -32,7 +33,7 @@ static mdot_status dump(const ir_graph *graph, const ir_pass_options *options, m
     const char *text = arena != NULL ? ir_graph_print(graph, arena) : NULL;
     if (text != NULL) options->dump(options->user, text);
     ir_arena_destroy(arena);
-    return text != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    return text != NULL ? MDOT_OK : BS_OUT_OF_MEMORY(err, "%s", graph->name);
 }
 
 mdot_status ir_run_passes(ir_graph *graph, const ir_pass_options *options, mdot_error *err)

@@ -3,7 +3,7 @@
  *
  * Allocation happens only while opening and creating. Running allocates no memory.
  */
-#include "runtime/core/allocator.h"
+#include "runtime/core/objects.h"
 
 #include <stdlib.h>
 #include <string.h>

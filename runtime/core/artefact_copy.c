@@ -6,8 +6,9 @@
  * memory that was written must not become executable (systemd's MemoryDenyWriteExecute=). The copy is ordinary
  * memory if a memfd is unavailable (seccomp, descriptors used up) or limited to a smaller size (RLIMIT_FSIZE).
  */
-#include "runtime/core/artefact_copy.h"
 #include "base/file.h"
+#include "base/out_of_memory.h"
+#include "runtime/core/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,7 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
         ssize_t count = pread(file, bytes + have, size_bytes - have, (off_t)have);
         if (count < 0 && errno == EINTR) continue;
         /* EFAULT: a page of the copy could not be allocated */
-        if (count < 0 && errno == EFAULT)
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu bytes", size_bytes);
+        if (count < 0 && errno == EFAULT) return BS_OUT_OF_MEMORY(err, "%zu bytes", size_bytes);
         if (count < 0) return mdot_fail(err, MDOT_IO, "reading failed: %s", strerror(errno));
         if (count == 0) return mdot_fail(err, MDOT_MALFORMED, "the file was truncated while it was read");
         have += (size_t)count;

@@ -7,7 +7,6 @@
  */
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
-#include "runtime/core/workers.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's
  * tensors, the states of the other components, and a device context if the predictor has a device. */
-#include "runtime/core/context.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "runtime/core/objects.h"
-#include "runtime/core/workers.h"
+#include "runtime/core/run.h"
 
 static size_t max_size(size_t a, size_t b)
 {
@@ -92,7 +92,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     if (context == NULL || scratch == NULL) {
         rt_free(&predictor->allocator, scratch);
         rt_free(&predictor->allocator, context);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a context of %zu bytes", scratch_bytes);
+        return BS_OUT_OF_MEMORY(err, "a context of %zu bytes", scratch_bytes);
     }
     context->predictor = predictor;
     rt_predictor_keep(predictor);

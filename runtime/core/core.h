@@ -14,6 +14,7 @@
 #ifndef RT_CORE_H
 #define RT_CORE_H
 
+#include "mdot/mdot_predict.h"
 #include "runtime/core/handle_validation.h"
 #include "runtime/core/table_reader.h"
 

@@ -2,7 +2,6 @@
 #ifndef RT_CPU_H
 #define RT_CPU_H
 
-#include "mdot/mdot.h"
 #include "mdot/mdot_abi.h"
 
 enum { RT_CPU_MAY_USE_TILES = 1 };

@@ -3,11 +3,8 @@
  * Before a predictor is returned, every kernel of the device has run once. Therefore later calls are free of the
  * driver's loading time, and an artefact that fails on the device is detected here.
  */
-#include "runtime/core/device.h"
 #include "base/join.h"
 #include "base/suggest.h"
-#include "runtime/core/context.h"
-#include "runtime/core/lifetime.h"
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
@@ -143,8 +140,7 @@ static mdot_status open_trial(const mdot_predictor *predictor, trial *out_trial,
     if (status == MDOT_OK) {
         t.zeros = rt_alloc(&predictor->allocator, input_bytes);
         t.outputs = rt_alloc(&predictor->allocator, output_bytes);
-        if (t.zeros == NULL || t.outputs == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out while trying the device");
+        if (t.zeros == NULL || t.outputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     if (status != MDOT_OK) {
         close_trial(&t, &predictor->allocator);

@@ -6,8 +6,8 @@
  *   - Each of the artefact's sections is mapped whole and read-only, at the address in its header.
  *   - The file can be loaded by mapping alone: it has no relocations, dependencies or initialisers.
  */
-#include "runtime/core/elf_sections.h"
 #include "mdot/mdot_abi.h"
+#include "runtime/core/loader.h"
 
 #include <elf.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #ifndef RT_HANDLE_VALIDATION_H
 #define RT_HANDLE_VALIDATION_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_base.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #include "base/struct_version.h"
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
-#include "runtime/core/workers.h"
+#include "runtime/core/run.h"
 
 #include <string.h>
 

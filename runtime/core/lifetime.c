@@ -1,5 +1,4 @@
 /* lifetime.c — a predictor lives until it is closed and its last context is destroyed. */
-#include "runtime/core/lifetime.h"
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
 

@@ -5,6 +5,7 @@
  * are read-only.
  */
 #include "runtime/core/loader.h"
+#include "base/out_of_memory.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static mdot_status map_segment(const rt_copy *copy, const bs_elf_segment *segmen
         status = rt_copy_map(copy, segment->offset - before, (size_t)file_bytes, protection, at, err);
     if (status == MDOT_OK && memory_bytes > file_bytes &&
         mprotect(at + file_bytes, (size_t)(memory_bytes - file_bytes), PROT_READ) != 0)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an ELF segment");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
 }
 
@@ -115,7 +116,7 @@ static mdot_status reserve(size_t size_bytes, rt_library **out_library, mdot_err
     if (library == NULL || memory == MAP_FAILED) {
         if (memory != MAP_FAILED) munmap(memory, size_bytes);
         free(library);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu bytes of an artefact", size_bytes);
+        return BS_OUT_OF_MEMORY(err, "%zu bytes of an artefact", size_bytes);
     }
     atomic_init(&library->references, 1);
     library->memory = memory;

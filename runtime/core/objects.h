@@ -12,9 +12,33 @@
 #define RT_OBJECTS_H
 
 #include "runtime/core/core.h"
-#include "runtime/core/ragged_batch.h"
 
 #include <stdatomic.h>
+
+/* ---- ragged_batch.c: items of an entry that run together --------------------------------------------------------- */
+
+typedef struct rt_ragged_batch {
+    unsigned char *tensors; /* inputs and outputs of all items, concatenated per tensor; NULL if no entry runs items
+                             * together */
+    void **outputs;         /* pointers of each item, in the entry's order */
+} rt_ragged_batch;
+
+/* The bucket whose code runs an entry's items together. One bucket serves all of them, because kernels are the same
+ * for all lengths. NULL if items run separately. */
+const mdot_abi_bucket *rt_ragged_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry);
+/* Maximum number of items that run together; 1 if they run separately. */
+uint32_t rt_ragged_batch_rows(const mdot_abi_table *table, const mdot_abi_entry *entry);
+
+/* Maximum bytes of a tensor of all items, and of several such tensors. Each tensor is aligned to MDOT_ABI_ALIGNMENT. */
+size_t rt_tensor_capacity_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor);
+size_t rt_tensors_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensors, uint32_t count);
+
+/* Allocates memory for the items of any entry. Returns OUT_OF_MEMORY on failure. */
+mdot_status rt_ragged_batch_create(const rt_allocator *allocator, const mdot_abi_table *table,
+                                   rt_ragged_batch *out_batch, mdot_error *err);
+void rt_ragged_batch_destroy(const rt_allocator *allocator, rt_ragged_batch *batch);
+
+/* ---- The objects ------------------------------------------------------------------------------------------------- */
 
 struct mdot_predictor {
     atomic_size_t references; /* one until it is closed, and one for each context */
@@ -42,5 +66,19 @@ struct mdot_context {
     rt_device_context *device; /* NULL: calls run on the CPU */
     mdot_error device_error;   /* why calls run on the CPU although the predictor has a device; otherwise MDOT_OK */
 };
+
+/* ---- Parts of the objects: allocator.c, context.c, device.c, lifetime.c --------------------------------------------------- */
+
+/* Returns INVALID_ARGUMENT if only one of the two functions is given. */
+mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *options, mdot_error *err);
+
+/* Also usable while the predictor is being opened. `options` have been resolved. */
+mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_context_options *options,
+                              mdot_context **out_context, mdot_error *err);
+
+/* Sets predictor->device according to options->device, after all other parts are open. On failure it holds no
+ * resources. */
+mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err);
+void rt_device_close(mdot_predictor *predictor);
 
 #endif

@@ -4,15 +4,11 @@
  * later; then the CPU answers (run.c).
  */
 #include "base/file.h"
+#include "base/out_of_memory.h"
 #include "base/struct_version.h"
-#include "runtime/core/allocator.h"
-#include "runtime/core/artefact_copy.h"
 #include "runtime/core/cpu.h"
-#include "runtime/core/device.h"
-#include "runtime/core/elf_sections.h"
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
-#include "runtime/core/table_check.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -98,7 +94,7 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     const char *level = o.cpu_isa != NULL ? o.cpu_isa : secure_getenv("MDOT_CPU_ISA");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
-    if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out for a predictor", path);
+    if (predictor == NULL) return BS_OUT_OF_MEMORY(err, "the predictor %s", path);
     predictor->allocator = allocator;
     predictor->components = components;
     atomic_init(&predictor->references, 1);

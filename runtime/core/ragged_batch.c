@@ -1,6 +1,7 @@
 /* ragged_batch.c — selects the bucket that runs an entry's items together, and allocates a context's memory for their
  * tensors. */
-#include "runtime/core/ragged_batch.h"
+#include "base/out_of_memory.h"
+#include "runtime/core/objects.h"
 
 /* Number of rows at which further reuse of the weights gains nothing. */
 enum { ENOUGH_ROWS = 128 };
@@ -61,8 +62,7 @@ mdot_status rt_ragged_batch_create(const rt_allocator *allocator, const mdot_abi
     }
     if (most_outputs == 0) return MDOT_OK;
     unsigned char *memory = rt_alloc(allocator, most_bytes + most_outputs * sizeof(void *));
-    if (memory == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu bytes of items' tensors", most_bytes);
+    if (memory == NULL) return BS_OUT_OF_MEMORY(err, "%zu bytes of items' tensors", most_bytes);
     *out_batch = (rt_ragged_batch){memory, (void **)(void *)(memory + most_bytes)};
     return MDOT_OK;
 }

@@ -10,7 +10,7 @@
  *     ordered, unique by target and precision, and the first is for CPUs;
  *   - code of a CPU image is inside an executable segment, and a CUDA image's cubin is in its section.
  */
-#include "runtime/core/table_check.h"
+#include "runtime/core/loader.h"
 #include "runtime/core/table_reader.h"
 
 #include <string.h>

@@ -6,7 +6,6 @@
 #ifndef RT_TABLE_READER_H
 #define RT_TABLE_READER_H
 
-#include "mdot/mdot.h"
 #include "mdot/mdot_abi.h"
 
 static inline const char *rt_string(const mdot_abi_table *table, uint32_t at)

@@ -13,8 +13,8 @@
  * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
  * takes all slices, and destroying the workers joins no thread.
  */
-#include "runtime/core/workers.h"
 #include "base/spin.h"
+#include "runtime/core/run.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -244,7 +244,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
                               rt_workers **out_workers, mdot_error *err)
 {
     rt_workers *w = rt_alloc(allocator, sizeof *w);
-    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u threads", options->threads);
+    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     w->count = options->threads;
     w->process = getpid();
     w->parallel_for = options->parallel_for;

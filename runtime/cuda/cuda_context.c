@@ -4,6 +4,7 @@
  * mapped memory. Outputs and the word that signals completion come through mapped memory. Therefore calls need no
  * copies by the driver.
  */
+#include "base/out_of_memory.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdlib.h>
@@ -122,7 +123,7 @@ mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_co
     if (c == NULL || parameter == NULL) {
         free(parameter);
         free(c);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a context of %s", cuda->id);
+        return BS_OUT_OF_MEMORY(err, "a context of %s", cuda->id);
     }
     c->cuda = cuda;
     c->parameter = parameter;

@@ -175,8 +175,7 @@ static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char 
     if (status != MDOT_OK) return status;
     cuda->device.kernel_precision = rt_string(cuda->artefact->table, cuda->image->compute_at);
     cuda->kernels = calloc(cuda->image->kernel_count, sizeof *cuda->kernels);
-    if (cuda->kernels == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u kernels", cuda->image->kernel_count);
+    if (cuda->kernels == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     status = rt_cuda_ask(thread, &retaining, limit_ms, err);
     if (status != MDOT_OK) return status;
     rt_artefact_keep(cuda->artefact);
@@ -194,7 +193,7 @@ mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_devic
     if (!has_images(request->artefact->table))
         return mdot_fail(err, MDOT_DEVICE, "the artefact lacks CUDA code: compile it with --target sm_…");
     rt_cuda *cuda = calloc(1, sizeof *cuda);
-    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a CUDA device");
+    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     cuda->device = (rt_device){.id = cuda->id, .name = cuda->name, .kernel_precision = ""};
     cuda->artefact = request->artefact;
     cuda->ordinal = request->ordinal;

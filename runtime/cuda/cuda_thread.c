@@ -164,7 +164,7 @@ mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thr
 {
     if (atomic_load(&lost_threads) > 0 || atomic_load(&cuda->lost_threads) > 0) return refuse(err);
     rt_cuda_thread *t = calloc(1, sizeof *t);
-    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a call of the CUDA driver");
+    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     t->cuda = cuda;
     t->owner = owner;
     t->process = getpid();

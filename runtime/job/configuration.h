@@ -4,7 +4,7 @@
 #define RT_CONFIGURATION_H
 
 #include "base/struct_version.h"
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 typedef struct rt_configuration {
     mdot_configuration c; /* counts and degrees are at least 1 and the degrees multiply to gpu_count; rates are above

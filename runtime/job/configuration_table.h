@@ -5,7 +5,7 @@
 #ifndef RT_CONFIGURATION_TABLE_H
 #define RT_CONFIGURATION_TABLE_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef RT_EQUAL_BLOCKS_H
 #define RT_EQUAL_BLOCKS_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 /* Fills each operator's number of equal blocks. The operators are in blocks 1 to block_count, or in none (0). Returns
  * false if memory runs out. */

@@ -172,8 +172,7 @@ static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *ope
     modules m = {0};
     bool *trains = calloc(count + 1, sizeof *trains);
     mdot_status status = MDOT_OK;
-    if (!collect_modules(operators, count, &m) || trains == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
+    if (!collect_modules(operators, count, &m) || trains == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = check(&m, f, err);
     if (status == MDOT_OK) {
         find_frozen(f, &m);
@@ -197,8 +196,7 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
     if (status != MDOT_OK) return status;
     size_t count = job->info.operator_count;
     mdot_job_operator *operators = rt_copy_operators(job);
-    if (operators == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     status = freeze_all(&f, operators, count, err);
     if (status != MDOT_OK) {
         free(operators);
@@ -221,8 +219,7 @@ mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_op
     if (status == MDOT_OK) status = bs_check_struct(&operator_type, operators, err);
     if (status != MDOT_OK) return status;
     mdot_job_operator *copy = calloc(operator_count + 1, sizeof *copy);
-    if (copy == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", operator_count);
+    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < operator_count && status == MDOT_OK; i++) {
         status = bs_read_element(&operator_type, operators, i, &copy[i], err);
         if (status == MDOT_OK) status = check_inputs(&copy[i], i, err);

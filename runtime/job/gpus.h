@@ -3,7 +3,7 @@
 #define RT_GPUS_H
 
 #include "base/struct_version.h"
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 /* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
 #define RT_GPU_COLUMN_MAP(X)                                                                                           \

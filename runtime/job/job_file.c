@@ -246,7 +246,7 @@ static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
     free(p.record.bytes);
     free_numbering(&types);
     free_numbering(&modules);
-    if (w->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
+    if (w->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     seal(w, (uint32_t)job->info.operator_count);
     return MDOT_OK;
 }
@@ -417,7 +417,7 @@ static mdot_status decode(section_list *list, size_t operator_count, rt_decoded 
         mdot_status status = next_section(list, &section, err);
         if (status != MDOT_OK) return status;
         if (!section.failed && !get_section(list->tag, &section, operator_count, d))
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         failed = section.failed;
     }
     if (failed || list->tag < SECTION_OPERATORS || rt_bytes_left(&list->content) > 0)

@@ -191,11 +191,6 @@ static bool own_operators(mdot_job *job)
     return true;
 }
 
-static mdot_status fail_memory(const mdot_job_description *d, mdot_error *err)
-{
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", d->operator_count);
-}
-
 static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const rt_program *program, mdot_error *err)
 {
     job->info = (mdot_job_info){.struct_size = sizeof job->info,
@@ -206,14 +201,15 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const 
                                 .optimizer = d->has_optimizer ? d->optimizer : MDOT_OPTIMIZER_SGD};
     mdot_status status = check_operators(job, err);
     if (status != MDOT_OK) return status;
-    if (!own_operators(job)) return fail_memory(d, err);
+    if (!own_operators(job)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     find_positions(job);
-    if (!rt_compare_blocks(job->operators, job->info.operator_count, job->info.block_count)) return fail_memory(d, err);
+    if (!rt_compare_blocks(job->operators, job->info.operator_count, job->info.block_count))
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     job->analysis = job->analyzer->create(job);
-    if (job->analysis == NULL) return fail_memory(d, err);
+    if (job->analysis == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (program == NULL) return MDOT_OK;
     job->program = rt_program_copy(program);
-    if (job->program == NULL) return fail_memory(d, err);
+    if (job->program == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     rt_program_estimate(job->analyzer, job->analysis, job->program);
     return MDOT_OK;
 }
@@ -234,7 +230,7 @@ mdot_status rt_job_make(const rt_components *components, const mdot_job_descript
     mdot_job *job = status == MDOT_OK ? calloc(1, sizeof *job) : NULL;
     if (job == NULL) {
         free(operators);
-        return status == MDOT_OK ? fail_memory(d, err) : status;
+        return status == MDOT_OK ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : status;
     }
     job->operators = operators;
     job->analyzer = components->analyzer;
@@ -259,7 +255,7 @@ mdot_status rt_job_create(const rt_components *components, const mdot_job_descri
     if (status == MDOT_OK) status = bs_check_struct(&operator_type, d.operators, err);
     if (status != MDOT_OK) return status;
     mdot_job_operator *operators = calloc(d.operator_count, sizeof *operators);
-    if (operators == NULL) return fail_memory(&d, err);
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     status = copy_operators(&d, operators, err);
     if (status == MDOT_OK) return rt_job_make(components, &d, operators, NULL, out_job, err);
     free(operators);
@@ -282,7 +278,7 @@ mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, md
                                               .has_optimizer = job->info.has_optimizer,
                                               .optimizer = job->info.optimizer,
                                               .notes = job->info.notes};
-    if (operators == NULL) return fail_memory(&description, err);
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return rt_job_make(components, &description, operators, program, out_job, err);
 }
 

@@ -2,6 +2,7 @@
 #ifndef RT_JOB_PROGRAM_H
 #define RT_JOB_PROGRAM_H
 
+#include "mdot/mdot_program.h"
 #include "runtime/core/core.h"
 
 /* Fractions are stored as multiples of 1 / RT_PROGRAM_FRACTIONS, so that a file holds them exactly. */

@@ -2,7 +2,7 @@
 #ifndef RT_STRING_POOL_H
 #define RT_STRING_POOL_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 typedef struct rt_string_pool {
     char *chars; /* each string once, in alphabetical order: comparing two addresses compares the strings */

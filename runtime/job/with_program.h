@@ -2,6 +2,7 @@
 #ifndef RT_WITH_PROGRAM_H
 #define RT_WITH_PROGRAM_H
 
+#include "mdot/mdot_program.h"
 #include "runtime/core/core.h"
 
 /* mdot_job_with_program with these components, which must outlive the job. */

@@ -2,7 +2,7 @@
 #ifndef RT_OPERATOR_TRAITS_H
 #define RT_OPERATOR_TRAITS_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 static inline bool rt_has_trait(const mdot_job_operator *op, uint32_t trait)
 {

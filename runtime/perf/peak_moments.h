@@ -2,7 +2,7 @@
 #ifndef RT_PEAK_MOMENTS_H
 #define RT_PEAK_MOMENTS_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/resolved_configuration.h"
 

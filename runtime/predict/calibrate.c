@@ -43,7 +43,7 @@ static mdot_status make(mdot_context *context, const mdot_measurement *rows, siz
 {
     const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(context))->table;
     mdot_calibration *calibration = calloc(1, sizeof *calibration);
-    if (calibration == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
+    if (calibration == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     copy_predictor_name(calibration, rt_string(table, table->name_at));
     mdot_status status = rt_calibration_read_rows(context, rows, count, function, calibration, err);
     if (status == MDOT_OK) status = rt_calibration_fit(calibration, err);
@@ -91,7 +91,7 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
                          "mdot_calibrate: context, jobs, configurations, measured_ms or out_calibration is NULL");
     if (count > RT_CALIBRATION_MAX_ROWS) return refuse_count(count, err);
     mdot_measurement *rows = calloc(count + 1, sizeof *rows);
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < count; i++)
         rows[i] = (mdot_measurement){.struct_size = sizeof *rows,
                                      .job = jobs[i],

@@ -11,7 +11,7 @@
 #ifndef RT_CALIBRATION_H
 #define RT_CALIBRATION_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_calibrate.h"
 #include "runtime/job/configuration.h"
 #include "runtime/perf/job_identity.h"
 

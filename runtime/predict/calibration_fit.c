@@ -246,7 +246,7 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
     double *numbers = calloc(2 * n * n + 5 * n, sizeof *numbers);
     if (fit->anchor == NULL || fit->factor == NULL || fit->weight == NULL || numbers == NULL) {
         free(numbers);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration by %zu steps", n);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     fitting f = {.gpu = gpu,
                  .fit = fit,

@@ -369,7 +369,7 @@ static mdot_status make_anchors(mdot_calibration *calibration, const measured_ro
         rt_calibration_gpu *gpu = &calibration->gpus[rows[first].gpu];
         for (end = first; end < count && rows[end].gpu == rows[first].gpu;) end++;
         rt_anchor *anchors = calloc(end - first, sizeof *anchors);
-        if (anchors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+        if (anchors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         for (size_t i = first; i < end; i++) {
             rt_anchor *a = &anchors[i - first];
             a->step = rows[i].step;
@@ -393,7 +393,7 @@ static mdot_status make_anchors(mdot_calibration *calibration, const measured_ro
 static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *rows, size_t count, mdot_error *err)
 {
     rt_job_identity *jobs = calloc(count + 1, sizeof *jobs);
-    if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+    if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) jobs[i] = *rows[i].identity;
     qsort(jobs, count, sizeof *jobs, compare_identities);
@@ -414,7 +414,7 @@ static mdot_status drop_merged_jobs(mdot_calibration *calibration, mdot_error *e
 {
     enum { UNUSED, USED };
     uint32_t *place = calloc(calibration->job_count + 1, sizeof *place);
-    if (place == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu jobs", calibration->job_count);
+    if (place == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t g = 0; g < calibration->gpu_count; g++) {
         const rt_calibration_gpu *gpu = &calibration->gpus[g];
         for (size_t i = 0; i < gpu->anchor_count; i++)
@@ -444,7 +444,7 @@ mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measureme
                                      const char *function, mdot_calibration *calibration, mdot_error *err)
 {
     measured_row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};

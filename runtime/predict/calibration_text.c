@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memstream.h"
 #include "base/number.h"
+#include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
@@ -135,7 +136,7 @@ static size_t count_lines(const char *text, const char *word)
 
 static bool fail_memory(reader *r)
 {
-    r->status = mdot_fail(r->err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
+    r->status = mdot_fail(r->err, MDOT_OUT_OF_MEMORY, NULL);
     return false;
 }
 
@@ -285,7 +286,7 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
     mdot_calibration *c = calloc(1, sizeof *c);
     mdot_status status = MDOT_OK;
     if (copy == NULL || c == NULL) {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     } else {
         if (size_bytes > 0) memcpy(copy, bytes, size_bytes);
         copy[size_bytes] = '\0';
@@ -378,8 +379,7 @@ mdot_status mdot_calibration_save(const mdot_calibration *calibration, const cha
     size_t size_bytes = 0;
     if (bs_memstream_open(&stream)) write_all(calibration, stream.file);
     char *text = bs_memstream_close(&stream, &size_bytes);
-    status = text != NULL ? bs_write_file(path, text, size_bytes, err)
-                          : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out while writing %s", path);
+    status = text != NULL ? bs_write_file(path, text, size_bytes, err) : BS_OUT_OF_MEMORY(err, "%s", path);
     free(text);
     return status;
 }

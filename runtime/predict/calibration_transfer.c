@@ -115,7 +115,7 @@ static mdot_status add_standardised(const rt_calibration_gpu *gpu, rt_fit *fit, 
     fit->standard = calloc(n, sizeof *fit->standard);
     if (scratch == NULL || fit->standard == NULL) {
         free(scratch);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration by %zu steps", n);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     standardise(gpu, fit, scratch);
     free(scratch);
@@ -199,7 +199,7 @@ static mdot_status agree(mdot_calibration *c, rt_quantity q, size_t a, size_t b,
     const rt_fit *const fit[2] = {own[0], own[1]};
     if (count_common(gpu, fit) < LEAST_COMMON_JOBS) return MDOT_OK;
     if (c->agreement[q] == NULL) c->agreement[q] = calloc(c->gpu_count * c->gpu_count, sizeof *c->agreement[q]);
-    if (c->agreement[q] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
+    if (c->agreement[q] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int k = 0; k < 2; k++) {
         mdot_status status = own[k]->standard == NULL ? add_standardised(gpu[k], own[k], err) : MDOT_OK;
         if (status != MDOT_OK) return status;

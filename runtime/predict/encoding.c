@@ -58,8 +58,7 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
         bytes += rt_align(rt_tensor_bytes(schema->cached[i].tensor, (int64_t)tensors->row_count));
     const mdot_predictor *predictor = rt_context_predictor(context);
     mdot_encoding *encoding = rt_alloc(rt_predictor_allocator(predictor), bytes);
-    if (encoding == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an encoding of %zu rows", tensors->row_count);
+    if (encoding == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     encoding->predictor = predictor;
     encoding->job = job;
     char *at = (char *)encoding + rt_align(sizeof *encoding);

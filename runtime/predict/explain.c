@@ -141,9 +141,7 @@ static mdot_status use_explain_entry(breakdown *b, const mdot_abi_table *table, 
         rt_write_operator_features(b->job, &b->requested.shard, tensors);
         row_ms = calloc(tensors->row_count * MDOT_PHASE_COUNT + 1, sizeof *row_ms);
         sums = calloc(2 * tensors->row_count + 1, sizeof *sums);
-        if (row_of == NULL || row_ms == NULL || sums == NULL)
-            status =
-                mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count_of(b));
+        if (row_of == NULL || row_ms == NULL || sums == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     if (status == MDOT_OK) status = run_entry(b, table, tensors, row_ms, err);
     if (status == MDOT_OK) {
@@ -305,7 +303,7 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
     }
     free(parameters);
     if (allocated) return MDOT_OK;
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count);
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 /* ---- Public functions -------------------------------------------------------------------------------------------- */
@@ -346,7 +344,7 @@ static mdot_status predict_and_explain(mdot_context *context, const mdot_job *jo
                                               .step_ms = out_answer->prediction.step_ms};
         status = explain(&b, out_answer, err);
     } else {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count_of(&b));
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     free(b.operator_ms);
     if (status != MDOT_OK) {

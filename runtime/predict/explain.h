@@ -2,7 +2,7 @@
 #ifndef RT_EXPLAIN_H
 #define RT_EXPLAIN_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_explain.h"
 #include "runtime/perf/job_identity.h"
 
 /* One prediction and its breakdown. The caller has entered the context. */

@@ -89,7 +89,7 @@ static mdot_status create(mdot_context *context, size_t entry, const mdot_job *j
     uint32_t count = rt_entry(table, entry)->input_count;
     const rt_allocator *allocator = rt_predictor_allocator(predictor);
     mdot_job_inputs *made = rt_alloc(allocator, sizeof *made + count * sizeof *made->inputs);
-    if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u inputs of a job", count);
+    if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     status = rt_job_tensors_create(predictor, &schema, &made->tensors, err);
     if (status == MDOT_OK) status = fill(context, made->tensors, job, configuration, err);
     if (status != MDOT_OK) {

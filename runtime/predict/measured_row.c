@@ -7,6 +7,7 @@
 #include "base/csv.h"
 #include "base/memstream.h"
 #include "base/number.h"
+#include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "mdot/mdot.h"
 #include "runtime/core/core.h"
@@ -213,7 +214,7 @@ static mdot_status make_text(const char *path, const char *head, bool is_new, co
         write_row(stream.file, order, count);
     }
     *out_text = bs_memstream_close(&stream, out_bytes);
-    return *out_text != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a row of %s", path);
+    return *out_text != NULL ? MDOT_OK : BS_OUT_OF_MEMORY(err, "a row of %s", path);
 }
 
 mdot_status mdot_measured_append(const char *path, const mdot_measured_row *row, mdot_error *err)
@@ -229,8 +230,7 @@ mdot_status mdot_measured_append(const char *path, const mdot_measured_row *row,
     bs_append *append = calloc(1, sizeof *append);
     char *text = NULL;
     size_t size_bytes = 0;
-    if (all == NULL || append == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a row of %s", path);
+    if (all == NULL || append == NULL) status = BS_OUT_OF_MEMORY(err, "a row of %s", path);
     if (status == MDOT_OK) status = make_cells(&r, all, err);
     if (status == MDOT_OK) status = bs_append_begin(append, path, err);
     if (status == MDOT_OK) {

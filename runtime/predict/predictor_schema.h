@@ -9,7 +9,7 @@
 #ifndef RT_PREDICTOR_SCHEMA_H
 #define RT_PREDICTOR_SCHEMA_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/job/gpus.h"
 

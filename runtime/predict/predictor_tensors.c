@@ -106,8 +106,7 @@ mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_
     arena needed = {0};
     lay_out(&needed, schema);
     arena d = {.memory = rt_alloc(rt_predictor_allocator(predictor), needed.used_bytes)};
-    if (d.memory == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for jobs of %zu rows", schema->row_capacity);
+    if (d.memory == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out_tensors = lay_out(&d, schema);
     return MDOT_OK;
 }

@@ -48,7 +48,7 @@ mdot_status mdot_recorder_create(const mdot_recorder_options *options, mdot_reco
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "window_steps is %u; the most is %d", (unsigned)o.window_steps,
                          MOST_WINDOW_STEPS);
     mdot_recorder *r = calloc(1, sizeof *r);
-    if (r == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a recorder");
+    if (r == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     r->warmup_steps = o.warmup_steps != 0 ? o.warmup_steps : DEFAULT_WARMUP_STEPS;
     r->window_steps = o.window_steps != 0 ? o.window_steps : DEFAULT_WINDOW_STEPS;
     rt_handle_register(r, RT_RECORDER);

@@ -138,9 +138,9 @@ void tables_write_reference(FILE *out)
           out);
     write_words(out);
     fputs("\n## Inputs of predictors\n\n"
-          "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Predictions\"). mdot "
-          "estimates an option\n"
-          "analytically if the predictor lacks the numbers. The batch is a micro-batch's.\n\n",
+          "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Inputs of predictors\"). mdot "
+          "estimates an\n"
+          "option analytically if the predictor lacks the numbers. The batch is a micro-batch's.\n\n",
           out);
     write_inputs(out);
 }

@@ -3,9 +3,8 @@
  * first, because otherwise every input would fail there. The artefact is not loaded, so the input's code never runs.
  *
  *     scripts/fuzz.sh 600 artefact */
-#include "runtime/core/elf_sections.h"
+#include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
-#include "runtime/core/table_check.h"
 #include "runtime/core/table_reader.h"
 #include "runtime/predict/predictor_schema.h"
 

@@ -26,7 +26,7 @@ static mdot_status append(sc_accounts *accounts, uint32_t parent, const char *na
     if (items != NULL) accounts->items = items;
     account.name = items != NULL ? strdup(name) : NULL;
     account.parent = parent;
-    if (account.name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu accounts", accounts->count);
+    if (account.name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     items[accounts->count++] = account;
     return MDOT_OK;
 }
@@ -97,13 +97,11 @@ mdot_status sc_accounts_assign(sc_accounts *accounts, const sc_workload *workloa
     name *names = calloc(workload->job_count + 1, sizeof *names);
     uint32_t *users = calloc(workload->job_count + 1, sizeof *users);
     mdot_status status = MDOT_OK;
-    if (names == NULL || users == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    if (names == NULL || users == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = add_groups(accounts, workload, names, err);
     free(names);
     names = status == MDOT_OK ? calloc(accounts->count, sizeof *names) : NULL;
-    if (status == MDOT_OK && names == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu accounts", accounts->count);
+    if (status == MDOT_OK && names == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < accounts->count; i++)
         names[i] = (name){accounts->items[i].name, (uint32_t)i};
     if (status == MDOT_OK) qsort(names, accounts->count, sizeof *names, by_text);

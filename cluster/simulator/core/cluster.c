@@ -22,15 +22,15 @@ mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const cha
     if (type == SC_MAX_TYPES)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a cluster has at most %d types of GPUs", SC_MAX_TYPES);
     sc_node *nodes = realloc(cluster->nodes, (cluster->node_count + 1) * sizeof *nodes);
-    if (nodes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a node");
+    if (nodes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     cluster->nodes = nodes;
     char *node_name = strdup(name);
-    if (node_name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a node");
+    if (node_name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (type == cluster->type_count) {
         char *copy = strdup(type_name);
         if (copy == NULL) {
             free(node_name);
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a type");
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         }
         cluster->types[cluster->type_count++] = (sc_type){.name = copy};
     }

@@ -31,7 +31,7 @@ mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, m
     if (order == NULL || nodes == NULL) {
         free(order);
         free(nodes);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an order of %zu jobs", workload->job_count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     for (size_t i = 0; i < workload->job_count; i++) nodes[i].gpus = workload->jobs[i].gpus;
     *order = (sc_order){.nodes = nodes, .root = SC_NONE, .first = SC_NONE};

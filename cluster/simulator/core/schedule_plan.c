@@ -15,8 +15,7 @@ mdot_status sc_plan_create(const sc_workload *workload, const sc_cluster *cluste
                     .wake_s = INFINITY};
     if (plan.grants == NULL || plan.parts == NULL || plan.node_free == NULL || plan.rejected == NULL) {
         sc_plan_free(&plan);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs on %d GPUs", workload->job_count,
-                         cluster->gpus);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_plan = plan;
     return MDOT_OK;

@@ -403,7 +403,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     s->parts = calloc(gpus, sizeof *s->parts);
     if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->durations_s == NULL ||
         s->granted == NULL || s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", s->workload->job_count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = sc_plan_create(s->workload, s->cluster, &s->plan, err);
     if (status != MDOT_OK) return status;
     for (size_t i = 0; i < s->workload->job_count; i++) {

@@ -85,8 +85,7 @@ mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uin
     if (workload->pair_speeds == NULL) {
         size_t count = workload->kind_count * workload->kind_count * SC_MAX_TYPES * SC_WIDTHS;
         workload->pair_speeds = calloc(count, sizeof *workload->pair_speeds);
-        if (workload->pair_speeds == NULL)
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for pairs of %zu kinds of jobs", workload->kind_count);
+        if (workload->pair_speeds == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     workload->pair_speeds[pair_at(workload, kind, other, type, width)] = speed;
     return MDOT_OK;

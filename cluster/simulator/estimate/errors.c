@@ -26,7 +26,7 @@ mdot_status sc_estimator_make_errors(size_t job_count, double mean_error, uint64
                                      mdot_error *err)
 {
     double *factors = calloc(job_count + 1, sizeof *factors);
-    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu factors", job_count);
+    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     double sigma = sc_error_sigma(mean_error);
     uint64_t state = seed;
     for (size_t i = 0; i < job_count; i++) factors[i] = exp(sigma * sc_random_normal(&state));

@@ -136,10 +136,8 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
 {
     history *self = calloc(1, sizeof *self);
     if (self != NULL) self->arrived = calloc(workload->job_count + 1, sizeof *self->arrived);
-    mdot_status status =
-        self != NULL && self->arrived != NULL
-            ? mdot_history_create(NULL, &self->jobs, err)
-            : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", workload->job_count);
+    mdot_status status = self != NULL && self->arrived != NULL ? mdot_history_create(NULL, &self->jobs, err)
+                                                               : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status != MDOT_OK) {
         destroy(self);
         return status;

@@ -37,7 +37,7 @@ static mdot_status read_file(const sc_csv *csv, const char *file, mdot_job **out
     int folder = file[0] == '/' || slash == NULL ? 0 : (int)(slash - csv->path) + 1;
     char *path = NULL;
     mdot_error reason = {0};
-    if (asprintf(&path, "%.*s%s", folder, csv->path, file) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    if (asprintf(&path, "%.*s%s", folder, csv->path, file) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     size_t length = strlen(path);
     bool is_job = length > 4 && strcmp(path + length - 4, ".job") == 0;
     mdot_status status = is_job ? mdot_job_load(path, out_job, &reason) : mdot_job_read(path, NULL, out_job, &reason);

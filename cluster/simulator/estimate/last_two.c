@@ -70,7 +70,7 @@ mdot_status sc_estimator_make_last_two(const sc_workload *workload, sc_estimator
     if (self == NULL || entries == NULL || self->user == NULL || self->users == NULL) {
         destroy(self);
         free(entries);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the users of %zu jobs", count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     for (size_t i = 0; i < count; i++) {
         const sc_job *job = &workload->jobs[i];

@@ -73,10 +73,8 @@ mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator
     } else {
         sc_estimator_destroy(base);
     }
-    mdot_status status =
-        self != NULL && self->estimated_s != NULL
-            ? mdot_history_create(NULL, &self->ratios, err)
-            : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the ratios of %zu jobs", workload->job_count);
+    mdot_status status = self != NULL && self->estimated_s != NULL ? mdot_history_create(NULL, &self->ratios, err)
+                                                                   : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status != MDOT_OK) {
         destroy(self);
         return status;

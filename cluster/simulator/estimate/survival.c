@@ -71,7 +71,7 @@ mdot_status sc_estimator_make_survival(const sc_workload *workload, sc_estimator
 {
     (void)workload;
     survival *self = calloc(1, sizeof *self);
-    if (self == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an estimator");
+    if (self == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out_estimator =
         (sc_estimator){.factor = factor, .learn = learn, .remaining_s = remaining_s, .destroy = free, .self = self};
     return MDOT_OK;

@@ -40,7 +40,7 @@ static mdot_status draw_networks(const ex_predictions *p, int column, const sc_w
 {
     double *factors = calloc(workload->job_count + 1, sizeof *factors);
     uint64_t state = seed;
-    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu factors", workload->job_count);
+    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < workload->job_count; i++) {
         uint64_t network = draw_network(&workload->jobs[i], seed, &state, p->network_count);
         factors[i] = p->factors[(size_t)column * p->network_count + network];
@@ -113,13 +113,13 @@ static mdot_status make_mixed(const ex_setup *setup, const ex_arm *arm, const sc
 {
     size_t count = workload->job_count + 1;
     mixed *self = calloc(1, sizeof *self);
-    if (self == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an estimator");
+    if (self == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     self->is_known = calloc(count, sizeof *self->is_known);
     self->factors = calloc(count, sizeof *self->factors);
     self->durations_s = calloc(count, sizeof *self->durations_s);
     mdot_status status = MDOT_OK;
     if (self->is_known == NULL || self->factors == NULL || self->durations_s == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an estimator of %zu jobs", count);
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = make_learned(setup, arm, workload, seed, digests, &self->known, err);
     if (status == MDOT_OK) status = sc_estimator_make_history(workload, &self->unknown, err);
     uint64_t state = ~seed;

@@ -39,7 +39,7 @@ static mdot_status make_predictions(const bf_setup *setup, size_t jobs, uint64_t
 {
     const ex_predictions *p = &setup->predictions;
     double *factors = calloc(jobs + 1, sizeof *factors);
-    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu factors", jobs);
+    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < jobs; i++)
         factors[i] = p->factors[(size_t)setup->column * p->network_count + sc_random_next(&seed) % p->network_count];
     return sc_estimator_make_fixed(factors, out_estimator, err);

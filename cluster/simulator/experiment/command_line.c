@@ -62,7 +62,7 @@ mdot_status ex_check_outputs(const char *prefix, const char *predictions, const 
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
         char *path = NULL;
-        if (asprintf(&path, "%s.%s", prefix, suffixes[i]) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+        if (asprintf(&path, "%s.%s", prefix, suffixes[i]) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         status = sc_check_output(path, predictions, err);
         for (size_t t = 0; status == MDOT_OK && t < trace_count; t++) status = sc_check_output(path, traces[t], err);
         free(path);
@@ -74,7 +74,7 @@ mdot_status ex_write_output(const char *prefix, const char *suffix, void (*print
                             const void *user, mdot_error *err)
 {
     char *path = NULL;
-    if (asprintf(&path, "%s.%s", prefix, suffix) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    if (asprintf(&path, "%s.%s", prefix, suffix) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     FILE *file = NULL;
     mdot_status status = sc_open_output(path, &file, err);
     if (status == MDOT_OK) {

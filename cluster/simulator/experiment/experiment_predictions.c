@@ -1,4 +1,5 @@
 /* experiment_predictions.c — reads measured step times of networks and the predictions for them. */
+#include "base/out_of_memory.h"
 #include "simulator/experiment/experiment.h"
 #include "simulator/input/csv.h"
 
@@ -17,12 +18,11 @@ void ex_predictions_free(ex_predictions *predictions)
 static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, ex_predictions *p, mdot_error *err)
 {
     p->names = calloc(SC_CSV_MAX_FIELDS, sizeof *p->names);
-    if (p->names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for predictors");
+    if (p->names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int i = label + 1; i < csv->header_count; i++) {
         columns[p->predictor_count] = i;
         p->names[p->predictor_count] = strdup(csv->header[i]);
-        if (p->names[p->predictor_count++] == NULL)
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for predictors");
+        if (p->names[p->predictor_count++] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     if (p->predictor_count > 0) return MDOT_OK;
     return mdot_fail(err, MDOT_MALFORMED, "%s: the table lacks a predictor column", csv->path);
@@ -39,7 +39,7 @@ static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_pred
         if (status != MDOT_OK || !is_row) break;
         double *grown = realloc(rows, (p->network_count + 1) * width * sizeof *rows);
         if (grown == NULL) {
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", csv->path);
+            status = BS_OUT_OF_MEMORY(err, "%s", csv->path);
             break;
         }
         rows = grown;
@@ -53,8 +53,7 @@ static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_pred
     if (status == MDOT_OK && p->network_count == 0)
         status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no networks", csv->path);
     if (status == MDOT_OK) p->factors = calloc(p->network_count * width, sizeof *p->factors);
-    if (status == MDOT_OK && p->factors == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", csv->path);
+    if (status == MDOT_OK && p->factors == NULL) status = BS_OUT_OF_MEMORY(err, "%s", csv->path);
     for (size_t j = 0; status == MDOT_OK && j < p->network_count; j++)
         for (size_t i = 0; i < width; i++) p->factors[i * p->network_count + j] = rows[j * width + i];
     free(rows);

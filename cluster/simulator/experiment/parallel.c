@@ -58,8 +58,7 @@ mdot_status ex_parallel(size_t count, size_t size, size_t workers,
     shared *common = map(bytes);
     pid_t *children = calloc(workers + 1, sizeof *children);
     mdot_status status = MDOT_OK;
-    if (results == NULL || common == NULL || children == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu results", count);
+    if (results == NULL || common == NULL || children == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (; status == MDOT_OK && started < workers; started++) {
         children[started] = fork();
         if (children[started] < 0) {

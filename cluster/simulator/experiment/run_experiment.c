@@ -36,7 +36,7 @@ static mdot_status run_arm(const ex_setup *setup, const ex_arm *arm, const sc_wo
 {
     size_t seeds = ex_is_random(arm) ? setup->seeds : 1;
     uint64_t *digests = calloc(workload->job_count + 1, sizeof *digests);
-    mdot_status status = digests != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an arm");
+    mdot_status status = digests != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     double sum_s = 0;
     for (size_t seed = 1; status == MDOT_OK && seed <= seeds; seed++) {
         sc_estimator estimator = {0};
@@ -83,8 +83,7 @@ mdot_status ex_run(const ex_setup *setup, void (*progress)(void *user, size_t do
     ex_results results = {.cells = calloc(total * setup->arm_count, sizeof *results.cells),
                           .window_loads = calloc(windows, sizeof *results.window_loads)};
     mdot_status status = MDOT_OK;
-    if (results.cells == NULL || results.window_loads == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu windows", total);
+    if (results.cells == NULL || results.window_loads == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = sc_cluster_make_pool(setup->gpus, &cluster, err);
     for (size_t load = 0; status == MDOT_OK && load < EX_LOADS; load++) {
         for (size_t i = 0; status == MDOT_OK && i < windows; i++) {

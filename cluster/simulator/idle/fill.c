@@ -129,8 +129,7 @@ mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_wind
                  .first = NO_JOB,
                  .last = NO_JOB};
     mdot_status status = MDOT_OK;
-    if (needed_s == NULL || f.heap == NULL || f.next == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
+    if (needed_s == NULL || f.heap == NULL || f.next == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < jobs; i++) {
         if (workload->jobs[i].gpus != 1 || workload->jobs[i].kind != SC_NONE)
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT,

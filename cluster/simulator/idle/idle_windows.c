@@ -48,7 +48,7 @@ static mdot_status read_rows(sc_csv *csv, named **rows, size_t *count, mdot_erro
         if (status != MDOT_OK) break;
         if ((*count & (*count - 1)) == 0) {
             named *grown = realloc(*rows, (*count > 0 ? 2 * *count : 1) * sizeof *grown);
-            if (grown == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu windows", *count);
+            if (grown == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
             *rows = grown;
         }
         (*rows)[*count] = (named){.gpu = csv->field[gpu], .window = window, .line = csv->line};
@@ -73,8 +73,7 @@ mdot_status sc_read_idle_windows(const char *path, sc_idle_windows *out_windows,
                                rows[i].line, rows[i].gpu, rows[i - 1].line);
     sc_idle_windows windows = {.count = count};
     if (status == MDOT_OK) windows.items = calloc(count, sizeof *windows.items);
-    if (status == MDOT_OK && windows.items == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu windows", count);
+    if (status == MDOT_OK && windows.items == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) {
         for (size_t i = 0; i < count; i++) windows.items[i] = rows[i].window;
         qsort(windows.items, count, sizeof *windows.items, by_begin);

@@ -20,7 +20,7 @@ mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
     if (jobs == NULL || job.id == NULL) {
         if (jobs != NULL) workload->jobs = jobs;
         sc_job_free(&job);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count + 1);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     workload->jobs = jobs;
     jobs[workload->job_count++] = job;
@@ -39,7 +39,7 @@ mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32
     if (kinds != NULL) workload->kinds = kinds;
     if (copy == NULL || kinds == NULL) {
         free(copy);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu kinds of jobs", workload->kind_count + 1);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     kinds[workload->kind_count] = (sc_kind){.name = copy};
     *out_kind = (uint32_t)workload->kind_count++;
@@ -54,7 +54,7 @@ static int by_id(const void *a, const void *b)
 static mdot_status check_ids(const sc_workload *workload, const char *path, mdot_error *err)
 {
     char **ids = calloc(workload->job_count + 1, sizeof *ids);
-    if (ids == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    if (ids == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < workload->job_count; i++) ids[i] = workload->jobs[i].id;
     qsort(ids, workload->job_count, sizeof *ids, by_id);
     mdot_status status = MDOT_OK;
@@ -95,7 +95,7 @@ mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_err
         is_sorted &= workload->jobs[i - 1].submit_s <= workload->jobs[i].submit_s;
     if (is_sorted) return MDOT_OK;
     sc_job *scratch = calloc(workload->job_count, sizeof *scratch);
-    if (scratch == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    if (scratch == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     sort_by_arrival(workload->jobs, scratch, workload->job_count);
     free(scratch);
     return MDOT_OK;

@@ -58,8 +58,7 @@ static mdot_status read_place(const sc_csv *csv, int domain, int rack, names *do
     if (domain_name != own && strchr(domain_name, ':') != NULL)
         return sc_csv_fail(csv, err, "domain \"%.40s\" contains a colon", domain_name);
     uint32_t domain_index = index_of(domains, domain_name), rack_index = index_of(racks, rack_name);
-    if (domain_index == SC_NONE || rack_index == SC_NONE)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the topology");
+    if (domain_index == SC_NONE || rack_index == SC_NONE) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_error reason = {0};
     mdot_status status = sc_cluster_locate(cluster, domain_index, rack_index, &reason);
     return status == MDOT_OK ? MDOT_OK : sc_csv_fail(csv, err, "%s", reason.message);
@@ -73,7 +72,7 @@ static int by_name(const void *a, const void *b)
 static mdot_status check_names(const sc_cluster *cluster, const char *path, mdot_error *err)
 {
     char **sorted = calloc(cluster->node_count + 1, sizeof *sorted);
-    if (sorted == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu nodes", cluster->node_count);
+    if (sorted == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < cluster->node_count; i++) sorted[i] = cluster->nodes[i].name;
     qsort(sorted, cluster->node_count, sizeof *sorted, by_name);
     mdot_status status = MDOT_OK;

@@ -1,5 +1,6 @@
 /* csv.c — reading comma-separated tables. */
 #include "simulator/input/csv.h"
+#include "base/out_of_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
         size_t size = (size_t)info.st_size;
         text = malloc(size + 1);
         if (text == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for %zu bytes", path, size);
+            status = BS_OUT_OF_MEMORY(err, "%zu bytes of %s", size, path);
         else if (fread(text, 1, size, file) != size)
             status = mdot_fail(err, MDOT_IO, "%s: cannot be read", path);
         else if (memchr(text, '\0', size) != NULL)
@@ -134,7 +135,7 @@ mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, m
         char *both = malloc(length + rest + 2);
         if (both == NULL) {
             free(csv.text);
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", path);
+            return BS_OUT_OF_MEMORY(err, "%s", path);
         }
         memcpy(both, header, length + 1);
         memcpy(both + length + 1, csv.at, rest + 1);

@@ -45,7 +45,7 @@ mdot_status sc_read_factors(const char *path, const sc_workload *workload, doubl
     double *factors = calloc(count + 1, sizeof *factors);
     place *places = calloc(count + 1, sizeof *places);
     if (factors == NULL || places == NULL) {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu factors", count);
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     } else {
         for (size_t i = 0; i < count; i++) places[i] = (place){.id = workload->jobs[i].id, .job = i};
         qsort(places, count, sizeof *places, by_id);

@@ -4,6 +4,7 @@
  * logistic function. Three starts with different overlaps are tried, because the error has several minima.
  */
 #include "simulator/input/fit_steps.h"
+#include "base/out_of_memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
                  calloc(table->row_count, sizeof *s.slopes)};
     double least = INFINITY, slowest_s = 0, fastest_s = INFINITY, widest_s = 0;
     mdot_status status = s.residuals == NULL || s.moved == NULL || s.slopes == NULL
-                             ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu steps", table->row_count)
+                             ? BS_OUT_OF_MEMORY(err, "%zu steps", table->row_count)
                              : MDOT_OK;
     for (size_t i = 0; i < table->row_count; i++) {
         const sc_step_row *row = &table->rows[i];

@@ -14,6 +14,7 @@
  * which may be a fraction, for each of num_inst instances. `user` is its user and its group, and the optional column
  * `group` its name.
  */
+#include "base/out_of_memory.h"
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 
@@ -82,7 +83,7 @@ static mdot_status read_tasks(sc_csv *csv, tasks *out, mdot_error *err)
         if (status != MDOT_OK || !is_row) break;
         if ((out->count & (out->count - 1)) == 0) {
             task *items = realloc(out->items, (out->count > 0 ? 2 * out->count : 1) * sizeof *items);
-            if (items == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu tasks", out->count);
+            if (items == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
             out->items = items;
         }
         status = read_task(csv, &out->items[out->count], err);
@@ -140,7 +141,7 @@ static mdot_status read_side_rows(side_table *table, mdot_error *err)
         if (status != MDOT_OK || !is_row) break;
         if ((table->count & (table->count - 1)) == 0) {
             void *rows = realloc(table->rows, (table->count > 0 ? 2 * table->count : 1) * sizeof *table->rows);
-            if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", table->path);
+            if (rows == NULL) return BS_OUT_OF_MEMORY(err, "%s", table->path);
             table->rows = rows;
         }
         for (int i = 0; i < 6 && i < table->csv.field_count; i++) table->rows[table->count][i] = table->csv.field[i];
@@ -157,7 +158,7 @@ static mdot_status open_side(const char *beside, const char *name, const char *h
     const char *slash = strrchr(beside, '/');
     side_table table = {0};
     if (asprintf(&table.path, "%.*s%s", slash != NULL ? (int)(slash - beside) + 1 : 0, beside, name) < 0)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a path");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = sc_csv_open(table.path, header, &table.csv, err);
     if (status == MDOT_OK) status = read_side_rows(&table, err);
     if (status == MDOT_NOT_FOUND) status = MDOT_OK;
@@ -199,7 +200,7 @@ static mdot_status add_side_facts(const side_table *jobs, const side_table *tags
         if (end != row[JOB_START] && submit_s >= 0 && submit_s <= from->start_s) job->submit_s = submit_s;
     }
     if (tag != NULL) job->name = copy_text(tag[TAG_GROUP], &is_missing);
-    return is_missing ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for job %s", from->job) : MDOT_OK;
+    return is_missing ? BS_OUT_OF_MEMORY(err, "job %s", from->job) : MDOT_OK;
 }
 
 static mdot_status add_task_job(const sc_csv *csv, const side_table *jobs, const side_table *tags, const task *from,
@@ -276,7 +277,7 @@ static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error
         job.name = sc_csv_copy(csv, group, &is_missing);
         job.gpu_type = sc_csv_copy(csv, gpu_type, &is_missing);
         status = sc_workload_add(workload, job, err);
-        if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job");
+        if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     return status;
 }

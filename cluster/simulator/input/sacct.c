@@ -186,7 +186,7 @@ static mdot_status read_row(const sc_csv *csv, const columns *at, sc_workload *w
     job.group = sc_csv_copy(csv, at->account, &is_missing);
     job.name = sc_csv_copy(csv, at->name, &is_missing);
     status = sc_workload_add(workload, job, err);
-    if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job");
+    if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
 }
 

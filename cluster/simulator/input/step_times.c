@@ -13,6 +13,7 @@
  * `batch` is the batch size at which they were observed, and progress counts steps of the smallest batch. Negative
  * estimates of the variance count as 0.
  */
+#include "base/out_of_memory.h"
 #include "simulator/input/csv.h"
 #include "simulator/input/fit_steps.h"
 #include "simulator/input/input.h"
@@ -38,13 +39,13 @@ static void *grow(void *items, size_t count, size_t size)
 static mdot_status make_scaling(sc_kind *kind, mdot_error *err)
 {
     if (kind->scaling == NULL) kind->scaling = calloc(1, sizeof *kind->scaling);
-    return kind->scaling != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %s", kind->name);
+    return kind->scaling != NULL ? MDOT_OK : BS_OUT_OF_MEMORY(err, "%s", kind->name);
 }
 
 static mdot_status add_step(sc_step_table *table, sc_step_row row, mdot_error *err)
 {
     sc_step_row *rows = grow(table->rows, table->row_count, sizeof *rows);
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu steps", table->row_count + 1);
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     table->rows = rows;
     rows[table->row_count++] = row;
     return MDOT_OK;
@@ -122,7 +123,7 @@ static mdot_status read_steps(const char *path, const sc_cluster *cluster, sc_wo
 static mdot_status add_noise(sc_scaling *scaling, sc_noise_row row, mdot_error *err)
 {
     sc_noise_row *rows = grow(scaling->noise, scaling->noise_count, sizeof *rows);
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", scaling->noise_count + 1);
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     scaling->noise = rows;
     rows[scaling->noise_count++] = row;
     return MDOT_OK;
@@ -198,7 +199,7 @@ static mdot_status finish(const char *noise_path, sc_kind *kind, const sc_cluste
         sc_step_table *table = &scaling->tables[type];
         *table = scaling->tables[0];
         table->rows = calloc(table->row_count, sizeof *table->rows);
-        if (table->rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu steps", table->row_count);
+        if (table->rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         memcpy(table->rows, scaling->tables[0].rows, table->row_count * sizeof *table->rows);
         scaling->source[type] = type;
     }

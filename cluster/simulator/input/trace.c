@@ -135,7 +135,7 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
     job.name = sc_csv_copy(csv, at->name, &is_missing);
     job.gpu_type = sc_csv_copy(csv, at->gpu_type, &is_missing);
     status = sc_workload_add(workload, job, err);
-    if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job");
+    if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
 }
 

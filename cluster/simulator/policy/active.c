@@ -44,7 +44,7 @@ mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_
     if (self != NULL) *self = (sc_active){.jobs = calloc(jobs, sizeof *self->jobs), .items = calloc(jobs, item_bytes)};
     if (self == NULL || self->jobs == NULL || self->items == NULL) {
         sc_active_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;

@@ -56,7 +56,7 @@ mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule
     if (self == NULL || self->active == NULL || self->explored == NULL || self->restarts == NULL ||
         self->none_cost == NULL || self->chosen == NULL || self->shares == NULL) {
         sc_adaptive_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;
@@ -169,8 +169,7 @@ static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, md
     self->option_count = 0;
     for (size_t at = 0; at < self->count; at++) {
         size_t first = self->option_count;
-        if (!add_options(self, view, at))
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the options of %zu jobs", self->count);
+        if (!add_options(self, view, at)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         state_costs(self, view, at, first);
     }
     for (unsigned type = 0; type < view->cluster->type_count; type++) gpus[type] = view->cluster->types[type].gpus;

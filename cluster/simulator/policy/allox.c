@@ -52,8 +52,7 @@ static mdot_status allocate(const sc_round_problem *problem, double *fractions, 
     matching m = {calloc(p->jobs, sizeof *m.jobs), calloc(p->jobs * p->types, sizeof *m.time_s),
                   calloc(p->jobs, sizeof *m.matches)};
     mdot_status status = MDOT_OK;
-    if (m.jobs == NULL || m.time_s == NULL || m.matches == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to match %zu jobs", p->jobs);
+    if (m.jobs == NULL || m.time_s == NULL || m.matches == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     memcpy(machines, p->gpus, p->types * sizeof *machines);
     memset(fractions, 0, p->jobs * p->types * sizeof *fractions);
     for (size_t i = 0; status == MDOT_OK && i < p->jobs; i++) {

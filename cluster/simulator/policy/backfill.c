@@ -61,7 +61,7 @@ mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool 
     }
     mdot_status status = MDOT_OK;
     if (self == NULL || self->billed_gpu_s == NULL || self->endings == NULL || self->scratch == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
     if (status == MDOT_OK && view->accounts != NULL) status = sc_fair_tree_create(view->accounts, &self->tree, err);
     if (status == MDOT_OK) status = sc_quota_create(view->accounts, &self->quota, err);

@@ -81,7 +81,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
         self->pending == NULL || self->chosen == NULL || self->needs == NULL || self->fresh == NULL ||
         self->order == NULL) {
         destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;
@@ -116,7 +116,7 @@ static void forget_fresh(chronus *self, size_t count)
 static mdot_status make_empty(const sc_lease_job *need, sc_reservation *out, mdot_error *err)
 {
     *out = (sc_reservation){.gpus = calloc(need->until + 1, sizeof *out->gpus), .count = need->until};
-    return out->gpus != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu leases", need->until);
+    return out->gpus != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 /* Takes the earliest leases with free GPUs. */
@@ -169,7 +169,7 @@ static mdot_status fill_by_program(chronus *self, const sc_view *view, size_t co
         return MDOT_OK;
     }
     unsigned char **runs = calloc(count + 1, sizeof *runs), *all = calloc(columns + 1, 1);
-    if (runs == NULL || all == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu leases", columns);
+    if (runs == NULL || all == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0, at = 0; status == MDOT_OK && i < count; at += self->needs[i++].until) runs[i] = &all[at];
     if (status == MDOT_OK) {
         mdot_status solved = sc_leases_solve(self->needs, count, view->cluster->gpus, limit_s, runs, err);

@@ -36,7 +36,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     dlas *self = calloc(1, sizeof *self);
     if (self != NULL) self->running = calloc((size_t)view->cluster->gpus, sizeof *self->running);
     mdot_status status = MDOT_OK;
-    if (self == NULL || self->running == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (self == NULL || self->running == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
     if (status == MDOT_OK)
         *out_self = self;

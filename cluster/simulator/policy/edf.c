@@ -91,8 +91,7 @@ static mdot_status decide_admit(void *self, const sc_view *view, sc_plan *plan, 
                .left_s = calloc(most, sizeof *a.left_s),
                .begun_s = calloc(most, sizeof *a.begun_s)};
     mdot_status status = MDOT_OK;
-    if (a.jobs == NULL || a.left_s == NULL || a.begun_s == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", most);
+    if (a.jobs == NULL || a.left_s == NULL || a.begun_s == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < view->arrived_count; i++) {
         uint32_t job = view->arrived[i];
         sc_order_put_last(self, job, view->workload->jobs[job].deadline_s);

@@ -62,7 +62,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     if (self == NULL || self->plans == NULL || self->active == NULL || self->pending == NULL || self->order == NULL ||
         self->fresh == NULL || self->width == NULL) {
         destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;

@@ -68,8 +68,7 @@ static mdot_status list_users(sc_fair_tree *tree, mdot_error *err)
     }
     tree->paths = calloc(tree->user_count * tree->depth + 1, sizeof *tree->paths);
     tree->users = calloc(tree->user_count + 1, sizeof *tree->users);
-    if (tree->paths == NULL || tree->users == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu users", tree->user_count);
+    if (tree->paths == NULL || tree->users == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (uint32_t i = 0; i < accounts->count; i++) {
         if (!is_user(tree, i)) continue;
         uint32_t *path = &tree->paths[count * tree->depth];
@@ -96,7 +95,7 @@ mdot_status sc_fair_tree_create(const sc_accounts *accounts, sc_fair_tree **out_
     }
     if (tree == NULL || tree->usage == NULL || tree->factor == NULL || tree->level == NULL || tree->children == NULL ||
         tree->first == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu accounts", accounts->count);
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) {
         group_children(tree);
         status = list_users(tree, err);

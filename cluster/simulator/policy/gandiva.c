@@ -47,7 +47,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     }
     mdot_status status = MDOT_OK;
     if (self == NULL || self->moves == NULL || self->node_free == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
     if (status == MDOT_OK)
         *out_self = self;

@@ -57,7 +57,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
                        .gpus = calloc(c->node_count + 1, sizeof *self->gpus)};
     if (self == NULL || self->active == NULL || self->is_placed == NULL || self->gpus == NULL) {
         destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;

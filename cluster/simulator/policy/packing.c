@@ -41,7 +41,7 @@ static mdot_status create(const sc_view *view, const sc_share *shares, size_t co
     if (out->order == NULL || out->left == NULL || out->widest == NULL || out->parts == NULL || out->first == NULL ||
         out->number == NULL) {
         destroy(out);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to place %zu jobs", count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     for (unsigned type = 0; type < view->cluster->type_count; type++)
         out->widest[type] = sc_cluster_widest_node(view->cluster, type);

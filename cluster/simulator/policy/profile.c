@@ -20,7 +20,7 @@ static mdot_status reserve(sc_profile *profile, size_t count, mdot_error *err)
     if (from_s != NULL) profile->from_s = from_s;
     int *gpus = realloc(profile->gpus, capacity * sizeof *gpus);
     if (gpus != NULL) profile->gpus = gpus;
-    if (from_s == NULL || gpus == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu steps", count);
+    if (from_s == NULL || gpus == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     profile->capacity = capacity;
     return MDOT_OK;
 }

@@ -12,7 +12,7 @@ mdot_status sc_quota_create(const sc_accounts *accounts, sc_quota *out_quota, md
         quota.gpu_s = calloc(accounts->count, sizeof *quota.gpu_s);
         if (quota.gpus == NULL || quota.gpu_s == NULL) {
             sc_quota_free(&quota);
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu accounts", accounts->count);
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         }
     }
     *out_quota = quota;

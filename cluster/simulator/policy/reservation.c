@@ -31,7 +31,7 @@ static mdot_status reach(sc_free_slots *free_slots, size_t slots, mdot_error *er
     if (slots > free_slots->capacity) {
         size_t capacity = slots + slots / 2;
         int *left = realloc(free_slots->left, capacity * sizeof *left);
-        if (left == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu slots", slots);
+        if (left == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         free_slots->left = left;
         free_slots->capacity = capacity;
     }
@@ -150,7 +150,7 @@ mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_free_slots
     *out_fits = slots > 0;
     if (slots == 0) return MDOT_OK;
     sc_reservation plan = {.gpus = calloc(slots, sizeof *plan.gpus), .count = slots};
-    if (plan.gpus == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu slots", slots);
+    if (plan.gpus == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < slots; i++) plan.gpus[i] = widest(view, job, level, free_gpus_in(free_slots, i));
     mdot_status status = sc_free_slots_reserve(free_slots, &plan, err);
     if (status == MDOT_OK)

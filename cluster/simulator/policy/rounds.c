@@ -90,7 +90,7 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
         self->weight == NULL || self->remaining == NULL || self->since_start_s == NULL || self->isolated_s == NULL ||
         self->fractions == NULL || self->previous == NULL || self->queue == NULL) {
         sc_rounds_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;
@@ -114,7 +114,7 @@ mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *alloca
     self->pairs = calloc(MOST_COUPLES, sizeof *self->pairs);
     if (self->fractions == NULL || self->queue == NULL || self->couples == NULL || self->pairs == NULL) {
         sc_rounds_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_self = self;
     return MDOT_OK;

@@ -44,8 +44,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
         self->idle = calloc(view->cluster->node_count, sizeof *self->idle);
     }
     mdot_status status = MDOT_OK;
-    if (self == NULL || self->packed == NULL || self->idle == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (self == NULL || self->packed == NULL || self->idle == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = sc_sorted_jobs_create(view, &one_node, err);
     if (status == MDOT_OK) self->one_node = one_node;
     if (status == MDOT_OK) status = sc_sorted_jobs_create(view, &several_nodes, err);

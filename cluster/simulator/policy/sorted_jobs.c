@@ -19,8 +19,7 @@ mdot_status sc_sorted_jobs_create(const sc_view *view, void **out_self, mdot_err
         self->keys = calloc(gpus, sizeof *self->keys);
     }
     mdot_status status = MDOT_OK;
-    if (self == NULL || self->jobs == NULL || self->keys == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (self == NULL || self->jobs == NULL || self->keys == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
     if (status == MDOT_OK)
         *out_self = self;

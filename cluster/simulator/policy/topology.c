@@ -12,7 +12,7 @@ mdot_status sc_topology_create(const sc_cluster *cluster, sc_topology *out_topol
                             .rack_free = calloc(cluster->rack_count + 1, sizeof(int))};
     if (topology.domain_free == NULL || topology.rack_free == NULL) {
         sc_topology_free(&topology);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a topology of %zu nodes", cluster->node_count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     *out_topology = topology;
     return MDOT_OK;

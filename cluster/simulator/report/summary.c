@@ -16,7 +16,7 @@ mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster,
                          sc_summary *out_summary, mdot_error *err)
 {
     double *jct_s = calloc(workload->job_count + 1, sizeof *jct_s);
-    if (jct_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    if (jct_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     sc_summary summary = {.jobs = workload->job_count, .decisions = result->decisions, .notes = result->notes};
     double first_s = workload->jobs[0].submit_s, last_s = first_s, held_gpu_s = 0;
     size_t count = 0;

@@ -1,6 +1,7 @@
 /* leases.c — the integer program of leases: a 0-1 column for each job and lease. */
 #include "simulator/solve/leases.h"
 
+#include "base/out_of_memory.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>
@@ -48,7 +49,7 @@ mdot_status sc_leases_solve(const sc_lease_job *jobs, size_t job_count, int gpus
     if (is_overfull(jobs, job_count, gpus)) return mdot_fail(err, MDOT_OUT_OF_RANGE, "the leases do not suffice");
     sc_linear *linear = build(jobs, job_count, gpus, &columns);
     double *values = linear == NULL ? NULL : calloc(columns + 1, sizeof *values);
-    mdot_status status = values == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", job_count)
+    mdot_status status = values == NULL ? BS_OUT_OF_MEMORY(err, "%zu jobs", job_count)
                                         : sc_linear_solve(linear, limit_s, values, &cost, err);
     for (size_t i = 0; status == MDOT_OK && i < job_count; i++)
         for (size_t t = 0; t < jobs[i].until; t++) runs[i][t] = values[at++] > .5;

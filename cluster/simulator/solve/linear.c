@@ -33,7 +33,7 @@ struct sc_linear {
 mdot_status sc_linear_create(sc_linear **out_linear, mdot_error *err)
 {
     sc_linear *linear = calloc(1, sizeof *linear);
-    if (linear == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a linear program");
+    if (linear == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out_linear = linear;
     return MDOT_OK;
 }
@@ -260,7 +260,7 @@ mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_value
     arrays a = {0};
     mdot_status status = MDOT_OK;
     if (linear->ran_out || !fill_arrays(linear, &a))
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a linear program of %zu terms", linear->term_count);
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     else if (linear->has_integers)
         status = solve_integers(linear, &a, limit_s, out_values, out_cost, err);
     else

@@ -1,5 +1,6 @@
 /* matching.c — the transportation problem behind matching.h. */
 #include "simulator/solve/matching.h"
+#include "base/out_of_memory.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>
@@ -39,9 +40,8 @@ mdot_status sc_match_jobs(size_t jobs, size_t types, const double *time_s, const
     sc_linear *linear = NULL;
     place *places = calloc(most + 1, sizeof *places);
     double *values = calloc(most + 1, sizeof *values);
-    mdot_status status = places == NULL || values == NULL
-                             ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to match %zu jobs", jobs)
-                             : sc_linear_create(&linear, err);
+    mdot_status status = places == NULL || values == NULL ? BS_OUT_OF_MEMORY(err, "%zu jobs to match", jobs)
+                                                          : sc_linear_create(&linear, err);
     if (status == MDOT_OK) count = build(jobs, types, time_s, machines, linear, places);
     if (status == MDOT_OK) status = sc_linear_solve(linear, limit_s, values, out_sum_s, err);
     for (size_t i = 0; status == MDOT_OK && i < count; i++)

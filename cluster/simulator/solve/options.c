@@ -14,7 +14,7 @@ mdot_status sc_options_by_gpus(const sc_option_problem *problem, size_t *out_cho
     if (least == NULL || taken == NULL) {
         free(least);
         free(taken);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to choose for %zu jobs", jobs);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     for (size_t job = 0; job < jobs; job++) {
         size_t end = at;
@@ -48,9 +48,7 @@ mdot_status sc_options_by_program(const sc_option_problem *problem, double limit
 {
     sc_linear *linear = NULL;
     double *values = calloc(problem->option_count + 1, sizeof *values), fixed = 0;
-    mdot_status status = values == NULL
-                             ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu options", problem->option_count)
-                             : sc_linear_create(&linear, err);
+    mdot_status status = values == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : sc_linear_create(&linear, err);
     for (size_t type = 0; status == MDOT_OK && type < problem->type_count; type++)
         sc_linear_add_row(linear, 0, problem->gpus[type]);
     for (size_t job = 0; status == MDOT_OK && job < problem->job_count; job++) {

@@ -103,7 +103,7 @@ static mdot_status make_groups(const sc_time_fractions *p, const double *needs, 
                     .sorted = calloc(p->jobs + 1, sizeof(size_t)),
                     .first = calloc(p->jobs + 1, sizeof(size_t))};
     if (out->terms == NULL || out->sorted == NULL || out->first == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", p->jobs);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     order o = {p, out->terms};
     for (size_t job = 0; job < p->jobs; job++) {
         out->sorted[job] = job;
@@ -165,8 +165,7 @@ static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, con
     size_t *type_rows = calloc(p->types, sizeof *type_rows), t = sc_linear_add_column(linear, -1, 0, INFINITY);
     rows *group_rows = calloc(g->count + 1, sizeof *group_rows);
     double cost;
-    if (type_rows == NULL || group_rows == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu types", p->types);
+    if (type_rows == NULL || group_rows == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t type = 0; status == MDOT_OK && type < p->types; type++)
         type_rows[type] = sc_linear_add_row(linear, -INFINITY, p->gpus[type]);
     for (size_t group = 0; status == MDOT_OK && group < g->count; group++)
@@ -188,8 +187,7 @@ static mdot_status solve_for_needs(const sc_time_fractions *p, const double *nee
     double *values = NULL;
     mdot_status status = make_groups(p, needs, &g, err);
     if (status == MDOT_OK) values = calloc((g.count + p->pair_count) * p->types + 1, sizeof *values);
-    if (status == MDOT_OK && values == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu groups of jobs", g.count);
+    if (status == MDOT_OK && values == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = solve_groups(p, &g, needs, values, err);
     for (size_t group = 0; status == MDOT_OK && group < g.count; group++) {
         double count = (double)(g.first[group + 1] - g.first[group]);
@@ -209,7 +207,7 @@ static mdot_status solve_for_needs(const sc_time_fractions *p, const double *nee
 static double *make_needs(const sc_time_fractions *p, mdot_status *out_status, mdot_error *err)
 {
     double *needs = calloc(p->jobs + 1, sizeof *needs);
-    *out_status = needs != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", p->jobs);
+    *out_status = needs != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return needs;
 }
 
@@ -247,7 +245,7 @@ mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fracti
     sc_linear *linear = NULL;
     double cost, *costs = calloc(count + 1, sizeof *costs);
     mdot_status status = MDOT_OK;
-    if (costs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu fractions", count);
+    if (costs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t job = 0; status == MDOT_OK && job < p->jobs; job++) {
         double fastest = 0;
         for (size_t type = 0; type < p->types; type++) fastest = fmax(fastest, p->speed[job * p->types + type]);
@@ -296,7 +294,7 @@ static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdo
 {
     size_t bytes = (f->p->jobs + f->p->pair_count) * f->p->types * sizeof *fractions;
     double *tried = malloc(bytes), low = 0, high;
-    if (tried == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for fractions");
+    if (tried == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     sc_time_fractions_isolated(f->p, fractions);
     high = ratio_of(f, fractions);
     for (size_t job = 0; job < f->p->jobs; job++) low = fmax(low, f->p->since_start_s[job] / f->alone_s[job]);
@@ -322,8 +320,7 @@ mdot_status sc_time_fractions_finish_time(const sc_time_fractions *p, double *ou
 {
     fairness f = {.p = p, .alone_s = calloc(p->jobs + 1, sizeof(double)), .needs = calloc(p->jobs + 1, sizeof(double))};
     mdot_status status = MDOT_OK;
-    if (f.alone_s == NULL || f.needs == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", p->jobs);
+    if (f.alone_s == NULL || f.needs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) {
         sc_time_fractions_isolated(p, out_fractions);
         for (size_t job = 0; job < p->jobs; job++)

@@ -130,14 +130,19 @@ static char *read_header(void)
     return text;
 }
 
-/* Copies the comment behind the member's declaration, in one line. */
+/* Copies the comment behind the member's declaration, or the one above it, in one line. */
 static void comment_of(const char *header, const char *field, char *out, size_t size)
 {
     char declaration[64];
     snprintf(declaration, sizeof declaration, "%s;", field);
-    const char *at = strstr(strstr(header, "typedef struct mdot_configuration {"), declaration);
+    const char *start = strstr(header, "typedef struct mdot_configuration {"), *from = NULL, *to = NULL;
+    const char *at = strstr(start, declaration);
     while (at != NULL && (isalnum((unsigned char)at[-1]) || at[-1] == '_')) at = strstr(at + 1, declaration);
-    const char *from = at != NULL ? strstr(at, "/* ") : NULL, *to = from != NULL ? strstr(from, " */") : NULL;
+    const char *behind = at != NULL ? at + strlen(declaration) : "";
+    behind += strspn(behind, " ");
+    for (const char *c = start; at != NULL && *behind != '/' && (c = strstr(c, "/* ")) != NULL && c < at; c++) from = c;
+    if (*behind == '/') from = behind;
+    if (from != NULL) to = strstr(from, " */");
     if (to == NULL) fail_msg("%s has no comment in mdot_predict.h", field);
     size_t used = 0;
     for (const char *c = from + 3; c < to && used + 1 < size; c++) {
