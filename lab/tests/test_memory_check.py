@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 MEASURE = """
 import json
 from mdot_lab.checks.memory import fake_cuda, reference
+from mdot_lab.checks.memory.step import Step
 fake_cuda.install()
 import torch
 import torch.nn.functional as F
@@ -47,13 +48,13 @@ class Attention(nn.Module):
         return self.attend(values).sum()
 
 def product():
-    return reference.Step(Product(), (torch.ones(SIZE),), {})
+    return Step(Product(), (torch.ones(SIZE),), {})
 
 def attention():
-    return reference.Step(Attention(), (torch.ones(2, 4, 128, 64),), {})
+    return Step(Attention(), (torch.ones(2, 4, 128, 64),), {})
 
 def checkpointed():
-    return reference.Step(Attention(True), (torch.ones(2, 4, 128, 64),), {})
+    return Step(Attention(True), (torch.ones(2, 4, 128, 64),), {})
 
 found = {f"{name} {precision}": reference.peak(product, precision, name).peak_bytes
          for name in reference.OPTIMIZERS for precision in ("fp32", "bf16")}

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
-from mdot_lab.checks.memory.reference import Step, convert, replace_tensors
+from mdot_lab.checks.memory.step import Step, convert, replace_tensors
 
 
 class _RealSequences(TorchFunctionMode):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Callable
 
-from mdot_lab.checks.memory.reference import Step
+from mdot_lab.checks.memory.step import Step
 
 PRECISIONS = {"fp32": "fp32", "bf16": "bf16", "amp": "amp-bf16"}
 GPU = "A100-SXM-80GB"

@@ -58,7 +58,7 @@ def _read(model: Model):
     from mdot_lab.checks.memory.networks.case import LabelLoss, integers
     from mdot_lab.checks.memory.networks.language import build
     from mdot_lab.checks.memory.published import programs
-    from mdot_lab.checks.memory.reference import Step
+    from mdot_lab.checks.memory.step import Step
 
     def make() -> Step:
         network = build(f"{model.kind}{'LMHeadModel' if model.kind == 'GPT2' else 'ForCausalLM'}", f"{model.kind}Config",

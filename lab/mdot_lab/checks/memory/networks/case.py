@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from mdot_lab.checks.memory.reference import Step
+from mdot_lab.checks.memory.step import Step
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator
 import torch
 
 from mdot_lab.checks.memory.networks.case import Case, NoiseLoss, images, integers
-from mdot_lab.checks.memory.reference import Step
+from mdot_lab.checks.memory.step import Step
 
 
 def _model(name: str, **values: Any):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterator
 
 from mdot_lab.checks.memory.networks.case import Case, LabelLoss, integers
-from mdot_lab.checks.memory.reference import Step
+from mdot_lab.checks.memory.step import Step
 
 LENGTH = 512
 LLAMA = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 16,

@@ -10,7 +10,7 @@ import torch
 
 from mdot_lab.checks.memory.networks.case import Case, ClassLoss, LabelLoss, SquareLoss, images, integers
 from mdot_lab.checks.memory.networks.language import build
-from mdot_lab.checks.memory.reference import Step
+from mdot_lab.checks.memory.step import Step
 
 
 def _image_classes(model: str, config: str, attention: str | None = None, **values: Any):

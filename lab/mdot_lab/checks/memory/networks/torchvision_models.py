@@ -7,7 +7,7 @@ from typing import Iterator
 import torch
 
 from mdot_lab.checks.memory.networks.case import Case, ClassLoss, PyramidLoss, classifier, images, integers
-from mdot_lab.checks.memory.reference import Step
+from mdot_lab.checks.memory.step import Step
 
 CLASSIFIERS = (
     "alexnet", "vgg16_bn", "squeezenet1_1", "resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "densenet121",
