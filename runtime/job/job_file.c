@@ -22,12 +22,11 @@
 static const char magic[8] = "MDOTJOB";
 enum {
     VERSION = 3,
-    OLDEST_VERSION = 2,
     VERSION_AT = 8,
     COUNT_AT = 12,
     SIZE_AT = 16,
     CHECKSUM_AT = 24,
-    CHECKSUM_END = 32, /* the header of version 2 ends here */
+    CHECKSUM_END = 32,
     SECTIONS_AT = 32,
     HEADER_BYTES = 40
 };
@@ -362,12 +361,10 @@ static bool get_section(uint64_t tag, rt_reader *section, size_t operator_count,
     }
 }
 
-/* Walks over the sections of a file. Unknown sections come after all that version 3 has. */
+/* Walks over the sections of a file. Unknown sections come after all known ones. */
 typedef struct section_list {
-    rt_reader table; /* entries that are left; empty in version 2 */
-    rt_reader content;
-    bool has_table;
-    uint64_t tag; /* of the current section */
+    rt_reader table, content; /* remaining entries and bytes */
+    uint64_t tag;             /* of the current section */
 } section_list;
 
 static uint64_t get_fixed(rt_reader *r, size_t size_bytes)
@@ -382,15 +379,9 @@ static uint64_t get_fixed(rt_reader *r, size_t size_bytes)
  * section fail. */
 static mdot_status next_section(section_list *list, rt_reader *out_section, mdot_error *err)
 {
-    uint64_t tag, flags = 0, size;
-    if (list->has_table) {
-        tag = get_fixed(&list->table, ENTRY_FLAGS_AT);
-        flags = get_fixed(&list->table, ENTRY_SIZE_AT - ENTRY_FLAGS_AT);
-        size = get_fixed(&list->table, ENTRY_BYTES - ENTRY_SIZE_AT);
-    } else {
-        tag = rt_get(&list->content);
-        size = rt_get(&list->content);
-    }
+    uint64_t tag = get_fixed(&list->table, ENTRY_FLAGS_AT);
+    uint64_t flags = get_fixed(&list->table, ENTRY_SIZE_AT - ENTRY_FLAGS_AT);
+    uint64_t size = get_fixed(&list->table, ENTRY_BYTES - ENTRY_SIZE_AT);
     if (tag > SECTION_COUNT && flags != 0)
         return mdot_fail(
             err, MDOT_INCOMPATIBLE,
@@ -404,15 +395,10 @@ static mdot_status next_section(section_list *list, rt_reader *out_section, mdot
     return MDOT_OK;
 }
 
-static bool is_at_end(const section_list *list)
-{
-    return rt_bytes_left(list->has_table ? &list->table : &list->content) == 0;
-}
-
 static mdot_status decode(section_list *list, size_t operator_count, rt_decoded *d, mdot_error *err)
 {
     bool failed = false;
-    while (!is_at_end(list) && !failed) {
+    while (rt_bytes_left(&list->table) > 0 && !failed) {
         rt_reader section;
         mdot_status status = next_section(list, &section, err);
         if (status != MDOT_OK) return status;
@@ -428,17 +414,11 @@ static mdot_status decode(section_list *list, size_t operator_count, rt_decoded 
 
 static mdot_status check_version(uint32_t version, mdot_error *err)
 {
-    if (version > VERSION)
-        return mdot_fail(
-            err, MDOT_INCOMPATIBLE,
-            "the job file has format version %u; this mdot reads versions up to %d: use a newer version of mdot",
-            (unsigned)version, VERSION);
-    if (version < OLDEST_VERSION)
-        return mdot_fail(err, MDOT_INCOMPATIBLE,
-                         "the job file has format version %u, which is too old for mdot %s: read the ONNX file again "
-                         "with `mdot extract`",
-                         (unsigned)version, MDOT_VERSION_STRING);
-    return MDOT_OK;
+    if (version == VERSION) return MDOT_OK;
+    return mdot_fail(err, MDOT_INCOMPATIBLE,
+                     "the job file has format version %u, and mdot %s reads version %d: use the mdot that wrote it, or "
+                     "read the ONNX file again with `mdot extract`",
+                     (unsigned)version, MDOT_VERSION_STRING, VERSION);
 }
 
 static mdot_status refuse_header(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
@@ -451,8 +431,7 @@ static mdot_status refuse_header(const unsigned char *bytes, size_t size_bytes, 
                      "the file lacks the header of a job file; the name of an ONNX file must end in .onnx");
 }
 
-static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, uint32_t *out_version,
-                                size_t *out_operators, mdot_error *err)
+static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, size_t *out_operators, mdot_error *err)
 {
     uint32_t version, operators;
     uint64_t size, sum;
@@ -478,27 +457,20 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
                          RT_JOB_MAX_OPERATORS);
     if (operators > (size_bytes - CHECKSUM_END) / RT_MIN_OPERATOR_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file's operators extend beyond its end");
-    *out_version = version;
     *out_operators = operators;
     return MDOT_OK;
 }
 
 /* Finds the table of sections and the bytes behind it. */
-static mdot_status open_sections(const unsigned char *bytes, size_t size_bytes, uint32_t version,
-                                 section_list *out_list, mdot_error *err)
+static mdot_status open_sections(const unsigned char *bytes, size_t size_bytes, section_list *out_list, mdot_error *err)
 {
     const unsigned char *end = bytes + size_bytes;
-    if (version == OLDEST_VERSION) {
-        *out_list = (section_list){.content = {.at = bytes + CHECKSUM_END, .end = end}};
-        return MDOT_OK;
-    }
     uint32_t count = 0;
     if (size_bytes >= HEADER_BYTES) memcpy(&count, bytes + SECTIONS_AT, sizeof count);
     if (size_bytes < HEADER_BYTES || count > (size_bytes - HEADER_BYTES) / ENTRY_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file's table of sections extends beyond its end");
     const unsigned char *table = bytes + HEADER_BYTES, *content = table + (size_t)count * ENTRY_BYTES;
-    *out_list = (section_list){
-        .has_table = true, .table = {.at = table, .end = content}, .content = {.at = content, .end = end}};
+    *out_list = (section_list){.table = {.at = table, .end = content}, .content = {.at = content, .end = end}};
     return MDOT_OK;
 }
 
@@ -518,13 +490,12 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
 {
     if (bytes == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_parse: bytes or out_job is NULL");
-    uint32_t version = 0;
     size_t operator_count = 0;
-    mdot_status status = check_header(bytes, size_bytes, &version, &operator_count, err);
+    mdot_status status = check_header(bytes, size_bytes, &operator_count, err);
     if (status != MDOT_OK) return status;
     section_list list;
     rt_decoded d = {0};
-    status = open_sections(bytes, size_bytes, version, &list, err);
+    status = open_sections(bytes, size_bytes, &list, err);
     if (status == MDOT_OK) status = decode(&list, operator_count, &d, err);
     if (status == MDOT_OK) {
         status = rt_job_make(components, &d.description, d.operators, d.program, out_job, err);

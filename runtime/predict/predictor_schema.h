@@ -9,8 +9,8 @@
 #ifndef RT_PREDICTOR_SCHEMA_H
 #define RT_PREDICTOR_SCHEMA_H
 
-#include "mdot/mdot_predict.h"
 #include "mdot/mdot_abi.h"
+#include "mdot/mdot_predict.h"
 #include "runtime/job/gpus.h"
 
 enum {

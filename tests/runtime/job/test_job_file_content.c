@@ -461,32 +461,6 @@ static void optional_sections_may_be_absent_and_required_ones_be_known(void **st
     mdot_job_destroy(made);
 }
 
-/* Version 2 has no flags, so that unknown sections are optional. */
-static void unknown_sections_of_version_2_are_skipped(void **state)
-{
-    (void)state;
-    unsigned char whole[MAX_FILE_BYTES], bytes[MAX_FILE_BYTES];
-    job_file_section all[JOB_FILE_MAX_SECTIONS];
-    mdot_job *made = job_file_make();
-    job_file_bytes_of(made, whole, sizeof whole);
-    size_t count = job_file_list_sections(whole, all), size = JOB_FILE_CHECKSUM_END;
-    all[count++] = (job_file_section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
-    memcpy(bytes, whole, JOB_FILE_CHECKSUM_END);
-    bytes[8] = 2;
-    for (size_t i = 0; i < count; i++) {
-        assert_true(all[i].size < 0x80);
-        bytes[size++] = (unsigned char)all[i].tag;
-        bytes[size++] = (unsigned char)all[i].size;
-        memcpy(bytes + size, all[i].bytes, all[i].size);
-        size += all[i].size;
-    }
-    job_file_sign(bytes, size);
-    mdot_job *job = parse(bytes, size);
-    job_file_expect_same(made, job);
-    mdot_job_destroy(job);
-    mdot_job_destroy(made);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,7 +476,6 @@ int main(void)
         cmocka_unit_test(operators_and_entries_fit_into_the_file),
         cmocka_unit_test(missing_arguments_are_named),
         cmocka_unit_test(optional_sections_may_be_absent_and_required_ones_be_known),
-        cmocka_unit_test(unknown_sections_of_version_2_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
