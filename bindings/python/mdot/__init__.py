@@ -6,9 +6,9 @@
     print(mdot.predict(job, "A100", batch=64, precision="amp"))
     print(mdot.sweep(job, ["T4", "A100", "H100"], [32, 64, 128]))
 
-Units: times are milliseconds of wall clock and sizes are bytes, as the suffixes of the names state. Threads: any number of
-threads may use jobs, predictors and the functions of this module at once. Failures raise `mdot.Error`. Reasons to trust an
-answer less are issued as `mdot.Warning`.
+Units: times are milliseconds of wall clock and sizes are bytes, as the suffixes in the names state. Threads: any
+number may use jobs, predictors and the functions in this module at once. Failures raise `mdot.Error`. Reasons for
+less trust in an answer are issued as `mdot.Warning`.
 """
 
 from mdot.artefact import Entry, Image, Tensor
@@ -67,7 +67,7 @@ from mdot.version import VERSION as __version__
 
 
 def library_version() -> str:
-    """The version of the libmdot in use. `__version__` is the version of the Python package."""
+    """The version of libmdot. `__version__` is the Python package's version."""
     from mdot.library.libraries import read_text, runtime
 
     return read_text(runtime().mdot_version())

@@ -25,7 +25,7 @@ from mdot.training_arguments import add_training, argument, training_of
 
 EXIT_FAILED = 1  # argparse exits with 2 after a usage error
 MOST_OVERHEAD = 0.001
-"""Largest part of a step that recording may take."""
+"""Largest part of a step for recording."""
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -118,7 +118,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "record-trace": ("append the step of a torch.profiler trace to a table of measured steps", _record_trace),
     "record-overhead": ("measure the cost of recording a step", _record_overhead),
 }
-"""The subcommands that need Python, with their summaries."""
+"""The subcommands in Python, with summaries."""
 
 
 def _summaries() -> str:

@@ -1,4 +1,4 @@
-"""Describes the contents of an artefact, and runs its entry points on named tensors (mdot_run.h). Works for any model."""
+"""Describes an artefact's contents, and runs its entry points on named tensors (mdot_run.h). Works for any model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mdot.job import Job
     from mdot.predictor import Predictor
 
-# Format characters of Python's buffer protocol, which numpy also uses, for mdot's types. The protocol lacks bf16, which is
-# passed as 16-bit integers.
+# mdot's types as format characters in Python's buffer protocol, also in numpy. The protocol lacks bf16, which is passed
+# as 16-bit integers.
 _FORMATS = {
     "f32": "f", "f64": "d", "f16": "e", "bf16": "H", "bool": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i",
     "u32": "I", "i64": "q", "u64": "Q",
@@ -33,12 +33,12 @@ class Tensor:
     dtype: str
     """For example "f32" or "i64"."""
     dims: tuple[tuple[int, int], ...]
-    """(scale, offset) of each dimension: scale * length + offset elements, if its floor is None."""
+    """(scale, offset) for each dimension: scale * length + offset elements, if the floor is None."""
     columns: tuple[str, ...]
     """Names of the columns, if the artefact holds them."""
     floors: tuple[tuple[int, int, int, int] | None, ...]
-    """(times, step, start, divisor) of each dimension of an output that is rounded, as behind a strided convolution. It
-    has times * ((step * length + start) // divisor) elements more. None: the dimension is not rounded."""
+    """(times, step, start, divisor) for each rounded output dimension, for example behind a strided convolution. It has
+    times * ((step * length + start) // divisor) elements more. None: not rounded."""
     _number: int
     _size: int
 
@@ -86,7 +86,7 @@ class Kernel:
     flops: float
     """FLOPs at full length."""
     step: int = 0
-    """Step of the bucket. Kernels that run concurrently have the same number."""
+    """Step in the bucket. Kernels that run concurrently have the same number."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Entry:
     schema_hash: int
     """Equal for equal names, types and shapes of inputs and outputs."""
     items_together: int = 1
-    """Maximum number of items that `Predictor.run_many` processes at once."""
+    """Most items that `Predictor.run_many` processes at once."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,14 +137,14 @@ class ImageKernel:
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """Code for one kind of processor, with the weights that it reads."""
+    """Code and weights for one kind of processor."""
 
     kind: str
     """"cpu" or "cuda"."""
     target: str
     """For example "x86-64-v4" or "sm_90a"."""
     kernel_precision: str
-    """Precision of its matrix kernels: "fp32", "bf16" or "fp16"."""
+    """The matrix kernels' precision: "fp32", "bf16" or "fp16"."""
     image_bytes: int
     weights_bytes: int
     kernels: tuple[ImageKernel, ...]
@@ -157,7 +157,7 @@ def _get(function: Any, kind: type[c.SizedType], *at: Any) -> c.SizedType:
 
 
 def _plain(info: c.Sized, kind: Any, **others: Any) -> Any:
-    """Makes a dataclass from the fields of a struct, which have the same names."""
+    """Makes a dataclass from a struct's fields by name."""
     fields = {field.name for field in dataclasses.fields(kind)} - set(others)
     values = {name: getattr(info, name) for name in fields}
     return kind(**{name: read_text(v) if isinstance(v, bytes) else v for name, v in values.items()}, **others)
@@ -191,7 +191,7 @@ def _bucket(handle: ctypes.c_void_p, entry: int, bucket: int) -> Bucket:
 
 
 def read_entries(handle: ctypes.c_void_p, count: int) -> tuple[Entry, ...]:
-    """The entry points of an opened artefact that has `count` of them."""
+    """The `count` entry points in an opened artefact."""
     lib, found = runtime(), []
     for i in range(count):
         info = _get(lib.mdot_predictor_get_entry, c.mdot_entry_info, handle, i)
@@ -330,8 +330,8 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
 
 
 def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any]) -> tuple[int, list[int]]:
-    """Length of an item, and the addresses of its inputs in the entry point's order. Checks the inputs, because mdot_run_many
-    omits the checks that mdot_run makes."""
+    """An item's length, and the input addresses in the entry point's order. Checks the inputs, because mdot_run_many
+    omits the checks in mdot_run."""
     views = {key: _view(key, value) for key, value in inputs.items()}
     unknown = set(views) - {tensor.name for tensor in entry.inputs}
     if unknown:

@@ -1,4 +1,4 @@
-"""Calibrations: corrections of predictions that follow from a site's own measurements (mdot_calibrate.h, mdot_calibration)."""
+"""Calibrations: corrections of predictions by a site's own measurements (mdot_calibrate.h, mdot_calibration)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """A measured step of a job, or the median of several (mdot_calibrate.h, mdot_measurement)."""
+    """A job's measured step, or the median of several (mdot_calibrate.h, mdot_measurement)."""
 
     job: Job
     configuration: Configuration
@@ -30,8 +30,8 @@ class Measurement:
     gib: float = 0.0
     """Peak of allocated memory on one GPU (torch.cuda.max_memory_allocated) in GiB; 0: not measured."""
     prediction: Prediction | None = None
-    """The uncalibrated prediction of the step, for example one that was stored with the measurement. Default: the step is
-    predicted now."""
+    """The step's uncalibrated prediction, for example one stored with the measurement. Default: the step is predicted
+    now."""
 
 
 MeasurementLike = Union[Measurement, "tuple[Job, Configuration, float]"]
@@ -43,7 +43,7 @@ class Effect:
 
     factor: float
     believed: float
-    """The part of the effect's prior variance that the rows explain: from 0, unknown, to 1, known exactly."""
+    """The explained part of the effect's prior variance: from 0, unknown, to 1, known exactly."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,20 +59,20 @@ class Factors:
     memory_interval: float
     memory_effects: Mapping[str, Effect]
     row_count: int
-    """Rows of the GPU model; `job_row_count` are those of the job."""
+    """The GPU model's rows; `job_row_count` are the job's."""
     job_row_count: int
     carried_gpu: str | None
-    """The GPU model whose rows of the job correct the time here, because residuals of jobs agree on both."""
+    """Another GPU model whose rows for this job correct the time here, because residuals agree on both."""
     carried_correlation: float
-    """Of the residuals of a job on both GPU models, 0 to 1."""
+    """Correlation of a job's residuals on both GPU models, 0 to 1."""
     carried_factor: float
-    """The part of the job's factor that these rows give."""
+    """These rows' share of the job's factor."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Correction:
-    """The correction, on one GPU model, of a job that shares nothing with the measured ones: one set of values for half
-    precision, and one for all other precisions. `Calibration.explain` has the corrections of measured jobs."""
+    """The correction, on one GPU model, for a job without any part in common with the measured ones: one set of values
+    for half precision, and one for all other precisions. `Calibration.explain` has the corrections of measured jobs."""
 
     row_count: int
     factor: float
@@ -110,8 +110,8 @@ class Calibration:
 
     @classmethod
     def measured(cls, predictor: Predictor, rows: Iterable[MeasurementLike]) -> Calibration:
-        """Fits a calibration to measured steps: Measurement, or tuples of a job, a configuration and milliseconds. One step is
-        enough, and any order gives the same result. An empty list gives a calibration that leaves predictions as they are."""
+        """Fits a calibration to measured steps: Measurement, or tuples with a job, a configuration and milliseconds.
+        One step is enough, and any order gives the same result. An empty list gives a calibration without effect."""
         steps = [row if isinstance(row, Measurement) else Measurement(*row) for row in rows]
         keep: list[Any] = []
         configurations = as_array((step.configuration for step in steps), keep)
@@ -141,12 +141,12 @@ class Calibration:
 
     @property
     def predictor(self) -> str:
-        """The name of the predictor that the calibration was made with."""
+        """The name of the calibrated predictor."""
         return read_text(self._info().predictor)
 
     @property
     def row_count(self) -> int:
-        """The number of measured steps that the calibration was made from."""
+        """The number of measured steps behind the calibration."""
         return int(self._info().row_count)
 
     @property
@@ -166,18 +166,18 @@ class Calibration:
 
     @property
     def interval(self) -> float:
-        """Multiplier of the logarithms of the interval's bounds over the median, on GPU models that lack a row."""
+        """Multiplier of the interval's logarithmic width, on GPU models without a row."""
         return float(self._info().interval)
 
     @property
     def several(self) -> tuple[int, float, float]:
-        """Number of measured steps on several cooperating GPUs, the mean factor of their effect, and 1."""
+        """Number of measured steps on several cooperating GPUs, the effect's mean factor, and 1."""
         info = self._info()
         return int(info.several_row_count), float(info.several_factor), float(info.several_interval)
 
     @property
     def gpus(self) -> dict[str, Correction]:
-        """Corrections by the name of the GPU that steps were measured on."""
+        """Corrections by GPU name."""
         found = {}
         for i in range(self._info().gpu_count):
             at = c.new(c.mdot_calibration_gpu)
@@ -189,8 +189,8 @@ class Calibration:
     def explain(
         self, predictor: Predictor, job: Job, configuration: Configuration, prediction: Prediction | None = None
     ) -> Factors:
-        """The factors that correct a prediction, and how much of each is known. `prediction` is an uncalibrated prediction of
-        this step; by default, the step is predicted now."""
+        """The factors that correct a prediction, and how much of each is known. `prediction` is this step's
+        uncalibrated prediction; by default, the step is predicted now."""
         keep: list[Any] = []
         asked = as_array([configuration], keep)[0]
         answer = c.new(c.mdot_prediction)

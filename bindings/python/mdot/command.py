@@ -1,7 +1,7 @@
-"""Finds the executable `mdot`, which implements all subcommands that need no Python, and runs it.
+"""Finds and runs the executable `mdot`, which implements all subcommands except those in Python.
 
-It is searched in this order: the folders of the environment variable MDOT_LIBRARIES (for example a build tree's
-without_compiler); the package's own folder `bin`, which a wheel fills; and the folders of PATH.
+The search order: the folders in the environment variable MDOT_LIBRARIES (for example a build tree's
+without_compiler); the package's own folder `bin`, which a wheel fills; and the folders in PATH.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mdot.library.errors import NotFoundError
 from mdot.library.libraries import PACKAGE
 
 ELF = b"\x7fELF"
-"""The first bytes of an executable. The script `mdot` that pip writes has others, thus it never calls itself."""
+"""An executable's first bytes. The script `mdot` from pip has others, thus it never calls itself."""
 
 
 def _candidates() -> Iterator[Path]:

@@ -16,7 +16,7 @@ from mdot.predictor import Predictor
 
 
 class CompilerWarning(Warning):
-    """A warning of the compiler or the verifier about something that an artefact lacks."""
+    """A warning by the compiler or the verifier about an artefact's limits."""
 
 
 def compile(
@@ -33,11 +33,11 @@ def compile(
     dump_pass: str | None = None,
     dump: Callable[[str], None] | None = None,
 ) -> Predictor:
-    """Compiles an ONNX model into an artefact at `output`, and opens it. A mapping compiles several models, each under the
-    name of its entry point.
+    """Compiles an ONNX model into an artefact at `output`, and opens it. A mapping compiles several models, each under
+    an entry point's name.
 
-    The options are those of mdotc_options (mdotc.h): lengths to specialise for, targets ("cpu" or GPU architectures),
-    precision of the kernels, symbolic dimensions, the least length, and a pass whose text goes to `dump`. Raises
+    The options are those of mdotc_options (mdotc.h): lengths to specialise for, targets ("cpu" or GPU
+    architectures), kernel precisions, symbolic dimensions, the least length, and a pass to write to `dump`. Raises
     ToolchainError if the package mdot-compiler, a linker or NVRTC is missing.
     """
     library = compiler()
@@ -105,7 +105,7 @@ def verify(
     inputs: str | os.PathLike[str] | None = None,
     jobs: Sequence[tuple[Job, Configuration]] = (),
 ) -> Verification:
-    """Compares an artefact's code, on every ISA level that this machine runs, with the model in double precision.
+    """Compares an artefact's code with the model in double precision, on every ISA level of this machine.
 
     The options are those of mdotc_verify_options (mdotc.h). The result is true if every row passed.
     """
@@ -164,7 +164,7 @@ class Check:
     """Largest `|got - want| / max(|want|, 1)` of a floating output."""
     data_sets: int
     detail: str
-    """The output and element of a failure, or the operators of an unsupported model."""
+    """A failure's output and element, or an unsupported model's operators."""
 
     def __bool__(self) -> bool:
         return self.result == "pass"

@@ -69,7 +69,7 @@ def _number(row: Row, value: Any) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Configuration(ConfigurationOptions):
-    """How a job trains. Options that are left out have the defaults that `mdot predict --help` lists."""
+    """How a job trains. The defaults are those in `mdot predict --help`."""
 
     def replace(self, **options: Any) -> Configuration:
         """A copy with these options changed."""
@@ -86,7 +86,7 @@ class Configuration(ConfigurationOptions):
 
     @property
     def workers(self) -> int:
-        """Data- and expert-parallel workers, each of which has its own batch."""
+        """Data- and expert-parallel workers, each with its own batch."""
         return self.gpu_total // self._gpus_per_worker
 
     @property

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Encoding:
-    """The cached features of a job that is queried repeatedly. `Predictor.encode` makes it. It is immutable, so that any
-    number of threads may evaluate it."""
+    """Cached features of a job for repeated queries. `Predictor.encode` makes it. It is immutable: any number of
+    threads may evaluate it."""
 
     def __init__(self, predictor: Predictor, job: Job) -> None:
         self.predictor, self.job = predictor, job  # keeps both alive as long as the encoding
@@ -28,8 +28,8 @@ class Encoding:
         weakref.finalize(self, _destroy, self._handle, job)
 
     def evaluate(self, configurations: Iterable[Configuration]) -> list[Prediction | Error]:
-        """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one call of the
-        library. An invalid configuration leaves the others alone: its position holds the exception that gives the reason.
+        """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one library
+        call. An invalid configuration leaves the others alone: an exception with the reason takes its position.
         Consecutive configurations with equal batches cost least."""
         listed = list(configurations)
         keep: list[Any] = []

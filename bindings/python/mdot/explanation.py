@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from mdot.predictor import Predictor
 
-# Bits of mdot_explanation_info.approximate, in their order (MDOT_EXPLAINED_…).
+# Bits in mdot_explanation_info.approximate, in order (MDOT_EXPLAINED_…).
 APPROXIMATIONS = ("roofline", "model")
 
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The part of a step that belongs to one operator or to several together: times in milliseconds, sizes in bytes."""
+    """One operator's part of a step, or several operators' together: times in milliseconds, sizes in bytes."""
 
     forward_ms: float
     data_gradient_ms: float
@@ -33,11 +33,11 @@ class Share:
     gradient_bytes: float
     optimizer_bytes: float
     activation_bytes: float
-    """Tensors that are alive when memory is at its peak."""
+    """Live tensors at the memory peak."""
 
     @property
     def ms(self) -> float:
-        """Milliseconds of all phases: forward pass, gradients of data and of weights, and optimizer."""
+        """Milliseconds over all phases: forward pass, data and weight gradients, and optimizer."""
         return self.forward_ms + self.data_gradient_ms + self.weight_gradient_ms + self.optimizer_ms
 
     @property
@@ -55,8 +55,8 @@ NOTHING = Share(*[0.0] * len(_SHARE))
 
 @dataclasses.dataclass(frozen=True)
 class Explanation(Sequence[Share]):
-    """The explanation of one GPU's step; in a pipeline, of the busiest GPU. The seven times add up to step_ms, and the four
-    sizes to the prediction's peak memory. As a sequence, it holds the Share of each operator in the job's order."""
+    """The explanation of one GPU's step; in a pipeline, of the busiest GPU's. The seven times add up to step_ms, and
+    the four sizes to the prediction's peak memory. As a sequence, it holds each operator's Share in the job's order."""
 
     job: Job
     configuration: Configuration
@@ -68,7 +68,7 @@ class Explanation(Sequence[Share]):
     weight_gradient_ms: float
     optimizer_ms: float
     host_ms: float
-    """Time that the GPU waits for the host to launch its kernels."""
+    """The GPU's waiting time for launches by the host."""
     communication_ms: float
     """Time that the GPU waits for communication between GPUs."""
     idle_ms: float
@@ -78,15 +78,15 @@ class Explanation(Sequence[Share]):
     optimizer_bytes: float
     activation_bytes: float
     gpu_busy_ms: float
-    """Sum of the times of operators: forward, both gradients, optimizer."""
+    """Sum over operator times: forward, both gradients, optimizer."""
     host_busy_ms: float
     """Time in which the host launches kernels."""
     overlap_ms: float
     """Time in which both are busy: gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms is step_ms."""
     approximate: tuple[str, ...]
-    """Reasons why the explanation is only an estimate. roofline: the predictor lacks the entry point that explains its
-    answer, so that the step is divided by the GPU's peak rates. model: operators' times were adjusted by the analytic
-    estimate. Empty: the times are those that were predicted."""
+    """Reasons why the explanation is only an estimate. roofline: the predictor lacks an entry point for explanations,
+    so that the GPU's peak rates divide the step. model: the analytic estimate adjusted operator times. Empty: the
+    times are as predicted."""
     operators: tuple[Share, ...]
 
     @overload

@@ -1,4 +1,4 @@
-"""GPUs that predictions are made for: those that libmdot knows, and others that are described by their spec values."""
+"""GPUs for predictions: those in libmdot, and others by spec values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class GPU:
     pcie_gbps: float = 0.0
     """The slot in one direction, in GB/s; 0: unknown, which is treated as PCIe 4 with 16 lanes."""
     watts: float = 0.0
-    """Power limit in W, under which the clock may fall; 0: unlimited, so that the rates are sustained."""
+    """Power limit in W, under which the clock may fall; 0: unlimited, with sustained rates."""
     fp8_tflops: float = 0.0
     """10^12 operations per second with FP8 operands; 0: the GPU lacks FP8."""
 
@@ -52,8 +52,8 @@ class GPU:
 
 
 def gpu(name: str) -> GPU:
-    """Finds a GPU by a name of `gpus()`, by an alias, or by the name that the driver reports. Raises InvalidArgumentError if
-    it is unknown."""
+    """Finds a GPU by a name from `gpus()`, by an alias, or by the driver's name. Raises InvalidArgumentError for an
+    unknown GPU."""
     found = c.new(c.mdot_gpu)
     call(runtime().mdot_gpu_find, encode_text(name), ctypes.byref(found))
     specs = {field.name: getattr(found, field.name) for field in dataclasses.fields(GPU) if field.name != "name"}
@@ -61,7 +61,7 @@ def gpu(name: str) -> GPU:
 
 
 def gpus() -> list[GPU]:
-    """All GPUs that libmdot knows, in its order."""
+    """All GPUs in libmdot, in the library's order."""
     names = runtime().mdot_gpu_names()
     found = []
     for name in names:  # the array ends with NULL

@@ -1,4 +1,4 @@
-"""Training jobs: the operators of a network and the work of each in a training step."""
+"""Training jobs: a network's operators and the work of each in a training step."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One operator of a job (mdot.h, mdot_job_operator). At batch B, the FLOPs and bytes of a phase are
-    B * per_sample + per_step."""
+    """One operator (mdot_job.h, mdot_job_operator). At batch B, a phase has B * per_sample + per_step FLOPs and bytes."""
 
     type: str
     known: bool
-    """False: mdot knows only the sizes of its tensors."""
+    """False: mdot knows only tensor sizes."""
     settings: Mapping[str, int]
     """The non-zero attributes, by the names of MDOT_SETTING_MAP."""
     parameters: float
@@ -98,10 +97,10 @@ def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
 
 
 class Job:
-    """A training job's operator sequence. It is immutable, so that any number of threads may use one.
+    """A training job's operator sequence. It is immutable: any number of threads may use one.
 
-    `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights. It holds the
-    names of modules only if they were kept.
+    `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights, and
+    module names only if they were kept.
     """
 
     def __init__(self, handle: int) -> None:
@@ -124,12 +123,11 @@ class Job:
         frozen: Sequence[str] = (),
         trained: Sequence[str] = (),
     ) -> Job:
-        """Reads an ONNX file, or its bytes, and skips the weights.
+        """Reads an ONNX file or bytes, and skips the weights.
 
-        `dims` binds symbolic dimensions other than the batch: for example {"sequence": 128}, or {"mask": "sequence"} if the
-        two are equal. `name` is the file name in messages about bytes. Each repair and each construct that the reader does
-        not understand is a JobWarning. `frozen` and `trained` freeze parameters, as `freeze` does, even if the job keeps no
-        names.
+        `dims` binds symbolic dimensions other than the batch: for example {"sequence": 128}, or {"mask": "sequence"}
+        if the two are equal. `name` is the file name in messages about bytes. Each repair and each unknown construct
+        is a JobWarning. `frozen` and `trained` freeze parameters, as `freeze` does, even if the job keeps no names.
         """
         messages: list[str] = []
         add_message = c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text)))
@@ -167,32 +165,33 @@ class Job:
         batch: int | None = None,
         name: str | None = None,
     ) -> Job:
-        """Records the operators of a PyTorch module in training mode on these inputs. Requires PyTorch 2.4 or newer.
+        """Records a PyTorch module's operators in training mode on these inputs. Requires PyTorch 2.4 or newer.
 
-        `example_inputs` is a tensor or a tuple of positional arguments, and `example_kwargs` holds the keyword arguments. The
-        module may be on the CPU or on the meta device. Tracing works on shapes and keeps no weights: a language model of 7
-        billion parameters takes seconds. The batch is the first dimension of the first tensor, or the length of a list of
-        images, unless `batch` gives the number of samples. If a recurrence or attention without batch_first takes the
-        sequence first, the batch is the second dimension, and a JobWarning names the module. Use at least two samples,
-        because BatchNormalization rejects one. All other shapes are those of the examples.
+        `example_inputs` is a tensor or a tuple of positional arguments, and `example_kwargs` holds the keyword
+        arguments. The module may be on the CPU or on the meta device. Tracing works on shapes and keeps no weights:
+        a language model with 7 billion parameters takes seconds. The batch is the first dimension of the first
+        tensor, or the length of a list of images, unless `batch` gives the number of samples. If a recurrence or
+        attention without batch_first takes the sequence first, the batch is the second dimension, and a JobWarning
+        names the module. Use at least two samples, because BatchNormalization rejects one. All other shapes are
+        those in the examples.
 
-        The loss belongs to the job, because its tensors can take more memory than the network. A module that returns a loss
-        needs no more, for example a transformers class with labels. Otherwise, `loss` is a function or module that is called
-        with the module's output and `targets` (a tensor or a tuple of them), and returns a scalar:
+        The loss belongs to the job, because loss tensors can take more memory than the network. A module with its own
+        loss needs no more, for example a transformers class with labels. Otherwise, `loss` is a function or module.
+        It gets the module's output and `targets` (a tensor or a tuple of them), and returns a scalar:
 
             Job.from_torch(resnet50(), images, loss=nn.CrossEntropyLoss(), targets=classes)
             Job.from_torch(gpt2, (), {"input_ids": words}, loss=lambda out: my_loss(out.logits))
 
-        `model` may be wrapped in DistributedDataParallel, DataParallel or torch.compile, be the result of torch.export, or be a
-        method of a module, for example LightningModule.training_step. An exception that the module raises becomes a
-        TracedModuleError, which names the module inside.
+        `model` may be wrapped in DistributedDataParallel, DataParallel or torch.compile, be the result of
+        torch.export, or be a module's method, for example LightningModule.training_step. An exception in the module
+        becomes a TracedModuleError, which names the module inside.
 
-        The job follows the program: the types of its parameters, autocast inside it, each parameter that does not require a
-        gradient, regions under `torch.no_grad()`, checkpointed modules, and the kernels of attention. Its memory is that of a
-        training step that runs on tensors without data. Special cases are reported as JobWarning.
+        The job follows the program: parameter types, autocast inside it, each parameter without a gradient, regions
+        under `torch.no_grad()`, checkpointed modules, and attention kernels. Its memory is a training step's on
+        tensors without data. Special cases are reported as JobWarning.
 
-        Traces of several threads run one after another. Pause other PyTorch work of the process meanwhile, because a trace
-        replaces functions of PyTorch for all threads.
+        Traces in several threads run one after another. Pause other PyTorch work in the process meanwhile, because a
+        trace replaces functions of PyTorch for all threads.
         """
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
@@ -218,13 +217,14 @@ class Job:
     def from_name(
         cls, name: str, *, batch: int = 2, length: int | None = None, size: int | None = None, **settings: Any
     ) -> Job:
-        """Reads a network and its usual loss by the network's name, without its weights and without a download:
+        """Reads a network and its usual loss by name, without weights and without a download:
 
-        "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel".
+            "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel".
 
-        `settings` change the network's configuration or are arguments of its function. For example,
-        `from_name("transformers:GPT2LMHeadModel", n_layer=48, n_embd=1600, n_head=25, length=1024)` is GPT-2 XL. `length` is
-        the number of tokens or frames, and `size` the side of an image in pixels. Requires PyTorch and the network's library.
+        `settings` change the network's configuration or are arguments of the network's function. For example,
+        `from_name("transformers:GPT2LMHeadModel", n_layer=48, n_embd=1600, n_head=25, length=1024)` is GPT-2 XL.
+        `length` is the number of tokens or frames, and `size` the side of an image in pixels. Requires PyTorch and
+        the network's library.
         """
         from mdot.trace.models import build
 
@@ -233,8 +233,8 @@ class Job:
 
     @classmethod
     def from_network(cls, network: Network, *, batch: int | None = None) -> Job:
-        """Reads a network that `mdot.trace.models.build` made, with its loss. If the network rejects the labels that mdot
-        assumed, the job has no loss, and a JobWarning gives the reason."""
+        """Reads a network from `mdot.trace.models.build`, with its loss. If the network rejects the assumed labels, the
+        job has no loss, and a JobWarning gives the reason."""
 
         def read(labels: Mapping[str, Any]) -> Job:
             kwargs = {**network.kwargs, **labels}
@@ -258,11 +258,10 @@ class Job:
     def from_transformers(
         cls, kind: Any, config: Any = None, *, batch: int = 2, length: int | None = None, size: int | None = None
     ) -> Job:
-        """Reads a class of transformers, given as the class or its name, without weights. The default is the class's own
-        configuration.
+        """Reads a class of transformers, or a class name, without weights. The default is the class's own configuration.
 
-        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs and labels follow from
-        the arguments of the class's forward function. For other classes, pass the model to `from_torch`.
+        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs and labels
+        follow from the forward function's arguments. For other classes, pass the model to `from_torch`.
         """
         from mdot.trace.models import class_of_transformers, of_transformers
 
@@ -280,10 +279,10 @@ class Job:
         frozen: Sequence[str] = (),
         trained: Sequence[str] = (),
     ) -> Job:
-        """Makes a job from operators, each with its work in a step (mdot_job.h, mdot_job_operator). The operators can be
-        changed ones of another job, or describe a network for which there is no graph. The operator's name determines its
-        gradients, whether autocast computes it in half precision and the tensors that autograd saves, unless `known` is
-        False. `frozen` and `trained` freeze parameters, as `freeze` does."""
+        """Makes a job from operators, each with its work in a step (mdot_job.h, mdot_job_operator). The operators can
+        be changed ones from another job, or describe a network without a graph. An operator's name determines the
+        gradients, the type under autocast and the tensors saved by autograd, unless `known` is False. `frozen` and
+        `trained` freeze parameters, as `freeze` does."""
         listed = list(operators)
         array = (c.mdot_job_operator * max(len(listed), 1))()
         keep: list[Any] = []
@@ -324,7 +323,7 @@ class Job:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, dims: Mapping[str, int | str] | None = None) -> Job:
-        """Reads a file as a job if its suffix is `.job`, and as ONNX otherwise."""
+        """Reads a file as a job if the suffix is `.job`, and as ONNX otherwise."""
         if Path(path).suffix != ".job":
             return cls.from_onnx(path, dims=dims)
         if dims:
@@ -338,7 +337,7 @@ class Job:
         call(runtime().mdot_job_save, self._handle, encode_path(path))
 
     def freeze(self, frozen: Sequence[str] = (), trained: Sequence[str] = ()) -> Job:
-        """A copy of the job with parameters frozen by patterns of module names (mdot.h, mdot_job_freezing).
+        """A copy of the job with parameters frozen by module name patterns (mdot_job.h, mdot_job_freezing).
 
         For example, `job.freeze(["*"], trained=["*.lora_?"])` trains only LoRA adapters.
         """
@@ -349,7 +348,7 @@ class Job:
         return Job(out.value)
 
     def with_program(self, program: Program) -> Job:
-        """A copy of the job with facts about its program (mdot_program.h, mdot_job_with_program)."""
+        """A copy of the job with facts about the program (mdot_program.h, mdot_job_with_program)."""
         keep: list[Any] = []
         out = ctypes.c_void_p()
         call(
@@ -367,7 +366,7 @@ class Job:
 
     @property
     def frozen_parameters(self) -> int:
-        """Number of parameters that training reads but leaves unchanged."""
+        """Parameters that training reads but leaves unchanged."""
         return int(self._info.frozen_parameters)
 
     @property
@@ -394,12 +393,12 @@ class Job:
 
     @property
     def unknown_count(self) -> int:
-        """Operators of unknown types, for which mdot knows only the sizes of their tensors."""
+        """Operators of unknown types, for which mdot knows only tensor sizes."""
         return int(self._info.unknown_count)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Uncertainties of the graph's reader, and its origin: folded, maybe-folded, traced (`MDOT_JOB_…`)."""
+        """The graph's origin and uncertainties: folded, maybe-folded, traced (`MDOT_JOB_…`)."""
         return tuple(name for bit, name in enumerate(NOTES) if self._info.notes >> bit & 1)
 
     def __len__(self) -> int:

@@ -16,11 +16,11 @@ from mdot.training_arguments import flag_of, option_value, read_parallel
 REQUIRED = ("job", "gpu", "batch")
 MEASURED = ("ms", "gib")
 RECORDED = ("note", "software", "host", "predictor", "measured_at", "name", "digest", "row")
-"""Columns of a store (docs/reference/formats/store.md), which change no step."""
+"""A store's columns (docs/reference/formats/store.md), which change no step."""
 
 
 def read_measured(path: Path) -> list[Measurement]:
-    """Reads the steps of a table. Paths of jobs are relative to its folder. Raises InvalidArgumentError with the line."""
+    """Reads a table's steps. Job paths are relative to the table's folder. Raises InvalidArgumentError with the line."""
     with path.open(newline="") as file:
         lines = [(number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
     reader = csv.DictReader(line for _, line in lines)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A keyword, the member of mdot_configuration that it sets, and the range of its values."""
+    """A keyword, its member of mdot_configuration, and the range of values."""
 
     keyword: str
     field: str

@@ -50,12 +50,12 @@ class Prediction:
     optimizer_bytes: float
     activation_bytes: float
     memory_lower_bytes: int
-    """Bounds of the 90 % interval of `peak_memory_bytes`."""
+    """90 % interval of `peak_memory_bytes`."""
     memory_upper_bytes: int
     reserved_bytes: int
     """Memory that the process takes from the GPU, as nvidia-smi shows it: the peak and the four sizes below."""
     usable_bytes: int
-    """Memory of the GPU that a process can use."""
+    """GPU memory for a process."""
     rounding_bytes: float
     """Rounding and fragmentation of PyTorch's caching allocator."""
     context_bytes: float
@@ -65,9 +65,9 @@ class Prediction:
     collective_bytes: float
     """NCCL's buffers; 0 on one GPU."""
     average_watts: float
-    """Average power of one GPU; 0 if its power limit is unknown."""
+    """Average power per GPU; 0 if the power limit is unknown."""
     energy_joules: float
-    """Energy of a step on all GPUs, without the rest of the machine."""
+    """Energy per step on all GPUs, without the rest of the machine."""
 
     @property
     def samples_per_second(self) -> float:
@@ -90,7 +90,7 @@ class Prediction:
         return self.usable_bytes / GIB
 
     def hours(self, *, steps: int | None = None, epochs: float | None = None, dataset: int | None = None) -> float:
-        """Hours of the whole training: either a number of steps, or a number of epochs over a data set of `dataset` samples."""
+        """Hours for the whole training: either a number of steps, or a number of epochs over `dataset` samples."""
         if (steps is None) == (epochs is None or dataset is None):
             raise TypeError("pass either steps, or both epochs and dataset")
         if steps is None:
@@ -129,7 +129,7 @@ def html_table(cells: Iterable[Sequence[str]]) -> str:
 
 
 def _limit(reserved: float, usable: float) -> str:
-    """For example "12.3 reserved of 14.8", with as many decimals as it takes to tell the two apart, three at most."""
+    """For example "12.3 reserved of 14.8", with as many decimals as necessary to distinguish the two, three at most."""
     for decimals in range(1 if max(reserved, usable) < 99.95 else 0, 4):
         shown = f"{reserved:.{decimals}f}", f"{usable:.{decimals}f}"
         if shown[0] != shown[1]:
@@ -169,7 +169,7 @@ def of_struct(configuration: Configuration, answer: c.mdot_prediction) -> Predic
 
 
 class Table(Sequence[Prediction]):
-    """The predictions of a sweep, in its order. Prints as a table; `to_pandas` makes a DataFrame."""
+    """A sweep's predictions, in order. Prints as a table; `to_pandas` makes a DataFrame."""
 
     def __init__(self, rows: Sequence[Prediction]) -> None:
         self._rows = list(rows)
@@ -192,7 +192,7 @@ class Table(Sequence[Prediction]):
         return Table(sorted(self._rows, key=lambda row: getattr(row, by), reverse=by == "samples_per_second"))
 
     def records(self) -> list[dict[str, Any]]:
-        """A flat dictionary for each row: options of the configuration, then values of the prediction."""
+        """A flat dictionary for each row: configuration options, then prediction values."""
         records = []
         for row in self._rows:
             options = {f.name: getattr(row.configuration, f.name) for f in dataclasses.fields(Configuration)}

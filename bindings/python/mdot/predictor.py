@@ -1,4 +1,4 @@
-"""Predictors: an opened artefact that predicts the times of training steps."""
+"""Predictors: opened artefacts that predict step times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JobLike = Union[Job, str, "os.PathLike[str]"]
 """A job, or a file that `Job.read` reads."""
 
 MeasuredLike = Union[Measurement, Mapping[str, Any]]
-"""A measured step: a Measurement, or its options with `ms`, `gib` or both."""
+"""A measured step: a Measurement, or options with `ms`, `gib` or both."""
 
 MAX_BATCH = 1 << 24
 
@@ -54,7 +54,8 @@ class _Context:
 
 
 class Predictor:
-    """An opened artefact. Any number of threads may call it, because each thread gets its own context at its first call."""
+    """An opened artefact. Any number of threads may call it, because each thread gets its own context at its first
+    call."""
 
     def __init__(
         self,
@@ -67,12 +68,12 @@ class Predictor:
         threads: int = 1,
         calibration: Calibration | None = None,
     ) -> None:
-        """Opens the artefact at `path`. The default is the path in MDOT_PREDICTOR, or else the artefact that the package
-        contains.
+        """Opens the artefact at `path`. The default is the path in MDOT_PREDICTOR, or else the package's artefact.
 
-        An artefact is native code, therefore open only files that you trust. `device`, `cpu_isa`, `kernel_precision` and
-        `device_timeout_ms` are the fields of mdot_open_options. `threads` is the number of threads that work on one call on
-        the CPU (mdot_context_options). The calibration corrects all predictions and must belong to this predictor.
+        An artefact is native code, therefore open only files that you trust. `device`, `cpu_isa`, `kernel_precision`
+        and `device_timeout_ms` are the fields of mdot_open_options. `threads` is the number of threads for one call
+        on the CPU (mdot_context_options). The calibration corrects all predictions and must belong to this
+        predictor.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
         texts = {"device": device, "cpu_isa": cpu_isa, "kernel_precision": kernel_precision}
@@ -113,17 +114,17 @@ class Predictor:
 
     @functools.cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """Entry points: names, tensors, and buckets with their kernels."""
+        """Entry points: names, tensors, and buckets with kernels."""
         return read_entries(self._handle, int(self.info["entry_count"] or 0))
 
     @functools.cached_property
     def images(self) -> tuple[Image, ...]:
-        """Code for each kind of processor, with the resources that each bucket uses there."""
+        """Code for each kind of processor, with each bucket's resources there."""
         return read_images(self._handle, int(self.info["image_count"] or 0), self.entries)
 
     @property
     def device_fault(self) -> str | None:
-        """The fault of the GPU that served this thread. The CPU has served the thread since. None: the GPU works."""
+        """The fault of this thread's GPU. The CPU has served the thread since. None: the GPU works."""
         message = ctypes.c_char_p()
         status = runtime().mdot_context_get_device_status(self._context(), ctypes.byref(message))
         return None if status == 0 else read_text(message.value)
@@ -131,14 +132,14 @@ class Predictor:
     def run(self, inputs: Mapping[str, Any], entry: str = "predict") -> dict[str, memoryview]:
         """Runs any entry point on named tensors: `run({"tokens": numpy_array, …})["step_ms"]`.
 
-        Inputs are buffers of the entry point's types, for example numpy arrays. Outputs are memoryviews, which numpy.asarray
-        accepts. bf16 is passed as 16-bit integers.
+        Inputs are buffers in the entry point's types, for example numpy arrays. Outputs are memoryviews for
+        numpy.asarray. bf16 is passed as 16-bit integers.
         """
         return run_entry(self, inputs, entry)
 
     def run_many(self, items: Sequence[Mapping[str, Any]], entry: str = "predict") -> list[dict[str, memoryview]]:
-        """Runs several items whose lengths may differ, without padding: row-wise kernels compute the rows of many items at
-        once. Worthwhile for items of a few rows."""
+        """Runs several items, with any lengths and without padding: row-wise kernels compute the rows of many items at
+        once. Worthwhile for items with a few rows."""
         return run_entry_many(self, items, entry)
 
     def inputs_of(self, job: JobLike, configuration: Configuration, entry: str = "predict") -> dict[str, memoryview]:
@@ -153,11 +154,12 @@ class Predictor:
     def predict_many(
         self, pairs: Iterable[tuple[Job, Configuration]], *, measured: Iterable[Measurement] = ()
     ) -> list[Prediction | Error]:
-        """Predicts pairs of job and configuration in one call of the library, for example in a scheduler's loop.
+        """Predicts pairs of job and configuration in one library call, for example in a scheduler's loop.
 
-        An invalid pair leaves the others alone: its position holds the exception that gives the reason. Instead of issuing
-        warnings, each prediction lists its `warnings`. Consecutive pairs of one job cost less than the same pairs in mixed
-        order. `measured` are steps that correct the predictions; they exclude the predictor's own calibration.
+        An invalid pair leaves the others alone: an exception with the reason takes its position. Instead of issuing
+        warnings, each prediction lists `warnings`. Consecutive pairs with one job cost less than the same pairs
+        in mixed order. `measured` are steps that correct the predictions; they exclude the predictor's own
+        calibration.
         """
         requests = list(pairs)
         calibration = self._calibration_of(measured)
@@ -188,7 +190,7 @@ class Predictor:
         query: Callable[[Any, Any, c.mdot_error], int],
         calibration: Calibration | None,
     ) -> list[Prediction | Error]:
-        """The calibrated predictions of one library call for many pairs. An invalid pair yields its own exception."""
+        """The calibrated predictions from one library call for many pairs. An invalid pair yields an exception."""
         if not requests:
             return []
         answers = (c.mdot_prediction * len(requests))()
@@ -207,7 +209,7 @@ class Predictor:
         ]
 
     def _error_of(self, job: Job, configuration: c.mdot_configuration, status: int) -> Error:
-        """The exception of one pair. It takes a call of its own, because the call for many pairs reports only the first
+        """One pair's exception. It takes a call of its own, because the call for many pairs reports only the first
         message."""
         answer, error = c.new(c.mdot_prediction), c.mdot_error()
         array = (c.mdot_configuration * 1)(configuration)
@@ -223,14 +225,14 @@ class Predictor:
         measured: Iterable[MeasuredLike] = (),
         **options: Unpack[Options],
     ) -> Prediction:
-        """Predicts one step of a job: `predict(job, "A100", 64, precision="amp")`.
+        """Predicts one step: `predict(job, "A100", 64, precision="amp")`.
 
-        The options are those of `Configuration`. The default batch and optimizer are those of the job's file. Reasons for
-        less trust are issued as warnings, one PredictionWarning for each kind.
+        The options are those of `Configuration`. The default batch and optimizer are those in the job's file.
+        Reasons for less trust are issued as warnings, one PredictionWarning for each kind.
 
-        `measured` are steps that correct the prediction: a Measurement, or a dictionary with the options of a step of this
-        job, and `ms`, `gib` or both: `measured=[{"gpu": "A100", "batch": 32, "precision": "amp", "ms": 123}]`. Options that
-        a dictionary omits are those of the prediction.
+        `measured` are steps that correct the prediction: a Measurement, or a dictionary with options for this job,
+        and `ms`, `gib` or both: `measured=[{"gpu": "A100", "batch": 32, "precision": "amp", "ms": 123}]`. Other
+        options are the prediction's.
         """
         read = as_job(job)
         asked = {"gpu": gpu, "batch": batch, **options}
@@ -248,8 +250,8 @@ class Predictor:
         batch: int | Sequence[int] | None = None,
         **options: Any,
     ) -> Table:
-        """Predicts every combination of the options that are lists, for example
-        `sweep(job, ["T4", "A100"], [32, 64], precision=["fp32", "amp"])`.
+        """Predicts every combination of options given as lists, for example `sweep(job, ["T4", "A100"], [32, 64],
+        precision=["fp32", "amp"])`.
 
         The first invalid combination raises an exception.
         """
@@ -279,7 +281,7 @@ class Predictor:
         return explain_step(self, read, configure(read, gpu, batch, options))
 
     def encode(self, job: JobLike) -> Encoding:
-        """Computes the cached features of a job, so that repeated predictions cost a few microseconds: `Encoding.evaluate`."""
+        """Computes a job's cached features, so that repeated predictions cost a few microseconds: `Encoding.evaluate`."""
         return Encoding(self, as_job(job))
 
     def largest_batch(self, job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
@@ -312,7 +314,7 @@ def as_job(job: JobLike) -> Job:
 
 
 def as_measurement(job: Job, row: MeasuredLike, asked: Mapping[str, Any]) -> Measurement:
-    """A measured step from its options; `asked` has those that it omits."""
+    """A measured step from options; `asked` has the others."""
     if isinstance(row, Measurement):
         return row
     fields = {**asked, **row}
@@ -338,8 +340,8 @@ def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str,
 
 
 def _specific_warnings(row: Prediction) -> list[str]:
-    """The warnings of a prediction. The general warning outside-training is dropped if a warning gives its reason. The
-    warning about software versions is excluded: a predictor that ignores versions issues it, too."""
+    """A prediction's warnings. The general warning outside-training is dropped if another warning gives the reason. The
+    warning about software versions is excluded: a predictor without versions issues it, too."""
     reasons = {kind.name for kind in OutsideTrainingWarning.__subclasses__()} - {SoftwareNotMeasuredWarning.name}
     return [name for name in row.warnings if name != OutsideTrainingWarning.name or not reasons & set(row.warnings)]
 
@@ -382,7 +384,7 @@ def predict(
     measured: Iterable[MeasuredLike] = (),
     **options: Unpack[Options],
 ) -> Prediction:
-    """Calls `Predictor.predict` of the predictor that the package contains, which is opened once."""
+    """Calls `Predictor.predict` with the package's predictor, which is opened once."""
     return _shipped().predict(job, gpu, batch, measured=measured, **options)
 
 
@@ -392,15 +394,15 @@ def sweep(
     batch: int | Sequence[int] | None = None,
     **options: Any,
 ) -> Table:
-    """Calls `Predictor.sweep` of the predictor that the package contains, which is opened once."""
+    """Calls `Predictor.sweep` with the package's predictor, which is opened once."""
     return _shipped().sweep(job, gpu, batch, **options)
 
 
 def explain(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Explanation:
-    """Calls `Predictor.explain` of the predictor that the package contains, which is opened once."""
+    """Calls `Predictor.explain` with the package's predictor, which is opened once."""
     return _shipped().explain(job, gpu, batch, **options)
 
 
 def largest_batch(job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
-    """Calls `Predictor.largest_batch` of the predictor that the package contains, which is opened once."""
+    """Calls `Predictor.largest_batch` with the package's predictor, which is opened once."""
     return _shipped().largest_batch(job, gpu, **options)

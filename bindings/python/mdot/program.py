@@ -1,4 +1,4 @@
-"""How a job's PyTorch program was written: types, sizes of its weights, kernels, and recorded memory (mdot_program.h)."""
+"""How a job's PyTorch program was written: types, weight sizes, kernels, and recorded memory (mdot_program.h)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _PRECISION, _RECOMPUTE, _ATTENTION = CHOICES["precision"], CHOICES["checkpoint"]
 
 @dataclasses.dataclass(frozen=True)
 class PeakMoment:
-    """What is allocated at one time of a step, besides weights and optimizer state."""
+    """Allocated memory at one time in a step, besides weights and optimizer state."""
 
     per_sample: float
     """Bytes of activations and temporary tensors per sample."""
     per_step: float
     """Bytes that do not depend on the batch."""
     weight_copies: float
-    """Bytes of the half-precision copies of weights that autocast keeps."""
+    """Bytes in autocast's half-precision copies of weights."""
     gradients: float
-    """Fraction of the gradients that exist, 0 to 1."""
+    """Fraction of existing gradients, 0 to 1."""
     logits: float = 0.0
-    """Bytes of per_sample in tensors that are as large as the logits of a loss."""
+    """Bytes of per_sample in tensors as large as a loss's logits."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordedMemory:
-    """The moments at which the memory of a step can be largest."""
+    """The moments with a possible memory peak."""
 
     precision: str
     """fp32, amp-fp16 (autocast to either type) or bf16."""

@@ -1,4 +1,4 @@
-"""The options of `mdot predict` for the subcommands of `python -m mdot`, and for the columns of measured tables."""
+"""The options of `mdot predict` for the subcommands of `python -m mdot`, and for columns in measured tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DEGREES = {
     "vpp": "virtual_stages",
     "zero": "zero",
 }
-"""The keys of --parallel dp=2,tp=4 and the options that they set."""
+"""The keys in --parallel dp=2,tp=4 and the options behind them."""
 KINDS = {row.keyword: row.kind for row in ROWS}
 BARE = {"compiled": True, "checkpoint": "blocks"}
-"""Values of options that are given without one."""
+"""Values for options without one."""
 
 
 def argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A type for argparse: the message of an invalid value is that of `read`."""
+    """A type for argparse, with the message from `read` for an invalid value."""
 
     def parse(text: str) -> Any:
         try:

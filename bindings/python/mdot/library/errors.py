@@ -1,6 +1,6 @@
 """Failures as exceptions, and reasons for less trust in a prediction as warnings.
 
-There is an exception for each status of mdot_base.h, with the library's own message. Each is also a subclass of the Python
+There is an exception for each status in mdot_base.h, with the library's own message. Each is also a subclass of the Python
 exception with the same meaning, so that `except ValueError` catches a batch of zero.
 """
 
@@ -121,12 +121,12 @@ class JobWarning(Warning):
 
 
 class RecordingWarning(Warning):
-    """Issued if a training cannot be recorded as expected: no row is written, or a part of its configuration is unknown. The
+    """Issued if a training cannot be recorded as expected: no row is written, or a part of the configuration is unknown. The
     training continues."""
 
 
 class PredictionWarning(Warning):
-    """A reason to trust a prediction less. Each kind is a class of its own, named as in MDOT_WARNING_MAP."""
+    """A reason for less trust in a prediction. Each kind is a class, named as in MDOT_WARNING_MAP."""
 
 
 class UnknownOperatorsWarning(PredictionWarning):

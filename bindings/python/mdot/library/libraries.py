@@ -1,8 +1,8 @@
-"""Finds and loads libmdot, libmdotjob, libmdotc and libmdotstore, and declares the types of their functions.
+"""Finds and loads libmdot, libmdotjob, libmdotc and libmdotstore, and declares function types.
 
-The libraries are searched in this order: the folders of the environment variable MDOT_LIBRARIES (separated by colons; a build
-tree's runtime, frontend, compiler and store); the package's own folder `lib`, which a wheel fills with libmdot and libmdotjob;
-the package mdot_compiler, which contains libmdotc; and the search path of the system's loader.
+The search order: the folders in the environment variable MDOT_LIBRARIES (separated by colons; a build tree's
+runtime, frontend, compiler and store); the package's own folder `lib`, which a wheel fills with libmdot and
+libmdotjob; the package mdot_compiler with libmdotc; and the system loader's search path.
 """
 
 from __future__ import annotations
@@ -303,6 +303,6 @@ def check(status: int, error: c.mdot_error | None = None) -> None:
 
 
 def call(function: Any, *arguments: Any) -> None:
-    """Calls a function that returns a status and takes an mdot_error as its last argument."""
+    """Calls a function with a status as its result and an mdot_error as its last argument."""
     error = c.mdot_error()
     check(function(*arguments, ctypes.byref(error)), error)

@@ -6,9 +6,9 @@
         for inputs, targets in loader:
             with accelerator.accumulate(model):
                 …
-            recorder.step()
+                recorder.step()
 
-This module does not import accelerate. The Accelerator that it is given has all that it reads.
+This module does not import accelerate. The given Accelerator has everything it needs.
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ class AccelerateRecorder(Recorder):
 
 def record(accelerator: Any, job: Job | str | os.PathLike[str], table: str | os.PathLike[str] = "measured.csv",
            **arguments: Any) -> AccelerateRecorder:  # fmt: skip
-    """Records a loop of this Accelerator. The other arguments are those of `mdot.record`; precision, accumulation and the number
-    of processes are the Accelerator's, unless they are given."""
+    """Records a loop with this Accelerator. The other arguments are those of `mdot.record`; precision, accumulation and
+    the number of processes default to the Accelerator's."""
     return AccelerateRecorder(accelerator, job, table, **arguments)

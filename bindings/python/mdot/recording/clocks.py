@@ -1,5 +1,5 @@
-"""Clocks that mark the end of a step. A mark on a GPU is a CUDA event, which the GPU timestamps when it reaches it: the host
-continues at once. Other clocks mark with the time of the host."""
+"""Clocks that mark the end of a step. A mark on a GPU is a CUDA event, timestamped when the GPU reaches it: the host
+continues at once. Other clocks mark with the host's time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HostClock:
 
 
 class CudaClock:
-    """The clock of a GPU: events on the current stream of a device. Events are used again, so that recording allocates few."""
+    """A GPU's clock: events on a device's current stream. Events are used again, so that recording allocates few."""
 
     def __init__(self, device: Any) -> None:
         import torch

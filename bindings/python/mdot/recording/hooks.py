@@ -1,4 +1,4 @@
-"""A hook for training loops that have functions for the begin and the end of a step, for example torchtitan's Trainer:
+"""A hook for training loops with functions for the begin and the end of a step, for example torchtitan's Trainer:
 
     hook = mdot.StepHook(mdot.record(job, batch=8, model=model, tensor_parallel=4))
     trainer.train_step = hook.wrap(trainer.train_step)
@@ -19,14 +19,15 @@ Result = TypeVar("Result")
 
 
 class StepHook:
-    """Begin and end of steps for a Recorder. A step updates the parameters; passes whose gradients it adds up are parts of it."""
+    """Begin and end of steps for a Recorder. A step updates the parameters; it includes all passes with gradients for
+    this update."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._passes = 0
 
     def begin_step(self) -> None:
-        """Marks the begin of a step. The time since the end of the last step counts as waiting for data (data_wait)."""
+        """Marks the begin of a step. The time since the last step's end counts as waiting for data (data_wait)."""
         self.recorder.begin()
 
     def end_pass(self) -> None:
@@ -34,7 +35,7 @@ class StepHook:
         self._passes += 1
 
     def end_step(self) -> None:
-        """Marks the end of a step, behind the update of the parameters."""
+        """Marks the end of a step, behind the parameter update."""
         passes, self._passes = self._passes, 0
         self.recorder.end_step(passes or self.recorder.usual_passes)
 
@@ -52,7 +53,7 @@ class StepHook:
             self.recorder.interrupt(reason)
 
     def wrap(self, train_step: Callable[..., Result]) -> Callable[..., Result]:
-        """A function that calls `train_step` between `begin_step` and `end_step`. A step that raises is left out."""
+        """A function around `train_step` with `begin_step` and `end_step`. A step with an exception is left out."""
 
         @functools.wraps(train_step)
         def step(*args: Any, **kwargs: Any) -> Result:

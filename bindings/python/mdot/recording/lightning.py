@@ -4,8 +4,8 @@
 
     trainer = Trainer(callbacks=[RecordCallback(job, "measured.csv")])
 
-Works with the packages lightning and pytorch-lightning, from version 2.0 on. If both are installed, the base class is that of
-the package which the program imported.
+Works with the packages lightning and pytorch-lightning, from version 2.0 on. If both are installed, the base class
+is from the package that the program imported.
 """
 
 from __future__ import annotations

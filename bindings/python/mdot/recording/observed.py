@@ -1,5 +1,5 @@
-"""The configuration of a training, as far as it can be seen in PyTorch's objects: precision, layout, optimizer, compilation,
-parallelism, GPU and software. It only reads modules that the process has loaded: a training with JAX lacks these objects."""
+"""A training's configuration, as far as PyTorch's objects show it: precision, layout, optimizer, compilation,
+parallelism, GPU and software. It reads only modules in the process: a training with JAX lacks these objects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _distributed() -> Any:
 
 
 def rank() -> int:
-    """The number of this process among those that train: of torch.distributed, or else torchrun's RANK."""
+    """This process's number among the training processes: from torch.distributed, or else torchrun's RANK."""
     distributed = _distributed()
     return int(distributed.get_rank()) if distributed is not None else _whole_of_environment("RANK", 0)
 
@@ -55,8 +55,8 @@ def _whole_of_environment(name: str, default: int) -> int:
 
 
 def device_of(model: Any) -> Any:
-    """The CUDA device that trains: that of the model's parameters, or the current one if the process uses CUDA. None for a
-    CPU, other devices and other frameworks."""
+    """The training's CUDA device: where the model's parameters are, or the current one if the process uses CUDA. None
+    for a CPU, other devices and other frameworks."""
     torch = torch_if_loaded()
     if torch is None:
         return None
@@ -118,7 +118,7 @@ def _wrappers(model: Any) -> Iterator[Any]:
 
 
 def of_model(model: Any) -> dict[str, Any]:
-    """Options that are visible in a module: compiled, layout, checkpoint, zero, precision of its weights."""
+    """Options visible in a module: compiled, layout, checkpoint, zero, weight precision."""
     found: dict[str, Any] = {}
     for module in _wrappers(model):
         names = _class_names(module)
@@ -176,11 +176,11 @@ def _allows_tf32(backend: Any) -> bool:
 
 
 class AutocastProbe:
-    """Sees the autocast of the first forward pass of a module, in a hook that removes itself."""
+    """Sees the autocast in a module's first forward pass, in a hook that removes itself."""
 
     def __init__(self, model: Any) -> None:
-        """Leaves a module alone that was compiled in place, because torch.compile would trace the hook. A hook that has been
-        traced stays, because its removal would compile the module again."""
+        """A module compiled in place gets no hook, because torch.compile would trace it. A traced hook stays, because
+        its removal would compile the module again."""
         self.precision: str | None = None
         is_hooked = hasattr(model, "register_forward_pre_hook") and getattr(model, "_compiled_call_impl", None) is None
         self._handle = model.register_forward_pre_hook(self._look) if is_hooked else None

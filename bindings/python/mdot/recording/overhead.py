@@ -19,14 +19,14 @@ REPEATS = 7
 
 @dataclasses.dataclass(frozen=True)
 class Overhead:
-    """The cost of recording, as a median of several runs."""
+    """The cost of recording, as a median over several runs."""
 
     clock: str
     """The clock of the steps: "CUDA events" or "host"."""
     step_ms: float
-    """Time of the steps that were recorded."""
+    """Time in recorded steps."""
     cost_ms: float
-    """Time that the host spends on recording a step: `begin`, `step`, and the evaluation at the end of windows."""
+    """The host's time for recording a step: `begin`, `step`, and the evaluation at the end of windows."""
 
     @property
     def share(self) -> float:
@@ -35,7 +35,7 @@ class Overhead:
 
 
 class _Moving:
-    """The host's clock, which the training moves by the time of a step, so that steps take no time to wait for."""
+    """The host's clock, moved by the training, so that steps need no waiting."""
 
     def __init__(self) -> None:
         self.moved = 0.0
@@ -45,8 +45,8 @@ class _Moving:
 
 
 def measure(step_ms: float = 10.0, steps: int = 20000) -> Overhead:
-    """Records `steps` steps of an empty training whose steps take `step_ms` on the host's clock. Uses CUDA events if PyTorch
-    finds a GPU. Raises InvalidArgumentError for times and numbers that are too small."""
+    """Records `steps` empty training steps, each with `step_ms` on the host's clock. Uses CUDA events if PyTorch finds
+    a GPU. Raises InvalidArgumentError for times and numbers below the minimum."""
     if not step_ms > 0 or steps < 1000:
         raise InvalidArgumentError("the time of a step must be above 0, and the number of steps at least 1000")
     device = _cuda_device()

@@ -1,15 +1,15 @@
-"""Records the step time of a training, beside its configuration, as a row of the table that `mdot calibrate` reads.
+"""Records a training's step time, beside the configuration, as a table row for `mdot calibrate`.
 
-A step ends with an update by the optimizer. Its time is the time between the ends of two steps, on the clock of the device.
+A step ends with an optimizer update. Its time is the time between the ends of two steps, on the device's clock.
 These are excluded:
 
-    the first steps      the warm-up: PyTorch compiles, chooses kernels and fills its cache of memory
-    interrupted steps    the program evaluates, saves or begins an epoch between two steps, and calls `interrupt`. The callbacks
-                         of frameworks do this
-    stalled steps        a step of more than three times the median, for example the first of an epoch, which waits for data
-    other steps          with another number of passes or samples, for example the last one of an epoch
+  the first steps      the warm-up: PyTorch compiles, chooses kernels and fills its memory cache
+  interrupted steps    the program evaluates, saves or begins an epoch between two steps, and calls `interrupt`, as the
+                       callbacks for frameworks do
+  stalled steps        more than three times the median, for example the first in an epoch, which waits for data
+  other steps          with another number of passes or samples, for example the last one in an epoch
 
-The result is the median over windows of the mean time of a step.
+The result is the median over windows of the mean step time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mdot.recording.row import Recorded, StepTimes, append, path_in_table
 from mdot.version import VERSION
 
 MARK_SHARE = 0.0005
-"""Largest part of a step that marking its end may take. If a mark takes more, several steps share one."""
+"""Largest part of a step for a mark. If a mark takes more, several steps share one."""
 LEAST_WINDOWS = 5
 """Windows after which a recording may be complete."""
 MEMORY_SECONDS = 1.0
@@ -50,7 +50,7 @@ class Recorder:
     """
 
     result: Recorded | None = None
-    """The measured step, once recording is complete. Also set if its row could not be written."""
+    """The measured step, once recording is complete. Also set if the row could not be written."""
 
     def __init__(
         self,
@@ -69,27 +69,28 @@ class Recorder:
         host: Callable[[], float] = time.perf_counter,
         **options: Any,
     ) -> None:
-        """Records the steps of a training loop, for `mdot calibrate`:
+        """Records a training loop's steps, for `mdot calibrate`:
 
             with mdot.record(job, batch=loader, model=model, optimizer=optimizer) as recorder:
                 for inputs, targets in loader:
                     …
                     recorder.step()
 
-        `job` is the job, or the path of its file; a `Job` is saved beside the table. `table` is a CSV file, which is
-        made if it is missing, and to which any number of trainings may append at once. `batch` is the number of samples
-        of a pass and GPU, or the DataLoader. `gpu` defaults to the GPU that trains. From `model` and `optimizer`,
-        PyTorch's objects, follow precision, layout, optimizer, compilation and sharding. `optimizer` may also be a
-        word, for example "adamw". `options` are those of mdot.Configuration, and take precedence; name what cannot be
-        seen, for example tensor_parallel=4.
+        `job` is a job or a file; a `Job` is saved beside the table. `table` is a CSV file, which is made if it
+        is missing, and to which any number of trainings may append at once. `batch` is the number of samples per
+        pass and GPU, or the DataLoader. `gpu` defaults to the training's GPU. Precision, layout, optimizer,
+        compilation and sharding follow from PyTorch's objects `model` and `optimizer`. `optimizer` may also be a
+        word, for example "adamw". `options` are those of mdot.Configuration, and take precedence; name invisible
+        ones, for example tensor_parallel=4.
 
-        The first `warmup_steps` are excluded. `window_steps` is the number of steps of a window. After `seconds` and at
-        least five windows, the row is written, and recording costs nothing from then on. A shorter training writes its
-        row at the end of the `with` block, if it has three windows. In a distributed training, only rank 0 records.
+        The first `warmup_steps` are excluded. `window_steps` is the number of steps in a window. After `seconds` and
+        at least five windows, the row is written, and recording costs nothing from then on. A shorter training
+        writes the row at the end of the `with` block, if it has three windows. In a distributed training, only rank
+        0 records.
 
-        Raises InvalidArgumentError, TypeError and ValueError for invalid arguments, NotFoundError for a missing job or folder.
-        Later faults are RecordingWarnings, because they must not end a training. `clock` and `host` replace the clocks
-        of the device and of the host.
+        Raises InvalidArgumentError, TypeError and ValueError for invalid arguments, NotFoundError for a missing job
+        or folder. Later faults are RecordingWarnings, because they must not end a training. `clock` and `host`
+        replace the clocks of device and host.
         """
         encode_path(table)  # refuses a NUL before the training, because later faults are warnings
         self._table = Path(os.path.abspath(table))  # the program may change its folder
@@ -129,8 +130,8 @@ class Recorder:
     # ---- For training loops ------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Marks the begin of a pass, once its data have arrived. Optional: the row then notes the part of the time that the
-        program waits for data (data_wait)."""
+        """Marks the begin of a pass, once the data have arrived. Optional: the row then notes the time share of waiting
+        for data (data_wait)."""
         if self._done:
             return
         self._is_begin_called = True
@@ -162,7 +163,7 @@ class Recorder:
             self.end_step(self._passes)
 
     def end_pass(self) -> None:
-        """Ends a pass that need not end a step, from which on the program waits for data. For callbacks of frameworks that call
+        """Ends a pass that need not end a step; the program waits for data from then on. For framework callbacks with
         `begin` for each pass."""
         if self._is_begin_called and not self._done:
             now = self._host()
@@ -171,7 +172,7 @@ class Recorder:
             self._ended = now
 
     def end_step(self, passes: int = 1) -> None:
-        """Ends a step of the optimizer, which used the gradients of so many passes. For callbacks of frameworks."""
+        """Ends an optimizer step with gradients from so many passes. For framework callbacks."""
         if self._done:
             return
         self._passes = 0
@@ -229,7 +230,7 @@ class Recorder:
         return max(self._usual_passes, 1)
 
     def see(self, **options: Any) -> None:
-        """Adds options that a framework knows. Options that the user gave take precedence."""
+        """Adds options from a framework. The user's options take precedence."""
         self._seen.update({name: value for name, value in options.items() if value is not None})
         if "accumulate" in self._seen and not self._usual_passes:
             self._usual_passes = self._seen["accumulate"]
@@ -246,7 +247,7 @@ class Recorder:
     # ---- Marks -------------------------------------------------------------------------------------------------------
 
     def _watch(self, optimizer: Any) -> Any:
-        """Notices updates by an optimizer of PyTorch. Returns the handle of the hook; None for other optimizers."""
+        """Notices updates by PyTorch's optimizer. Returns the hook's handle; None for other optimizers."""
         register = getattr(observed.unwrapped(optimizer), "register_step_post_hook", None)
         if register is None:
             return None
@@ -319,7 +320,7 @@ class Recorder:
         self._since = 0
 
     def _drain(self) -> None:
-        """Reads the times of the marks that the device has reached."""
+        """Reads the times at marks behind the device's progress."""
         assert self._clock is not None
         while self._pending:
             begin, end, steps = self._pending[0]
@@ -331,8 +332,8 @@ class Recorder:
             self._clock.release(begin)
 
     def _look(self) -> None:
-        """Reads the memory from time to time, and writes the row as soon as the recording is complete, so that a training that
-        is killed later has its row."""
+        """Reads the memory from time to time, and writes the row as soon as the recording is complete, so that a
+        training that is killed later has its row."""
         now = self._host()
         if now - self._memory_read_at >= MEMORY_SECONDS and not self._is_memory_final:
             self._memory_read_at = now
@@ -372,7 +373,7 @@ class Recorder:
         return Recorded(configuration, recorded.step_ms, recorded.spread, int(recorded.window_count), allocated, reserved, notes)
 
     def _options(self, notes: dict[str, str]) -> dict[str, Any]:
-        """The options of the row: those that were given, then those that were seen, then the job's."""
+        """The row's options: the given ones, then the visible ones, then the job's."""
         seen: dict[str, Any] = {**observed.world()}
         if self._model is not None:
             seen.update(observed.of_model(self._model))
@@ -394,7 +395,7 @@ class Recorder:
 
 
 def _batch_of(batch: Any) -> int | None:
-    """The samples of a pass: a number, or those of a DataLoader."""
+    """The samples per pass: a number, or a DataLoader's."""
     if batch is None or isinstance(batch, int) and not isinstance(batch, bool) and batch > 0:
         return batch
     sampler = getattr(batch, "batch_sampler", None)
@@ -416,8 +417,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def going_on() -> Iterator[None]:
-    """Turns an exception into a warning, because recording must not end a training. It reads objects of many frameworks and
-    versions, so that any exception is possible."""
+    """Turns an exception into a warning, because recording must not end a training. It reads objects from many
+    frameworks and versions, so that any exception is possible."""
     try:
         yield
     except Error as fault:

@@ -1,4 +1,4 @@
-"""Recorded steps as rows of the table that `mdot calibrate` reads, through mdot_record.h."""
+"""Recorded steps as table rows for `mdot calibrate`, through mdot_record.h."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ MOST_STEPS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """A measured training step, which a row of the table describes."""
+    """A measured training step, as a table row."""
 
     configuration: Configuration
     """The configuration as far as it was given or seen. `gpu` is empty if the training ran on the CPU."""
     step_ms: float
-    """Median over windows of the mean time of a step, in milliseconds. A step ends with an update by the optimizer."""
+    """Median over windows of the mean step time, in milliseconds. A step ends with an optimizer update."""
     spread: float = 0.0
     """Distance between the quartiles of the windows, divided by `step_ms`."""
     windows: int = 0
     """Complete windows that were measured."""
     allocated_bytes: int | None = None
-    """Peak of the memory of tensors, the column `gib`. None if PyTorch uses no GPU."""
+    """Peak tensor memory, the column `gib`. None if PyTorch uses no GPU."""
     reserved_bytes: int | None = None
-    """Peak of the memory that PyTorch's allocator took from the GPU, or None likewise."""
+    """Peak GPU memory in PyTorch's allocator, or None likewise."""
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The column `note`: software versions, numbers of steps, memory in bytes."""
 
@@ -46,7 +46,7 @@ class Recorded:
 
 
 class StepTimes:
-    """Collects times of steps, of which libmdot makes a summary (mdot_recorder)."""
+    """Collects step times, which libmdot summarises (mdot_recorder)."""
 
     def __init__(self, warmup_steps: int, window_steps: int) -> None:
         for name, value, most in (("warmup_steps", warmup_steps, 1 << 16), ("window_steps", window_steps, 1024)):
@@ -76,10 +76,10 @@ class StepTimes:
 
 
 def append(table: Path, job: str | Job, recorded: Recorded) -> None:
-    """Appends a row to the table. Other processes may append at the same time. A Job is saved beside the table first; a path is
-    absolute, or relative to the folder of the table.
+    """Appends a row to the table. Other processes may append at the same time. A Job is saved beside the table first; a
+    path is absolute, or relative to the table's folder.
 
-    Raises InvalidArgumentError for an unknown GPU and for a column that the table lacks, and InputOutputError or
+    Raises InvalidArgumentError for an unknown GPU and for a missing column in the table, and InputOutputError or
     NotFoundError if writing fails.
     """
     keep: list[object] = []
@@ -92,13 +92,13 @@ def append(table: Path, job: str | Job, recorded: Recorded) -> None:
 
 
 def path_in_table(job: str | os.PathLike[str], table: Path) -> str:
-    """A relative path of a job becomes relative to the folder of the table."""
+    """A job's relative path becomes relative to the table's folder."""
     path = os.fspath(job)
     return path if os.path.isabs(path) else os.path.relpath(path, table.parent)
 
 
 def save_beside(table: Path, job: Job) -> str:
-    """Saves a job in the folder of the table, under a name made of its content, so that equal jobs share a file. Returns the
+    """Saves a job in the table's folder, under a name from its content, so that equal jobs share a file. Returns the
     name. The file appears in one step, complete."""
     temporary = table.parent / f".{table.stem}-{os.getpid()}.job"
     try:

@@ -1,13 +1,14 @@
-"""A measured step from a trace of torch.profiler, in Chrome's JSON format (export_chrome_trace, tensorboard_trace_handler):
+"""A measured step from a torch.profiler trace, in Chrome's JSON format (export_chrome_trace,
+tensorboard_trace_handler):
 
     with torch.profiler.profile(schedule=torch.profiler.schedule(wait=5, warmup=5, active=10), …) as profiler:
         for batch in loader:
             …
             profiler.step()
 
-The profiler marks each step as ProfilerStep#N. The time of a step is the median of the times between begins of consecutive steps,
-and at least the time for which the GPU is busy. Profiling slows the host, so that steps which wait for it are longer than without
-a profiler; `mdot.record` measures them better.
+The profiler marks each step as ProfilerStep#N. The step time is the median time between begins of consecutive steps,
+and at least the GPU's busy time. Profiling slows the host, so that host-bound steps are longer than without a
+profiler; `mdot.record` measures them better.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from mdot.library.errors import MalformedError, NotFoundError
 
 _STEP = re.compile(r"ProfilerStep#(\d+)")
 _GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-"""Categories of events on a GPU, in lower case. The last two are those of PyTorch before 1.13."""
+"""Event categories on a GPU, in lower case. The last two are from PyTorch before 1.13."""
 _CUDA_DEVICE = 1
-"""PyTorch's number of the device type CUDA, which it also uses for AMD's GPUs."""
+"""PyTorch's number for the device type CUDA, also for AMD's GPUs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,19 +41,19 @@ class TracedSteps:
     step_count: int
     """Number of marked steps."""
     gpu: str | None
-    """Name of the GPU, as its driver reports it. None for a training on the CPU."""
+    """GPU name from the driver. None for a training on the CPU."""
     busy_ms: float
-    """Time of a step for which the GPU runs at least one kernel or copy."""
+    """Time per step with at least one kernel or copy on the GPU."""
     kernel_count: int
     """Kernels and copies in the marked steps."""
     world_size: int
     """Processes of the training."""
     rank: int
-    """Number of the process that the trace is of."""
+    """The traced process's number."""
     allocated_bytes: int | None
-    """Peak of the memory of tensors. None unless the trace was made with profile_memory=True."""
+    """Peak tensor memory. None unless the trace was made with profile_memory=True."""
     reserved_bytes: int | None
-    """Peak of the memory that the allocator took from the GPU. None likewise."""
+    """Peak GPU memory in the allocator. None likewise."""
 
 
 def read_trace(path: str | os.PathLike[str]) -> TracedSteps:
@@ -122,7 +123,7 @@ def _steps_of(events: Iterable[dict[str, Any]]) -> dict[int, tuple[float, float]
 
 
 def _step_us(steps: dict[int, tuple[float, float]]) -> float:
-    """Median time between begins of consecutive steps; of a single step, its duration."""
+    """Median time between begins of consecutive steps; for a single step, the duration."""
     apart = [steps[number + 1][0] - begin for number, (begin, _) in steps.items() if number + 1 in steps]
     return statistics.median(apart or [end - begin for begin, end in steps.values()])
 
@@ -137,7 +138,7 @@ def _work_of(events: Iterable[dict[str, Any]], first_us: float) -> Iterator[tupl
 
 
 def _union_us(spans: Iterable[tuple[float, float]]) -> float:
-    """Time that is covered by at least one of the spans, which are in order of their begin."""
+    """Time within at least one span; the spans are in order of begin."""
     total, covered_until = 0.0, float("-inf")
     for begin, end in spans:
         total += max(end - max(begin, covered_until), 0.0)
@@ -146,7 +147,7 @@ def _union_us(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def _gpu_of(about: dict[str, Any], device: int) -> str | None:
-    """The name of a device, in the trace's table of devices."""
+    """A device's name, in the trace's device table."""
     table = about.get("deviceProperties")
     devices = [entry for entry in table if isinstance(entry, dict)] if isinstance(table, list) else []
     named = [entry for entry in devices if entry.get("id") == device] or devices

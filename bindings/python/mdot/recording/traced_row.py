@@ -1,4 +1,4 @@
-"""Appends the step of a trace (trace_file.py) to a table of measured steps."""
+"""Appends a trace's step (trace_file.py) to a table of measured steps."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def record_trace(
     gpu: str | None = None,
     **options: Any,
 ) -> Recorded:
-    """Appends the step of a torch.profiler trace (.json or .json.gz) as a row to a table for `mdot calibrate`.
+    """Appends the step in a torch.profiler trace (.json or .json.gz) as a row to a table for `mdot calibrate`.
 
-    `batch` defaults to that of the job, `gpu` to the trace's, and the number of GPUs to the processes of the training. `options`
-    are those of mdot.Configuration, because a trace lacks precision, layout and optimizer. Profiling slows the host, so
-    that steps that wait for the host are too long; use a trace of a training that keeps the GPU busy.
+    `batch` defaults to the job's, `gpu` to the trace's, and the number of GPUs to the training's processes.
+    `options` are those of mdot.Configuration, because a trace lacks precision, layout and optimizer. Profiling slows
+    the host, so that host-bound steps are too long; use a trace of a training that keeps the GPU busy.
 
-    Raises InvalidArgumentError for an unknown GPU, NotFoundError for a missing file and for missing steps, and MalformedError for
-    other kinds of files.
+    Raises InvalidArgumentError for an unknown GPU, NotFoundError for a missing file and for missing steps, and
+    MalformedError for other kinds of files.
     """
     steps = read_trace(trace)
     name = gpu or steps.gpu

@@ -1,4 +1,4 @@
-"""Records a training by the Trainer of Hugging Face's transformers, or of trl:
+"""Records a training by the Trainer in Hugging Face's transformers, or in trl:
 
     from mdot.recording.transformers import RecordCallback
 

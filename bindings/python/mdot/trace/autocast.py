@@ -1,8 +1,9 @@
 """CUDA's automatic mixed precision for tensors on the CPU.
 
-A trace runs on the CPU, whose autocast has other lists of operators than CUDA's. While `like_cuda` is active, autocast on the
-CPU runs CUDA's list in fp32 (PyTorch's documentation, "CUDA Ops that can autocast to float32") and no other operator, and a
-module's own `torch.autocast("cuda")` applies as well. Both are changes of PyTorch's state that end with the context.
+A trace runs on the CPU, whose autocast has other operator lists than CUDA's. While `like_cuda` is active, autocast
+on the CPU runs CUDA's list in fp32 (PyTorch's documentation, "CUDA Ops that can autocast to float32") and no other
+operator, and a module's own `torch.autocast("cuda")` applies as well. Both changes to PyTorch's state end with the
+context.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _only_on_the_cpu() -> tuple[str, ...]:
 
 
 def _overloads(names: tuple[str, ...]) -> Iterator[Any]:
-    """The overloads that return new tensors of a first tensor."""
+    """The overloads with new tensors as results."""
     for name in names:
         packet = getattr(torch.ops.aten, name, None)
         for overload in packet.overloads() if packet is not None else ():

@@ -1,4 +1,4 @@
-"""Finds the number of samples of the example inputs."""
+"""Finds the number of samples in the example inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mdot.library.errors import InvalidArgumentError
 
 
 class SequenceFirst:
-    """The first module of a run that takes [length, batch, channels]: a recurrence or attention without batch_first."""
+    """A run's first module with [length, batch, channels]: a recurrence or attention without batch_first."""
 
     batch: int | None = None
     module: str = ""
@@ -42,7 +42,7 @@ def watch(model: nn.Module) -> Iterator[SequenceFirst]:
 
 
 def leading_dimensions(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
-    """The first two dimensions of the first tensor, or the length of a list of images with three dimensions each."""
+    """The first tensor's first two dimensions, or the length of a list of images with three dimensions each."""
     first = next(iter([*args, *kwargs.values()]), None)
     if isinstance(first, (list, tuple)) and first and all(isinstance(t, torch.Tensor) and t.ndim == 3 for t in first):
         return (len(first),)
@@ -55,7 +55,7 @@ def leading_dimensions(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[
 
 
 def choose(dimensions: tuple[int, ...], seen: SequenceFirst) -> tuple[int, list[str]]:
-    """The first dimension, or the second one if it is the batch of a module that takes the sequence first. Returns the batch
+    """The first dimension, or the second one if it is the batch in a module with the sequence first. Returns the batch
     and notes for the user."""
     if len(dimensions) < 2 or seen.batch != dimensions[1] or seen.batch == dimensions[0]:
         return dimensions[0], []

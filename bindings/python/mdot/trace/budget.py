@@ -1,8 +1,8 @@
-"""Limits the computation of a run with real values.
+"""Limits the computation in a run with real values.
 
-A module that makes decisions from computed values runs on the CPU. Detection networks would take minutes, most of it in
+A module with decisions from computed values runs on the CPU. Detection networks would take minutes, most of it in
 convolutions, although only small operators behind these decide: the selection of proposals, and losses. Therefore
-convolutions and matrix products are computed only up to a number of FLOPs. The results of later ones have random numbers.
+convolutions and matrix products are computed only up to a number of FLOPs. Later ones return random numbers.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _POOL = 1 << 20
 _FLOPS_PER_RESULT = {"batch_norm": 5.0}
 _BY_WEIGHT = {"conv1d", "conv2d", "conv3d", "convolution", "linear"}
 _BY_OPERAND = {"matmul", "mm", "bmm", "addmm", "baddbmm", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
-"""Names of operators by the number of multiply-adds of an element of their result: elements of a row of the weight, or the
-last extent of the first factor (for transposed convolutions, elements of a row of the weight)."""
+"""Operator names by multiply-adds per element of the result: elements in a row of the weight, or the first factor's
+last extent (for transposed convolutions, elements in a row of the weight)."""
 
 
 class Budget:
     def __init__(self) -> None:
         self.spent = 0.0
         self.replaced = 0
-        """The number of results that have random numbers."""
+        """The number of random results."""
         self._numbers: torch.Tensor | None = None
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
-"""Experts of mixtures that a program runs in a costly way, or in a way that a trace on shapes cannot follow.
+"""Costly or untraceable ways to run a mixture's experts.
 
-transformers has several ways to run the same experts. `grouped_mm`, the default, reads each expert's matrices in place.
-`batched_mm` is made for decoding: it gathers a copy of the matrices for each pair of a token and an expert. `eager` is a
-loop over those experts that tokens chose.
+transformers has several ways to run the same experts. `grouped_mm`, the default, reads each expert's matrices in
+place. `batched_mm` is made for decoding: it gathers a copy of the matrices for each pair of token and expert.
+`eager` is a loop over experts with at least one token.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SAME_CONTENT = ("Cast", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "StopGr
 
 
 def copies(graph: Graph, batch: int) -> str | None:
-    """A note for the user if matrix products read matrices that computed indices gathered, and these copies are larger than the
-    parameter that they come from."""
+    """A note for the user if matrix products read matrices gathered by computed indices, and these copies are larger
+    than the parameter."""
     made_by = {value: node for node in graph.nodes for value in node.outputs if value is not None}
     gathered: dict[Value, Value] = {}
     for node in graph.nodes:
@@ -46,7 +46,7 @@ def copies(graph: Graph, batch: int) -> str | None:
 
 
 def _content(value: Value | None, made_by: dict[Value, Node]) -> Value | None:
-    """The value of which this one is a view or a copy in another type."""
+    """The original value behind views and copies in another type."""
     while value is not None and value in made_by and made_by[value].op in _SAME_CONTENT:
         value = made_by[value].inputs[0]
     return value

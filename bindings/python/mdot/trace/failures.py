@@ -63,7 +63,7 @@ def _path_of(model: nn.Module, fault: BaseException) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences PyTorch's own log of an exception that mdot explains, and its warning about mdot's hooks."""
+    """Silences PyTorch's own log for an exception with an explanation by mdot, and its warning about mdot's hooks."""
     logger = logging.getLogger(torch._subclasses.fake_tensor.__name__)
     before, logger.disabled = logger.disabled, True
     try:

@@ -20,8 +20,8 @@ _REPLACED = ("dropout", "scaled_dot_product_attention")
 
 
 class GpuKernels(TorchFunctionMode):
-    """Dropout keeps a mask of one byte an element. Attention runs the kernel that PyTorch selects on a GPU of compute capability
-    8.0. The functions of torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
+    """Dropout keeps a mask with one byte per element. Attention runs PyTorch's kernel for compute capability 8.0. The
+    functions in torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
     checkpointed region."""
 
     def __enter__(self) -> Any:
@@ -47,8 +47,8 @@ class GpuKernels(TorchFunctionMode):
 def _dropout(
     func: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: bool = True
 ) -> Any:
-    """`func` is torch.nn.functional.dropout, or torch.dropout, which names its third argument `train`. Dropout in place
-    multiplies by a mask of the operand's type, on a GPU as well."""
+    """`func` is torch.nn.functional.dropout, or torch.dropout, whose third argument is `train`. Dropout in place
+    multiplies by a mask in the operand's type, on a GPU as well."""
     if not (training and train) or p == 0:
         return input
     return func(input, p, True, True) if inplace else torch.native_dropout(input, p, True)[0]
@@ -56,8 +56,8 @@ def _dropout(
 
 @contextlib.contextmanager
 def unpacked_sequences() -> Iterator[None]:
-    """transformers reads the positions to find out whether sequences are packed. Fake tensors hide them, so that it would
-    build a mask of each pair of positions. A run on fake tensors takes sequences as unpacked."""
+    """transformers reads the positions to find out whether sequences are packed. Fake tensors hide them, so that it
+    would build a mask for each pair of positions. A run on fake tensors takes sequences as unpacked."""
     masks = sys.modules.get("transformers.masking_utils")
     if not hasattr(masks, "find_packed_sequence_indices"):
         yield
@@ -127,7 +127,7 @@ def _additive(mask: Any, query: Any) -> Any:
 
 
 def _bias(mask: Any, query: Any, key: Any) -> Any:
-    """The additive mask that the memory-efficient kernel reads: rows are padded to a multiple of 16 elements."""
+    """The additive mask for the memory-efficient kernel: rows are padded to a multiple of 16 elements."""
     mask = _additive(mask, query)
     length = mask.shape[-1]
     if length % 16:

@@ -1,7 +1,7 @@
 """Observes where a module runs without gradients, while the trace itself runs in inference mode.
 
-Inference mode disables gradients everywhere, so that the mode itself is uninformative. The contexts that modules use are
-replaced for the time of the trace: they keep the mode in which the module would run.
+Inference mode disables gradients everywhere, so that the mode itself is uninformative. The modules' contexts are
+replaced during the trace: they keep the mode in which the module would run.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Value:
     data: bytes | None = None
     """The content of a constant whose values a reader needs: shapes, scalars."""
     noise: bool = False
-    """True for the random numbers of dropout and of stochastic depth."""
+    """True for random numbers in dropout and stochastic depth."""
     has_gradient: bool = True
     """False for results of `torch.no_grad()` regions."""
 
@@ -56,13 +56,13 @@ def pack(values: Iterable[Any], dtype: int) -> bytes:
 
 
 def _bfloat16_bits(number: float) -> int:
-    """The bits of the nearest bfloat16, which is the upper half of a float32; ties go to the even one."""
+    """The nearest bfloat16's bits, the upper half of a float32; ties go to the even one."""
     bits: int = struct.unpack("<I", struct.pack("<f", number))[0]
     return bits >> 16 if number != number else min(bits + 0x7FFF + (bits >> 16 & 1), 0xFFFFFFFF) >> 16
 
 
 class Graph:
-    """The graph that one run of a module adds nodes to."""
+    """The graph with the nodes from one run of a module."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -121,7 +121,7 @@ class Graph:
         domain: str = "",
         **attributes: Attribute,
     ) -> list[Value]:
-        """Adds a node and returns its results. If all inputs are constants, the results are constants and the graph gets no
+        """Adds a node and returns the results. If all inputs are constants, the results are constants and the graph gets no
         node."""
         present = [value for value in inputs if value is not None]
         if all(value.kind == "constant" for value in present):

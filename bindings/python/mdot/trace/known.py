@@ -1,6 +1,6 @@
 """Known contents of fake tensors.
 
-Values that are independent of the module's parameters (masks, positions, targets) are also computed for real, if they are
+Values independent of the module's parameters (masks, positions, targets) are also computed for real, if they are
 small, so that a module may base decisions on them.
 """
 
@@ -19,7 +19,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 DataDependent = (DataDependentOutputException, DynamicOutputShapeException)
 
 MOST_KNOWN = 1 << 22
-"""Maximum number of elements of a tensor that is computed for real beside the run."""
+"""Most elements in a tensor computed for real beside the run."""
 
 
 class KnownContents:
@@ -35,7 +35,7 @@ class KnownContents:
         return found
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs an operator, and also on the contents of its operands if all of them are known."""
+        """Runs an operator, and also on its operands' contents if all are known."""
         known = self._compute(func, args, kwargs)
         if func._schema.name == "aten::rand" and known is not None and known.numel() == 1:
             with outside():
@@ -74,7 +74,7 @@ class KnownContents:
                 return None
 
     def _pretend(self, known: Any) -> Any:
-        """Wraps a result whose shape depends on data in fake tensors of that shape."""
+        """Wraps a result with a data-dependent shape in fake tensors."""
 
         def make(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
@@ -94,7 +94,7 @@ _DATA_DEPENDENT = {
 
 
 def _depends_on_data(func: Any) -> bool:
-    """Whether the shapes, or the Python numbers, of the results depend on the content of tensors."""
+    """Whether the results' shapes, or Python numbers, depend on tensor contents."""
     name = func._schema.name.split("::")[-1]
     tags = getattr(func, "tags", ())
     return (

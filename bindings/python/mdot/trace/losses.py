@@ -1,4 +1,4 @@
-"""Losses that are traced together with a module, and the usual losses of networks by name."""
+"""Losses to trace together with a module, and the usual losses by network name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.modules import Shell
 
 MOST_WITHOUT_LOSS = 1 << 21
-"""Elements of a result per sample, for example logits, from which a missing loss is reported."""
+"""Elements per sample in a result, for example logits, from which a missing loss is reported."""
 
 
 class Trained(Shell):
-    """A module and its loss, as one module. The module's paths stay the same; those of a loss with modules begin with "loss".
-    The last positional arguments are the targets of the loss."""
+    """A module and a loss, as one module. The module's paths stay the same; paths in a loss with modules begin with
+    "loss". The last positional arguments are the loss's targets."""
 
     def __init__(self, model: nn.Module, loss: Callable[..., Any], target_count: int) -> None:
         super().__init__(model)
@@ -48,7 +48,7 @@ class Trained(Shell):
 def attach(
     model: nn.Module, args: Sequence[Any], loss: Callable[..., Any] | None, targets: Sequence[Any]
 ) -> tuple[nn.Module, tuple[Any, ...]]:
-    """The module with its loss, and the positional arguments with the targets behind them."""
+    """The module with the loss, and the positional arguments with the targets behind them."""
     if loss is not None:
         return Trained(model, loss, len(targets)), (*args, *targets)
     if targets:
@@ -111,7 +111,7 @@ def denoising(out: Any, target: torch.Tensor) -> torch.Tensor:
 
 
 def features(out: Any, *_: Any) -> torch.Tensor:
-    """The mean of the squares, for a network that lacks logits."""
+    """The mean square, for a network without logits."""
     tensor = next(leaf for leaf in pytree.tree_leaves(_fields(out)) if isinstance(leaf, torch.Tensor))
     return tensor.float().square().mean()
 

@@ -1,8 +1,8 @@
 """Runs frequent operators on fake tensors without a dispatch by FakeTensorMode.
 
-FakeTensorMode looks up each call in a cache, whose key has the metadata of all operands. Views and matmuls have meta kernels
-in C++ that are faster than the lookup. An elementwise operator on contiguous operands of one type has a contiguous result of
-that type, which needs no kernel. FakeTensorMode has no special rules for either kind, therefore the results are the same.
+FakeTensorMode looks up each call in a cache, by the metadata of all operands. Views and matmuls have meta kernels in
+C++, faster than the lookup. An elementwise operator on contiguous operands in one type has a contiguous result in
+this type, without a kernel. FakeTensorMode has no special rules for either kind, therefore the results are the same.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MetaKernels:
             try:
                 with in_kernel_invocation_manager(self._mode):
                     out = func(*args)
-            except RuntimeError:  # the mode raises the message that users of PyTorch know
+            except RuntimeError:  # the mode raises PyTorch's familiar message
                 return func(*args)
         elif func in ELEMENTWISE and (like := self._shape_of_all(args, kwargs)) is not None:
             with _disable_current_modes():
@@ -71,15 +71,15 @@ class MetaKernels:
         return FakeTensor(self._mode, out, _CPU)
 
     def _is_ours(self, value: Any) -> bool:
-        """True for arguments that are numbers or lists, and for fake tensors of the mode on the CPU with unknown contents."""
+        """True for numbers, lists, and the mode's fake tensors on the CPU with unknown contents."""
         if not isinstance(value, FakeTensor):
             return not isinstance(value, torch.Tensor)
         is_plain = value.constant is None and value.layout == torch.strided
         return is_plain and value.fake_mode is self._mode and value.fake_device == _CPU
 
     def _shape_of_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
-        """The largest operand, if all tensors are contiguous, of one floating-point type, and of its shape or its last
-        dimensions. Numbers leave such a type as it is, unless they are complex."""
+        """The largest operand, if all tensors are contiguous, in one floating-point type, and have its shape or its
+        last dimensions. Numbers leave such a type as it is, unless they are complex."""
         tensors = [value for value in args if isinstance(value, torch.Tensor)]
         if any(isinstance(value, (torch.Tensor, complex)) for value in (*kwargs.values(), *args[len(tensors) :])):
             return None

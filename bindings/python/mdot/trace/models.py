@@ -1,12 +1,12 @@
 """Builds networks by name, without weights, for `python -m mdot export` and `Job.from_transformers`.
 
-    resnet50, vit_b_16              torchvision, if it has a network of that name
-    timm:resnet50d                  timm
-    transformers:GPT2LMHeadModel    transformers, a class in its default configuration; settings change it
-    diffusers:UNet2DConditionModel  diffusers, a class in its default configuration; settings change it
+  resnet50, vit_b_16              torchvision, if it has a network with this name
+  timm:resnet50d                  timm
+  transformers:GPT2LMHeadModel    transformers, a class in its default configuration; settings change it
+  diffusers:UNet2DConditionModel  diffusers, a class in its default configuration; settings change it
 
-Nothing is downloaded. Networks are made on the meta device, where their weights take no memory. A network comes with its
-loss: transformers' classes compute it from labels, and losses.py has those of the other libraries.
+Nothing is downloaded. Networks are made on the meta device, where weights take no memory. A network comes with a
+loss: transformers' classes compute it from labels, and losses.py has those for the other libraries.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Network:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     loss: Callable[..., torch.Tensor] | None = None
-    """Called with the network's output and the targets. None: the network itself computes its loss from the labels."""
+    """Called with the network's output and the targets. None: the network itself computes the loss from labels."""
     targets: tuple[torch.Tensor, ...] = ()
     labels: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """More keyword arguments, from which the network computes its loss."""
+    """More keyword arguments, for the network's loss."""
 
 
 def build(
@@ -107,7 +107,7 @@ def _built(make: Any, arguments: Mapping[str, Any]) -> nn.Module:
 
 
 def _default_side(models: Any, kind: str) -> int:
-    """The image side that its weights were trained with."""
+    """The image side in the weights' training."""
     weights = list(models.get_model_weights(kind))
     crop = weights[0].transforms.keywords.get("crop_size", 224) if weights else 224
     return int(crop[0] if isinstance(crop, (list, tuple)) else crop)
@@ -159,7 +159,7 @@ def of_transformers(made: Any, config: Any, batch: int, length: int | None, size
 
 
 def _find(config: Any, *names: str) -> Any:
-    """The first setting that has one of the names, in the configuration or in a part of it, for example vision_config."""
+    """The first setting with one of the names, in the configuration or in a part of it, for example vision_config."""
     parts = [config, *[v for k, v in vars(config).items() if k.endswith("_config") and hasattr(v, "to_dict")]]
     for part in parts:
         for name in names:
@@ -202,7 +202,7 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
 
 
 def _labels(model: nn.Module, config: Any, inputs: Mapping[str, Any], batch: int) -> dict[str, Any]:
-    """The arguments from which the model computes its loss. Only models with such arguments have a loss of their own."""
+    """The arguments for the model's loss. Only models with such arguments have a loss of their own."""
     taken = inspect.signature(model.forward).parameters
     made: dict[str, Any] = {}
     if {"start_positions", "end_positions"} <= set(taken):
@@ -218,7 +218,7 @@ def _labels(model: nn.Module, config: Any, inputs: Mapping[str, Any], batch: int
 
 
 def _label(name: str, config: Any, inputs: Mapping[str, Any], batch: int) -> Any:
-    """Labels of the type that a class of this name takes; None if the class computes no loss from them."""
+    """Labels in the type for a class by name; None if the class computes no loss from them."""
     if name.endswith(_PER_SAMPLE):
         return _classes(batch)
     if "Segmentation" in name:
@@ -239,7 +239,7 @@ _PER_SAMPLE = (
     "ForSequenceClassification", "ForImageClassification", "ForImageClassificationWithTeacher", "ForVideoClassification",
     "ForAudioClassification", "ForNextSentencePrediction", "ForMultipleChoice",
 )  # fmt: skip
-"""Ends of the names of transformers' classes that take one label for each sample."""
+"""Name endings of transformers' classes with one label per sample."""
 
 
 # ---- Diffusion -------------------------------------------------------------------------------------------------------

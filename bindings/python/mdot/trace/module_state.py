@@ -1,4 +1,4 @@
-"""A module's state during a trace: stand-ins for its tensors, and the restoration of everything afterwards."""
+"""A module's state during a trace: stand-ins for tensors, and the restoration afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mdot.trace.known import outside
 
 
 def plain(out: Any) -> Any:
-    """The fields of dataclasses, which transformers and diffusers return."""
+    """The fields of dataclasses, as in transformers and diffusers."""
     if dataclasses.is_dataclass(out) and not isinstance(out, type):
         return [getattr(out, field.name, None) for field in dataclasses.fields(out)]
     return list(out.values()) if isinstance(out, Mapping) else out
@@ -29,8 +29,8 @@ _HOOKS = (
 
 @contextlib.contextmanager
 def left_alone(model: nn.Module) -> Iterator[None]:
-    """Restores the attributes, parameters, buffers and hooks of all modules afterwards, because some modules keep computed values
-    and some install hooks in their first run."""
+    """Restores all modules' attributes, parameters, buffers and hooks afterwards, because some modules keep computed
+    values and some install hooks in the first run."""
     members = ("_parameters", "_buffers", "_modules", *_HOOKS)
     before = [
         (module, dict(vars(module)), [dict(getattr(module, name)) for name in members]) for module in model.modules()
@@ -49,7 +49,8 @@ def left_alone(model: nn.Module) -> Iterator[None]:
 def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], torch.Tensor]) -> None:
     """Replaces parameters and buffers. `make` is called with each tensor, its path, and whether it is a parameter. Tied tensors
     stay tied."""
-    made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # old tensors stay alive, so that no new one has their id
+    made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # old tensors stay alive, so that no new one has the same
+                                                             # id
     for path, module in model.named_modules():
         for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
             for name, tensor in members.items():
@@ -58,7 +59,7 @@ def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], 
                 if id(tensor) not in made:
                     made[id(tensor)] = tensor, make(tensor, f"{path}.{name}" if path else name, is_parameter)
                 members[name] = made[id(tensor)][1]
-        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
+        if isinstance(module, nn.RNNBase):  # keeps a separate parameter list
             names: Any = module._flat_weights_names
             module._flat_weights = [getattr(module, name, None) for name in names]
 

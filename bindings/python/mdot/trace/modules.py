@@ -1,4 +1,4 @@
-"""Finds the module to trace in an object that a user passes, and refuses objects that cannot be traced, with a remedy."""
+"""Finds the module to trace in a user's object, and refuses untraceable objects, with a remedy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRAPPERS = {
     "DeepSpeedEngine": "module",
     "OptimizedModule": "_orig_mod",  # torch.compile
 }
-"""Classes that hold a module with whole parameters, and the attribute that holds it."""
+"""Classes around a module with whole parameters, and the attribute with the module."""
 _UNSHARDED = "and describe the sharding with the options data_parallel, tensor_parallel and zero of the prediction"
 
 
@@ -45,7 +45,7 @@ class Method(Shell):
 
 
 def title(model: nn.Module) -> str:
-    """The name of the module's class, with the name of the method that runs."""
+    """The module's class name, with the running method's name."""
     if isinstance(model, Method):
         return f"{type(model.model).__name__}.{model.method.__name__}"
     return type(model).__name__

@@ -1,11 +1,11 @@
-"""Reduces a memory timeline to the few moments that can be the peak, for any batch and configuration.
+"""Reduces a memory timeline to the few moments with a possible peak, for any batch and configuration.
 
-A moment is what is allocated at one time: bytes per sample, bytes per step, bytes of copies of weights, and the fraction of
-the gradients. A configuration weighs the five, for example gradients by their type and by ZeRO. Only moments that are the
-largest for some weights matter.
+A moment is the allocated memory at one time: bytes per sample, bytes per step, bytes in weight copies, and the
+fraction of the gradients. A configuration weighs the five, for example gradients by type and by ZeRO. Only moments
+that are the largest for some weights matter.
 
 Recomputation beyond the program's own follows from the timeline as well: `by_block` and `selectively` move the
-intervals in which tensors are allocated, as torch.utils.checkpoint would.
+tensors' intervals, as torch.utils.checkpoint would.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ assert len(Kind) == 5, "_is_at_most compares five kinds"
 
 MOST_MOMENTS = 16
 _BATCHES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0)
-"""Batches, as weights of the bytes per sample, for which a moment is searched."""
+"""Batches for the search, as weights of the bytes per sample."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Interval:
 
 @dataclasses.dataclass
 class Region:
-    """A block of the network: the times of its forward pass, and the allocations that it returns to its caller."""
+    """A network block: the times of its forward pass, and the allocations that it returns to the caller."""
 
     first: int
     last: int
@@ -50,8 +50,8 @@ def as_run(timeline: Timeline) -> list[Interval]:
 
 
 def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
-    """The tensors that a block saves are released at its end, and recomputed when the backward pass reaches the block. The
-    tensors that it returns stay until the next block is recomputed from them."""
+    """A block's saved tensors are released at its end, and recomputed when the backward pass reaches the block. Its
+    results stay until the next block is recomputed from them."""
     intervals: list[Interval] = []
     region_of = _regions_by_time(regions, timeline.backward_start)
     begin, extra = _recomputations(timeline, regions, region_of)
@@ -84,8 +84,8 @@ def _regions_by_time(regions: Sequence[Region], count: int) -> list[int]:
 def _recomputations(
     timeline: Timeline, regions: Sequence[Region], region_of: Sequence[int]
 ) -> tuple[list[int], list[float]]:
-    """For each block, the time at which the backward pass reaches it, and the temporary bytes per sample of its forward pass
-    beyond the tensors that it saves."""
+    """For each block, the backward pass's arrival time, and the forward pass's temporary bytes per sample beyond saved
+    tensors."""
     begin = [NEVER] * len(regions)
     changes: list[dict[int, float]] = [{} for _ in regions]
     for a in timeline.allocations:

@@ -1,7 +1,7 @@
 """Writes a graph as an ONNX model in protobuf's wire format (onnx.proto3), without the package onnx.
 
-Parameters become initializers with external data in a file that is never written. Constants are nodes, so that a reader can
-distinguish them from trained parameters. Constants whose values are irrelevant are written in the same way.
+Parameters become initializers with external data in a file that is never written. Constants are nodes, so that a
+reader can distinguish them from trained parameters, even if the values are irrelevant.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _value_info(value: Value, batch: int | None = None) -> bytes:
 
 
 def serialise(graph: Graph, batch: int) -> bytes:
-    """Serialises the model. A first dimension of an input that equals the batch becomes symbolic; all other dimensions are
-    numbers. A reader binds BATCH to `batch`."""
+    """Serialises the model. An input's first dimension becomes symbolic if it equals the batch; all other dimensions
+    are numbers. A reader binds BATCH to `batch`."""
     body = b""
     written: set[Value] = set()
     domains = set()

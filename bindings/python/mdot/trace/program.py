@@ -1,4 +1,4 @@
-"""Facts about a module as a program: types, frozen parameters, checkpointing, kernels of attention, and its memory."""
+"""Facts about a module as a program: types, frozen parameters, checkpointing, attention kernels, and memory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Program:
 
 
 def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> Program:
-    """Runs training steps of the module on fake tensors, in the types of the program and in those that a configuration can ask
-    for. The module's state is restored afterwards."""
+    """Runs training steps of the module on fake tensors, in the program's types and in a configuration's possible
+    types. The module's state is restored afterwards."""
     trained, frozen, halves = _weights(model)
     buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
     is_half = 2 * halves > trained + frozen
@@ -60,7 +60,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
 
 
 def _weights(model: nn.Module) -> tuple[int, int, int]:
-    """Bytes of trained parameters, of frozen ones, and of those in half precision among both."""
+    """Bytes in trained parameters, in frozen ones, and in half precision among both."""
     trained = frozen = halves = 0
     for parameter in model.parameters():
         size = parameter.numel() * parameter.element_size()
@@ -74,8 +74,7 @@ def _weights(model: nn.Module) -> tuple[int, int, int]:
 
 
 def records(program: Program, blocks: Sequence[str]) -> tuple[RecordedMemory, ...]:
-    """The memory for every precision and choice of recomputation. `blocks` are the modules that a configuration can
-    recompute."""
+    """The memory for every precision and choice of recomputation. `blocks` are the recomputable modules."""
     made = []
     for precision, one in program.runs.items():
         timeline = one.timeline
@@ -109,8 +108,8 @@ def _region(call: ModuleCall, index: Mapping[int, int]) -> Region:
 
 
 def common_modules(modules: Sequence[tuple[int, str | None]]) -> list[str]:
-    """The module of each block, from the block number and the module of every operator: the longest path that its operators
-    share."""
+    """Each block's module, from the block number and the module of every operator: the longest common path among its
+    operators."""
     shared: dict[int, list[str]] = {}
     for block, module in modules:
         if block == 0 or not module:

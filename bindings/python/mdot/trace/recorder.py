@@ -1,8 +1,8 @@
-"""Intercepts every operator that a module calls, and adds it to a graph.
+"""Intercepts a module's operators, and adds them to a graph.
 
-The Recorder is a TorchDispatchMode: PyTorch calls it instead of each ATen operator. In inference mode it receives composite
-operators whole (`linear`, `layer_norm`). PyTorch's own kernels or decompositions decompose the operators that operators/ does
-not translate, until a translation exists or an indivisible operator is left.
+The Recorder is a TorchDispatchMode: PyTorch calls it instead of each ATen operator. In inference mode it receives
+composite operators whole (`linear`, `layer_norm`). PyTorch's own kernels or decompositions decompose the operators
+beyond operators/, until a translation exists or an indivisible operator is left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
 
 MOST_DATA = 64
-"""Maximum number of elements of a constant whose values are written. Small ones suffice for a reader's shape computations."""
+"""Most elements in a constant with written values. Small ones suffice for a reader's shape computations."""
 
 
 _VIEWS = {
@@ -155,7 +155,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._parents[tensor] = call.tensors[0]
 
     def _keep_constants(self, outputs: list[torch.Tensor]) -> None:
-        """Stores the values of results that were computed from constants alone."""
+        """Stores the values of results from constants alone."""
         for tensor in outputs:
             value = self._values[tensor]
             if value.kind == "constant" and value.data is None and not value.noise:

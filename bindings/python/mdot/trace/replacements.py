@@ -1,4 +1,4 @@
-"""Replaces parts of PyTorch that need a device, a compiler or gradients while a module is traced."""
+"""Replaces parts of PyTorch that need a device, a compiler or gradients during a trace."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mdot.trace.known import outside
 
 @contextlib.contextmanager
 def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
-    """Replaces them, and adds notes for the user. A run without backward pass refuses modules that compute gradients, and
-    ignores their hooks on gradients."""
+    """Replaces them, and adds notes for the user. A run without backward pass refuses modules that compute gradients,
+    and ignores gradient hooks."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(nn.SyncBatchNorm, "forward", _batch_norm))
         for target, name, value in [] if has_backward else _gradients():
@@ -36,7 +36,7 @@ def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
 
 
 def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:
-    """SyncBatchNorm refuses tensors on the CPU. Its operators on one GPU are those of BatchNorm."""
+    """SyncBatchNorm refuses tensors on the CPU. On one GPU, its operators are BatchNorm's."""
     statistics = self.running_mean, self.running_var
     return functional.batch_norm(x, *statistics, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
 
@@ -45,7 +45,7 @@ def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:
 
 
 class ComputesGradients(Exception):
-    """The module computes gradients in its forward function. The text is the function that it calls."""
+    """The module computes gradients in its forward function, by calling the function in the text."""
 
 
 _ENGINES = (
@@ -77,7 +77,7 @@ def _gradients() -> list[tuple[Any, str, Any]]:
 
 
 def _flex_attention(notes: list[str]) -> list[tuple[Any, str, Any]]:
-    """flex_attention compiles its functions of scores and masks. The trace records fused attention of the same shapes."""
+    """flex_attention compiles its score and mask functions. The trace records fused attention with the same shapes."""
     try:
         from torch.nn.attention import flex_attention as module
     except ImportError:  # PyTorch 2.4
@@ -108,7 +108,7 @@ def _flex_attention(notes: list[str]) -> list[tuple[Any, str, Any]]:
 
 
 def _skipped_share(block_mask: tuple[Any, ...]) -> float | None:
-    """The fraction of blocks that the mask skips. None: the trace does not know the mask's numbers."""
+    """The fraction of blocks that the mask skips. None: the mask's numbers are unknown to the trace."""
     first = next(i for i, item in enumerate(block_mask) if isinstance(item, torch.Tensor))
     counts, indices, full_counts = block_mask[first : first + 3]
     if counts.numel() * indices.shape[-1] == 1:  # one block for all: every pair attends

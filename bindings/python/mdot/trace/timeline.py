@@ -1,7 +1,7 @@
-"""The memory timeline of a training step: when each tensor's memory is allocated and freed.
+"""A training step's memory timeline: when each tensor's memory is allocated and freed.
 
-The Timeline is a TorchDispatchMode. PyTorch calls it for each operator below autograd, in the forward and in the backward
-pass. Its clock counts these operators. A tensor whose memory it has not seen before is an allocation, and the end of the
+The Timeline is a TorchDispatchMode. PyTorch calls it for each operator below autograd, in the forward and in the
+backward pass. Its clock counts these operators. A tensor in unseen memory is an allocation, and the end of the
 storage object is the release. The bytes follow from shapes alone, so that the run may use fake tensors.
 """
 
@@ -20,7 +20,7 @@ from mdot.trace.known import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
 
 NEVER = 1 << 62
-"""End of an allocation that outlives the step."""
+"""End of an allocation beyond the step."""
 
 
 MOST_OPERATORS = 100_000
@@ -36,7 +36,7 @@ class TooLong(Exception):
 
 
 class Kind(enum.IntEnum):
-    """Kinds of memory, which configurations scale in different ways."""
+    """Memory kinds, which configurations scale in different ways."""
 
     SAMPLES = 0
     """Proportional to the batch."""
@@ -47,26 +47,26 @@ class Kind(enum.IntEnum):
     GRADIENT = 3
     """The gradient of a parameter."""
     LOGITS = 4
-    """Proportional to the batch, and as large as the logits of a cross-entropy. A chunked loss keeps a part of them."""
+    """Proportional to the batch, and as large as a cross-entropy's logits. A chunked loss keeps a part of them."""
 
 
 @dataclasses.dataclass
 class Allocation:
     bytes: int
     start: int
-    """Time of the operator that allocates it."""
+    """Time of the allocating operator."""
     kind: Kind
     elements: int = 0
     is_matmul: bool = False
-    """Result of a matmul, a convolution or attention, or of random numbers: expensive or impossible to recompute."""
+    """Result of a matmul, a convolution, attention or random numbers: expensive or impossible to recompute."""
     end: int = NEVER
-    """Time of the last operator before its release."""
+    """Time of the last operator before the release."""
     last_forward_use: int = -1
     first_backward_use: int = NEVER
     readers: int = 0
-    """Operators of the forward pass that allocate and read it."""
+    """Operators in the forward pass that allocate and read it."""
     scaled: Allocation | None = None
-    """The allocation of which it is a multiple, or a copy in another type."""
+    """The original allocation behind a multiple, or behind a copy in another type."""
 
 
 _MATMULS = (
@@ -89,7 +89,7 @@ def _is_matmul(name: str) -> bool:
 
 
 class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records the allocations of the operators that run while it is active."""
+    """Records the allocations by operators while it is active."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -106,21 +106,21 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.clock = 0
         self.backward_start = NEVER
         self._logits = 0
-        """Elements of the largest logarithm of a softmax in the forward pass."""
+        """Elements in the largest log-softmax in the forward pass."""
         self._matmul_bytes = {torch.float16: 0, torch.bfloat16: 0, torch.float32: 0}
-        """Sizes of the results of matmuls in the forward pass, by type."""
+        """Matmul result sizes in the forward pass, by type."""
         self._alive: dict[int, Allocation | None] = {}
-        """By address of the storage. None: memory that other code accounts for, such as parameters."""
+        """By storage address. None: memory with another account, such as parameters."""
         self._parameters: set[int] = set()
         self._sums: list[tuple[Allocation, list[Allocation]]] = []
-        """Sums of the forward pass with their two terms."""
+        """Sums in the forward pass, with both terms."""
 
     # ---- Tensors from outside ----------------------------------------------------------------------------------------
 
     def ignore(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Leaves the memory of these tensors out, because weights and buffers are counted elsewhere. A copy in another type is a
-        WEIGHT_COPY if it is of a floating-point parameter. Copies of buffers and of integers are the program's own tensors, for
-        example dequantised weights, and exist in every precision."""
+        """Leaves out these tensors' memory, because weights and buffers are counted elsewhere. A floating-point
+        parameter's copy in another type is a WEIGHT_COPY. Copies of buffers and integers are the program's own
+        tensors, for example dequantised weights, and exist in every precision."""
         for tensor in tensors:
             for storage in storages(tensor):
                 self._alive[storage._cdata] = None
@@ -129,7 +129,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 weakref.finalize(storage, self._forget, storage._cdata)
 
     def _forget(self, address: int) -> None:
-        """A module may replace a buffer. Another tensor may then have its address."""
+        """A module may replace a buffer. Another tensor may then have this address."""
         self._parameters.discard(address)
         if self._alive.get(address, self) is None:
             del self._alive[address]
@@ -158,7 +158,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is _DEVICE:  # two thirds of all calls, because autograd asks for the device of each gradient
+        if func is _DEVICE:  # two thirds of all calls, because autograd asks for each gradient's device
             return args[0].device
         if self.known is not None:
             out = self.known.run(func, args, kwargs or {})
@@ -234,7 +234,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @property
     def autocast_dtype(self) -> torch.dtype | None:
-        """The 16-bit type of most results of matmuls, if it is one."""
+        """The 16-bit type of most matmul results, if it is one."""
         most = max(self._matmul_bytes, key=lambda dtype: self._matmul_bytes[dtype])
         return most if most != torch.float32 and self._matmul_bytes[most] > 0 else None
 
@@ -250,8 +250,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._logits > 0 and abs(allocation.elements / self._logits - 1) < LIKE_LOGITS
 
     def close(self) -> None:
-        """Ends the recording, and finds the tensors that are as large as the logits. Memory that is still allocated
-        stays until the end of the step."""
+        """Ends the recording, and finds tensors as large as the logits. Memory that is still allocated stays until the
+        end of the step."""
         for allocation in self.allocations:
             if allocation.kind == Kind.SAMPLES and self._is_like_logits(allocation):
                 allocation.kind = Kind.LOGITS
@@ -259,8 +259,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive.clear()
 
     def _join_sums(self) -> None:
-        """If two results of matmuls are read by their sum alone, as those of a weight and its adapter, the sum counts as the
-        result. It is as large as one of them, so that the partitioner of torch.compile saves it instead of both."""
+        """If two matmul results are read by their sum alone, for example a weight's and its adapter's, the sum counts
+        as the result. It is as large as one of them, so that torch.compile's partitioner saves it instead of both."""
         for total, terms in self._sums:
             first, second = (self._product(term) for term in terms)
             if first is not None and second is not None and first is not second:
@@ -268,7 +268,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 total.is_matmul = True
 
     def _product(self, term: Allocation) -> Allocation | None:
-        """The result of a matmul of which the term is a multiple, if nothing else reads it."""
+        """The matmul result behind a multiple, if nothing else reads it."""
         while term.readers == 1 and not self.is_saved(term):
             if term.scaled is None:
                 return term if term.is_matmul else None
@@ -294,7 +294,7 @@ def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
 
 
 def storages(tensor: torch.Tensor) -> list[Any]:
-    """The storages of a tensor, of which a sparse tensor has two."""
+    """A tensor's storages; a sparse tensor has two."""
     try:
         return [tensor.untyped_storage()]
     except (NotImplementedError, RuntimeError):  # a layout without a storage of its own

@@ -1,4 +1,4 @@
-"""Runs a module once and records its operators. `trace` calls one function for each stage."""
+"""Runs a module once and records the operators. `trace` calls one function for each stage."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from mdot.trace.program import Program, record
 from mdot.trace.recorder import Recorder
 
 MOST_REAL_BYTES = 8 << 30
-"""Maximum size of the parameters that are filled with random values. This happens for modules on the meta device whose
-operators depend on data."""
+"""Largest parameter size to fill with random values. This happens for modules on the meta device with data-dependent
+operators."""
 
 _lock = threading.RLock()
 
@@ -42,15 +42,15 @@ class Traced:
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
 
     def read_elements(self) -> int:
-        """The number of elements of the parameters that the run read. Integers are left out, because several packed weights may
-        share one, as in QLoRA. Their bytes are part of the program."""
+        """Elements in the parameters read by the run. Integers are left out, because several packed weights may share
+        one, as in QLoRA. Their bytes are part of the program."""
         read = (value for value in self.graph.parameters if value.dtype in FLOATS and value.name not in self.unused)
         return sum(value.count for value in read)
 
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """A trace replaces functions of PyTorch in the whole process, and the tensors of the module."""
+    """A trace replaces PyTorch functions in the whole process, and the module's tensors."""
     with _lock:
         yield
 
@@ -66,7 +66,7 @@ def trace(
     batch: int | None = None,
     name: str | None = None,
 ) -> Traced:
-    """Records the operators of a module and its loss on these inputs in training mode. The module's state is restored
+    """Records the operators in a module and loss on these inputs in training mode. The module's state is restored
     afterwards.
 
     The run uses fake tensors. If the module's control flow depends on computed values, it is repeated with real

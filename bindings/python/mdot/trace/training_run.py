@@ -1,7 +1,7 @@
-"""Runs a training step of a module on fake tensors, and records its memory timeline.
+"""Runs a module's training step on fake tensors, and records the memory timeline.
 
-The forward pass and the backward pass run below autograd, so that everything that the program does counts: types,
-regions without gradient, checkpointing, kernels of attention, losses. The run ends before the optimizer's update.
+The forward pass and the backward pass run below autograd, so that the program's types, regions without gradient,
+checkpointing, attention kernels and losses count. The run ends before the optimizer's update.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.timeline import NEVER, Timeline, TooLong, storages
 
 SAMPLES = 23
-"""Batch of the run: a prime, so that it divides the size of a tensor only if the tensor grows with the batch."""
+"""The run's batch: a prime, so that it divides a tensor's size only if the tensor grows with the batch."""
 
 
 @dataclasses.dataclass
 class ModuleCall:
-    """One call of a module in the forward pass: its times, and the allocations that it returns."""
+    """One module call in the forward pass: times, and the allocations in the results."""
 
     path: str
     first: int
@@ -57,10 +57,10 @@ def run(
     like: TrainingRun | None = None,
     **options: Any,
 ) -> TrainingRun:
-    """Runs a step. The options are `dtype`, to which the module's floating-point parameters, buffers and inputs are converted,
-    and `autocast`, which runs the forward pass in bf16 autocast. `like` is a run in another precision; the new one begins with
-    its batch and known contents, because other attempts failed. Raises the module's exception if the module fails on fake
-    tensors."""
+    """Runs a step. The options are `dtype`, for the module's floating-point parameters, buffers and inputs, and
+    `autocast`, which runs the forward pass in bf16 autocast. `like` is a run in another precision; the new one
+    begins with its batch and known contents, because other attempts failed. Raises the module's exception if the
+    module fails on fake tensors."""
     samples = like.timeline.samples if like is not None else SAMPLES
     needs_contents = like is not None and like.timeline.known is not None
 
@@ -69,7 +69,7 @@ def run(
         if not needs_contents:
             try:
                 return _run(count, None, model, args, kwargs, batch, **options)
-            except DataDependent:  # it may depend on values that are independent of the parameters
+            except DataDependent:  # it may depend on values other than the parameters
                 needs_contents = True
         return _run(count, KnownContents(), model, args, kwargs, batch, **options)
 
@@ -118,7 +118,7 @@ def _run(
 
 
 def loss_of(out: Any) -> torch.Tensor | None:
-    """The scalar from which the gradients start: the module's loss, or else the sum of its results."""
+    """The scalar at the start of the gradients: the module's loss, or else the sum of the results."""
     own = own_loss(out)
     if own is not None and own.requires_grad:
         return own if own.ndim == 0 else own.sum()

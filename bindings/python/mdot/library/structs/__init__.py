@@ -1,15 +1,15 @@
-"""Structs of mdot's public headers, field by field, with the headers' names.
+"""Structs in mdot's public headers, field by field, with the headers' names.
 
-tests/bindings/python compares sizes and offsets with those that the C compiler finds in include/mdot. A struct that begins
-with struct_size grows only at its end. The libraries accept a shorter one, so that this package may be older than they are.
+tests/bindings/python compares sizes and offsets with the C compiler's in include/mdot. A struct with struct_size
+grows only at its end. The libraries accept a shorter one, so that this package may be older than they are.
 
-    base.py         Struct, Sized and `new`
-    artefact.py     predictors, their entry points and images
-    job.py          jobs and their programs
-    prediction.py   GPUs, configurations, predictions and explanations
-    measurement.py  measured steps, calibrations and recorders
-    store.py        the store of measured steps and outcomes
-    compiler.py     the compiler
+  base.py         Struct, Sized and `new`
+  artefact.py     predictors, entry points and images
+  job.py          jobs and programs
+  prediction.py   GPUs, configurations, predictions and explanations
+  measurement.py  measured steps, calibrations and recorders
+  store.py        the store of measured steps and outcomes
+  compiler.py     the compiler
 """
 
 from mdot.library.structs.artefact import *  # noqa: F403

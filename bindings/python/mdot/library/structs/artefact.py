@@ -1,4 +1,4 @@
-"""mdot_run.h: predictors, their entry points and images, and tensors."""
+"""mdot_run.h: predictors, entry points and images, and tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mdotc.h: the compiler, and its verification."""
+"""mdotc.h: compiler and verification."""
 
 from __future__ import annotations
 

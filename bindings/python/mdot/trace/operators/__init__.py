@@ -1,9 +1,9 @@
-"""Translates ATen operators into ONNX operators. There is one file for each family and one function for each operator, which
-is found by the operator's name without its overload.
+"""Translates ATen operators into ONNX operators. There is one file for each family and one function for each operator,
+found by the operator's name without its overload.
 
-A translation adds nodes to the call's graph and returns the value of the result, or a list of values. It returns None for
-unsupported cases, and the call then becomes an operator of an unknown type. In-place operators are found by their
-names without the trailing underscore.
+A translation adds nodes to the call's graph and returns the result's value, or a list of values. It returns None for
+unsupported cases, and the call then becomes an operator of unknown type. In-place operators are found by name
+without the trailing underscore.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One call of an ATen operator for the translations: arguments by name, tensors as values of the graph."""
+"""One ATen operator call for the translations: arguments by name, tensors as graph values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Call:
         self.outputs = outputs
         self.tensors: list[torch.Tensor] = []
         self.operands: list[Value] = []
-        """All tensors among the arguments, in their order."""
+        """All tensors among the arguments, in order."""
         self._value_of = value_of
         self._arguments: dict[str, Any] = {}
         for i, argument in enumerate(func._schema.arguments):
@@ -68,7 +68,7 @@ class Call:
         return self._arguments[name]
 
     def get(self, *names: str) -> Any:
-        """The argument that has one of the names, or None."""
+        """The argument with one of the names, or None."""
         for name in names:
             if name in self._arguments:
                 return self._arguments[name]
@@ -98,7 +98,7 @@ class Call:
         return self.graph.cast(value, dtype)
 
     def common_dtype(self, *operands: Any) -> int:
-        """The common type of operands that are compared, because the result's type does not determine it there."""
+        """The compared operands' common type, because the result's type does not determine it there."""
         dtypes = [value.dtype for value in operands if isinstance(value, Value) and value.shape]
         dtypes = dtypes or [value.dtype for value in operands if isinstance(value, Value)]
         floats = [dtype for dtype in dtypes if dtype in FLOATS]
@@ -107,7 +107,7 @@ class Call:
         return (floats or [dtype for dtype in dtypes if dtype != BOOL] or [INT64])[0]
 
     def as_it_is(self, namespace: str, name: str) -> list[Value]:
-        """Adds an operator of unknown type, of which mdot knows only the sizes of its tensors."""
+        """Adds an operator of unknown type, with tensor sizes only."""
         outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in self.outputs]
         return self.graph.node(name, self.operands, outputs, domain=namespace)
 

@@ -13,7 +13,7 @@ def _embedding(call: Call) -> Value:
 
 
 def _sparsity(call: Call) -> dict[str, Any]:
-    """An attribute that ONNX lacks: the table's gradient consists of the picked rows."""
+    """An attribute beyond ONNX: the table's gradient consists of the picked rows."""
     return {"sparse_gradient": 1} if call.get("sparse") else {}
 
 
@@ -47,7 +47,7 @@ def _index_select(call: Call) -> Value:
 
 
 def _index(call: Call) -> Value | None:
-    """x[i] and x[:, i] gather along one axis; x[i, j] gathers elements by their coordinates."""
+    """x[i] and x[:, i] gather along one axis; x[i, j] gathers elements by coordinates."""
     x, indices = call["self"], call["indices"]
     used = [axis for axis, index in enumerate(indices) if index is not None]
     if any(indices[axis].dtype == BOOL for axis in used):
@@ -101,7 +101,7 @@ def _index_put(call: Call) -> Value | None:
 
 
 def _rows(call: Call, x: Value, mask: Value, values: Value) -> tuple[Value, Value]:
-    """Coordinates of the elements that a mask selects; their number is that of the values."""
+    """Coordinates of the elements under a mask, as many as values."""
     each = _count(x.shape[len(mask.shape) :])
     shape = (values.count // max(each, 1), *x.shape[len(mask.shape) :])
     return call.graph.constant((shape[0], len(mask.shape)), INT64), call.graph.reshape(values, shape)

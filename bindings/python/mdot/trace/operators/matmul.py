@@ -97,8 +97,8 @@ def _convolution(call: Call) -> Value:
 
 
 def _attention(call: Call) -> Value:
-    """Decomposes attention, as PyTorch's own exporters do. The reader fuses it again, together with the transposes of heads
-    before and after it, which a single attention node would hide."""
+    """Decomposes attention, as PyTorch's own exporters do. The reader fuses it again, together with the head transposes
+    around it, which a single attention node would hide."""
     graph = call.graph
     graph.fused_attentions += 1
     query, key, value, mask = call["query"], call["key"], call["value"], call["attn_mask"]
@@ -127,7 +127,7 @@ def _attention(call: Call) -> Value:
 
 
 def _repeat_heads(call: Call, x: Value, heads: int) -> Value:
-    """Several heads of queries use one head of keys: turns [B, G, N, D] into [B, H, N, D]."""
+    """Several query heads use one key head: turns [B, G, N, D] into [B, H, N, D]."""
     batch, groups, length, width = x.shape
     apart = call.graph.op("Unsqueeze", [x, call.graph.ints([2])], (batch, groups, 1, length, width), x.dtype)
     wide = call.graph.expand(apart, (batch, groups, heads // groups, length, width))

@@ -179,7 +179,7 @@ def _detach(call: Call) -> Value:
 
 
 def _dropout(call: Call) -> list[Value]:
-    """Passes its input through, because jobs leave out dropout. native_dropout also returns a mask."""
+    """Passes the input through, because jobs leave out dropout. native_dropout also returns a mask."""
     return [call.x, *[call.graph.constant(tuple(t.shape), BOOL) for t in call.outputs[1:]]]
 
 
@@ -190,7 +190,7 @@ def _noise(call: Call) -> Value:
 
 
 def _fresh(call: Call) -> Value:
-    """zeros_like and similar functions, which use only the shape of their operand."""
+    """zeros_like and similar functions, which use only the operand's shape."""
     content = call.outputs[0]
     return call.graph.constant(tuple(content.shape), call.dtype)
 
