@@ -213,7 +213,7 @@ mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *
 {
     if (context == NULL || (items == NULL && count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_many: context or items is NULL");
-    mdot_status status = rt_handle_enter(context, "mdot_run_many", err);
+    mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = run_many(context, entry, items, count, err);
     rt_handle_leave(context);

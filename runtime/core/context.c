@@ -127,13 +127,13 @@ static mdot_status create_validated(const mdot_predictor *predictor, const mdot_
 
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err)
 {
-    return create_validated(predictor, NULL, out_context, "mdot_context_create", err);
+    return create_validated(predictor, NULL, out_context, __func__, err);
 }
 
 mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
                                      mdot_context **out_context, mdot_error *err)
 {
-    return create_validated(predictor, options, out_context, "mdot_context_create_with", err);
+    return create_validated(predictor, options, out_context, __func__, err);
 }
 
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message)
@@ -148,7 +148,7 @@ mdot_status mdot_context_get_device_status(const mdot_context *context, const ch
 
 void mdot_context_destroy(mdot_context *context)
 {
-    if (context == NULL || !rt_handle_unregister(context, RT_CONTEXT, "mdot_context_destroy")) return;
+    if (context == NULL || !rt_handle_unregister(context, RT_CONTEXT, __func__)) return;
     const mdot_predictor *predictor = context->predictor;
     rt_workers_destroy(&predictor->allocator, context->workers);
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);

@@ -148,7 +148,7 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered: context, inputs or outputs is NULL");
-    mdot_status status = rt_handle_enter(context, "mdot_run_ordered", err);
+    mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = run_ordered(context, entry, length, inputs, outputs, err);
     rt_handle_leave(context);
@@ -185,7 +185,7 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step: context, inputs or outputs is NULL");
-    mdot_status status = rt_handle_enter(context, "mdot_run_step", err);
+    mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
     rt_handle_leave(context);
@@ -342,7 +342,7 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
 {
     if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run: context, inputs or outputs is NULL");
-    mdot_status status = rt_handle_enter(context, "mdot_run", err);
+    mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = run_named(context, entry, inputs, input_count, outputs, output_count, err);
     rt_handle_leave(context);

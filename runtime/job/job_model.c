@@ -284,7 +284,7 @@ mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, md
 
 void mdot_job_destroy(mdot_job *job)
 {
-    if (job == NULL || !rt_handle_unregister(job, RT_JOB, "mdot_job_destroy")) return;
+    if (job == NULL || !rt_handle_unregister(job, RT_JOB, __func__)) return;
     free_content(job);
     if (!rt_validates_handles()) free(job);
 }

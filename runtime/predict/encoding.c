@@ -76,12 +76,11 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
 mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding,
                                  mdot_error *err)
 {
-    static const char name[] = "mdot_encoding_create";
     if (context == NULL || job == NULL || out_encoding == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_encoding_create: context, job or out_encoding is NULL");
-    mdot_status status = rt_handle_enter(context, name, err);
+    mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
-    status = rt_handle_check(job, RT_JOB, name, err);
+    status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = create(context, job, out_encoding, err);
     rt_handle_leave(context);
     return status;
@@ -89,7 +88,7 @@ mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdo
 
 void mdot_encoding_destroy(mdot_encoding *encoding)
 {
-    if (encoding == NULL || !rt_handle_unregister(encoding, RT_ENCODING, "mdot_encoding_destroy")) return;
+    if (encoding == NULL || !rt_handle_unregister(encoding, RT_ENCODING, __func__)) return;
     const mdot_predictor *predictor = encoding->predictor;
     if (!rt_validates_handles()) rt_free(rt_predictor_allocator(predictor), encoding);
     rt_predictor_release(predictor);

@@ -110,13 +110,12 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
                                    const mdot_configuration *configuration, mdot_job_inputs **out_inputs,
                                    mdot_error *err)
 {
-    static const char name[] = "mdot_job_inputs_create";
     if (context == NULL || job == NULL || configuration == NULL || out_inputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_job_inputs_create: context, job, configuration or out_inputs is NULL");
-    mdot_status status = rt_handle_enter(context, name, err);
+    mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
-    status = rt_handle_check(job, RT_JOB, name, err);
+    status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = create(context, entry, job, configuration, out_inputs, err);
     rt_handle_leave(context);
     return status;

@@ -361,7 +361,7 @@ mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_predict: context, job, configuration or out_prediction is NULL");
     const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
-    return predict_validated(context, &one, "mdot_predict", err);
+    return predict_validated(context, &one, __func__, err);
 }
 
 mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
@@ -390,7 +390,7 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_predict_many: context, jobs, configurations or out_predictions is NULL");
     const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
-    return predict_validated(context, &all, "mdot_predict_many", err);
+    return predict_validated(context, &all, __func__, err);
 }
 
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
@@ -400,7 +400,7 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_sweep: context, job, configurations or out_predictions is NULL");
     const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
-    return predict_validated(context, &all, "mdot_sweep", err);
+    return predict_validated(context, &all, __func__, err);
 }
 
 mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
@@ -410,12 +410,12 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
-    mdot_status status = rt_handle_check(encoding, RT_ENCODING, "mdot_evaluate", err);
+    mdot_status status = rt_handle_check(encoding, RT_ENCODING, __func__, err);
     if (status != MDOT_OK) return status;
     const pairs all = {.job = encoding->job,
                        .encoding = encoding,
                        .configurations = configurations,
                        .count = count,
                        .out = out_predictions};
-    return predict_validated(context, &all, "mdot_evaluate", err);
+    return predict_validated(context, &all, __func__, err);
 }
