@@ -41,17 +41,17 @@ static ssize_t read_at(int descriptor, char *out, size_t size_bytes, uint64_t of
 static mdot_status read_head(bs_append *a, mdot_error *err)
 {
     struct stat info;
-    char last = '\n';
+    char final = '\n';
     if (fstat(a->descriptor, &info) != 0) return fail_append(a, "cannot be read", err);
     if (!S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: not a regular file", a->path);
     if (!lock(a->descriptor)) return fail_append(a, "cannot be locked", err);
     if (fstat(a->descriptor, &info) != 0) return fail_append(a, "cannot be read", err);
     a->size_bytes = (uint64_t)info.st_size;
     ssize_t count = read_at(a->descriptor, a->head, sizeof a->head - 1, 0);
-    if (count < 0 || (a->size_bytes > 0 && read_at(a->descriptor, &last, 1, a->size_bytes - 1) < 0))
+    if (count < 0 || (a->size_bytes > 0 && read_at(a->descriptor, &final, 1, a->size_bytes - 1) < 0))
         return fail_append(a, "cannot be read", err);
     a->head[count] = '\0';
-    a->is_line_open = last != '\n';
+    a->is_line_open = final != '\n';
     return MDOT_OK;
 }
 

@@ -31,17 +31,17 @@ typedef struct content {
     bool is_job; /* a training job is expected */
 } content;
 
-static bool has(const content *c, size_t at, const char *magic, size_t length)
+static bool has(const content *c, size_t offset, const char *magic, size_t length)
 {
-    return c->size >= at + length && memcmp(c->bytes + at, magic, length) == 0;
+    return c->size >= offset + length && memcmp(c->bytes + offset, magic, length) == 0;
 }
 
 #define HAS(c, at, magic) has(c, at, magic, sizeof(magic) - 1)
 
-static size_t skip_blanks(const content *c, size_t at)
+static size_t skip_blanks(const content *c, size_t offset)
 {
-    while (at < c->size && strchr(" \t\r\n", c->bytes[at]) != NULL && c->bytes[at] != '\0') at++;
-    return at;
+    while (offset < c->size && strchr(" \t\r\n", c->bytes[offset]) != NULL && c->bytes[offset] != '\0') offset++;
+    return offset;
 }
 
 /* Returns the remedy for a file that holds a network's weights or code. */
@@ -70,21 +70,21 @@ static bool read_class(const content *c, char class[CLASS_BYTES])
     static const char key[] = "\"architectures\"";
     const unsigned char *found = memmem(c->bytes, c->size, key, sizeof key - 1);
     if (found == NULL) return false;
-    size_t at = (size_t)(found - c->bytes) + sizeof key - 1;
+    size_t offset = (size_t)(found - c->bytes) + sizeof key - 1;
     for (const char *expected = ":[\""; *expected != '\0'; expected++) {
-        at = skip_blanks(c, at);
-        if (at == c->size || c->bytes[at++] != (unsigned char)*expected) return false;
+        offset = skip_blanks(c, offset);
+        if (offset == c->size || c->bytes[offset++] != (unsigned char)*expected) return false;
     }
     size_t length = 0;
-    for (; at + length < c->size && length < CLASS_BYTES - 1 && c->bytes[at + length] != '"'; length++) {
-        unsigned char letter = c->bytes[at + length];
+    for (; offset + length < c->size && length < CLASS_BYTES - 1 && c->bytes[offset + length] != '"'; length++) {
+        unsigned char letter = c->bytes[offset + length];
         bool is_word = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
                        (letter >= '0' && letter <= '9') || letter == '_';
         if (!is_word) return false;
         class[length] = (char)letter;
     }
     class[length] = '\0';
-    return length > 0 && at + length < c->size && c->bytes[at + length] == '"';
+    return length > 0 && offset + length < c->size && c->bytes[offset + length] == '"';
 }
 
 static void recognise_json(const content *c, bs_foreign *out)
@@ -113,17 +113,18 @@ static bool is_safetensors(const content *c)
 
 static bool is_json(const content *c)
 {
-    size_t at = skip_blanks(c, 0), behind = skip_blanks(c, at + 1);
-    if (at >= c->size || behind >= c->size) return false;
-    unsigned char first = c->bytes[at], next = c->bytes[behind];
-    if (first == '{') return next == '"' || next == '}';
-    return first == '[' && (next == '{' || next == '"' || next == '[' || next == ']');
+    size_t offset = skip_blanks(c, 0), behind = skip_blanks(c, offset + 1);
+    if (offset >= c->size || behind >= c->size) return false;
+    unsigned char first = c->bytes[offset], second = c->bytes[behind];
+    if (first == '{') return second == '"' || second == '}';
+    return first == '[' && (second == '{' || second == '"' || second == '[' || second == ']');
 }
 
 static bool is_html(const content *c)
 {
-    size_t at = skip_blanks(c, 0);
-    return HAS(c, at, "<!DOCTYPE") || HAS(c, at, "<!doctype") || HAS(c, at, "<html") || HAS(c, at, "<?xml");
+    size_t offset = skip_blanks(c, 0);
+    return HAS(c, offset, "<!DOCTYPE") || HAS(c, offset, "<!doctype") || HAS(c, offset, "<html") ||
+           HAS(c, offset, "<?xml");
 }
 
 bs_foreign bs_recognise_foreign(const void *bytes, size_t size_bytes, bs_expected expected)

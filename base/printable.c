@@ -58,14 +58,14 @@ bool bs_is_printable(const char *text)
 
 size_t bs_cut_length(const char *text, size_t max_bytes)
 {
-    size_t at = 0;
-    while (text[at] != '\0') {
-        int whole = bs_utf8_length(text + at);
+    size_t offset = 0;
+    while (text[offset] != '\0') {
+        int whole = bs_utf8_length(text + offset);
         size_t length = whole > 0 ? (size_t)whole : 1;
-        if (length > max_bytes - at) break;
-        at += length;
+        if (length > max_bytes - offset) break;
+        offset += length;
     }
-    return at;
+    return offset;
 }
 
 void bs_make_printable(char *text)

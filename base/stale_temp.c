@@ -15,8 +15,8 @@ enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, DIGITS = 16 };
 
 static bool lock(int descriptor)
 {
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return fcntl(descriptor, F_OFD_SETLK, &all) == 0;
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &range) == 0;
 }
 
 /* If another process took the file first, the lock comes too late: the file is unlinked, so its link count is zero. */

@@ -67,13 +67,13 @@ bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
 {
     char name[BS_SUGGEST_LENGTH + 1], nearest[BS_SUGGEST_LENGTH + 1];
     bs_suggest suggestion = bs_suggest_begin(unknown);
-    for (const char *at = names; *at != '\0'; at += strspn(at, ", ")) {
-        size_t length = strcspn(at, ",");
-        bool is_name = length <= BS_SUGGEST_LENGTH && memchr(at, ' ', length) == NULL;
-        snprintf(name, sizeof name, "%.*s", is_name ? (int)length : 0, at);
+    for (const char *position = names; *position != '\0'; position += strspn(position, ", ")) {
+        size_t length = strcspn(position, ",");
+        bool is_name = length <= BS_SUGGEST_LENGTH && memchr(position, ' ', length) == NULL;
+        snprintf(name, sizeof name, "%.*s", is_name ? (int)length : 0, position);
         if (is_name) bs_suggest_add(&suggestion, name);
         if (suggestion.found == name) suggestion.found = memcpy(nearest, name, sizeof name);
-        at += length;
+        position += length;
     }
     return bs_suggest_end(&suggestion);
 }
@@ -84,9 +84,9 @@ bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
-    for (const char *at = strcasestr(text, word); at != NULL; at = strcasestr(at + 1, word)) {
-        bool begins = at == text || !isalnum((unsigned char)at[-1]);
-        if (begins && !isalnum((unsigned char)at[length])) return true;
+    for (const char *position = strcasestr(text, word); position != NULL; position = strcasestr(position + 1, word)) {
+        bool begins = position == text || !isalnum((unsigned char)position[-1]);
+        if (begins && !isalnum((unsigned char)position[length])) return true;
     }
     return false;
 }
@@ -104,13 +104,13 @@ static double distance_of(const char *unknown, const char *alias)
 void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name)
 {
     double distance = distance_of(nearest->unknown, alias);
-    size_t last = 0; /* the place that the name leaves, or the first free one, or that of the farthest name */
-    while (last < nearest->count && nearest->item[last].name != name) last++;
-    if (last == BS_NEAREST_COUNT) last--;
-    if (last < nearest->count && nearest->item[last].distance <= distance) return;
-    if (last == nearest->count) nearest->count++;
-    for (; last > 0 && nearest->item[last - 1].distance > distance; last--)
-        nearest->item[last] = nearest->item[last - 1];
-    nearest->item[last].name = name;
-    nearest->item[last].distance = distance;
+    size_t free_place = 0; /* the place that the name leaves, or the first free one, or that of the farthest name */
+    while (free_place < nearest->count && nearest->item[free_place].name != name) free_place++;
+    if (free_place == BS_NEAREST_COUNT) free_place--;
+    if (free_place < nearest->count && nearest->item[free_place].distance <= distance) return;
+    if (free_place == nearest->count) nearest->count++;
+    for (; free_place > 0 && nearest->item[free_place - 1].distance > distance; free_place--)
+        nearest->item[free_place] = nearest->item[free_place - 1];
+    nearest->item[free_place].name = name;
+    nearest->item[free_place].distance = distance;
 }

@@ -80,26 +80,26 @@ void rt_copy_free(rt_copy *copy)
     *copy = (rt_copy){.descriptor = -1};
 }
 
-mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes, int protection, void *at,
+mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes, int protection, void *address,
                         mdot_error *err)
 {
     if (copy->descriptor >= 0 &&
-        mmap(at, size_bytes, protection, MAP_PRIVATE | MAP_FIXED, copy->descriptor, (off_t)offset) != MAP_FAILED)
+        mmap(address, size_bytes, protection, MAP_PRIVATE | MAP_FIXED, copy->descriptor, (off_t)offset) != MAP_FAILED)
         return MDOT_OK;
-    if (mmap(at, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    if (mmap(address, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return fail_memory("mapping failed", err);
     uint64_t rest_bytes = copy->size_bytes - offset; /* the last page may extend beyond the file's end */
-    memcpy(at, copy->bytes + offset, size_bytes < rest_bytes ? size_bytes : (size_t)rest_bytes);
-    if (mprotect(at, size_bytes, protection) != 0)
+    memcpy(address, copy->bytes + offset, size_bytes < rest_bytes ? size_bytes : (size_t)rest_bytes);
+    if (mprotect(address, size_bytes, protection) != 0)
         return fail_memory("making memory executable failed: the system forbids this process to load code", err);
     return MDOT_OK;
 }
 
 /* Errors are ignored, because pages that remain only cost memory. */
-void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *at)
+void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *address)
 {
     if (copy->descriptor >= 0)
         (void)!fallocate(copy->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                          (off_t)size_bytes);
-    madvise(at, size_bytes, MADV_DONTNEED);
+    madvise(address, size_bytes, MADV_DONTNEED);
 }

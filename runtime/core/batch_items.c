@@ -23,9 +23,9 @@ typedef struct group {
 } group;
 
 /* Handles empty tensors, whose pointers may be NULL. */
-static void copy(void *to, const void *from, size_t bytes)
+static void copy(void *target, const void *source, size_t bytes)
 {
-    if (bytes > 0) memcpy(to, from, bytes);
+    if (bytes > 0) memcpy(target, source, bytes);
 }
 
 static void copy_inputs(const group *g)
@@ -125,10 +125,10 @@ static void take_items(group *g, size_t count)
 {
     g->count = 1;
     g->length = g->items[0].length;
-    int64_t most = g->bucket->max_length; /* remaining space for lengths */
+    int64_t space = g->bucket->max_length; /* remaining space for lengths */
     while (g->count < count && g->count < g->bucket->most_items) {
-        most -= g->bucket->unit_offset;
-        if (g->length + g->items[g->count].length > most) break;
+        space -= g->bucket->unit_offset;
+        if (g->length + g->items[g->count].length > space) break;
         g->length += g->items[g->count++].length;
     }
 }
@@ -153,10 +153,10 @@ static void run_items_on_cpu(mdot_context *context, const mdot_abi_entry *entry,
 /* The smallest item length greater than `above`; INT64_MAX if there is none. */
 static int64_t next_length(const mdot_item *items, size_t count, int64_t above)
 {
-    int64_t least = INT64_MAX;
+    int64_t shortest = INT64_MAX;
     for (size_t i = 0; i < count; i++)
-        if (items[i].length > above && items[i].length < least) least = items[i].length;
-    return least;
+        if (items[i].length > above && items[i].length < shortest) shortest = items[i].length;
+    return shortest;
 }
 
 /* Runs the items of each length together, AT_ONCE at a time, because a device takes items of one length. */

@@ -159,22 +159,22 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     uint32_t level = forced != NULL ? rt_cpu_isa_find(forced) : MDOT_CPU_NONE;
     if (forced != NULL && level == MDOT_CPU_NONE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown CPU ISA level \"%s\"; the artefact has %s", forced, held);
-    const mdot_abi_image *least = rt_image(table, 0);
+    const mdot_abi_image *lowest = rt_image(table, 0);
     /* If the lowest level has several precisions, its first image has the preferred one, which a higher level may
      * lack. */
-    bool has_choice = is_cpu_image(table, 1) && rt_image(table, 1)->number == least->number;
+    bool has_choice = is_cpu_image(table, 1) && rt_image(table, 1)->number == lowest->number;
     if (kernel_precision == NULL && forced == NULL && has_choice)
-        kernel_precision = rt_string(table, least->compute_at);
+        kernel_precision = rt_string(table, lowest->compute_at);
     const mdot_abi_image *image = find_image(cpu, table, level, kernel_precision);
     if (image == NULL) image = find_image(cpu, table, level, NULL);
     if (image != NULL) {
         *out_image = image;
         return MDOT_OK;
     }
-    const char *missing = rt_cpu_missing(cpu, forced != NULL ? level : least->number);
+    const char *missing = rt_cpu_missing(cpu, forced != NULL ? level : lowest->number);
     if (forced == NULL)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s, this machine lacks %s", held,
-                         rt_string(table, least->target_at), missing);
+                         rt_string(table, lowest->target_at), missing);
     if (missing != NULL)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "cpu_isa is %s, but this machine lacks %s", forced, missing);
     return mdot_fail(err, MDOT_INCOMPATIBLE, "cpu_isa is %s, but the artefact has code only for %s", forced, held);
@@ -190,12 +190,12 @@ bool rt_cpu_has_tiles(const mdot_abi_table *table)
 void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_abi_image *image, char *text,
                     size_t size)
 {
-    const mdot_abi_image *last = image;
-    for (uint32_t i = 0; is_cpu_image(table, i); i++) last = rt_image(table, i);
-    const char *target = rt_string(table, last->target_at), *missing = rt_cpu_missing(cpu, last->number);
-    const char *slower = rt_cpu_slower(cpu, last->number);
+    const mdot_abi_image *best = image;
+    for (uint32_t i = 0; is_cpu_image(table, i); i++) best = rt_image(table, i);
+    const char *target = rt_string(table, best->target_at), *missing = rt_cpu_missing(cpu, best->number);
+    const char *slower = rt_cpu_slower(cpu, best->number);
     text[0] = '\0';
-    if (last->number == image->number) return;
+    if (best->number == image->number) return;
     if (missing != NULL)
         snprintf(text, size, "%s needs %s, which this machine lacks", target, missing);
     else

@@ -195,13 +195,13 @@ static double fastest_us(const trial *t, const mdot_abi_entry *entry, int64_t le
 {
     enum { RUNS = 5, LONG_US = 20000 };
     rt_item item = prepare_item(t, entry, length);
-    double least = INFINITY;
-    for (int i = 0; i < RUNS && (i == 0 || least < LONG_US); i++) {
+    double fastest = INFINITY;
+    for (int i = 0; i < RUNS && (i == 0 || fastest < LONG_US); i++) {
         double start = now_us();
         run(t->context, entry, length, &item, 1);
-        least = fmin(least, now_us() - start);
+        fastest = fmin(fastest, now_us() - start);
     }
-    return least;
+    return fastest;
 }
 
 /* One call of each entry at its middle bucket's full length. At the shortest length a GPU's launch dominates, and

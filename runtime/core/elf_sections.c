@@ -41,9 +41,9 @@ static const struct {
 
 static mdot_status check_dynamic(const bs_elf *file, const bs_elf_segment *segment, mdot_error *err)
 {
-    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment->file_bytes; at += sizeof(Elf64_Dyn)) {
+    for (uint64_t offset = 0; offset + sizeof(Elf64_Dyn) <= segment->file_bytes; offset += sizeof(Elf64_Dyn)) {
         Elf64_Dyn dynamic;
-        memcpy(&dynamic, file->bytes + segment->offset + at, sizeof dynamic);
+        memcpy(&dynamic, file->bytes + segment->offset + offset, sizeof dynamic);
         if (dynamic.d_tag == DT_NULL) break;
         for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
             if (dynamic.d_tag == forbidden[i].tag)

@@ -36,8 +36,8 @@ static object_table *objects; /* NULL until the first object is created */
 static void read_environment(void)
 {
     const char *wanted = secure_getenv("MDOT_VALIDATE");
-    bool on = wanted != NULL && strcmp(wanted, "") != 0 && strcmp(wanted, "0") != 0;
-    atomic_store(&rt_validation_state, on ? RT_VALIDATION_ON : RT_VALIDATION_OFF);
+    bool enabled = wanted != NULL && strcmp(wanted, "") != 0 && strcmp(wanted, "0") != 0;
+    atomic_store(&rt_validation_state, enabled ? RT_VALIDATION_ON : RT_VALIDATION_OFF);
 }
 
 static const char *name_of(rt_kind kind)
@@ -53,12 +53,13 @@ static const char *name_of(rt_kind kind)
 /* ---- The table; the caller holds the lock ----------------------------------------------------------------------- */
 
 /* The object's entry, or the free entry that it would get. */
-static object_entry *find(object_table *in, const void *object)
+static object_entry *find(object_table *table, const void *object)
 {
     uint64_t hash = (uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15); /* Knuth's multiplicative hash */
-    size_t at = (size_t)(hash >> 32) & (in->capacity - 1);
-    while (in->entries[at].object != NULL && in->entries[at].object != object) at = (at + 1) & (in->capacity - 1);
-    return &in->entries[at];
+    size_t index = (size_t)(hash >> 32) & (table->capacity - 1);
+    while (table->entries[index].object != NULL && table->entries[index].object != object)
+        index = (index + 1) & (table->capacity - 1);
+    return &table->entries[index];
 }
 
 static bool reserve_slot(void)
@@ -114,8 +115,8 @@ void rt_handle_register(const void *object, rt_kind kind)
 
 static mdot_status report(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
 {
-    mdot_error own;
-    mdot_error *e = err != NULL ? err : &own;
+    mdot_error fallback;
+    mdot_error *e = err != NULL ? err : &fallback;
     const char *what = name_of(kind);
     if (state == DEAD)
         mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before this call", function, what, object);

@@ -31,6 +31,5 @@ void rt_predictor_release(const mdot_predictor *predictor)
 
 void mdot_predictor_close(mdot_predictor *predictor)
 {
-    if (predictor != NULL && rt_handle_unregister(predictor, RT_PREDICTOR, __func__))
-        rt_predictor_release(predictor);
+    if (predictor != NULL && rt_handle_unregister(predictor, RT_PREDICTOR, __func__)) rt_predictor_release(predictor);
 }

@@ -19,19 +19,19 @@ enum { PAGE_BYTES = 4096 };
 static void touch(const void *memory, uint64_t size_bytes)
 {
     const volatile unsigned char *bytes = memory;
-    for (uint64_t at = 0; at < size_bytes; at += PAGE_BYTES) (void)bytes[at];
+    for (uint64_t offset = 0; offset < size_bytes; offset += PAGE_BYTES) (void)bytes[offset];
     if (size_bytes > 0) (void)bytes[size_bytes - 1];
 }
 
 /* The first section from `at` on that only a GPU reads. If there is none, an empty section at `end`. */
-static rt_section next_device_section(const rt_elf *elf, uint64_t at, uint64_t end)
+static rt_section next_device_section(const rt_elf *elf, uint64_t address, uint64_t end)
 {
     const rt_section sections[] = {elf->cubins, elf->cuda_weights};
-    rt_section next = {.address = end};
+    rt_section nearest = {.address = end};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (sections[i].size_bytes > 0 && sections[i].address >= at && sections[i].address < next.address)
-            next = sections[i];
-    return next;
+        if (sections[i].size_bytes > 0 && sections[i].address >= address && sections[i].address < nearest.address)
+            nearest = sections[i];
+    return nearest;
 }
 
 static void touch_segments(const rt_elf *elf, const unsigned char *base)
@@ -39,11 +39,11 @@ static void touch_segments(const rt_elf *elf, const unsigned char *base)
     for (uint32_t i = 0; i < elf->file.segment_count; i++) {
         bs_elf_segment segment;
         if (!bs_elf_segment_at(&elf->file, i, &segment) || segment.type != PT_LOAD || !(segment.flags & PF_R)) continue;
-        uint64_t at = segment.address, end = at + segment.file_bytes;
-        while (at < end) {
-            rt_section device = next_device_section(elf, at, end);
-            touch(base + at, device.address - at);
-            at = device.address + device.size_bytes;
+        uint64_t address = segment.address, end = address + segment.file_bytes;
+        while (address < end) {
+            rt_section device = next_device_section(elf, address, end);
+            touch(base + address, device.address - address);
+            address = device.address + device.size_bytes;
         }
     }
 }
@@ -87,7 +87,7 @@ static mdot_status map_segment(const rt_copy *copy, const bs_elf_segment *segmen
                                mdot_error *err)
 {
     uint64_t before = segment->address % s->page; /* offset in its first page */
-    unsigned char *at = memory + (segment->address - before - s->start);
+    unsigned char *address = memory + (segment->address - before - s->start);
     uint64_t file_bytes = (before + segment->file_bytes + s->page - 1) / s->page * s->page;
     uint64_t memory_bytes = (before + segment->memory_bytes + s->page - 1) / s->page * s->page;
     int protection = (segment->flags & PF_R ? PROT_READ : 0) | (segment->flags & PF_X ? PROT_EXEC : 0);
@@ -95,9 +95,9 @@ static mdot_status map_segment(const rt_copy *copy, const bs_elf_segment *segmen
     if (segment->file_bytes == 0)
         file_bytes = 0;
     else
-        status = rt_copy_map(copy, segment->offset - before, (size_t)file_bytes, protection, at, err);
+        status = rt_copy_map(copy, segment->offset - before, (size_t)file_bytes, protection, address, err);
     if (status == MDOT_OK && memory_bytes > file_bytes &&
-        mprotect(at + file_bytes, (size_t)(memory_bytes - file_bytes), PROT_READ) != 0)
+        mprotect(address + file_bytes, (size_t)(memory_bytes - file_bytes), PROT_READ) != 0)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
 }

@@ -19,11 +19,11 @@ typedef struct rt_copy {
  * from it remain. */
 mdot_status rt_copy_make(int file, uint64_t size_bytes, rt_copy *out_copy, mdot_error *err);
 void rt_copy_free(rt_copy *copy);
-/* Maps whole pages of the copy from `offset` on over those at `at`. */
-mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes, int protection, void *at,
+/* Maps whole pages of the copy from `offset` on over those at `address`. */
+mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes, int protection, void *address,
                         mdot_error *err);
 /* Frees the memory of such pages, which must not be read again. */
-void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *at);
+void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *address);
 
 /* ---- elf_sections.c: positions of the sections in the file ------------------------------------------------------- */
 

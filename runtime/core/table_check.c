@@ -17,16 +17,16 @@
 
 #define MALFORMED(err, ...) mdot_fail(err, MDOT_MALFORMED, "artefact table: " __VA_ARGS__)
 
-static bool array_fits(const mdot_abi_table *table, uint32_t at, uint32_t count, size_t element_bytes)
+static bool array_fits(const mdot_abi_table *table, uint32_t offset, uint32_t count, size_t element_bytes)
 {
-    return at % sizeof(uint64_t) == 0 && at <= table->table_bytes &&
-           (uint64_t)count * element_bytes <= table->table_bytes - at;
+    return offset % sizeof(uint64_t) == 0 && offset <= table->table_bytes &&
+           (uint64_t)count * element_bytes <= table->table_bytes - offset;
 }
 
-static bool string_fits(const mdot_abi_table *table, uint32_t at)
+static bool string_fits(const mdot_abi_table *table, uint32_t offset)
 {
-    return at == 0 ||
-           (at < table->table_bytes && memchr((const char *)table + at, '\0', table->table_bytes - at) != NULL);
+    return offset == 0 || (offset < table->table_bytes &&
+                           memchr((const char *)table + offset, '\0', table->table_bytes - offset) != NULL);
 }
 
 /* Computes a dimension. Returns false if it overflows or is negative. */
@@ -62,24 +62,24 @@ static bool is_floor(const mdot_abi_dim *dim)
 static bool greatest_dim(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length, int64_t *out)
 {
     bool is_monotone = dim->times == 0 || dim->scale >= 0 || dim->scale + dim->times <= 0;
-    int64_t period = is_monotone ? 1 : dim->divisor, most = 0;
+    int64_t period = is_monotone ? 1 : dim->divisor, greatest = 0;
     if (period > MAX_SEARCHED) return false;
     for (int64_t n = least_length; n <= max_length; n++) {
         int64_t value;
         if (n - least_length >= period && n < max_length - period + 1) n = max_length - period + 1;
         if (!dim_at(dim, n, &value)) return false;
-        most = value > most ? value : most;
+        greatest = value > greatest ? value : greatest;
         if (n == max_length) break;
     }
-    *out = most;
+    *out = greatest;
     return true;
 }
 
 int64_t rt_dim_most(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length)
 {
-    int64_t most = 0;
-    greatest_dim(dim, least_length, max_length, &most);
-    return most;
+    int64_t greatest = 0;
+    greatest_dim(dim, least_length, max_length, &greatest);
+    return greatest;
 }
 
 /* If the product of the largest dimensions fits, so does that of every length. */
@@ -90,14 +90,15 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
     if (bytes == 0) return MALFORMED(err, "%s has an unknown element type (%u)", name, tensor->dtype);
     if (tensor->rank > MDOT_MAX_RANK) return MALFORMED(err, "%s has rank %u", name, tensor->rank);
     for (uint32_t i = 0; i < tensor->rank; i++) {
-        int64_t most;
+        int64_t greatest;
         if (max_length == 0 && rt_has_length(&tensor->dim[i]))
             return MALFORMED(err, "%s depends on a length that its entry lacks", name);
         if (!is_floor(&tensor->dim[i]))
             return MALFORMED(err, "dimension %u of %s has an invalid rounded quotient", i, name);
-        if (!greatest_dim(&tensor->dim[i], least_length, max_length, &most))
+        if (!greatest_dim(&tensor->dim[i], least_length, max_length, &greatest))
             return MALFORMED(err, "dimension %u of %s is negative", i, name);
-        if (__builtin_mul_overflow(bytes, most > 0 ? most : 1, &bytes)) return MALFORMED(err, "%s is too large", name);
+        if (__builtin_mul_overflow(bytes, greatest > 0 ? greatest : 1, &bytes))
+            return MALFORMED(err, "%s is too large", name);
     }
     return MDOT_OK;
 }
@@ -123,12 +124,12 @@ static mdot_status check_columns(const mdot_abi_table *table, const mdot_abi_ten
     return MDOT_OK;
 }
 
-static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint32_t count, int64_t least_length,
+static mdot_status check_tensors(const mdot_abi_table *table, uint32_t offset, uint32_t count, int64_t least_length,
                                  int64_t max_length, mdot_error *err)
 {
-    if (!array_fits(table, at, count, sizeof(mdot_abi_tensor)))
-        return MALFORMED(err, "%u inputs or outputs at byte %u are outside", count, at);
-    const mdot_abi_tensor *tensors = (const mdot_abi_tensor *)((const char *)table + at);
+    if (!array_fits(table, offset, count, sizeof(mdot_abi_tensor)))
+        return MALFORMED(err, "%u inputs or outputs at byte %u are outside", count, offset);
+    const mdot_abi_tensor *tensors = (const mdot_abi_tensor *)((const char *)table + offset);
     for (uint32_t i = 0; i < count; i++) {
         if (!string_fits(table, tensors[i].name_at)) return MALFORMED(err, "an input's or output's name is outside");
         const char *name = rt_string(table, tensors[i].name_at);
@@ -193,10 +194,10 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
 #define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 
 /* Extents grow with the length by at most the bucket's limits. A fixed-size tensor exists once for each item. */
-static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bucket *bucket, uint32_t at,
+static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bucket *bucket, uint32_t offset,
                                   uint32_t count, mdot_error *err)
 {
-    const mdot_abi_tensor *tensors = (const mdot_abi_tensor *)((const char *)table + at);
+    const mdot_abi_tensor *tensors = (const mdot_abi_tensor *)((const char *)table + offset);
     for (uint32_t i = 0; i < count; i++) {
         const char *name = rt_string(table, tensors[i].name_at);
         for (uint32_t d = 0; d < tensors[i].rank; d++) {

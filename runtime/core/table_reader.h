@@ -8,9 +8,9 @@
 
 #include "mdot/mdot_abi.h"
 
-static inline const char *rt_string(const mdot_abi_table *table, uint32_t at)
+static inline const char *rt_string(const mdot_abi_table *table, uint32_t offset)
 {
-    return at == 0 ? "" : (const char *)table + at;
+    return offset == 0 ? "" : (const char *)table + offset;
 }
 static inline const mdot_abi_entry *rt_entry(const mdot_abi_table *table, size_t entry)
 {

@@ -191,11 +191,11 @@ static void start_all(rt_workers *w, const pthread_attr_t *attributes)
 static mdot_status start_threads(rt_workers *w, mdot_error *err)
 {
     pthread_attr_t attributes;
-    sigset_t all;
-    sigfillset(&all);
+    sigset_t signals;
+    sigfillset(&signals);
     w->started = 1;
     if (pthread_attr_init(&attributes) == 0) {
-        if (pthread_attr_setsigmask_np(&attributes, &all) == 0) start_all(w, &attributes);
+        if (pthread_attr_setsigmask_np(&attributes, &signals) == 0) start_all(w, &attributes);
         pthread_attr_destroy(&attributes);
     }
     if (w->started == w->count) return MDOT_OK;

@@ -62,6 +62,6 @@ mdot_status rt_cuda_enter(const rt_cuda_driver *driver, rt_cu_context context, m
 /* The result is ignored, because it may come from an earlier launch, whose caller reads it when it waits. */
 void rt_cuda_leave(const rt_cuda_driver *driver)
 {
-    rt_cu_context own;
-    driver->cuCtxPopCurrent(&own);
+    rt_cu_context left;
+    driver->cuCtxPopCurrent(&left);
 }

@@ -19,10 +19,10 @@ static uint64_t at_least(uint64_t a, uint64_t b)
 }
 
 /* Maximum bytes of a tensor in a bucket, which rt_table_check has found to fit. */
-static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t most)
+static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t min_length, int64_t max_length)
 {
     uint64_t bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
-    for (uint32_t i = 0; i < tensor->rank; i++) bytes *= (uint64_t)rt_dim_most(&tensor->dim[i], least, most);
+    for (uint32_t i = 0; i < tensor->rank; i++) bytes *= (uint64_t)rt_dim_most(&tensor->dim[i], min_length, max_length);
     return bytes;
 }
 
@@ -30,13 +30,13 @@ static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t
 #define TOO_MANY_BYTES (UINT64_C(1) << 32)
 
 /* Places each tensor of an item at a multiple of 16, the same at every length. Returns the total bytes. */
-static uint64_t lay_out_tensors(const mdot_abi_tensor *tensors, uint32_t count, int64_t least, int64_t most,
-                                uint32_t at[MDOT_ABI_CUDA_MAX_TENSORS])
+static uint64_t lay_out_tensors(const mdot_abi_tensor *tensors, uint32_t count, int64_t min_length, int64_t max_length,
+                                uint32_t offsets[MDOT_ABI_CUDA_MAX_TENSORS])
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count && bytes < TOO_MANY_BYTES; i++) {
-        at[i] = (uint32_t)bytes;
-        bytes = at_most(bytes + rt_round_up(most_bytes(&tensors[i], least, most), 16), TOO_MANY_BYTES);
+        offsets[i] = (uint32_t)bytes;
+        bytes = at_most(bytes + rt_round_up(most_bytes(&tensors[i], min_length, max_length), 16), TOO_MANY_BYTES);
     }
     return bytes;
 }
@@ -46,15 +46,16 @@ static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const md
 {
     const mdot_abi_table *table = cuda->artefact->table;
     const char *name = rt_string(table, kernel->abi->name_at);
-    int64_t most = rt_buckets(table, entry)[bucket].max_length;
-    int64_t least = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->least_length;
+    int64_t max_length = rt_buckets(table, entry)[bucket].max_length;
+    int64_t min_length = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->least_length;
     mdot_abi_cuda_call *call = &kernel->call;
     call->weights = cuda->weights;
-    kernel->input_bytes = lay_out_tensors(rt_inputs(table, entry), entry->input_count, least, most, call->input_at);
+    kernel->input_bytes =
+        lay_out_tensors(rt_inputs(table, entry), entry->input_count, min_length, max_length, call->input_at);
     call->input_stride = rt_round_up(kernel->input_bytes, MDOT_ABI_CUDA_ALIGNMENT);
-    call->output_stride =
-        rt_round_up(lay_out_tensors(rt_outputs(table, entry), entry->output_count, least, most, call->output_at),
-                    MDOT_ABI_CUDA_ALIGNMENT);
+    call->output_stride = rt_round_up(
+        lay_out_tensors(rt_outputs(table, entry), entry->output_count, min_length, max_length, call->output_at),
+        MDOT_ABI_CUDA_ALIGNMENT);
     call->scratch_stride = rt_round_up(kernel->abi->scratch_bytes, MDOT_ABI_CUDA_ALIGNMENT);
     uint64_t mapped_bytes = call->input_stride + call->output_stride;
     if (mapped_bytes >= TOO_MANY_BYTES)

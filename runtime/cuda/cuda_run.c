@@ -193,7 +193,7 @@ mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry,
     rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
     mdot_status status = MDOT_OK;
     /* equal parts, because a last launch of few items would leave most of the die idle */
-    size_t most = items_per_launch(c, kernel), launches = (count + most - 1) / most;
+    size_t batch = items_per_launch(c, kernel), launches = (count + batch - 1) / batch;
     for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
         size_t first = i * count / launches, end = (i + 1) * count / launches;
         status = answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err);

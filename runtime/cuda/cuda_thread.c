@@ -70,9 +70,9 @@ static void sleep_on(rt_cuda_thread *t, unsigned turn, const struct timespec *li
 }
 
 /* The word changes before the sleepers are read, so that every sleeper is woken. Returns false if it was not `from`. */
-static bool hand_over(rt_cuda_thread *t, unsigned from, unsigned to)
+static bool hand_over(rt_cuda_thread *t, unsigned state, unsigned new_state)
 {
-    if (!atomic_compare_exchange_strong(&t->turn, &from, to)) return false;
+    if (!atomic_compare_exchange_strong(&t->turn, &state, new_state)) return false;
     if (atomic_load(&t->sleepers) > 0) syscall(SYS_futex, &t->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     return true;
 }

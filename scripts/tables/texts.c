@@ -137,11 +137,12 @@ void tables_write_reference(FILE *out)
           "The command, Slurm and Python accept these words of PyTorch, Lightning and transformers for a choice.\n\n",
           out);
     write_words(out);
-    fputs("\n## Inputs of predictors\n\n"
-          "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Inputs of predictors\"). mdot "
-          "estimates an\n"
-          "option analytically if the predictor lacks the numbers. The batch is a micro-batch's.\n\n",
-          out);
+    fputs(
+        "\n## Inputs of predictors\n\n"
+        "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Inputs of predictors\"). mdot "
+        "estimates an\n"
+        "option analytically if the predictor lacks the numbers. The batch is a micro-batch's.\n\n",
+        out);
     write_inputs(out);
 }
 
