@@ -1,5 +1,5 @@
-/* append_file.c — see append_file.h. The lock is that of flock, because the kernel releases it when a process ends,
- * and because it excludes other threads of the process, too. */
+/* append_file.c — see append_file.h. The lock is flock's, because the kernel releases it when a process ends, and
+ * because it excludes other threads in the process, too. */
 #include "base/append_file.h"
 #include "base/file.h"
 

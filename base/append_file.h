@@ -1,5 +1,5 @@
-/* append_file.h — lines that several processes append to one file. Each process holds the file's lock while it reads
- * the beginning of the file and writes its lines. */
+/* append_file.h — appending lines to one file from several processes. Each process holds the file's lock while it reads
+ * the beginning of the file and writes lines. */
 #ifndef BS_APPEND_FILE_H
 #define BS_APPEND_FILE_H
 
@@ -21,7 +21,7 @@ typedef struct bs_append {
  * lock. Opening never blocks on a named pipe. Errors: NOT_FOUND for a missing folder, IO. */
 mdot_status bs_append_begin(bs_append *append, const char *path, mdot_error *err);
 
-/* Appends a text of whole lines, behind a line end if the last line lacks one, and closes the file. The text reaches
+/* Appends a text with whole lines, behind a line end if the last line lacks one, and closes the file. The text reaches
  * the disk as a whole: on failure, for example if the disk is full, the file gets its former size again. */
 mdot_status bs_append_end(bs_append *append, const char *text, size_t size_bytes, mdot_error *err);
 

@@ -38,8 +38,8 @@ static char *take_line(bs_csv *csv, bool skips_comments)
     return NULL;
 }
 
-/* Reads the field at *io_position without its quotes, and moves behind its separator; NULL behind the last field.
- * Returns a description of the fault, or NULL. */
+/* Reads the field at *io_position without quotes, and moves behind the separator; NULL behind the last field. Returns a
+ * description of the fault, or NULL. */
 static const char *take_field(char **io_position, char **out_field)
 {
     char *source = *io_position + strspn(*io_position, " ");

@@ -35,9 +35,9 @@ typedef struct bs_csv {
     char *field[BS_CSV_MAX_FIELDS];  /* the last row; valid until the next one is read */
 } bs_csv;
 
-/* Reads a file of at most max_bytes and its header. `header` names the columns of a file without a header, separated
- * by commas; it is used unless the first line begins with its first name. It may be NULL. MALFORMED for an empty
- * table, a zero byte, or more than BS_CSV_MAX_FIELDS columns, and the errors of bs_read_file_within. */
+/* Reads a file with at most max_bytes and its header. `header` names the columns of a file without a header, separated
+ * by commas; it is used unless the first line begins with the first name. It may be NULL. MALFORMED for an empty table,
+ * a zero byte, or more than BS_CSV_MAX_FIELDS columns, and the errors of bs_read_file_within. */
 mdot_status bs_csv_open(const char *path, uint64_t max_bytes, const char *header, bs_csv *out_csv, mdot_error *err);
 /* Like bs_csv_open, for text in memory, which is copied. */
 mdot_status bs_csv_begin(const char *path, const char *text, size_t size_bytes, const char *header, bs_csv *out_csv,

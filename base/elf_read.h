@@ -38,9 +38,9 @@ typedef struct bs_elf_section {
 enum { BS_ELF_ANY_MACHINE = 0xffff }; /* accepts every machine; a number that ELF leaves unassigned */
 
 /* Checks the header, the position of both tables and the section names. `kind` names the expected kind of file in
- * messages, with its article: "an artefact". INCOMPATIBLE if the file is for another machine than `machine`
- * (EM_X86_64 …), MALFORMED if it is damaged or is anything other than a 64-bit little-endian ELF file. If
- * `machine` is EM_CUDA, the field e_version may have any value. */
+ * messages, with an article: "an artefact". INCOMPATIBLE if the file is for another machine than `machine` (EM_X86_64
+ * …), MALFORMED if it is damaged or is anything other than a 64-bit little-endian ELF file. If `machine` is EM_CUDA,
+ * the field e_version may have any value. */
 mdot_status bs_elf_open(const void *file, uint64_t size_bytes, const char *kind, uint16_t machine, bs_elf *out_elf,
                         mdot_error *err);
 
@@ -49,7 +49,7 @@ bool bs_elf_segment_at(const bs_elf *elf, uint32_t index, bs_elf_segment *out_se
 
 /* False for an index beyond the last section, and for a section that is outside the file or unnamed. */
 bool bs_elf_section_at(const bs_elf *elf, uint32_t index, bs_elf_section *out_section);
-/* Finds the first section of that name; false if it is absent. */
+/* Finds the first section by name; false if it is absent. */
 bool bs_elf_section_named(const bs_elf *elf, const char *name, bs_elf_section *out_section);
 
 /* Returns whether [offset, offset + size_bytes) lies within [0, limit), even if the sum overflows. */

@@ -63,8 +63,7 @@ size_t mdot_dtype_size_bytes(mdot_dtype dtype)
 }
 
 /* Formats into a separate buffer first, because a caller that adds context passes err->message itself as an argument.
- * The result is then reduced to one printable line, because messages contain names from files and the output of
- * tools. */
+ * The result is then reduced to one printable line, because messages contain names from files and tool output. */
 mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, ...)
 {
     if (err == NULL) return status;

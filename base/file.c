@@ -1,8 +1,7 @@
 /* file.c — see file.h.
  *
- * A file is synchronised before it is renamed. Otherwise a machine that loses power may keep the new name with empty
- * content. The folder is left unsynchronised, because either of the two complete files is a correct result then.
- */
+ * A file is synchronised before it is renamed. Otherwise the new name may have empty content after a power failure. The
+ * folder is left unsynchronised, because either complete file is a correct result then. */
 #include "base/file.h"
 
 #include "base/out_of_memory.h"
@@ -194,8 +193,8 @@ static bool find_mode(const char *path, mode_t *out_mode)
     return true;
 }
 
-/* Gives the descriptor's file the permissions of the file at `path`, if there is one. They usually agree already, so
- * that a sandbox without fchmod suffices. */
+/* Gives the descriptor's file the permissions of the file at `path`, if there is one. They usually agree already: a
+ * sandbox without fchmod suffices. */
 static bool keep_mode(int descriptor, const char *path)
 {
     mode_t mode;
@@ -205,8 +204,8 @@ static bool keep_mode(int descriptor, const char *path)
 }
 
 /* Creates a locked new file beside `path` and stores its name in `temporary`; -1 on failure. It is never more
- * permissive than the file that it will replace. The kernel applies the umask, because reading the mask would change
- * it for the whole process. */
+ * permissive than the replaced file. The kernel applies the umask, because reading the mask would change it for the
+ * whole process. */
 static int create_beside(const char *path, char *temporary, size_t size)
 {
     enum { ATTEMPTS = 100 };

@@ -63,7 +63,7 @@ static void recognise_weights(const content *c, const char *kind, bs_foreign *ou
              c->is_job ? from_transformers : to_compile);
 }
 
-/* Copies the first class of "architectures": ["LlamaForCausalLM"] in a configuration of transformers. Returns false if
+/* Copies the first class in "architectures": ["LlamaForCausalLM"] in a configuration of transformers. Returns false if
  * the text lacks it. */
 static bool read_class(const content *c, char class[CLASS_BYTES])
 {

@@ -10,13 +10,13 @@ typedef struct bs_foreign {
     char text[512];
 } bs_foreign;
 
-/* The file that was expected, which determines the remedy. */
+/* The expected file, which determines the remedy. */
 typedef enum bs_expected {
     BS_EXPECT_JOB,   /* a training job: an ONNX or .job file */
     BS_EXPECT_MODEL, /* a model to compile: an ONNX file */
 } bs_expected;
 
-/* The number of bytes of a file that suffices. */
+/* A sufficient number of bytes. */
 enum { BS_FOREIGN_BYTES = 1 << 16 };
 
 /* Looks at the first bytes of a file. Recognised are files of PyTorch (zip archives and pickles), safetensors, GGUF,

@@ -1,4 +1,4 @@
-/* join.c — see join.h. Items that do not fit are counted. The last items give way if the count needs their space. */
+/* join.c — see join.h. Items beyond the buffer are counted. The last items give way if the count needs the space. */
 #include "base/join.h"
 
 #include <stdarg.h>

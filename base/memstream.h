@@ -15,8 +15,8 @@ typedef struct bs_memstream {
 /* Returns false, with `file` NULL, if memory ran out. Keep the struct at its address until it is closed. */
 bool bs_memstream_open(bs_memstream *s);
 
-/* Closes the stream. Returns the whole text with a NUL behind it, which the caller frees; *out_size_bytes is its
- * length unless the pointer is NULL. Returns NULL if memory ran out at opening or later. */
+/* Closes the stream. Returns the whole text with a NUL behind it, which the caller frees; *out_size_bytes is the length
+ * unless the pointer is NULL. Returns NULL if memory ran out at opening or later. */
 char *bs_memstream_close(bs_memstream *s, size_t *out_size_bytes);
 
 #endif

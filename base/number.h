@@ -1,5 +1,5 @@
-/* number.h — numbers as text with "." as the decimal point, independent of the locale of the program that uses the
- * library. Text that only people read, such as messages, may follow the locale. */
+/* number.h — numbers as text with "." as the decimal point, independent of the program's locale. Text for people only,
+ * such as messages, may follow the locale. */
 #ifndef BS_NUMBER_H
 #define BS_NUMBER_H
 

@@ -10,7 +10,7 @@
  * invalid). */
 int bs_utf8_length(const char *text);
 
-/* Length of the printable character at `text`; 0 otherwise. Unprintable are invalid UTF-8, control characters of both
+/* Length of the printable character at `text`; 0 otherwise. Unprintable are invalid UTF-8, control characters in both
  * sets (C0, DEL, C1), line and paragraph separators, and characters that change the direction of writing (Unicode UAX
  * #9, table 4), because they can make one name look like another. */
 int bs_printable_length(const char *text);

@@ -1,8 +1,7 @@
-/* spin.h — the pause of a loop that polls a word which another thread is about to write.
+/* spin.h — the pause in a loop that polls a word until another thread writes it.
  *
  * The pause saves power and leaves the core to its other hardware thread. On processors without such an instruction it
- * only keeps the compiler from merging two reads of the loop.
- */
+ * only keeps the compiler from merging two reads in the loop. */
 #ifndef BS_SPIN_H
 #define BS_SPIN_H
 

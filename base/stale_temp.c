@@ -1,8 +1,7 @@
 /* stale_temp.c — see stale_temp.h.
  *
  * The locks belong to open file descriptions (fcntl). The kernel releases them when the process ends, and they also
- * work between threads. In a sandbox that allows few system calls, fcntl is one that saving a file needs anyway.
- */
+ * work between threads. Saving a file needs fcntl anyway, which matters in a sandbox with few system calls. */
 #include "base/stale_temp.h"
 
 #include <errno.h>

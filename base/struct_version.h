@@ -1,8 +1,7 @@
-/* struct_version.h — structs that cross a library's interface and may grow: mdot_base.h, "How this interface grows".
+/* struct_version.h — growing structs in a library's interface: mdot_base.h, "How this interface grows".
  *
- * A library copies a struct that it receives into its own form, and copies a result into the caller's form. This
- * header holds the rules once, for all libraries.
- */
+ * A library copies a received struct into its own form, and copies a result into the caller's form. This header holds
+ * the rules once, for all libraries. */
 #ifndef BS_STRUCT_VERSION_H
 #define BS_STRUCT_VERSION_H
 
@@ -11,23 +10,22 @@
 typedef struct bs_struct_version {
     const char *name;
     size_t size_bytes;  /* size of the struct in this library */
-    size_t least_bytes; /* size in version 0.2, which is the smallest that a program can pass */
+    size_t least_bytes; /* size in version 0.2, the smallest from any program */
 } bs_struct_version;
 
-/* `last` is the last field of the struct in its first release. It stays when fields are added. */
+/* `last` is the struct's last field in its first release. It stays when fields are added. */
 /* clang-format off */
 #define BS_SIZED(type, last) {#type, sizeof(type), offsetof(type, last) + sizeof(((type *)NULL)->last)}
 /* clang-format on */
 
-/* A larger size, or one that would misalign the elements of an array, means that the program has left the field
- * unset. */
+/* A larger size, or one that would misalign an array's elements, means that the program has left the field unset. */
 enum { BS_STRUCT_MAX_BYTES = 4096 };
 
 /* Checks the struct's size. INVALID_ARGUMENT for an impossible size and for NULL. */
 mdot_status bs_check_struct(const bs_struct_version *type, const void *caller_struct, mdot_error *err);
 
-/* Copies a caller's struct into this library's form. Fields that the caller lacks become zero. INVALID_ARGUMENT for
- * an impossible size, INCOMPATIBLE if it requests a feature that this library does not know. */
+/* Copies a caller's struct into this library's form. Fields missing at the caller become zero. INVALID_ARGUMENT for an
+ * impossible size, INCOMPATIBLE if it requests a feature unknown to this library. */
 mdot_status bs_read_struct(const bs_struct_version *type, const void *caller_struct, void *out_library_struct,
                            mdot_error *err);
 
@@ -47,7 +45,7 @@ static inline void *bs_struct_at(const void *first, size_t i)
 {
     return (char *)(uintptr_t)first + i * bs_struct_bytes(first);
 }
-/* Like bs_read_struct. It also checks that the element's size is that of the first element. */
+/* Like bs_read_struct. It also compares the element's size with the first element's. */
 mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_library_struct,
                             mdot_error *err);
 

@@ -32,12 +32,12 @@ typedef struct bs_suggest_hint {
     char text[BS_SUGGEST_LENGTH + 20];
 } bs_suggest_hint;
 bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion);
-/* Finds the nearest of the `names` "a, b, c" that a message lists (base/join.h). An item with a space is a remark,
- * and is skipped. */
+/* Finds the nearest among the `names` "a, b, c" in a message (base/join.h). An item with a space is a remark, and is
+ * skipped. */
 bs_suggest_hint bs_suggest_among(const char *unknown, const char *names);
 
 /* The names most like an unknown one, for messages about long lists. Unlike bs_suggest, no limit applies. The distance
- * of two names is the number of edits divided by the length of the longer one. It is half of that if the known name
+ * between two names is the number of edits divided by the longer one's length. It is half of this if the known name
  * contains the unknown one, for example "H100" and "H10", or if the unknown one has the known one as a word, for
  * example "A10 24GB" and "A10". Equally near names keep the order of the calls. */
 enum { BS_NEAREST_COUNT = 5 };
@@ -55,7 +55,7 @@ static inline bs_nearest bs_nearest_begin(const char *unknown)
     return (bs_nearest){.unknown = unknown};
 }
 /* Compares `alias`, whose address is not kept, and keeps the address of `name`. Calls with the same address in `name`
- * count as one name at the least of their distances. */
+ * count as one name at the least distance. */
 void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* components.c — the only file that knows every component of the runtime, and the entry points that hand them on: those
- * that open a predictor or make a job. core.h defines how the components connect. */
+/* components.c — the only file that knows every component of the runtime. It has the entry points that open a predictor
+ * or make a job. core.h defines how the components connect. */
 #include "runtime/core/core.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/job/freeze.h"

@@ -1,11 +1,10 @@
 /* artefact_copy.c — a private copy of the artefact's bytes, and segments mapped from it.
  *
- * A mapping of the file itself is unsafe: a process that overwrites the file in place changes running code, and one
- * that truncates it removes pages (SIGBUS). The copy is a memfd. A memfd needs neither /proc nor a folder, and a
- * noexec mount of the file is irrelevant to it. Code is mapped from it as from any file. This is allowed even where
- * memory that was written must not become executable (systemd's MemoryDenyWriteExecute=). The copy is ordinary
- * memory if a memfd is unavailable (seccomp, descriptors used up) or limited to a smaller size (RLIMIT_FSIZE).
- */
+ * A mapping of the file itself is unsafe: a process that overwrites the file in place changes running code, and
+ * truncation removes pages (SIGBUS). The copy is a memfd. A memfd needs neither /proc nor a folder, and a noexec mount
+ * of the file is irrelevant to it. Code is mapped from it as from any file. This is allowed even where written memory
+ * must not become executable (systemd's MemoryDenyWriteExecute=). The copy is ordinary memory if a memfd is unavailable
+ * (seccomp, descriptors used up) or limited to a smaller size (RLIMIT_FSIZE). */
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "runtime/core/loader.h"
@@ -37,7 +36,7 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
     return MDOT_OK;
 }
 
-/* A descriptor of memory of this size, or -1 if it is unavailable. */
+/* A memory descriptor with this size, or -1 if it is unavailable. */
 static int make_memory(size_t size_bytes)
 {
     /* A memfd counts as a file under RLIMIT_FSIZE. If the limit is unknown, it is taken to be unlimited, because the

@@ -120,7 +120,7 @@ static void run_group(const group *g)
 
 /* ---- All items --------------------------------------------------------------------------------------------------- */
 
-/* Sets the number of items, from the first on, that form one group, and its length. */
+/* Sets the number of items, from the first on, in one group, and the group's length. */
 static void take_items(group *g, size_t count)
 {
     g->count = 1;
@@ -159,7 +159,7 @@ static int64_t next_length(const mdot_item *items, size_t count, int64_t above)
     return shortest;
 }
 
-/* Runs the items of each length together, AT_ONCE at a time, because a device takes items of one length. */
+/* Runs the items with equal length together, AT_ONCE at a time, because a device takes items with one length. */
 static void run_by_length(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)
 {
     enum { AT_ONCE = 128 };

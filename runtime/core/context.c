@@ -1,5 +1,5 @@
-/* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's
- * tensors, the states of the other components, and a device context if the predictor has a device. */
+/* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's tensors,
+ * the other components' states, and a device context if the predictor has a device. */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "runtime/core/objects.h"
@@ -27,7 +27,7 @@ static mdot_status create_states(mdot_context *context, mdot_error *err)
     return status;
 }
 
-/* With "auto", a context falls back to the CPU if the device is out of memory, so that a scheduler gets its answers. */
+/* With "auto", a context falls back to the CPU if the device is out of memory: a scheduler gets answers in any case. */
 static mdot_status use_device(mdot_context *context, mdot_error *err)
 {
     const mdot_predictor *predictor = context->predictor;

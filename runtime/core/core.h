@@ -1,5 +1,5 @@
-/* core.h — the interface of runtime/core: the functions that the runtime's other components may use, and the tables
- * of functions that they supply.
+/* core.h — the interface of runtime/core: functions for the runtime's other components, and the tables of functions
+ * from them.
  *
  *   core/     opens, checks, describes and runs an artefact on the CPU; includes no file of the other components
  *   cuda/     a kind of device: rt_device_ops (cuda.h)
@@ -7,10 +7,9 @@
  *   predict/  predictions of jobs over rt_run_many, with its own tensors in every context: rt_extension
  *             (predict_extension.h)
  *
- * Core reaches the other components only through rt_components, a constant table that every predictor and
- * every job carries. runtime/components.c fills it, and tests fill others. The artefact's table is read in place
- * (table_reader.h), because it was checked at open.
- */
+ * Core reaches the other components only through rt_components, a constant table in every predictor and every job.
+ * runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_reader.h), because
+ * it was checked at open. */
 #ifndef RT_CORE_H
 #define RT_CORE_H
 
@@ -39,8 +38,8 @@ typedef struct rt_artefact {
     const unsigned char *cubins, *cuda_weights; /* NULL in an artefact that lacks CUDA images, and after opening */
 } rt_artefact;
 
-/* loader.c: reference count of an artefact's memory, which the last release frees. Besides the predictor, a
- * component keeps a reference if it may read the artefact after the predictor is closed. */
+/* loader.c: reference count of an artefact's memory, freed by the last release. Besides the predictor, a component
+ * keeps a reference if it may read the artefact after the predictor is closed. */
 void rt_artefact_keep(const rt_artefact *artefact);
 void rt_artefact_release(const rt_artefact *artefact);
 
@@ -48,20 +47,20 @@ void rt_artefact_release(const rt_artefact *artefact);
 const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor);
 const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor);
 
-/* lifetime.c: reference count of a predictor, which the last release frees. */
+/* lifetime.c: reference count of a predictor, freed by the last release. */
 void rt_predictor_keep(const mdot_predictor *predictor);
 void rt_predictor_release(const mdot_predictor *predictor);
 
 /* ---- Running: run.c ---------------------------------------------------------------------------------------------- */
 
-/* One of several items of a call: tensors in the entry's order. */
+/* One item among several in a call: tensors in the entry's order. */
 typedef struct rt_item {
     const void *const *inputs;
     void *const *outputs;
 } rt_item;
 
 /* Runs `entry` once for each item, all at one length, which the caller has checked. Always succeeds, because the CPU
- * answers if the device fails; rt_fell_back reports that. Allocates no memory. All answers of one call come from one
+ * answers if the device fails; rt_fell_back reports this. Allocates no memory. All answers in one call come from one
  * device. */
 void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                  size_t count);
@@ -71,8 +70,8 @@ bool rt_fell_back(const mdot_context *context);
 
 /* ---- Devices: implemented by a component that runs artefacts elsewhere than on the CPU -------------------------- */
 
-/* A device prepared for one predictor. The component's own structure begins with this one, which holds the strings
- * of mdot_predictor_info. They are borrowed while the device is open. */
+/* A device prepared for one predictor. The component's own structure begins with this one, with strings for
+ * mdot_predictor_info. They are borrowed while the device is open. */
 typedef struct rt_device {
     const char *id;               /* for example "cuda:0" */
     const char *name;             /* for example "NVIDIA H200" */
@@ -86,7 +85,7 @@ typedef struct rt_device_request {
     const rt_artefact *artefact; /* outlives the device */
     int ordinal;
     uint32_t timeout_ms;          /* a device that takes longer than this to answer has failed */
-    const char *kernel_precision; /* precision of the images that may be used; NULL: any */
+    const char *kernel_precision; /* allowed image precision; NULL: any */
 } rt_device_request;
 
 typedef struct rt_device_ops {
@@ -121,8 +120,7 @@ const mdot_predictor *rt_context_predictor(const mdot_context *context);
 
 /* ---- Analyses of jobs: made by a component ----------------------------------------------------------------------- */
 
-/* The properties of a job that predictions need and that are independent of the configuration, defined by the
- * component. */
+/* A job's properties for predictions, independent of the configuration, defined by the component. */
 typedef struct rt_analysis rt_analysis;
 
 typedef struct rt_job_analyzer {
@@ -130,8 +128,8 @@ typedef struct rt_job_analyzer {
      * out. */
     rt_analysis *(*create)(const mdot_job *job);
     void (*destroy)(rt_analysis *analysis); /* never called with NULL */
-    /* Bytes of activations per sample at the peak of a forward and backward pass, on one GPU. The precision is FP32,
-     * AMP or BF16, and the attention is EAGER or FLASH. */
+    /* Activation bytes per sample at the peak of a forward and backward pass, on one GPU. The precision is FP32, AMP or
+     * BF16, and the attention is EAGER or FLASH. */
     double (*activation_bytes)(const rt_analysis *analysis, mdot_precision precision, mdot_attention attention,
                                mdot_recompute recompute);
 } rt_job_analyzer;

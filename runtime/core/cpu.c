@@ -1,16 +1,15 @@
-/* cpu.c — selects the CPU image that this machine runs.
+/* cpu.c — selects the CPU image for this machine.
  *
- * ISA levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level is available only if
- * the CPU has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers:
- * Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h. On AArch64, Linux reports a feature
- * only if it saves the feature's registers (Documentation/arch/arm64/elf_hwcaps.rst, which has the bit numbers).
+ * ISA levels are those in the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level is available only if the
+ * CPU has all features and the operating system saves the registers (XCR0). Bit numbers: Intel SDM volume 2, CPUID; AMD
+ * APM volume 3, appendix E, for leaf 8000'0001h. On AArch64, Linux reports a feature only if it saves the feature's
+ * registers (Documentation/arch/arm64/elf_hwcaps.rst, which has the bit numbers).
  *
  * A CPU may be slower at an ISA level than at the next lower one. Then the lower one is chosen, unless the caller
  * requests the higher one by name.
  *
  * cpu_x86.c and cpu_aarch64.c read the CPU's features. cpu_generic.c replaces them on other processors. It reports an
- * empty set, so that every CPU image is refused.
- */
+ * empty set, because of which every CPU image is refused. */
 #include "runtime/core/cpu.h"
 #include "base/join.h"
 #include "runtime/core/table_reader.h"
@@ -134,8 +133,8 @@ static void list_targets(const mdot_abi_table *table, char *text, size_t size)
         bs_join_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
-/* The first image in the requested precision, for the requested level. If no level is requested, it takes the last
- * level that the machine runs and that is as fast as the one before. */
+/* The first image in the requested precision, for the requested level. Without a requested level, it takes the
+ * machine's last level that is as fast as the one before. */
 static const mdot_abi_image *find_image(const rt_cpu *cpu, const mdot_abi_table *table, uint32_t level,
                                         const char *kernel_precision)
 {

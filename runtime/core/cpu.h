@@ -1,4 +1,4 @@
-/* cpu.h — ISA levels: the one that this machine runs, and the image that it selects. */
+/* cpu.h — this machine's ISA level, and the image for it. */
 #ifndef RT_CPU_H
 #define RT_CPU_H
 
@@ -6,8 +6,8 @@
 
 enum { RT_CPU_MAY_USE_TILES = 1 };
 
-/* The CPUID words and operating-system state that the ISA levels depend on. The words of other processors than the
- * program's own are 0. */
+/* CPUID words and operating-system state behind the ISA levels. Words for other processors than the program's own are
+ * 0. */
 typedef struct rt_cpu {
     uint32_t leaf1_ecx;
     uint32_t leaf7_ebx;
@@ -25,16 +25,16 @@ void rt_cpu_read(rt_cpu *out_cpu);
  * operating system, if the CPU has them. */
 bool rt_cpu_has_tiles(const mdot_abi_table *table);
 void rt_cpu_ask_for_tiles(rt_cpu *cpu);
-/* NULL if every feature that `level` needs is present, otherwise the name of the first missing one. */
+/* NULL if all features for `level` are present, otherwise the name of the first missing one. */
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level);
 /* Returns MDOT_CPU_NONE for an unknown name. */
 uint32_t rt_cpu_isa_find(const char *name);
 /* The reason why a CPU that runs `level` is known to be faster at the next lower level, as "is slower here: …";
  * otherwise NULL. */
 const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level);
-/* Selects the image that `cpu` runs (mdot_abi_image defines the order): of the level `forced` and, if `cpu` runs
- * one, in the precision `compute`; NULL means any. Returns INVALID_ARGUMENT if `forced` is unknown, and INCOMPATIBLE
- * if the machine can run no image of the artefact. */
+/* Selects the image for `cpu` (mdot_abi_image defines the order): at the level `forced` and, if `cpu` runs one, in the
+ * precision `compute`; NULL means any. Returns INVALID_ARGUMENT if `forced` is unknown, and INCOMPATIBLE if the machine
+ * can run no image in the artefact. */
 mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
                           const char *kernel_precision, const mdot_abi_image **out_image, mdot_error *err);
 

@@ -1,5 +1,5 @@
-/* cpu_generic.c — processors other than x86-64, and than AArch64 under Linux. They have none of the features that CPU
- * images need. A program there can still read jobs, and run artefacts with CUDA images. */
+/* cpu_generic.c — processors other than x86-64, and than AArch64 under Linux. They have none of the features for CPU
+ * images. A program there can still read jobs, and run artefacts with CUDA images. */
 #include "runtime/core/cpu.h"
 
 #if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__linux__))

@@ -1,8 +1,7 @@
-/* device.c — selects the device of a predictor: the one in the option or, for "auto", the faster one.
+/* device.c — selects a predictor's device: the one in the option or, for "auto", the faster one.
  *
- * Before a predictor is returned, every kernel of the device has run once. Therefore later calls are free of the
- * driver's loading time, and an artefact that fails on the device is detected here.
- */
+ * Before a predictor is returned, every kernel on the device has run once. Therefore later calls are free of the
+ * driver's loading time, and an artefact that fails on the device is detected here. */
 #include "base/join.h"
 #include "base/suggest.h"
 #include "runtime/core/loader.h"
@@ -150,7 +149,7 @@ static mdot_status open_trial(const mdot_predictor *predictor, trial *out_trial,
     return MDOT_OK;
 }
 
-/* A call of `entry` at `length`, with its pointers in the context's own arrays. */
+/* A call with `entry` at `length`, with pointers in the context's own arrays. */
 static rt_item prepare_item(const trial *t, const mdot_abi_entry *entry, int64_t length)
 {
     const mdot_abi_table *table = t->context->predictor->table;
@@ -204,7 +203,7 @@ static double fastest_us(const trial *t, const mdot_abi_entry *entry, int64_t le
     return fastest;
 }
 
-/* One call of each entry at its middle bucket's full length. At the shortest length a GPU's launch dominates, and
+/* One call with each entry at the middle bucket's full length. At the shortest length a GPU's launch dominates, and
  * jobs are rarely as long as the longest. */
 static double measure_us(const trial *t, runner *run)
 {
@@ -263,7 +262,7 @@ static bool cpu_computes_in(const mdot_predictor *predictor, const char *kernel_
 }
 
 /* Tries the first device of each kind until one is faster than the CPU, provided that the CPU may answer. The reason
- * is that of the last device tried. */
+ * comes from the last device tried. */
 static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 {
     const rt_device_ops *const *devices = predictor->components->devices;

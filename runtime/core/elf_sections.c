@@ -4,8 +4,7 @@
  * chapter 5):
  *
  *   - Each of the artefact's sections is mapped whole and read-only, at the address in its header.
- *   - The file can be loaded by mapping alone: it has no relocations, dependencies or initialisers.
- */
+ *   - The file can be loaded by mapping alone: it has no relocations, dependencies or initialisers. */
 #include "mdot/mdot_abi.h"
 #include "runtime/core/loader.h"
 

@@ -1,16 +1,14 @@
-/* handle_validation.h — handle validation: reports misuse of handles if the environment has MDOT_VALIDATE=1. Each
- * object is recorded by its address when it is created, and every public function checks its handles. If
- * MDOT_VALIDATE is unset, a check is a load and a branch. tests/fault/test_handle_validation_calls.c finds functions
- * that skip the check.
+/* handle_validation.h — handle validation: reports misuse of handles if the environment has MDOT_VALIDATE=1. Each new
+ * object is recorded by address, and every public function checks its handles. If MDOT_VALIDATE is unset, a check is a
+ * load and a branch. tests/fault/test_handle_validation_calls.c finds functions without the check.
  *
  * Misuse returns INVALID_ARGUMENT with a message that names the function. It also prints a line on stderr, because
  * mdot_…_destroy and similar functions return void. The environment is read once, when the process creates its first
- * object. A destroyed object keeps the memory of its own structure, so that its address stays unused; the memory
- * that it owns is freed.
+ * object. A destroyed object keeps the memory of its own structure, so that the address stays unused; owned memory is
+ * freed.
  *
- * A child of fork inherits the records of its parent. A context that another thread was using stays in use in the
- * child, because the thread that would finish the call is missing there.
- */
+ * A child of fork inherits the parent's records. A context in use by another thread stays in use in the child, because
+ * the thread to finish the call is missing there. */
 #ifndef RT_HANDLE_VALIDATION_H
 #define RT_HANDLE_VALIDATION_H
 

@@ -1,4 +1,4 @@
-/* info.c — the accessors of mdot.h that describe an open artefact, from its checked table. */
+/* info.c — the accessors in mdot_run.h for an open artefact, from its checked table. */
 #include "base/struct_version.h"
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
@@ -19,7 +19,7 @@ static bool is_live(const mdot_predictor *predictor, const char *function)
     return predictor != NULL && rt_handle_is_live(predictor, RT_PREDICTOR, function);
 }
 
-/* The version of PyTorch that the first configuration with such a statement assumes; 0 if there is none. */
+/* PyTorch's version in the first configuration that states one; 0 if there is none. */
 static uint32_t assumed_torch(const mdot_abi_table *table)
 {
     for (size_t e = 0; e < table->entry_count; e++) {

@@ -1,9 +1,7 @@
 /* loader.c — maps a checked artefact's segments as executable code, and warms them up.
  *
- * elf_sections.c refuses artefacts that have relocations, initialisers or dependencies. Therefore the segments are
- * mapped directly at their relative addresses, from the copy that was checked, without a dynamic loader. All of them
- * are read-only.
- */
+ * elf_sections.c refuses artefacts with relocations, initialisers or dependencies. Therefore the segments are mapped
+ * directly at their relative addresses, from the checked copy, without a dynamic loader. All of them are read-only. */
 #include "runtime/core/loader.h"
 #include "base/out_of_memory.h"
 

@@ -22,7 +22,7 @@ void rt_copy_free(rt_copy *copy);
 /* Maps whole pages of the copy from `offset` on over those at `address`. */
 mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes, int protection, void *address,
                         mdot_error *err);
-/* Frees the memory of such pages, which must not be read again. */
+/* Frees the memory in such pages, which must not be read again. */
 void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *address);
 
 /* ---- elf_sections.c: positions of the sections in the file ------------------------------------------------------- */
@@ -37,8 +37,8 @@ typedef struct rt_elf {
     rt_section cubins, cuda_weights; /* address 0: the file lacks the section */
 } rt_elf;
 
-/* Checks that `bytes` is a shared object for this machine that needs no dynamic loader, and that the artefact's
- * sections are inside read-only segments. Otherwise returns MALFORMED or INCOMPATIBLE. */
+/* Checks that `bytes` is a shared object for this machine without need for a dynamic loader, with the artefact's
+ * sections inside read-only segments. Otherwise returns MALFORMED or INCOMPATIBLE. */
 mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err);
 bool rt_elf_is_code(const rt_elf *elf, uint64_t address);
 
@@ -56,8 +56,8 @@ typedef struct rt_library {
     size_t size_bytes;
 } rt_library;
 
-/* Maps the segments of `elf` and touches their pages except those that only a device reads. rt_artefact_release
- * frees the library. */
+/* Maps the segments of `elf` and touches their pages, except device-only ones. rt_artefact_release frees the
+ * library. */
 mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library **out_library, mdot_error *err);
 /* Frees the sections that only a device reads, unless another reference to the artefact exists. */
 void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf);

@@ -1,13 +1,12 @@
-/* lock.h — a lock that a child of fork never blocks on forever; used by handle validation.
+/* lock.h — a lock that never blocks a child of fork forever; used by handle validation.
  *
- * fork copies a lock that another thread holds, but not that thread. Handlers of pthread_atfork would solve this,
- * but they belong to the process: they run in every fork of the program, while holding the lock. So the lock's word
- * is the id of the process whose thread holds it, and a child takes over a lock that its parent holds. The guarded
- * data must be readable at any moment, because that thread may have stopped half-way.
+ * fork copies another thread's lock, but not the thread. Handlers of pthread_atfork would solve this, but they belong
+ * to the process: they run in every fork of the program, while holding the lock. So the lock's word is the id of the
+ * process whose thread holds it, and a child takes over its parent's lock. The guarded data must be readable at any
+ * moment, because the missing thread may have stopped half-way.
  *
- * Processes are distinguished by process id. This fails if the first process of a PID namespace forks the first
- * process of another. A program that forks there while threads are running cannot use handle validation.
- */
+ * Processes are distinguished by process id. This fails if the first process in a PID namespace forks the first process
+ * in another. A program that forks there while threads are running cannot use handle validation. */
 #ifndef RT_LOCK_H
 #define RT_LOCK_H
 

@@ -26,10 +26,10 @@ typedef struct rt_ragged_batch {
 /* The bucket whose code runs an entry's items together. One bucket serves all of them, because kernels are the same
  * for all lengths. NULL if items run separately. */
 const mdot_abi_bucket *rt_ragged_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry);
-/* Maximum number of items that run together; 1 if they run separately. */
+/* Most items in one run; 1 if they run separately. */
 uint32_t rt_ragged_batch_rows(const mdot_abi_table *table, const mdot_abi_entry *entry);
 
-/* Maximum bytes of a tensor of all items, and of several such tensors. Each tensor is aligned to MDOT_ABI_ALIGNMENT. */
+/* Most bytes in a tensor of all items, and in several such tensors. Each tensor is aligned to MDOT_ABI_ALIGNMENT. */
 size_t rt_tensor_capacity_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor);
 size_t rt_tensors_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensors, uint32_t count);
 
@@ -61,8 +61,8 @@ struct mdot_context {
     struct rt_workers *workers; /* NULL: the caller's thread only */
     const void **inputs;        /* of the call in preparation; sized for the entry with the most tensors */
     void **outputs;
-    rt_ragged_batch batch;     /* tensors of items that run together */
-    void **states;             /* states of the components' extensions, in their order */
+    rt_ragged_batch batch;     /* tensors of items in one run */
+    void **states;             /* the components' extension states, in order */
     rt_device_context *device; /* NULL: calls run on the CPU */
     mdot_error device_error;   /* why calls run on the CPU although the predictor has a device; otherwise MDOT_OK */
 };

@@ -1,8 +1,7 @@
 /* predictor.c — opens an artefact: one copy of the file is checked and loaded.
  *
  * All failures of the file, the machine or memory occur here; an open predictor cannot fail later. A device can fail
- * later; then the CPU answers (run.c).
- */
+ * later; then the CPU answers (run.c). */
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"

@@ -1,9 +1,9 @@
-/* ragged_batch.c — selects the bucket that runs an entry's items together, and allocates a context's memory for their
+/* ragged_batch.c — selects the bucket that runs an entry's items together, and allocates a context's memory for the
  * tensors. */
 #include "base/out_of_memory.h"
 #include "runtime/core/objects.h"
 
-/* Number of rows at which further reuse of the weights gains nothing. */
+/* Number of rows from which further reuse of weights gains nothing. */
 enum { ENOUGH_ROWS = 128 };
 
 /* The bucket whose code runs an entry's items together. One bucket serves all groups, because kernels are the same
@@ -31,7 +31,7 @@ static bool has_length(const mdot_abi_tensor *tensor)
     return false;
 }
 
-/* Maximum bytes of a tensor of all items. */
+/* Most bytes in a tensor of all items. */
 size_t rt_tensor_capacity_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor)
 {
     size_t bytes = (size_t)rt_tensor_bytes(tensor, bucket->max_length);

@@ -112,8 +112,8 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     }
 }
 
-/* A device that failed once is never used again. After most CUDA errors all CUDA calls fail until the process ends,
- * and a hung GPU would cost its time limit in every call. */
+/* A failed device is never used again. After most CUDA errors all CUDA calls fail until the process ends, and a hung
+ * GPU would cost its time limit in every call. */
 void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items, size_t count)
 {
     mdot_error *failure = &context->device_error;
@@ -262,7 +262,7 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
     return check_data(name, input->data, mdot_dtype_size_bytes(input->dtype), count, err);
 }
 
-/* Fills context->inputs and determines the length, which is 0 in an entry of fixed size. */
+/* Fills context->inputs and determines the length, which is 0 in an entry with a fixed size. */
 static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *entry, const mdot_input *inputs,
                                 size_t input_count, int64_t *out_length, mdot_error *err)
 {

@@ -19,8 +19,8 @@ void rt_workers_destroy(const rt_allocator *allocator, rt_workers *workers); /* 
 /* True if a call of this length is long enough to be shared. */
 bool rt_workers_split(const rt_workers *workers, int64_t length);
 
-/* The end of the step that begins at `begin`. A split kernel is a step of its own. Consecutive kernels that are not
- * split form one step (mdot_abi_call). */
+/* The end of the step from `begin` on. A split kernel is a step of its own. Consecutive other kernels form one step
+ * (mdot_abi_call). */
 static inline uint32_t rt_step_end(const mdot_abi_kernel *kernels, uint32_t kernel_count, uint32_t begin)
 {
     uint32_t end = begin + 1;
@@ -35,7 +35,7 @@ typedef struct rt_code {
     const mdot_abi_kernel *kernels;
 } rt_code;
 
-/* Runs the kernels of every call, one call after the other. All workers that arrive share the work. The calls' share
+/* Runs the kernels in every call, one call after the other. All workers that arrive share the work. The calls' share
  * and worker fields are set here. */
 void rt_workers_run(rt_workers *workers, const rt_code *code, const mdot_abi_call *calls, size_t count);
 

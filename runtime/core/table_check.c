@@ -57,7 +57,7 @@ static bool is_floor(const mdot_abi_dim *dim)
 }
 
 /* The greatest value of a dimension. From one length to the next, it changes by `scale` or by `scale + times`. If these
- * have one sign, its extremes are at the ends. Otherwise they are among the first and the last `divisor` lengths.
+ * have one sign, the extremes are at the ends. Otherwise they are among the first and the last `divisor` lengths.
  * False: it overflows or is negative at some length, or the search would take long. */
 static bool greatest_dim(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length, int64_t *out)
 {
@@ -82,7 +82,7 @@ int64_t rt_dim_most(const mdot_abi_dim *dim, int64_t least_length, int64_t max_l
     return greatest;
 }
 
-/* If the product of the largest dimensions fits, so does that of every length. */
+/* If the product of the largest dimensions fits, so does the product at every length. */
 static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, int64_t least_length,
                                int64_t max_length, mdot_error *err)
 {
@@ -190,7 +190,7 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
     return MDOT_OK;
 }
 
-/* Far above the tensors of any real call, and low enough that the sizes of many items cannot overflow. */
+/* Far above the tensors in any real call, and low enough to exclude overflow in the sizes of many items. */
 #define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 
 /* Extents grow with the length by at most the bucket's limits. A fixed-size tensor exists once for each item. */
@@ -288,10 +288,10 @@ static mdot_status check_code(const rt_elf *elf, const mdot_abi_table *table, md
 
 /* ---- CUDA images ------------------------------------------------------------------------------------------------- */
 
-/* The largest parameter of a kernel (CUDA 12.1, compute capability 7.0 and later), and the maximum number of threads
- * in a block. */
+/* A kernel's largest parameter (CUDA 12.1, compute capability 7.0 and later), and the maximum number of threads in a
+ * block. */
 enum { MAX_PARAMETER_BYTES = 32764, MAX_BLOCK_THREADS = 1024 };
-/* Far above any GPU's memory, and low enough that the sizes of a launch's many items cannot overflow. */
+/* Far above any GPU's memory, and low enough to exclude overflow in the sizes of a launch's many items. */
 #define MAX_ITEM_BYTES (UINT64_C(1) << 40)
 
 static bool part_fits(const rt_section *section, uint64_t offset, uint64_t size_bytes)

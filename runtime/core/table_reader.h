@@ -71,7 +71,7 @@ static inline int64_t rt_dim_at(const mdot_abi_dim *dim, int64_t length)
     int64_t extent = dim->scale * length + dim->offset;
     return dim->times == 0 ? extent : extent + dim->times * ((dim->step * length + dim->start) / dim->divisor);
 }
-/* The greatest extent in a range of lengths for which the checks at open accept the dimension (table_check.c). */
+/* The greatest extent in a range of lengths, within the checks at open (table_check.c). */
 int64_t rt_dim_most(const mdot_abi_dim *dim, int64_t least_length, int64_t max_length);
 /* The first fixed dimension, because rows precede columns and a block of evaluated configurations follows them. 0 if
  * every dimension depends on the length. */

@@ -1,18 +1,16 @@
-/* workers.c — threads that share a call. Each split kernel is a step with as many slices as there are workers. A
- * slice goes to the first worker that takes it.
+/* workers.c — threads that share a call. Each split kernel is a step with one slice per worker. A slice goes to the
+ * first worker that takes it.
  *
  * The leader of a run is the caller if the threads belong to the context. It opens steps one after the other, takes
- * slices like the others, and continues when all slices of a step are done. It never waits for a worker that has yet
- * to arrive: a thread that the system does not schedule costs only its help. Results are independent of the worker
- * that took a slice (mdot_abi_call).
+ * slices like the others, and continues when all slices of a step are done. It never waits for a missing worker: an
+ * unscheduled thread costs only its help. Results are independent of the worker behind a slice (mdot_abi_call).
  *
  *   ticket   the step's number and, in the low bits, the number of its slices already taken. Taking one is a single
  *            compare-and-swap. After that the step is unchanged until the slice is done
  *   epoch    odd during a run. The context's own workers sleep on it between runs (futex)
  *
- * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
- * takes all slices, and destroying the workers joins no thread.
- */
+ * A child of fork has the context, between two runs as its parent left it, but lacks the threads. There the caller
+ * takes all slices, and destroying the workers joins no thread. */
 #include "base/spin.h"
 #include "runtime/core/run.h"
 
@@ -103,7 +101,7 @@ static void run_step(rt_workers *w, uint32_t worker)
     while (atomic_load_explicit(&w->done, memory_order_acquire) < w->count) pause_once(&pauses);
 }
 
-/* The leader runs a step of kernels that are not split by itself. */
+/* The leader alone runs a step with unsplit kernels. */
 static void lead_call(rt_workers *w, const rt_code *code, const mdot_abi_call *call, uint32_t worker)
 {
     for (uint32_t begin = (uint32_t)call->kernel_begin, end; begin < call->kernel_end; begin = end) {

@@ -1,8 +1,7 @@
 /* cuda.h — the interface of runtime/cuda: runs an artefact's CUDA images on a GPU, through NVIDIA's driver library.
  *
- * runtime/cuda uses only core.h of the other components, and they use only this table. Its own files share
- * cuda_device.h.
- */
+ * runtime/cuda uses only core.h from the other components, and they use only this table. Its own files share
+ * cuda_device.h. */
 #ifndef RT_CUDA_H
 #define RT_CUDA_H
 

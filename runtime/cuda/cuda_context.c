@@ -1,15 +1,13 @@
-/* cuda_context.c — a thread's resources on a GPU: a stream, scratch, and host memory that the device can access.
+/* cuda_context.c — a thread's resources on a GPU: a stream, scratch, and device-accessible host memory.
  *
- * All of them are allocated here, so that calls allocate nothing. Inputs go into the kernel's parameter or into
- * mapped memory. Outputs and the word that signals completion come through mapped memory. Therefore calls need no
- * copies by the driver.
- */
+ * All of them are allocated here: calls allocate nothing. Inputs go into the kernel's parameter or into mapped memory.
+ * Outputs and the completion word come through mapped memory. Therefore calls need no copies by the driver. */
 #include "base/out_of_memory.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdlib.h>
 
-/* The words that the host waits on are separate from the outputs, so that few processors write to their cache lines. */
+/* The host's waiting words are separate from the outputs, so that few processors write to these cache lines. */
 enum { CACHE_LINE_BYTES = 64 };
 
 /* A GPU that is training has little free memory. Then launches take fewer items, down to one. */
@@ -79,8 +77,8 @@ static mdot_status acquire(void *object, mdot_error *err)
 
 static const rt_cuda_step acquiring = {.what = "create a stream and allocate memory", .run = acquire};
 
-/* Freeing waits for running work. An abandoned kernel that never ends would block it forever, and the kernel's
- * memory must outlive it. In that case all resources remain until the process ends. */
+/* Freeing waits for running work. An abandoned endless kernel would block it forever, and the kernel's memory must
+ * outlive it. In this case all resources remain until the process ends. */
 static void release(rt_cuda_context *c)
 {
     rt_cuda *cuda = c->cuda;

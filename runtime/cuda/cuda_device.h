@@ -1,18 +1,16 @@
-/* cuda_device.h — declarations shared by the files of runtime/cuda: a GPU prepared for a predictor, and a thread's
- * resources on it.
+/* cuda_device.h — declarations for the files in runtime/cuda: a GPU prepared for a predictor, and a thread's resources
+ * on it.
  *
  *   open     cuda_open.c: the device, the image, its weights; cuda_kernels.c: launch parameters
  *   create   cuda_context.c
  *   run      cuda_run.c
  *
  * Dedicated threads make all driver calls (cuda_thread.c). Such a thread is abandoned if a call does not return.
- * Functions that call the driver are steps of such a thread, and all data that they touch is kept alive until the
- * thread ends.
+ * Functions with driver calls are steps of such a thread, and all their data is kept alive until the thread ends.
  *
  * The host program may use CUDA itself, on any of its threads. Those threads are unaffected: the device's primary
- * context, which the CUDA runtime API uses, too, is current only on the driver's threads. Streams are non-blocking,
- * so that they never wait for the program's default stream.
- */
+ * context, which the CUDA runtime API uses, too, is current only on the driver's threads. Streams are non-blocking:
+ * they never wait for the program's default stream. */
 #ifndef RT_CUDA_DEVICE_H
 #define RT_CUDA_DEVICE_H
 
@@ -27,7 +25,7 @@ enum { RT_CUDA_NAME_BYTES = 128, RT_CUDA_ID_BYTES = 24 };
 typedef struct rt_cuda_kernel {
     rt_cu_function function;
     const mdot_abi_cuda_kernel *abi;
-    uint32_t resident_blocks; /* number of blocks that the whole GPU holds at once */
+    uint32_t resident_blocks; /* most blocks on the whole GPU at once */
     uint32_t max_items;       /* maximum items of one launch */
     atomic_bool has_run;
     uint64_t input_bytes;    /* packed inputs of an item at the bucket's maximum length */
@@ -57,7 +55,7 @@ typedef struct rt_cuda {
     uint32_t max_items;
     uint64_t scratch_bytes, input_bytes, output_bytes, parameter_bytes;
     uint64_t item_scratch_bytes; /* minimum scratch */
-    /* A context abandoned a kernel that never ends. Freeing its memory would wait forever. */
+    /* A context abandoned an endless kernel. Freeing its memory would wait forever. */
     atomic_bool is_stuck;
 } rt_cuda;
 
@@ -67,8 +65,8 @@ typedef struct rt_cuda_launch {
     rt_cu_address barriers; /* barriers of the items, to be cleared before the launch; 0: the counter continues */
 } rt_cuda_launch;
 
-/* Device memory holds the barrier of a single item, then those of each item of a batch, then the scratch. Host
- * memory that the device can access holds `done` words, outputs and inputs. */
+/* Device memory holds the barrier for a single item, then those for each item in a batch, then the scratch.
+ * Device-accessible host memory holds `done` words, outputs and inputs. */
 typedef struct rt_cuda_context {
     rt_cuda *cuda;
     rt_cuda_thread *thread;
@@ -117,9 +115,8 @@ void rt_cuda_release(rt_cuda *cuda);
 
 /* ---- cuda_thread.c ----------------------------------------------------------------------------------------------- */
 
-/* The object that a driver thread serves. `end` runs on the thread as its last step, even if the thread was
- * abandoned and has returned later. `free` runs when both the thread and its caller are finished with the object.
- * Either may be NULL. */
+/* A driver thread's object. `end` runs on the thread as its last step, even if the thread was abandoned and has
+ * returned later. `free` runs when both the thread and its caller are finished with the object. Either may be NULL. */
 typedef struct rt_cuda_owner {
     void *object;
     void (*end)(void *object);
@@ -132,8 +129,8 @@ typedef struct rt_cuda_step {
     mdot_status (*run)(void *object, mdot_error *err);
 } rt_cuda_step;
 
-/* Starts a thread that has a reference to `cuda`. The functions below are for one caller at a time. Returns DEVICE
- * if an abandoned thread, of any GPU, has yet to return. */
+/* Starts a thread with a reference to `cuda`. The functions below are for one caller at a time. Returns DEVICE if an
+ * abandoned thread, on any GPU, has yet to return. */
 mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thread **out_thread, mdot_error *err);
 /* Runs the step on the thread. Returns DEVICE if that takes longer than the limit. Then the thread is abandoned, and
  * neither it nor the GPU's other threads are used again. */

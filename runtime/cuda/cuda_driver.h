@@ -1,11 +1,9 @@
-/* cuda_driver.h — the part of the CUDA driver library that the runtime calls: types, values, and the table of
- * functions.
+/* cuda_driver.h — the runtime's part of the CUDA driver library: types, values, and the table of functions.
  *
- * It is declared here so that building needs no CUDA header and running needs no CUDA library. libcuda.so.1 comes
- * with NVIDIA's driver and is loaded when a predictor with CUDA code opens. Source of every name, prototype and
- * value: CUDA Driver API reference, modules "Data types used by CUDA driver" to "Occupancy". The suffix _v2 marks
- * names that cuda.h maps the plain name to since CUDA 3.2 (64-bit addresses) and 4.0 (contexts).
- */
+ * It is declared here because building then needs no CUDA header and running no CUDA library. libcuda.so.1 comes with
+ * NVIDIA's driver and is loaded when a predictor with CUDA code opens. Source of every name, prototype and value: CUDA
+ * Driver API reference, modules "Data types used by CUDA driver" to "Occupancy". The suffix _v2 marks names to which
+ * cuda.h maps the plain name since CUDA 3.2 (64-bit addresses) and 4.0 (contexts). */
 #ifndef RT_CUDA_DRIVER_H
 #define RT_CUDA_DRIVER_H
 

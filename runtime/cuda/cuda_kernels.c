@@ -1,9 +1,9 @@
-/* cuda_kernels.c — the launch parameters of each bucket's kernel on a GPU: the number of blocks that run at once,
- * the number of items that fit, and the offsets of an item's tensors. */
+/* cuda_kernels.c — the launch parameters of each bucket's kernel on a GPU: the number of concurrent blocks, the most
+ * items, and the offsets of an item's tensors. */
 #include "runtime/cuda/cuda_device.h"
 
-/* Memory limits of one context for launches of many items. A scratch of 256 MiB holds a batch that fills the largest
- * dies at lengths of hundreds. Beyond that, launches take fewer items, and each item more blocks. */
+/* Memory limits per context for launches with many items. A scratch of 256 MiB holds a batch for the largest dies at
+ * lengths of hundreds. Beyond that, launches take fewer items, and each item more blocks. */
 #define MAX_SCRATCH_BYTES (UINT64_C(256) << 20)
 #define MAX_MAPPED_BYTES (UINT64_C(32) << 20)
 enum { MAX_GRID_Y = 65535 }; /* CUDA programming guide, "Technical Specifications per Compute Capability" */
@@ -18,7 +18,7 @@ static uint64_t at_least(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Maximum bytes of a tensor in a bucket, which rt_table_check has found to fit. */
+/* Most bytes in a bucket's tensor, which rt_table_check has found to fit. */
 static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t min_length, int64_t max_length)
 {
     uint64_t bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);

@@ -42,7 +42,7 @@ static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, ui
     return tiles < capacity ? (uint32_t)tiles : capacity;
 }
 
-/* A single item's counter continues from call to call. Those of a batch restart, because batches differ in the
+/* A single item's counter continues from call to call. A batch's counters restart, because batches differ in the
  * numbers of items and blocks. */
 static void set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, uint32_t items, uint32_t growth)
 {
@@ -192,7 +192,7 @@ mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry,
     rt_cuda_context *c = (rt_cuda_context *)context;
     rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
     mdot_status status = MDOT_OK;
-    /* equal parts, because a last launch of few items would leave most of the die idle */
+    /* equal parts, because a last launch with few items would leave most of the die idle */
     size_t batch = items_per_launch(c, kernel), launches = (count + batch - 1) / batch;
     for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
         size_t first = i * count / launches, end = (i + 1) * count / launches;

@@ -1,15 +1,14 @@
-/* cuda_thread.c — threads that make the driver's calls, one for each GPU of a predictor and one for each context on
- * it, so that a caller waits for the driver at most a time limit.
+/* cuda_thread.c — threads for driver calls, one for each GPU of a predictor and one for each context on it, so that a
+ * caller waits for the driver at most a time limit.
  *
- * A thread that is blocked in the driver cannot be ended, so it is abandoned. By then all data that it may touch
- * belongs to it. That data is in libc's memory, because a caller's memory functions end with the predictor. If the
- * thread returns later, it releases the object that it serves. Until then the driver gets no new requests. Therefore
- * a program that opens predictors all day abandons one thread in total, rather than one each time.
+ * A thread blocked in the driver cannot be ended, so it is abandoned. By then all its data belongs to it. This data is
+ * in libc's memory, because a caller's memory functions end with the predictor. If the thread returns later, it
+ * releases its object. Until then the driver gets no new requests. Therefore a program that opens predictors all day
+ * abandons one thread in total, rather than one each time.
  *
  *   turn   the side that acts next: the caller writes a step and hands over; the thread answers and hands back. The
  *          waiting side polls for a while, because the other one usually answers soon. Then it sleeps on the word
- *          (futex)
- */
+ *          (futex) */
 #include "base/spin.h"
 #include "runtime/cuda/cuda_device.h"
 
@@ -23,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* About 0.1 to 0.4 ms. A thread that has launched stays awake if the next launch follows right after its answer. The
- * thread that is being awaited may need this core. */
+/* About 0.1 to 0.4 ms. A thread stays awake if the next launch follows right after its answer. The awaited thread may
+ * need this core. */
 enum { PAUSES_TO_A_YIELD = 64, PAUSES_TO_SLEEP = 8192 };
 
 /* Values of `turn`. */
@@ -77,8 +76,8 @@ static bool hand_over(rt_cuda_thread *t, unsigned state, unsigned new_state)
     return true;
 }
 
-/* Sleeps in short slices: a signal costs at most the rest of a slice, and adjustable clocks are avoided. Returns
- * false if the limit has passed, or if this process is a child of the one that owns the thread. */
+/* Sleeps in short slices: a signal costs at most the rest of a slice, and adjustable clocks are avoided. Returns false
+ * beyond the limit, or in a child of the process with the thread. */
 static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
 {
     enum { SLICE_MS = 2 };
@@ -109,8 +108,8 @@ static void let_go(rt_cuda_thread *t)
     free(t);
 }
 
-/* Returns false for the end. A step is run even if its caller has stopped waiting, because the caller may depend on
- * its effect. */
+/* Returns false for the end. A step runs even if its caller has stopped waiting, because the caller may depend on the
+ * effect. */
 static bool wait_for_step(rt_cuda_thread *t)
 {
     while (!look(t, OF_CALLER) && atomic_load(&t->turn) == OF_CALLER) sleep_on(t, OF_CALLER, NULL);
