@@ -126,7 +126,7 @@ static void head_of_a_long_file_is_cut(void **state)
     free(line);
 }
 
-/* The limit of file sizes stands for a full disk: a part of the text is written, and then none. */
+/* The file size limit stands for a full disk: a part of the text is written, and then none. */
 static void failed_write_leaves_the_file_as_it_was(void **state)
 {
     (void)state;

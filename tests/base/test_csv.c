@@ -1,4 +1,4 @@
-/* test_csv.c — tables of comma-separated values: every writer's fields read back, and faults are named with their
+/* test_csv.c — tables of comma-separated values: every writer's fields read back, and faults are named with the
  * line. */
 #include <setjmp.h>
 #include <stdarg.h>

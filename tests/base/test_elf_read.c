@@ -1,5 +1,4 @@
-/* test_elf_read.c — base/elf_read.c on a small file made by hand: its results, and reads that stay inside a damaged
- * file. */
+/* test_elf_read.c — base/elf_read.c on a small handmade file: results, and reads inside a damaged file. */
 #include "base/elf_read.h"
 #include "tests/support/guard.h"
 
@@ -210,7 +209,7 @@ static void header_of_another_kind_is_refused(void **state)
     }
 }
 
-/* NVRTC 12.9 writes 129, its own version, into e_version of a cubin. Other files must have version 1. */
+/* NVRTC 12.9 writes 129, its own version, into a cubin's e_version. Other files must have version 1. */
 static void cubins_may_have_any_file_version(void **state)
 {
     (void)state;

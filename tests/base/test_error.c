@@ -77,7 +77,7 @@ static void message_stays_on_one_line(void **state)
     assert_string_equal(err.message, "ld: a b c?[31m \xC3\xA9");
 }
 
-/* A message is cut between characters. The lengths put the cut at each of the two bytes of "é". */
+/* A message is cut between characters. The lengths put the cut at either byte of "é". */
 static void a_cut_message_ends_with_a_whole_character(void **state)
 {
     (void)state;

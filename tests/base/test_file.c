@@ -1,4 +1,4 @@
-/* test_file.c — reading that never blocks, and files that are either complete or absent. */
+/* test_file.c — reading without blocking, and files that are either complete or absent. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* test_foreign_file.c — files that users mistake for models and jobs are recognised by their content. */
+/* test_foreign_file.c — files mistaken for models and jobs are recognised by content. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* test_join.c — lists of names in a buffer of fixed size. */
+/* test_join.c — lists of names in a fixed buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

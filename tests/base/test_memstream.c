@@ -51,7 +51,7 @@ static void an_unwritten_stream_gives_an_empty_text(void **state)
 
 #ifndef MDOT_SANITIZED /* sanitizers have their own realloc */
 extern void *__libc_realloc(void *, size_t);
-static int grants = -1; /* number of realloc calls that succeed; negative = all */
+static int grants = -1; /* number of successful realloc calls; negative = all */
 static int refusals;
 
 void *realloc(void *memory, size_t size)

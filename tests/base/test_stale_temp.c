@@ -82,7 +82,7 @@ static void a_killed_process_releases_its_files(void **state)
     assert_false(is_there(NAME));
 }
 
-/* Between its creation and its locking, the file was removed as abandoned. */
+/* Between creation and locking, the file was removed as abandoned. */
 static void removed_files_cannot_be_locked(void **state)
 {
     (void)state;

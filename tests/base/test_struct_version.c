@@ -1,4 +1,4 @@
-/* test_struct_version.c — structs that grow: arguments and results of older and newer programs, and refusals. */
+/* test_struct_version.c — growing structs: arguments and results of older and newer programs, and refusals. */
 #include "base/struct_version.h"
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"

@@ -1,6 +1,5 @@
 /* destroyed_objects.h — to be included in one source of each test program with MDOT_VALIDATE. Handle validation keeps
- * the memory of destroyed objects, so that no address is used again. This file excludes that memory from leak
- * detection. */
+ * destroyed objects' memory, because no address may be used again. This file excludes it from leak detection. */
 #ifndef TEST_DESTROYED_OBJECTS_H
 #define TEST_DESTROYED_OBJECTS_H
 

@@ -1,9 +1,9 @@
-/* inject.c — makes one call of a program fail: call number n of a kind ("memory", "llvm", "read", "write", "start").
- * Only that call fails, because handling the failure may need the same function again. The calls are counted, so that
- * a test knows when each has failed once.
+/* inject.c — makes one call in a program fail: call number n of a kind ("memory", "llvm", "read", "write", "start").
+ * Only this call fails, because handling the failure may need the same function again. The calls are counted, so that a
+ * test knows when each has failed once.
  *
- * Preloaded into `mdot`, it is configured by the environment: MDOT_FAULT is the kind, MDOT_FAULT_AT the number, and
- * the count goes to the file MDOT_FAULT_COUNT. Linked into a test, it is configured through inject.h.
+ * Preloaded into `mdot`, it is configured by the environment: MDOT_FAULT is the kind, MDOT_FAULT_AT the number, and the
+ * count goes to the file MDOT_FAULT_COUNT. Linked into a test, it is configured through inject.h.
  *
  *   memory   malloc and similar functions, called by mdot's own code, protobuf-c or libc's functions for them
  *   llvm     the same, called by LLVM or libstdc++
@@ -11,9 +11,8 @@
  *   write    functions that write, synchronise, rename or create files
  *   start    functions that start processes and threads, and make pipes to them
  *
- * Memory and reads count from the program's first own allocation on, because mdot cannot handle failures in the
- * constructors of libraries.
- */
+ * Memory and reads count from the program's first own allocation on, because mdot cannot handle failures in library
+ * constructors. */
 #include "tests/fault/inject.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* misuse.h — shared by the parts of test_misuse: a predictor, a context and a job for wrong calls, and rows that list
- * the tested functions. */
+/* misuse.h — for the parts of test_misuse: a predictor, a context and a job for wrong calls, and rows with the tested
+ * functions. */
 #ifndef TESTS_MISUSE_H
 #define TESTS_MISUSE_H
 

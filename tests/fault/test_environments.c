@@ -1,6 +1,6 @@
 /* test_environments.c — environments of daemons and batch jobs: threads with small stacks, forked workers, exhausted
- * descriptors, few allowed system calls, a missing /proc, mounts that forbid code or writing, missing temporary and
- * home folders, and a locale with a decimal comma. Further, one model gives the same artefact in every place. */
+ * descriptors, few allowed system calls, a missing /proc, mounts without code or writing, missing temporary and home
+ * folders, and a locale with a decimal comma. Further, one model gives the same artefact in every place. */
 #include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/encoder_model.h"

@@ -80,7 +80,7 @@ static bytes read_file(const char *path)
     return b;
 }
 
-/* Runs the command so that call number `at` of that kind fails. Returns the number of calls. */
+/* Runs the command with a failure at call number `at` of the kind. Returns the number of calls. */
 static long run_with_fault(const char *const *argv, const char *kind, long at, process_result *out)
 {
     char number[32];

@@ -1,6 +1,6 @@
 /* test_handle_validation_calls.c — MDOT_VALIDATE=1. Every public function with an object parameter refuses a destroyed
  * one of any kind. Every function on a context refuses one in use. The headers define the functions for each object
- * kind, and the export maps list all functions. A function that takes an object but lacks a row here fails the test. */
+ * kind, and the export maps list all functions. A function with an object but without a row here fails the test. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"

@@ -1,4 +1,4 @@
-/* test_handle_validation_forks.c — MDOT_VALIDATE=1 in a program that forks while other threads create objects and
+/* test_handle_validation_forks.c — MDOT_VALIDATE=1 in a forking program with other threads that create objects and
  * predict. The children work, although fork may have interrupted another thread in the middle of an operation
  * (runtime/core/lock.h). */
 #include "runtime/core/core.h"

@@ -2,9 +2,8 @@
  * once (inject.c), in the calling process. The call returns a status and a message, or the usual answer. It releases
  * all memory, mappings and descriptors, and every file is complete or absent.
  *
- * Calls that compile take long. Therefore the distance between two failing calls grows, unless MDOT_ALL_FAULTS=1 in
- * the environment selects each.
- */
+ * Compiling calls take long. Therefore the distance between two failing calls grows, unless MDOT_ALL_FAULTS=1 in the
+ * environment selects each. */
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
 #include "tests/fault/inject.h"
@@ -35,7 +34,7 @@ int main(void)
 #else
 
 enum { LAST = 4 };                          /* the last calls move the file to its place */
-enum { CONFIGURATIONS = 3, OPERATORS = 5 }; /* sizes of the job and its configurations */
+enum { CONFIGURATIONS = 3, OPERATORS = 5 }; /* sizes of the job and the configurations */
 enum { COMMON_JOBS = 3 };                   /* with rows on two GPU models */
 
 static char *folder, *model, *artefact, *check_folder, *output;
@@ -154,8 +153,8 @@ static mdot_status correlating_gpus(double *out_answer, mdot_error *err)
     return status;
 }
 
-/* A row that cannot be written leaves the table as it was. Here the table was absent, and an empty file remains,
- * because another process may wait for its lock. */
+/* An unwritable row leaves the table as it was. Here the table was absent, and an empty file remains, because another
+ * process may wait for its lock. */
 static mdot_status recording_steps(double *out_answer, mdot_error *err)
 {
     mdot_recorder *recorder = NULL;

@@ -1,5 +1,5 @@
-/* test_misuse.c — wrong calls of every public function: NULL for each required argument, and indices and counts out
- * of range. Each must return a status and a message, and never crash. The export maps list the functions; a function
+/* test_misuse.c — wrong calls to every public function: NULL for each required argument, and indices and counts out of
+ * range. Each must return a status and a message, and never crash. The export maps list the functions; a function
  * without a row here fails the test. */
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"

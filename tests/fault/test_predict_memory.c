@@ -1,5 +1,5 @@
-/* test_predict_memory.c — memory that runs out while jobs and contexts for jobs are created. The limit rises by one
- * allocation until everything succeeds, and each failure frees all that was allocated. */
+/* test_predict_memory.c — memory runs out while jobs and contexts for jobs are created. The limit rises by one
+ * allocation until everything succeeds, and each failure frees all memory. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 

@@ -1,5 +1,4 @@
-/* test_options.c — the loop that parses every command line, with a table of this test and with those of all
- * subcommands. */
+/* test_options.c — the loop for every command line, with a table of this test and with those of all subcommands. */
 #include "base/command/command.h"
 #include "cli/cli.h"
 #include "tests/support/process.h"

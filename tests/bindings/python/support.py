@@ -23,8 +23,8 @@ DIMS = {"sequence": 128}
 
 
 def run(*command: str) -> str:
-    """Returns the standard output of a program. It runs without the sanitizer library of this process, unless it is Python,
-    which loads mdot's libraries."""
+    """Returns a program's standard output. It runs without this process's sanitizer library, unless it is Python, which
+    loads mdot's libraries."""
     keep = command[0] == sys.executable
     environment = {name: value for name, value in os.environ.items() if keep or name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

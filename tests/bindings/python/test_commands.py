@@ -1,5 +1,5 @@
-"""__main__.py and command.py: `python -m mdot` prints the same as the command `mdot` of the build, for every subcommand that
-needs no compiler, and has subcommands of its own."""
+"""__main__.py and command.py: `python -m mdot` prints the same as the build's command `mdot`, for every subcommand
+without the compiler, and has subcommands of its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TheSame(unittest.TestCase):
             (folder / "steps.csv").write_text("\n".join(["job,gpu,batch,ms", *steps]) + "\n")
 
     def expect_same(self, *arguments: object, status: int = 0, output: str | None = None) -> str:
-        """Runs both commands, each in a folder of its own. Returns stdout. `output` is a file that both write."""
+        """Runs both commands, each in its own folder. Returns stdout. Both write the file `output`."""
         words, programs = [str(argument) for argument in arguments], ([os.environ["MDOT_CLI"]], [sys.executable, "-m", "mdot"])
         answers = [run(*program, *words, folder=folder) for program, folder in zip(programs, self.folders)]
         self.assertEqual(answers[0], answers[1])

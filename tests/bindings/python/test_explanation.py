@@ -1,4 +1,4 @@
-"""explanation.py, encoding.py: the parts of a step's time, and cached features of jobs."""
+"""explanation.py, encoding.py: the parts of a step's time, and cached job features."""
 
 from __future__ import annotations
 

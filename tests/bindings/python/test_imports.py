@@ -17,7 +17,7 @@ if (REPOSITORY / "lab").is_dir():  # a companion, which may be absent
 
 
 def modules(package: str, folder: Path) -> dict[str, Path]:
-    """The file of each module, by the module's name. A package is the module of its __init__.py."""
+    """Each module's file, by module name. A package is the module of its __init__.py."""
     found = {}
     for path in folder.rglob("*.py"):
         parts = path.relative_to(folder).with_suffix("").parts
@@ -46,7 +46,7 @@ def import_statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportF
 
 
 def imported(name: str, is_package: bool, tree: ast.Module, known: dict[str, Path]) -> set[str]:
-    """The modules of `known` that a module imports. `from package import name` reads `package`, and loads the module
+    """The modules in `known` that a module imports. `from package import name` reads `package`, and loads the module
     `package.name` if there is one. Python also loads the packages around a module, which this list leaves out."""
     found = set()
     for node in import_statements(tree.body):
@@ -69,7 +69,7 @@ def graph(known: dict[str, Path]) -> dict[str, set[str]]:
 
 
 def circle(edges: dict[str, set[str]]) -> list[str]:
-    """The modules of one circle in their order, with the first repeated at the end; empty if there is none."""
+    """The modules in one circle in order, with the first repeated at the end; empty if there is none."""
     finished: set[str] = set()
 
     def visit(name: str, path: list[str]) -> list[str]:

@@ -130,8 +130,8 @@ class Completeness(support.TestCase):
 
 class Layout(support.TestCase):
     def test_structs_match_the_c_compilers_layout(self) -> None:
-        """A C program prints every offset. A field that the headers lack fails to compile, and a field that they gained
-        changes the size."""
+        """A C program prints every offset. A field missing in the headers fails to compile, and a new one changes the
+        size."""
         lines = []
         for kind in structs_of_package():
             name = kind.__name__

@@ -80,7 +80,7 @@ class Answers(support.TestCase):
     def test_every_option_matches_the_command(self) -> None:
         job = self.bert()
         seen = {option for options, _ in OPTIONS for option in options}
-        # This job lacks a loss, so that it refuses other kernels of a loss.
+        # Without a loss, the job refuses other loss kernels.
         self.assertEqual(seen | {"gpu", "batch", "loss"}, set(mdot.configuration.OPTIONS))
         plain = mdot.predict(job, "A100", 64)
         for options, arguments in OPTIONS:
@@ -110,8 +110,7 @@ class Answers(support.TestCase):
         self.assertGreater(len(mdot.gpus()), 50)
 
     def test_experts_are_distributed(self) -> None:
-        """A mixture made of operators: eight matrices after a choice. With expert parallelism, each of four GPUs holds two of
-        them."""
+        """A handmade mixture: eight matrices after a choice. With expert parallelism, each of four GPUs holds two."""
         load = mdot.Load(1e9, 1e6, 1e6)
         phases = {phase: load for phase in ("forward", "data_gradient", "weight_gradient")}
         nothing = {phase: mdot.Load(0, 0, 0) for phase in phases}
@@ -293,7 +292,7 @@ class Calibrations(support.TestCase):
         self.assertEqual((slower.row_count, list(slower.gpus)), (4, ["A100-SXM-40GB"]))
         correction = slower.gpus["A100-SXM-40GB"]
         self.assertEqual((correction.row_count, correction.half_row_count), (0, 4))
-        self.assertTrue(1.0 < correction.half_factor < 1.5)  # of a job that shares nothing with the measured one
+        self.assertTrue(1.0 < correction.half_factor < 1.5)  # a job without a common part with the measured one
         self.assertEqual(slower.predictor, predictor.info["name"])
         self.assertEqual((unmoved.calibration.row_count, unmoved.calibration.factor), (0, 1.0))
         self.assertEqual(unmoved.calibration.several, (0, 1.0, 1.0))
@@ -337,8 +336,7 @@ class Calibrations(support.TestCase):
         self.assertEqual((own.carried_gpu, own.carried_correlation, own.carried_factor), (None, 0.0, 1.0))
 
     def test_calibrated_answers_match_the_command(self) -> None:
-        """The correction also covers the common factor of steps that spend their time in the same parts. Eight rows determine
-        it."""
+        """The correction also covers the common factor of steps with time in the same parts. Eight rows determine it."""
         job, resnet, predictor = self.bert(), mdot.Job.from_onnx(support.RESNET), mdot.Predictor()
         rows = [(one, mdot.Configuration("A100", batch, precision=precision)) for one in (job, resnet)
                 for batch in (8, 64) for precision in ("amp", "fp32")]  # fmt: skip

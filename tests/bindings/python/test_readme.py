@@ -1,5 +1,5 @@
-"""Runs every Python example of the package's README, of the README in the root folder and of the manual as written.
-Examples with PyTorch are in torch/."""
+"""Runs every Python example in the package's README, the root folder's README and the manual as written. Examples with
+PyTorch are in torch/."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READMES = (support.SOURCE / "README.md", support.SOURCE / "docs" / "how-to" / "c
 
 
 def examples(with_torch: bool) -> dict[str, list[str]]:
-    """Returns the blocks of each file in order: those that import mdot, and those that continue such a block."""
+    """Returns each file's blocks in order: those that import mdot, and those that continue such a block."""
     found: dict[str, list[str]] = {}
     for path in READMES:
         blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
@@ -38,7 +38,7 @@ def has_store() -> bool:
 
 
 def run(blocks: list[str]) -> str:
-    """Returns the output of the blocks. Each block continues with the names of the previous ones."""
+    """Returns the blocks' output. Each block continues with the previous names."""
     names: dict[str, object] = {"__name__": "example"}
     reported = io.StringIO()
     before = os.getcwd()

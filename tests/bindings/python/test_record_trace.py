@@ -1,5 +1,5 @@
-"""Rows from traces of torch.profiler. The traces here are small and handmade; torch/test_recorded_trainings.py reads one that
-PyTorch writes."""
+"""Rows from torch.profiler traces. The traces here are small and handmade; torch/test_recorded_trainings.py reads
+PyTorch's own."""
 
 from __future__ import annotations
 

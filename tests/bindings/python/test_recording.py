@@ -1,5 +1,5 @@
-"""mdot.record: rows of measured steps, of a training that exists only as times. torch/test_recorded_trainings.py records real
-trainings."""
+"""mdot.record: rows of measured steps, for a training that exists only as times. torch/test_recorded_trainings.py
+records real trainings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mdot.recording.overhead import measure
 
 
 class Time:
-    """A clock of the host and of the device that the test moves."""
+    """A clock for host and device, moved by the test."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -66,7 +66,7 @@ class RecordingCase(support.TestCase):
         self.time = Time()
 
     def recorder(self, **arguments: Any) -> mdot.Recorder:
-        """A recorder of a training on an A100, with the clock of the test."""
+        """A recorder for a training on an A100, with the test's clock."""
         values = {"batch": 32, "gpu": "A100", "optimizer": "adamw", "host": self.time, **arguments}
         return mdot.Recorder(values.pop("job", support.RESNET), self.table, **values)
 
@@ -278,7 +278,7 @@ class Devices(RecordingCase):
 
 class Tables(RecordingCase):
     def calibrate(self) -> mdot.Calibration:
-        """Fits the table with the command and with Python, which must agree on the number of rows."""
+        """Fits the table with the command and with Python, with the same number of rows."""
         output = self.folder / "site.cal"
         support.run(os.environ["MDOT_CLI"], "calibrate", str(self.table), "-o", str(output), "--quiet")
         support.run(sys.executable, "-m", "mdot", "calibrate", str(self.table), "-o", str(self.folder / "python.cal"))

@@ -141,7 +141,7 @@ class Round(support.TestCase):
         self.assertIn("not a regular file", known.refused["pipe"])
 
     def test_an_unreadable_header_is_named(self) -> None:
-        """csv of Python 3.9 and 3.10 refuses a NUL, and newer ones read it as a part of the name."""
+        """csv in Python 3.9 and 3.10 refuses a NUL, and newer ones read it as a part of the name."""
         queue = self.folder / "nul.csv"
         queue.write_bytes(b"job_id,path\0,steps,gpus\n")
         with self.assertRaisesRegex(ValueError, "nul.csv"):

@@ -24,7 +24,7 @@ STEPS = support.SOURCE / "tests" / "data" / "steps_gavel.csv"
 
 
 def add_rows(path: str, digest: str, first: int) -> None:
-    """Adds ten rows from a process of its own."""
+    """Adds ten rows from its own process."""
     with mdot.Store(path) as store:
         for i in range(10):
             store.add(digest, "A100", 8, float(first + i), host=f"n{first}")

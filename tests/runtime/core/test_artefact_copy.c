@@ -1,4 +1,4 @@
-/* test_artefact_copy.c — an open artefact is independent of its file, and opens in processes with few rights. */
+/* test_artefact_copy.c — an open artefact is independent of the file, and opens in processes with few rights. */
 #include "tests/support/artefact_fixture.h"
 
 #include <errno.h>

@@ -69,8 +69,8 @@ static void every_feature_of_a_level_is_needed(void **state)
         }
 }
 
-/* Bits of AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). A level takes the
- * features of its own processor family only. */
+/* Bits in AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). A level takes features from its own
+ * processor family only. */
 static void levels_of_aarch64_need_its_own_features(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void best_common_level_is_chosen(void **state)
     assert_int_equal(index, 0);
 }
 
-/* The last target that the machine supports is chosen. Its first image is chosen, unless the caller requests another
+/* The machine's last supported target is chosen. Its first image is chosen, unless the caller requests another
  * precision. */
 static void precision_defaults_to_the_first_image(void **state)
 {
@@ -221,7 +221,7 @@ static void a_slower_level_is_chosen_by_name_alone(void **state)
     assert_int_equal(index, 0);
 }
 
-/* The values that inspect prints: the last CPU image, and the features that this machine lacks for it. */
+/* The values for inspect: the last CPU image, and this machine's missing features for it. */
 static void features_missing_for_the_last_image_are_listed(void **state)
 {
     (void)state;

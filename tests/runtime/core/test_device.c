@@ -1,5 +1,5 @@
-/* test_device.c — core with devices that it does not know: a table brings kinds of device that this file defines
- * (core.h). The CUDA device has its own tests in ../cuda. */
+/* test_device.c — core with unknown devices: a table brings kinds of device from this file (core.h). The CUDA device
+ * has its own tests in ../cuda. */
 #include "tests/support/artefact_fixture.h"
 
 #include "runtime/core/core.h"
@@ -16,8 +16,7 @@
 
 /* ---- The clock --------------------------------------------------------------------------------------------------- */
 
-/* Each reading takes a microsecond, and each run of a device its own time, so that the load of the machine is
- * irrelevant. */
+/* Each reading takes a microsecond, and each device run its own time: the machine's load is irrelevant. */
 static int64_t now_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *out_time)
@@ -30,7 +29,7 @@ int clock_gettime(clockid_t clock, struct timespec *out_time)
 
 /* ---- Devices of tin and zinc ------------------------------------------------------------------------------------- */
 
-/* A device that answers entry "double" with three times its input, so that a test can see which device has answered. */
+/* A device that answers entry "double" with three times the input, so that a test can see which device has answered. */
 typedef struct metal {
     rt_device device;
     char id[16];
@@ -38,7 +37,7 @@ typedef struct metal {
 
 typedef struct behaviour {
     mdot_status open, context, run; /* the status that each call returns */
-    long delay_ns;                  /* duration of a run, by the clock of this test */
+    long delay_ns;                  /* duration of a run, by this test's clock */
     /* The calls and arguments that the device has received. */
     int ordinal;
     uint32_t timeout_ms;
@@ -201,7 +200,7 @@ static void device_kind_of_the_table_answers(void **state)
     assert_int_equal(zinc.open_devices, 0);
 }
 
-/* At open, the trial run uses a context of a predictor that is not registered yet. */
+/* At open, the trial run uses a context of an unregistered predictor. */
 static void devices_are_tried_under_handle_validation(void **state)
 {
     (void)state;
@@ -325,7 +324,7 @@ static void items_of_one_length_are_batched_on_the_device(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* By the clock of this test, the kernels of the fixture take a microsecond on the CPU. */
+/* By this test's clock, the fixture's kernels take a microsecond on the CPU. */
 static void auto_tries_every_kind_and_rejects_slower_ones(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_lock.c — the lock of handle validation: one thread at a time holds it, and a child of fork never waits for it
- * in vain. */
+/* test_lock.c — the lock in handle validation: one thread at a time holds it, and a child of fork never waits for it in
+ * vain. */
 #include "runtime/core/lock.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* test_runtime_images.c — CUDA images in an artefact, on a machine that needs no GPU: the tables that open refuses,
- * and the results of the accessors. */
+/* test_runtime_images.c — CUDA images in an artefact, on a machine without a GPU: refused tables, and the accessors'
+ * results. */
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
 #include "tests/support/artefact_fixture.h"
@@ -142,7 +142,7 @@ static void artefact_without_images_has_neither_section(void **state)
 
 /* ---- Inconsistent tables ----------------------------------------------------------------------------------------- */
 
-/* Opens the fixture with one field of its table changed: the field's 4 or 8 bytes at `at` become `value`. */
+/* Opens the fixture with one changed table field: the 4 or 8 bytes at `at` become `value`. */
 static mdot_status open_with(size_t at, uint64_t value, size_t field_bytes, mdot_error *err)
 {
     unsigned char before[sizeof value];
@@ -178,7 +178,7 @@ static void inconsistent_image_is_malformed(void **state)
         CORRUPTION(image[0].kind, MDOT_IMAGE_CPU), /* and its weights are absent */
         CORRUPTION(image[0].kind, MDOT_IMAGE_CUDA + 1),
         CORRUPTION(image[0].number, 0),
-        CORRUPTION(image[0].number, 91), /* higher than that of the next image */
+        CORRUPTION(image[0].number, 91), /* higher than the next image's */
         CORRUPTION(image[1].variant, 1), /* equal to the next image */
         CORRUPTION(image[2].variant, 2),
         CORRUPTION(image[0].target_at, UINT32_MAX),

@@ -1,4 +1,4 @@
-/* test_runtime_open.c — the files that mdot_predictor_open accepts and the files that it refuses. */
+/* test_runtime_open.c — files accepted and refused by mdot_predictor_open. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/process.h"
 
@@ -146,8 +146,8 @@ static void file_with_trailing_bytes_is_malformed(void **state)
 }
 
 /* One bit is flipped in every byte of the headers and of the table, and in every 61st byte elsewhere. Because 61 is
- * prime, all columns of records are covered. The machine and the ABI version are the two fields that are checked
- * before the checksum can be. */
+ * prime, all record columns are covered. Only two fields are checked before the checksum: the machine and the ABI
+ * version. */
 static void one_flipped_bit_is_found(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void levels_of_newer_compilers_are_skipped(void **state)
 
 /* ---- Precision --------------------------------------------------------------------------------------------------- */
 
-/* Two images of one target. The second has precision "double", a name that is in the table already. */
+/* Two images for one target. The second has precision "double", a name in the table already. */
 static fixture fixture_of_two_precisions(void)
 {
     fixture f = fixture_copy(&fixture_shared);

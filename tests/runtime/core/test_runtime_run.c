@@ -1,5 +1,5 @@
-/* test_runtime_run.c — running an entry: its results, the calls that mdot_run refuses, and the guarantee that it
- * allocates nothing and stays out of the kernel. */
+/* test_runtime_run.c — running an entry: results, refused calls, and the guarantee that it allocates nothing and stays
+ * out of the kernel. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/call_guard.h"
 

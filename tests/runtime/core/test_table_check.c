@@ -155,8 +155,7 @@ static void inconsistent_table_is_malformed(void **state)
     }
 }
 
-/* Opens a table with a bucket that runs two items together. `change` modifies one field of the bucket or of its
- * inputs. */
+/* Opens a table with a bucket for two items together. `change` modifies one field in the bucket or in its inputs. */
 static mdot_status open_joint(void (*change)(fixture_table *table), mdot_error *err)
 {
     fixture f = fixture_copy(&fixture_shared);
@@ -204,7 +203,7 @@ static void items_beyond_their_bounds_are_malformed(void **state)
         if (open_joint(changes[i], &err) != MDOT_MALFORMED) fail_msg("change %zu", i);
 }
 
-/* Opens a table in which this is the extent of an output, or of an input. */
+/* Opens a table with this extent for an output, or for an input. */
 static mdot_status open_with_dim(mdot_abi_dim dim, bool is_input)
 {
     fixture f = fixture_copy(&fixture_shared);

@@ -1,5 +1,5 @@
-/* test_workers.c — calls that several threads share. The results are bit-identical to those of one thread, for any
- * set and order of threads. The threads sleep between calls, and one system call wakes them. */
+/* test_workers.c — calls shared by several threads. The results are bit-identical to one thread's, for any set and
+ * order of threads. The threads sleep between calls, and one system call wakes them. */
 #include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/encoder_model.h"

@@ -1,5 +1,5 @@
-/* test_runtime_cuda.c — predictions on a GPU that the fake libcuda simulates: results and launch parameters.
- * test_runtime_cuda_device.c tests the choice of the device, test_runtime_cuda_faults.c tests failures. */
+/* test_runtime_cuda.c — predictions on a GPU, simulated by the fake libcuda: results and launch parameters.
+ * test_runtime_cuda_device.c tests the choice of device, test_runtime_cuda_faults.c tests failures. */
 #include "tests/fake_cuda/cuda_fixture.h"
 
 #include "runtime/core/objects.h"
@@ -186,8 +186,8 @@ static void many_items_without_a_length_run_side_by_side(void **state)
     cuda_finish(&o);
 }
 
-/* If kernels need much scratch memory, a launch takes as many items as fit into 256 MiB, or into the free memory of a
- * GPU that has less left. It takes at least one item. */
+/* If kernels need much scratch memory, a launch takes as many items as fit into 256 MiB, or into the GPU's free memory
+ * if that is less. It takes at least one item. */
 static void memory_limits_the_items_of_a_launch(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void memory_limits_the_items_of_a_launch(void **state)
     }
 }
 
-/* The barrier of a single item continues from its last value, in any order of buckets and batches. */
+/* A single item's barrier continues from its last value, in any order of buckets and batches. */
 static void single_items_and_batches_alternate(void **state)
 {
     (void)state;
@@ -247,8 +247,8 @@ static void single_items_and_batches_alternate(void **state)
     cuda_finish(&o);
 }
 
-/* The ticket wraps around after 2^32 launches, which take half a day. The answers come late, so that a test can see
- * if a ticket is mistaken for an earlier one. */
+/* The ticket wraps around after 2^32 launches, which take half a day. Late answers show if a ticket is mistaken for an
+ * earlier one. */
 static void barrier_counters_wrap_around(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void barrier_counters_wrap_around(void **state)
 
 /* ---- Other users of the device in the process -------------------------------------------------------------------- */
 
-/* Functions of the fake libcuda, which is linked into this program. */
+/* Functions in the fake libcuda, linked into this program. */
 int cuDevicePrimaryCtxRetain(rt_cu_context *out_context, rt_cu_device device);
 int cuDevicePrimaryCtxRelease_v2(rt_cu_device device);
 int cuCtxPushCurrent_v2(rt_cu_context context);

@@ -1,6 +1,6 @@
-/* test_runtime_cuda_faults.c — a GPU that fails: every error at every call of the driver, kernels that do not answer,
- * memory that runs out. Opening and creating fail cleanly or, for "auto", use the CPU. Every call gets a correct
- * answer, the failure is reported, and everything is freed. test_runtime_cuda_limits.c tests calls that hang. */
+/* test_runtime_cuda_faults.c — a failing GPU: every error at every driver call, kernels without an answer, lack of
+ * memory. Opening and creating fail cleanly or, for "auto", use the CPU. Every call gets a correct answer, the failure
+ * is reported, and everything is freed. test_runtime_cuda_limits.c tests hung calls. */
 #include "tests/fake_cuda/cuda_life.h"
 
 #include "runtime/core/objects.h"
@@ -166,7 +166,7 @@ static void faulting_kernel_is_detected_while_waiting(void **state)
     cuda_finish(&o);
 }
 
-/* This holds for a batch, too, if the kernel has answered some of its items. */
+/* This holds for a batch, too, if the kernel has answered some of the items. */
 static void kernel_without_a_result_is_detected(void **state)
 {
     (void)state;
@@ -279,8 +279,7 @@ static void give_back(void *user, void *memory)
     free(memory);
 }
 
-/* Counts the allocations of libc that the driver's threads may touch. The linker redirects the runtime's calls to
- * this function. */
+/* Counts allocations from libc for the driver's threads. The linker redirects the runtime's calls to this function. */
 static atomic_int callocs_left = INT_MAX;
 void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);

@@ -1,7 +1,7 @@
-/* test_runtime_cuda_limits.c — a driver whose calls hang. Opening, creating, running, destroying and closing return
+/* test_runtime_cuda_limits.c — a driver with hung calls. Opening, creating, running, destroying and closing return
  * within their limits and report the call. Abandoned threads end by themselves when the driver continues. The limits
- * are short here, so that on a busy machine a healthy call may exceed them and is abandoned, too. Later calls are not
- * reached in that case. */
+ * are short here: on a busy machine a healthy call may exceed them and is abandoned, too. Later calls are not reached
+ * in this case. */
 #include "tests/fake_cuda/cuda_life.h"
 
 #include "runtime/core/objects.h"
@@ -122,7 +122,7 @@ static void opening_names_the_driver_step_that_hung(void **state)
     cuda_fixture_shared.timeout_ms = timeout_ms;
 }
 
-/* The thread of the GPU is lost. Its other contexts stop calling the driver, and they are destroyed at once. */
+/* The GPU's thread is lost. The other contexts stop calling the driver, and they are destroyed at once. */
 static void hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void cpu_answers_in_a_forked_child(void **state)
     cuda_finish(&o);
 }
 
-/* mdot_predictor_open of a library that was loaded with dlopen. */
+/* mdot_predictor_open in a library loaded with dlopen. */
 static mdot_status open_by(void *library, uint32_t timeout_ms, mdot_predictor **out_predictor, mdot_error *err)
 {
     union {

@@ -1,4 +1,4 @@
-"""Networks for tests of Job.from_torch. Each is a function that returns the module and the arguments of its call."""
+"""Networks for tests of Job.from_torch. Each is a function with the module and the call's arguments as results."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def detection(kind: str) -> Callable[[], Called]:
 
 
 class LanguageModel(nn.Module):
-    """An LSTM with dropout between its layers. Its embedding may be tied to its output."""
+    """An LSTM with dropout between layers. The embedding may be tied to the output."""
 
     def __init__(self, tied: bool) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class LanguageModel(nn.Module):
 
 
 class DLRM(nn.Module):
-    """Naumov et al. 2019: bags of embeddings and a perceptron, their pairwise products, another perceptron."""
+    """Naumov et al. 2019: bags of embeddings and a perceptron, pairwise products, another perceptron."""
 
     def __init__(self, tables: int = 4, rows: int = 1000, width: int = 16) -> None:
         super().__init__()

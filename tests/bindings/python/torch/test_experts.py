@@ -1,4 +1,4 @@
-"""trace/: mixtures of experts in the ways in which programs run them."""
+"""trace/: mixtures of experts as programs run them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def mixtral(way: str, on_meta: bool = False) -> test_programs.Make:
 
 
 class Mixture(nn.Module):
-    """Each token reads one of the experts, which the largest logit or the token's position chooses."""
+    """Each token reads one expert, chosen by the largest logit or the token's position."""
 
     def __init__(self, is_routed: bool) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from mdot.trace.training_run import SAMPLES, TrainingRun, run
 
 
 class Counter(nn.Module):
-    """A norm that replaces its buffer at each step."""
+    """A norm with a new buffer at each step."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Operators that bypass FakeTensorMode have the results that this mode would give them."""
+"""Operators around FakeTensorMode have the same results as this mode's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS = (2, 0.5, True, 1 + 2j)
 
 
 def operands() -> list[torch.Tensor]:
-    """Fake tensors of several shapes, types and strides. They exist in the mode that is active."""
+    """Fake tensors with several shapes, types and strides, in the active mode."""
     made = [*(torch.empty(shape) for shape in SHAPES), torch.empty(4, 6, 8, dtype=torch.bfloat16)]
     made += [torch.empty(4, 6, 8, dtype=torch.int64), torch.empty(4, 6, 8, dtype=torch.complex64), torch.tensor(3.0)]
     made += [torch.empty(4, 8, 6).transpose(1, 2), torch.empty(8).expand(4, 6, 8), torch.empty(8, 6, 8)[::2], torch.empty(0, 8)]

@@ -229,7 +229,7 @@ class Refused(support.TestCase):
 
 class Sparse(support.TestCase):
     def test_sparse_tables_have_gradients_of_their_rows(self) -> None:
-        """Two tables of 256 MB: their gradients take memory and time only if they are dense."""
+        """Two tables of 256 MB: dense gradients would take memory and time."""
 
         class Tables(nn.Module):
             def __init__(self, sparse: bool) -> None:
@@ -255,7 +255,7 @@ class Sparse(support.TestCase):
 
 class Budgets(support.TestCase):
     def test_large_products_are_not_computed_to_find_proposals(self) -> None:
-        """The job is the same, because the choice of proposals needs only the shapes of most results."""
+        """The job is the same, because the choice of proposals needs only shapes of most results."""
         from mdot.trace import budget
 
         class Proposes(nn.Module):
@@ -276,7 +276,7 @@ class Budgets(support.TestCase):
             self.assertEqual(list(mdot.Job.from_torch(model, x)), list(computed))
 
     def test_detection_networks_have_the_flops_of_their_proposals(self) -> None:
-        """A run that computed all results had 255.8 GFLOPs per image of 800 x 800."""
+        """A run with all results computed had 255.8 GFLOPs per image of 800 x 800."""
         network = build("fasterrcnn_resnet50_fpn")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mdot.Warning)

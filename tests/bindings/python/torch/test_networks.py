@@ -41,7 +41,8 @@ class Networks(support.TestCase):
         for name in chosen(networks.NETWORKS):
             with self.subTest(name):
                 model, job, reported = read(name)
-                # A frozen parameter that only flows into other operators is a constant, for example Whisper's table of sines.
+                # A frozen parameter without other use than as an operand is a constant, for example Whisper's table of
+                # sines.
                 fixed = sum(p.numel() for p in model.parameters() if not p.requires_grad) - job.frozen_parameters
                 self.assertEqual(job.parameters + job.frozen_parameters + fixed, sum(p.numel() for p in model.parameters()))
                 self.assertEqual(job.batch, networks.BATCH.get(name) or (8 if name == "dlrm" else 2))
@@ -138,8 +139,8 @@ class Parameters(support.TestCase):
         return mdot.Job.from_torch(model, args)
 
     def test_expert_parallelism_divides_a_mixture(self) -> None:
-        """Eight GPUs have an expert of each layer. A token goes to two experts and back, forward and backward, over a link so
-        slow that the step waits for the bytes alone. Of the gradients, only those of other parameters are summed."""
+        """Eight GPUs have an expert of each layer. A token goes to two experts and back, forward and backward, over a
+        slow link: the step waits for the bytes alone. Only other parameters' gradients are summed."""
         if CHOSEN and "mixtral" not in CHOSEN:
             self.skipTest("not chosen")
         model, job, _ = read("mixtral")

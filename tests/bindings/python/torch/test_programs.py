@@ -59,7 +59,7 @@ def peak_bytes(make: Make, batch: int, dtype: torch.dtype = torch.float32) -> in
 
 
 def replaced_functions() -> tuple[Any, ...]:
-    """The functions of PyTorch that a trace replaces."""
+    """PyTorch functions replaced by a trace."""
     checkpointing, functional = torch.utils.checkpoint.CheckpointFunction, nn.functional
     contexts = torch.no_grad, torch.enable_grad, torch.inference_mode, torch.set_grad_enabled, torch.amp.autocast_mode.autocast
     of_contexts = [getattr(cls, name) for cls in contexts for name in ("__init__", "__enter__", "__exit__")]
@@ -202,7 +202,7 @@ class Quantised(nn.Module):
 
 
 class Packed(nn.Module):
-    """Two weights of four bits in each byte of a frozen parameter, and an adapter."""
+    """Two 4-bit weights in each byte of a frozen parameter, and an adapter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -335,7 +335,7 @@ class Memory(support.TestCase):
         self.assertGreaterEqual(mdot.predict(job, "A100", 2).weight_bytes, 4 * (job.parameters + (1 << 20)))
 
     def test_dequantised_weights_take_memory(self) -> None:
-        """A floating-point copy of integers exists in each precision, in contrast to autocast's copies of weights."""
+        """A floating-point copy of integers exists in each precision, in contrast to autocast's weight copies."""
 
         def make(batch: int) -> Made:
             return nn.Sequential(*[Dequantised() for _ in range(4)]), (torch.zeros(batch, 1024),), {}

@@ -1,6 +1,6 @@
-"""Recording on a GPU agrees with an independent clock, and the row predicts the job that it measured.
+"""Recording on a GPU agrees with an independent clock, and the row predicts its job.
 
-Skipped without a GPU of PyTorch. The other tests of recording replace the clock of the GPU.
+Skipped without a GPU of PyTorch. The other recording tests replace the GPU's clock.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OnGpu(support.TestCase):
         self.job = mdot.Job.from_torch(convolutions(), torch.zeros(2, 3, 64, 64))
 
     def train(self, **options: Any) -> tuple[Any, list[torch.cuda.Event]]:
-        """Records STEPS steps, and marks the end of each with an event of its own."""
+        """Records STEPS steps, and marks the end of each with an own event."""
         model = convolutions().cuda()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         images, labels = torch.randn(BATCH, 3, 64, 64, device="cuda"), torch.randint(100, (BATCH,), device="cuda")

@@ -1,7 +1,8 @@
-"""Recording follows real trainings: plain loops, Lightning, transformers, Accelerate, distributed processes, and torch.profiler.
+"""Recording follows real trainings: plain loops, Lightning, transformers, Accelerate, distributed processes, and
+torch.profiler.
 
-The trainings run on the CPU. Their clock belongs to the test: a pass, an update, an evaluation and a checkpoint move it by fixed
-times, so that the time of a step is known exactly.
+The trainings run on the CPU. The clock belongs to the test: a pass, an update, an evaluation and a checkpoint move
+it by fixed times, so that the step time is known exactly.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class TrainingCase(support.TestCase):
         return mdot.Job.from_torch(model or linear(), *(example or (torch.zeros(4, 6),)))
 
     def row(self) -> dict[str, str]:
-        """The only row, of a table that `mdot calibrate` reads."""
+        """The only row in a table for `mdot calibrate`."""
         with self.table.open(newline="") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(len(rows), 1, rows)
@@ -95,7 +96,7 @@ class TrainingCase(support.TestCase):
         return rows[0]
 
     def expect_step(self, row: dict[str, str], passes: int) -> None:
-        """Every window has the time of a step, so that nothing else is in any of them."""
+        """Every window has the step time: nothing else is in any of them."""
         self.assertAlmostEqual(float(row["ms"]), 1e3 * (passes * PASS_S + UPDATE_S), places=6)
         self.assertIn("spread=0.0000", row["note"])
 
@@ -149,7 +150,7 @@ class PlainLoops(TrainingCase):
         self.assertIn("stalled=5", row["note"])
 
     def test_loop_with_a_function_per_step_is_wrapped(self) -> None:
-        """A loop like torchtitan's: train_step takes the batches of a step from an iterator, and adds up their gradients."""
+        """A loop like torchtitan's: train_step takes a step's batches from an iterator, and adds up the gradients."""
         model = linear()
         time = self.time
 
@@ -304,7 +305,7 @@ class Accelerate(TrainingCase):
 
 
 def train_in_process(rank: int, port: int, table: str, job: str) -> None:
-    """One of two processes that train with DistributedDataParallel."""
+    """One of two processes with DistributedDataParallel."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), LOCAL_WORLD_SIZE="1")
     torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
     time = Time()
