@@ -1,6 +1,5 @@
-/* append_file.c — see append_file.h. The lock is flock's, because the kernel releases it when a process ends, and
+/* append_file.c — see file.h. The lock is flock's, because the kernel releases it when a process ends, and
  * because it excludes other threads in the process, too. */
-#include "base/append_file.h"
 #include "base/file.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "base/csv.h"
 
 #include "base/file.h"
-#include "base/number.h"
 #include "base/out_of_memory.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>

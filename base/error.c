@@ -3,7 +3,7 @@
  *
  * All functions here are stateless, so they may be called from any thread and before anything is opened.
  */
-#include "base/printable.h"
+#include "base/text.h"
 #include "mdot/mdot_base.h"
 
 #include <stdarg.h>

@@ -5,7 +5,6 @@
 #include "base/file.h"
 
 #include "base/out_of_memory.h"
-#include "base/stale_temp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* foreign_file.c — see foreign_file.h.
+/* foreign_file.c — see file.h.
  *
  *   zip, gzip     signatures "PK\3\4" and 1F 8B (APPNOTE.TXT 4.3.7, RFC 1952). torch.save writes zip archives since
  *                 PyTorch 1.6, and so do torch.export and TorchScript
@@ -9,7 +9,7 @@
  *   TFLite        "TFL3" at offset 4 (the file_identifier of its FlatBuffers schema)
  *   NumPy         "\x93NUMPY" (numpy.lib.format)
  */
-#include "base/foreign_file.h"
+#include "base/file.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* join.c — see join.h. Items beyond the buffer are counted. The last items give way if the count needs the space. */
-#include "base/join.h"
+/* join.c — see text.h. Items beyond the buffer are counted. The last items give way if the count needs the space. */
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* memstream.c — see memstream.h: a growing buffer behind a custom FILE, whose stdio error flag records failures. */
-#include "base/memstream.h"
+/* memstream.c — see text.h: a growing buffer behind a custom FILE, whose stdio error flag records failures. */
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdint.h>

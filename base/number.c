@@ -1,5 +1,5 @@
-/* number.c — see number.h. A library must not set the locale, even briefly and for one thread only. */
-#include "base/number.h"
+/* number.c — see text.h. A library must not set the locale, even briefly and for one thread only. */
+#include "base/text.h"
 
 #include <locale.h>
 #include <stdio.h>

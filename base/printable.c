@@ -1,5 +1,5 @@
-/* printable.c — see printable.h. */
-#include "base/printable.h"
+/* printable.c — see text.h. */
+#include "base/text.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* stale_temp.c — see stale_temp.h.
+/* stale_temp.c — see file.h.
  *
  * The locks belong to open file descriptions (fcntl). The kernel releases them when the process ends, and they also
  * work between threads. Saving a file needs fcntl anyway, which matters in a sandbox with few system calls. */
-#include "base/stale_temp.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -32,7 +32,7 @@ typedef struct bs_suggest_hint {
     char text[BS_SUGGEST_LENGTH + 20];
 } bs_suggest_hint;
 bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion);
-/* Finds the nearest among the `names` "a, b, c" in a message (base/join.h). An item with a space is a remark, and is
+/* Finds the nearest among the `names` "a, b, c" in a message (base/text.h). An item with a space is a remark, and is
  * skipped. */
 bs_suggest_hint bs_suggest_among(const char *unknown, const char *names);
 

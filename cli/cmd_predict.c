@@ -1,7 +1,7 @@
 /* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
 #include "cli/cmd_predict.h"
-#include "base/join.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "base/training/measurements_csv.h"
 #include "cli/cli.h"
 

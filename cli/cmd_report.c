@@ -1,6 +1,6 @@
 /* cmd_report.c — `mdot report`: jobs on GPUs as one HTML file. */
 #include "base/file.h"
-#include "base/memstream.h"
+#include "base/text.h"
 #include "cli/cmd_predict.h"
 #include "cli/gpu_argument.h"
 #include "cli/report.h"

@@ -1,6 +1,6 @@
 /* gpu_spec.c — see gpu_argument.h. */
-#include "base/printable.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "cli/gpu_argument.h"
 
 #include <math.h>

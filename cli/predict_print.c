@@ -1,6 +1,6 @@
 /* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or
  * JSON. */
-#include "base/join.h"
+#include "base/text.h"
 #include "cli/cmd_predict.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* report_text.c — writes names from files, and numbers, as text of a page. */
-#include "base/printable.h"
+#include "base/text.h"
 #include "cli/report.h"
 
 #include <math.h>

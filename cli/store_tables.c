@@ -1,7 +1,7 @@
 /* store_tables.c — `mdot store add`, `import` and `export`: tables of measured steps, and Slurm's accounting. */
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/memstream.h"
+#include "base/text.h"
 #include "base/training/measurements_csv.h"
 #include "cli/store_actions.h"
 

@@ -4,7 +4,7 @@
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
-#include "base/join.h"
+#include "base/text.h"
 #include "codegen/codegen.h"
 #include "codegen/machine.h"
 #include "codegen/table_builder.h"

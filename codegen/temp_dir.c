@@ -8,8 +8,8 @@
  */
 #include "codegen/temp_dir.h"
 
+#include "base/file.h"
 #include "base/out_of_memory.h"
-#include "base/stale_temp.h"
 
 #include <dirent.h>
 #include <errno.h>

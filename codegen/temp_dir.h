@@ -21,7 +21,7 @@ typedef struct cg_temp_dir {
 } cg_temp_dir;
 
 /* Creates a folder beside `path`. Also removes folders there that killed compilations abandoned, and temporary files
- * that killed processes abandoned (base/stale_temp.h). Strings are in the arena. */
+ * that killed processes abandoned (base/file.h). Strings are in the arena. */
 mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out, mdot_error *err);
 /* Removes the folder with all files in it, including the linker's own. */
 void cg_temp_dir_close(const cg_temp_dir *w);

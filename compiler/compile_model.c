@@ -1,9 +1,9 @@
 /* compile_model.c — mdotc_compile: the whole compilation in one function, one call per stage. */
 #include "base/file.h"
-#include "base/join.h"
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "codegen/artefact.h"
 #include "codegen/backends.h"
 #include "compiler/compiler.h"

@@ -1,6 +1,6 @@
 /* targets.c — turn names of targets and precisions, as in --target and --compute, into targets of images. */
-#include "base/join.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "codegen/backends.h"
 #include "codegen/target.h"
 #include "compiler/compiler.h"

@@ -5,10 +5,10 @@
  * one between. The reference is evaluated once per length and serves every CPU ISA level and the GPU, if there is
  * one.
  */
-#include "base/join.h"
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"

@@ -1,8 +1,8 @@
 /* ops.c — the look-up of operators, and the report of unsupported ones. */
 #include "ir/ops.h"
 
-#include "base/join.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "ir/ops/families.h"
 
-#include "base/number.h"
+#include "base/text.h"
 #include "ir/text.h"
 
 #include <ctype.h>

@@ -1,8 +1,6 @@
 /* text.c — prints a graph in the form that text.h describes: for dumps after passes, golden tests and debugging. */
 #include "ir/text.h"
-#include "base/memstream.h"
-#include "base/number.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 #include "ir/ops/families.h"
 

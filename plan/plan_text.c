@@ -1,7 +1,7 @@
 /* plan_text.c — see plan_text.h. */
 #include "plan/plan_text.h"
 
-#include "base/number.h"
+#include "base/text.h"
 #include "ir/ops/families.h"
 #include "plan/expr.h"
 #include "plan/expr_ops.h"

@@ -208,7 +208,7 @@ typedef struct cli_texts {
     size_t count;
 } cli_texts;
 
-/* Makes a name from a file safe for a terminal, so that it cannot move the cursor (base/printable.h). Cuts it to the
+/* Makes a name from a file safe for a terminal, so that it cannot move the cursor (base/text.h). Cuts it to the
  * buffer, which is returned. */
 typedef struct cli_text {
     char text[256];

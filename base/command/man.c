@@ -1,6 +1,6 @@
 /* man.c — man pages in roff, section 1, made from the same tables as `--help`. */
 #include "base/command/command.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* messages.c — messages to the user, and texts in output and JSON. */
 #include "base/command/command.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

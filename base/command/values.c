@@ -2,9 +2,9 @@
 #include "base/command/command.h"
 #include "base/command/quantity.h"
 #include "base/file.h"
-#include "base/join.h"
 #include "base/out_of_memory.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <strings.h>

@@ -2,9 +2,9 @@
 #include "base/training/measurements_csv.h"
 #include "base/command/command.h"
 #include "base/csv.h"
-#include "base/number.h"
 #include "base/out_of_memory.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "base/training/training_options.h"
 
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /* history_file.c — a history as text: its options, what it has learned, and a line for each key. */
 #include "base/file.h"
-#include "base/memstream.h"
-#include "base/number.h"
 #include "base/out_of_memory.h"
+#include "base/text.h"
 #include "history/history.h"
 
 #include <inttypes.h>

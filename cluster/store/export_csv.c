@@ -1,9 +1,8 @@
 /* export_csv.c — rows, or robust means of groups, become a table. */
 #include "base/csv.h"
-#include "base/memstream.h"
-#include "base/number.h"
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
+#include "base/text.h"
 #include "store/rows.h"
 #include "store/settings.h"
 

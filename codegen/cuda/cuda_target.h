@@ -2,7 +2,7 @@
 #ifndef CU_CUDA_TARGET_H
 #define CU_CUDA_TARGET_H
 
-#include "base/join.h"
+#include "base/text.h"
 #include "codegen/codegen.h"
 
 /* CG_BF16 uses mma.m16n8k16 on sm_80 and later. CG_FP16 uses mma.m16n8k8 on sm_75. CG_FP32 uses no tensor cores and

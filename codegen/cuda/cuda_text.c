@@ -1,7 +1,7 @@
 /* cuda_text.c — see cuda_text.h. A failure is sticky, so that a writer checks once at its end. */
 #include "codegen/cuda/cuda_text.h"
 
-#include "base/printable.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* literal.c — see literal.h. */
 #include "codegen/cuda/literal.h"
 
-#include "base/number.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>

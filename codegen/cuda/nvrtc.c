@@ -1,8 +1,8 @@
 /* nvrtc.c — see nvrtc.h. */
 #include "codegen/cuda/nvrtc.h"
 
-#include "base/join.h"
 #include "base/out_of_memory.h"
+#include "base/text.h"
 #include "codegen/cuda/cubin.h"
 
 #include <dlfcn.h>

@@ -6,7 +6,6 @@
 #include "frontend/onnx/onnx.h"
 
 #include "base/file.h"
-#include "base/foreign_file.h"
 #include "base/out_of_memory.h"
 #include "frontend/onnx/dft.h"
 #include "frontend/onnx/functions.h"

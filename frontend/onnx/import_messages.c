@@ -1,7 +1,7 @@
 /* import_messages.c — see import_messages.h. */
 #include "frontend/onnx/import_messages.h"
 
-#include "base/printable.h"
+#include "base/text.h"
 
 #include <stdio.h>
 

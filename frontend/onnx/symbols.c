@@ -5,8 +5,8 @@
  */
 #include "frontend/onnx/symbols.h"
 
-#include "base/join.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/names.h"
 

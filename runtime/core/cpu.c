@@ -11,7 +11,7 @@
  * cpu_x86.c and cpu_aarch64.c read the CPU's features. cpu_generic.c replaces them on other processors. It reports an
  * empty set, because of which every CPU image is refused. */
 #include "runtime/core/cpu.h"
-#include "base/join.h"
+#include "base/text.h"
 #include "runtime/core/table_reader.h"
 
 #include <stdio.h>

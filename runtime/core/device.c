@@ -2,8 +2,8 @@
  *
  * Before a predictor is returned, every kernel on the device has run once. Therefore later calls are free of the
  * driver's loading time, and an artefact that fails on the device is detected here. */
-#include "base/join.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"

@@ -1,5 +1,5 @@
 /* cuda_open.c — prepares a GPU for a predictor: selects and loads the image and uploads its weights. */
-#include "base/join.h"
+#include "base/text.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * this once per name pointer.
  */
 #include "runtime/job/configuration.h"
-#include "base/join.h"
+#include "base/text.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/gpus.h"
 

@@ -1,8 +1,7 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
 #include "runtime/job/gpus.h"
-#include "base/join.h"
-#include "base/printable.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
  */
 #include "runtime/job/job_file.h"
 #include "base/file.h"
-#include "base/foreign_file.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
 #include "runtime/job/job_bytes.h"

@@ -1,8 +1,8 @@
 /* calibrate.c — corrects a predictor's answers with a site's measurements: the public calls. The model is described in
  * calibration_prior.c and calibration_fit.c.
  */
-#include "base/printable.h"
 #include "base/struct_version.h"
+#include "base/text.h"
 #include "runtime/core/core.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/predict/calibration.h"

@@ -3,8 +3,8 @@
  *
  * Rows are ordered before they are averaged, so that a calibration is independent of their order to the last bit.
  */
-#include "base/printable.h"
 #include "base/struct_version.h"
+#include "base/text.h"
 #include "runtime/core/core.h"
 #include "runtime/job/configuration.h"
 #include "runtime/job/gpus.h"

@@ -5,10 +5,8 @@
  * are bounded.
  */
 #include "base/file.h"
-#include "base/memstream.h"
-#include "base/number.h"
 #include "base/out_of_memory.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
 

@@ -3,12 +3,10 @@
  * A new table has a column for every training option. configuration.def lists them. A row of an older or of a
  * handwritten table has that table's columns, in its order.
  */
-#include "base/append_file.h"
 #include "base/csv.h"
-#include "base/memstream.h"
-#include "base/number.h"
+#include "base/file.h"
 #include "base/out_of_memory.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "mdot/mdot.h"
 #include "runtime/core/core.h"
 #include "runtime/job/configuration.h"

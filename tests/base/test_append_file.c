@@ -1,5 +1,5 @@
 /* test_append_file.c — several processes append lines to one file, and a failed write changes nothing. */
-#include "base/append_file.h"
+#include "base/file.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/foreign_file.h"
+#include "base/file.h"
 
 static void expect_in(const char *text, const char *part)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/join.h"
+#include "base/text.h"
 
 static void items_are_joined_by_commas(void **state)
 {

@@ -1,5 +1,5 @@
 /* test_memstream.c — text that is written into memory is either complete or, if memory ran out, absent. */
-#include "base/memstream.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/number.h"
+#include "base/text.h"
 #include "tests/support/decimal_point.h"
 
 static void assert_printed(double value, int digits, const char *text)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 static void expect(const char *text, const char *printable)
 {

@@ -1,7 +1,6 @@
 /* test_stale_temp.c — abandoned temporary files are removed, and files that are still being written stay. */
-#include "base/stale_temp.h"
-
 #include "base/file.h"
+
 #include "tests/support/process.h"
 
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "mdot/mdot.h"
 #include "tests/support/predict_command.h"
 

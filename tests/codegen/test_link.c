@@ -1,5 +1,5 @@
 /* test_link.c — the linked artefact follows mdot_abi.h, and linking leaves only the output behind. */
-#include "base/stale_temp.h"
+#include "base/file.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/link.h"
 #include "tests/support/artefact_fixture.h"

@@ -1,5 +1,5 @@
 /* test_targets.c — names of targets and precisions, as the command line and mdotc.h accept them. */
-#include "base/join.h"
+#include "base/text.h"
 #include "codegen/target.h"
 #include "compiler/compiler.h"
 

@@ -10,8 +10,8 @@ make_tree() {
     rm -rf "$work/tree"
     mkdir -p "$work/tree/base" "$work/tree/runtime/job" "$work/tree/runtime/perf"
     cd "$work/tree"
-    echo '#include <stddef.h>' > base/join.h
-    echo '#include "base/join.h"' > runtime/job/job.h
+    echo '#include <stddef.h>' > base/text.h
+    echo '#include "base/text.h"' > runtime/job/job.h
     printf '#include "runtime/job/job.h"\n#include "runtime/job/pool.h"\n' > runtime/job/job.c
     echo '#include "runtime/job/pool.h"' > runtime/job/pool.c
     echo '#include <stddef.h>' > runtime/job/pool.h
@@ -40,9 +40,9 @@ expect_circle runtime/job/pool.h '#include "runtime/perf/roofline.h"' \
     'runtime/job/job: is in a circle: includes runtime/job/pool.h
 runtime/job/pool: is in a circle: includes runtime/perf/roofline.h
 runtime/perf/roofline: is in a circle: includes runtime/job/job.h'
-expect_circle base/join.h '#include "runtime/job/job.h"' \
+expect_circle base/text.h '#include "runtime/job/job.h"' \
     'base/join: is in a circle: includes runtime/job/job.h
-runtime/job/job: is in a circle: includes base/join.h'
+runtime/job/job: is in a circle: includes base/text.h'
 if "$script" "$work/tree" runtime/none 2> "$work/message"; then
     echo "a folder without sources is accepted"
     exit 1

@@ -17,14 +17,14 @@ make_tree() {
     cd "$work/tree"
     echo '#include <stddef.h>' > include/mdot/mdot_base.h
     echo '#include "mdot_base.h"' > include/mdot/mdot.h
-    echo '#include "mdot/mdot_base.h"' > base/join.h
-    printf '#include "base/join.h"\n#include "mdot/mdot.h"\n' > runtime/core/core.h
+    echo '#include "mdot/mdot_base.h"' > base/text.h
+    printf '#include "base/text.h"\n#include "mdot/mdot.h"\n' > runtime/core/core.h
     echo '#include "runtime/core/core.h"' > runtime/core/objects.h
     echo '#include "runtime/core/objects.h"' > runtime/core/run.c
     echo '  #  include "runtime/core/core.h"' > runtime/cuda/cuda.h
     printf '#include "runtime/core/core.h"\n#include "runtime/cuda/cuda.h"\n' > runtime/components.c
     echo '#include "ir/ops/sums.h"' > ir/ops/sums.c
-    echo '#include "base/join.h"' > ir/ops/sums.h
+    echo '#include "base/text.h"' > ir/ops/sums.h
     echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu_images.h
     echo '#include "codegen/cpu/cpu_images.h"' > codegen/table_builder.c
     echo '#include "mdot/mdot.h"' > cli/main.c
@@ -52,8 +52,8 @@ expect_breach() {
 
 make_tree
 expect_whole
-expect_breach base/join.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, which base/ may not'
-expect_breach base/join.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
+expect_breach base/text.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, which base/ may not'
+expect_breach base/text.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
 expect_breach runtime/core/run.c '#include "runtime/cuda/cuda.h"' 'includes runtime/cuda/cuda.h, which runtime/core/ may not'
 expect_breach runtime/cuda/cuda.c '#include "runtime/core/objects.h"' 'which runtime/cuda/ may not'
 expect_breach runtime/job/job_model.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
@@ -78,7 +78,7 @@ expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/co
 expect_breach compiler/table_builder.c '#include "ir/ops/sums.h"' 'of the same name'
 expect_breach runtime/core/run.c '    __builtin_ia32_pause();' 'line 2 is for one processor family'
 expect_breach cli/main.c '#include <cpuid.h>' 'is for one processor family'
-expect_breach base/join.h '__asm__("nop");' 'is for one processor family'
+expect_breach base/text.h '__asm__("nop");' 'is for one processor family'
 make_tree
 echo '#include <immintrin.h>' | tee runtime/core/cpu_x86.c > codegen/cpu/emit.c
 expect_whole
