@@ -1,4 +1,4 @@
-"""The directive `c-header`: the reference of one header of include/mdot, in the header's order.
+"""The directive `c-header`: the reference of one public header, in the header's order.
 
     ```{c-header} mdot_run.h
     ```
@@ -25,18 +25,23 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEADERS = ROOT / "include" / "mdot"
+FOLDERS = (ROOT / "include" / "mdot", ROOT / "cluster" / "include" / "mdot")
 logger = logging.getLogger(__name__)
 EXAMPLE = re.compile(r"^( *)/\* \[example: ([\w, \n*]+)\] \*/\n(.*?)^ *//?\*? ?\[end of example\] \*/\n", re.M | re.S)
 SIZES = {"char": 1, "bool": 1, "uint32_t": 4, "int": 4, "unsigned": 4, "int64_t": 8, "uint64_t": 8, "double": 8, "size_t": 8,
          "int32_t": 4, "mdot_abi_dim": 32, "mdot_abi_items": 24}
 
 
+def header_path(name):
+    """The public header of the product, or else of the companion."""
+    return next((folder / name for folder in FOLDERS if (folder / name).exists()), FOLDERS[0] / name)
+
+
 @functools.lru_cache
 def examples():
     """{function: (file, code)}: the first example that names the function."""
     found = {}
-    for path in sorted((ROOT / "examples").rglob("*.c")):
+    for path in sorted([*(ROOT / "examples").rglob("*.c"), *(ROOT / "cluster").glob("*/example*.c")]):
         for match in EXAMPLE.finditer(path.read_text(encoding="utf-8")):
             code = EXAMPLE.sub("", textwrap.dedent(match.group(3)))
             code = re.sub(r"^ */\* \[(?:end of )?example.*\] \*/\n", "", code, flags=re.M).rstrip()
@@ -177,7 +182,7 @@ def example_of(name):
 
 
 def page(header, xml):
-    text = (HEADERS / header).read_text(encoding="utf-8")
+    text = header_path(header).read_text(encoding="utf-8")
     titles = [(text[:m.start()].count("\n") + 1, m.group(1)) for m in re.finditer(r"^/\* -{4} (.*?) -*\s*-+ ?\*/$", text, re.M)]
     out = [introduction(text)]
     typedefs_with_body = set()
@@ -232,10 +237,10 @@ class CHeader(SphinxDirective):
     def run(self):
         xml = pathlib.Path(self.config.breathe_projects[self.config.breathe_default_project])
         header = self.arguments[0]
-        self.env.note_dependency(str(HEADERS / header))
+        self.env.note_dependency(str(header_path(header)))
         for name, missing in functions_without_facts(xml, header):
             logger.warning("%s: %s lacks: %s", header, name, ", ".join(missing), location=self.get_location())
-        for name in without_text(xml, HEADERS / header):
+        for name in without_text(xml, header_path(header)):
             logger.warning("%s: %s lacks a text", header, name, location=self.get_location())
         return self.parse_text_to_nodes(page(header, xml), allow_section_headings=True)
 
@@ -245,7 +250,7 @@ class CLayout(SphinxDirective):
     option_spec = {"header": directives.unchanged_required}
 
     def run(self):
-        path = HEADERS / self.options["header"]
+        path = header_path(self.options["header"])
         self.env.note_dependency(str(path))
         return self.parse_text_to_nodes(layout(self.arguments[0], path.read_text(encoding="utf-8")))
 

@@ -51,8 +51,10 @@ def arguments_of(text):
 
 @functools.lru_cache
 def handles(folder):
-    """{type: (rule for threads, [functions that make it], function that releases it)} of all headers in the folder."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(folder).glob("*.h"))]
+    """{type: (rule for threads, [functions that make it], function that releases it)} of headers in the folder and the product."""
+    product = pathlib.Path(__file__).resolve().parents[2] / "include" / "mdot"
+    folders = sorted({pathlib.Path(folder).resolve(), product})
+    texts = [path.read_text(encoding="utf-8") for place in folders for path in sorted(place.glob("*.h"))]
     rules = {}
     for text in texts:
         for match in HANDLE.finditer(text):

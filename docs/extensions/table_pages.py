@@ -9,7 +9,7 @@
 import pathlib
 import re
 
-from c_reference import HEADERS, table_of_map
+from c_reference import header_path, table_of_map
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -152,8 +152,8 @@ class MapTable(SphinxDirective):
 
     def run(self):
         header, macro = self.arguments
-        self.env.note_dependency(str(HEADERS / header))
-        lines = table_of_map(macro, (HEADERS / header).read_text(encoding="utf-8")).split("\n")
+        self.env.note_dependency(str(header_path(header)))
+        lines = table_of_map(macro, header_path(header).read_text(encoding="utf-8")).split("\n")
         titles = [title.strip() for title in " ".join(self.content).split("|")]
         if len(titles) != lines[0].count("|") - 1:
             raise self.error(f"{macro} has {lines[0].count('|') - 1} columns, and the page has titles for {len(titles)}")
