@@ -214,8 +214,10 @@ def layout(name, text):
     """A table of the fields of a struct: offset, type, name, meaning. Fields are aligned to their size."""
     body = re.search(rf"typedef struct {name} \{{[^\n]*\n(.*?)^\}} {name};", text, re.M | re.S).group(1)
     offset, rows = 0, []
-    for match in re.finditer(r"^\s*(const void \*const \*|const void \*|void \*const \*|void \*|\w+) ?(\w[\w, \n\[\]]*);[ \t]*(?:/\* (.*?) \*/)?", body, re.M | re.S):
-        kind, names, comment = match.group(1), match.group(2), " ".join((match.group(3) or "").replace("\n *", " ").replace("*", "").split())
+    for match in re.finditer(r"^(?: +/\* ((?:(?!\*/).)*?) \*/\n)?\s*(const void \*const \*|const void \*|void \*const \*|void \*|\w+) ?"
+                             r"(\w[\w, \n\[\]]*);[ \t]*(?:/\* (.*?) \*/)?", body, re.M | re.S):
+        above, kind, names, behind = match.groups()
+        comment = " ".join((behind or above or "").replace("\n *", " ").replace("*", "").split())
         size = SIZES.get(kind, 8 if "*" in kind else None)
         if size is None:
             raise ValueError(f"{name}: the size of {kind} is unknown")
