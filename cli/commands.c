@@ -12,7 +12,7 @@ const cli_command *const cli_commands[] = {&cli_predict,      &cli_report_comman
 #ifdef MDOT_HAVE_COMPILER
                                            &cli_verify,       &cli_check,
 #endif
-                                           &cli_gpus_command, &cli_store,          &cli_help,      NULL};
+                                           &cli_gpus_command, &cli_help,           NULL};
 
 #ifdef MDOT_HAVE_COMPILER
 #define ABOUT_COMPILING "It also compiles the trained Transformers that make these predictions."
@@ -78,6 +78,12 @@ const cli_command *cli_find_command(const char *name)
         return NULL;
     }
 #endif
+    if (strcmp(name, "store") == 0) {
+        cli_message(NULL,
+                    "the store of measured steps has a program of its own: use `mdot-store`, which the Debian package "
+                    "mdot-cluster and the folder cluster/ of the source have");
+        return NULL;
+    }
     if (is_predict_option(name)) {
         cli_message(NULL, "\"%s\" is an option of a command: use `mdot predict --%s`; see `mdot help predict`", name,
                     name);

@@ -102,7 +102,7 @@ function includes_public(source,    top, at, k, header) {
             if (top == "cluster" && header == "mdot/mdot_store.h") return 1
             if ((top == "runtime" || top == "base") && header !~ /mdot(job|c|_store)\.h$/) return 1
         }
-    return (top == "cli" || top == "compiler") && has_word("MDOT_CLI")
+    return (top == "cli" || top == "compiler") && has_word("MDOT_CLI") || top == "cluster" && has_word("MDOT_STORE")
 }
 function calls(source,    line, name) {
     while ((getline line < source) > 0) {

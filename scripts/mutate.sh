@@ -74,17 +74,19 @@ compile_command() {
 # Prints the names of the programs that are tests of $1 first of all.
 own_tests() {
     folder=$(dirname "$1") name=$(basename "$1" .c)
-    find "tests/$folder" -maxdepth 1 \( -name "test_$name.c" -o -name "test_${name}_*.c" \) 2> /dev/null |
+    tests=$(echo "tests/$folder" | sed 's|^tests/cluster/|cluster/tests/|')
+    find "$tests" -maxdepth 1 \( -name "test_$name.c" -o -name "test_${name}_*.c" \) 2> /dev/null |
         LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
     for part in $(echo "$folder" | tr / ' '); do
-        [ ! -f "tests/$folder/test_${part}_$name.c" ] || echo "test_${part}_$name"
+        [ ! -f "$tests/test_${part}_$name.c" ] || echo "test_${part}_$name"
     done
     awk -v file="$1" '$1 == file { for (i = 2; i <= NF; i++) print $i }' tests/sources.txt
 }
 
 # Prints the names of the programs that include the header of $1.
 other_tests() {
-    [ $only_own = yes ] || find tests -path tests/growth -prune -o -name 'test_*.c' -exec grep -lF "#include \"${1%.c}.h\"" {} + |
+    [ $only_own = yes ] || find tests cluster/tests -path tests/growth -prune -o -name 'test_*.c' \
+        -exec grep -lF "#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\"" {} + |
         LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
 }
 

@@ -29,9 +29,9 @@ prepare() {
     sed -i "s/^VERSION = .*/VERSION = \"$1\"/" bindings/python/mdot/version.py
     minor=${1%.*} # while the version is 0.x, each minor version has an interface of its own
     sed -i "s/^SOVERSION = .*/SOVERSION = \"$minor\"/" bindings/python/mdot/library/libraries.py
-    sed -i "s/^MDOT_[0-9.]* {/MDOT_$minor {/" */lib*.map
+    sed -i "s/^MDOT_[0-9.]* {/MDOT_$minor {/" */lib*.map cluster/*/lib*.map
     sed -i "s/find_package(mdot [0-9.]*/find_package(mdot $minor/" docs/how-to/call-from-c.md cmake/mdotConfig.cmake.in \
-        tests/abi/project/CMakeLists.txt tests/abi/install.sh
+        tests/abi/project/CMakeLists.txt cluster/CMakeLists.txt cluster/tests/store/install.sh
     sed -i "s/^version: .*/version: $1/; s/^date-released: .*/date-released: $(date -u +%Y-%m-%d)/" CITATION.cff
     sed -i "s/^## .* (unreleased)\$/## $1 ($(date -u +%Y-%m-%d))/" CHANGELOG.md
     echo "the tree has version $1 now; commit it, then run scripts/release.sh"
@@ -80,11 +80,13 @@ git archive --format=tar --prefix="mdot-$version/" "$commit" | gzip -9n > "$out/
 echo "== packages"
 build=$PWD/build/package
 mkdir -p build
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_CLUSTER=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 cmake --build "$build" -- --quiet
 packed=$(mktemp -d)
 trap 'rm -rf "$packed"' EXIT
-cpack --config "$build/CPackConfig.cmake" -B "$packed" > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+for config in "$build" "$build/cluster"; do
+    cpack --config "$config/CPackConfig.cmake" -B "$packed" > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+done
 cp "$packed"/*.deb "$packed"/*.tar.gz "$out"
 
 venv=$PWD/build/release-tools
@@ -93,7 +95,7 @@ venv=$PWD/build/release-tools
 if [ $wheels -eq 1 ]; then
     echo "== wheels"
     scripts/wheel.sh
-    cp dist/mdot_predict-*.whl dist/mdot_compiler-*.whl "$out"
+    cp dist/mdot_predict-*.whl dist/mdot_compiler-*.whl dist/mdot_store-*.whl "$out"
 fi
 
 echo "== bill of materials, checksums, signature"

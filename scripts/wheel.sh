@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds wheels of the Python package from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, libmdotstore with SQLite,
-# the command without the compiler, the shipped predictor) and dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for
+# Builds wheels of the Python package from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, the command without the compiler,
+# the shipped predictor), dist/mdot_compiler-*.whl (libmdotc with LLVM inside) and dist/mdot_store-*.whl (libmdotstore with SQLite), for
 # Python 3.9 or newer on Linux x86-64. auditwheel determines the oldest supported glibc. Then tests them with python3.
 #
 #     scripts/wheel.sh [--no-tests]
@@ -15,7 +15,7 @@ stage=$build/stage
 version=$(sed -n 's/^#define MDOT_VERSION_STRING "\(.*\)"/\1/p' include/mdot/mdot_base.h)
 
 mkdir -p build
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_STATIC_LLVM=ON > "$build.log" 2>&1 ||
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_STATIC_LLVM=ON -DMDOT_CLUSTER=ON > "$build.log" 2>&1 ||
     { cat "$build.log"; exit 1; }
 rm -f "$build.log"
 cmake --build "$build" --target mdot_shared mdotjob_shared mdotstore_shared mdotc_shared predictor \
@@ -32,20 +32,23 @@ mkdir -p "$stage" dist
 cp -r bindings/python "$stage/mdot"
 mv "$stage/mdot/compiler" "$stage/compiler"
 cp "$stage/mdot/setup.py" "$stage/compiler/"
-cp LICENSE "$stage/mdot/" && cp LICENSE "$stage/compiler/"
+cp -r cluster/python "$stage/store"
+cp "$stage/mdot/setup.py" "$stage/store/"
+for package in mdot compiler store; do cp LICENSE "$stage/$package/"; done
+printf '%s\n' "$version" > "$stage/store/VERSION"
 printf '%s\n' "$version" > "$stage/compiler/VERSION"
 printf 'mdot-predict==%s\n' "$version" > "$stage/compiler/REQUIRES"
-mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/mdot" "$stage/compiler/mdot_compiler/lib"
+mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/mdot" "$stage/compiler/mdot_compiler/lib" "$stage/store/mdot_store/lib"
 soname=.so.${version%.*}
-cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/cluster/store/libmdotstore$soname" \
-    "$stage/mdot/mdot/lib/"
+cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$stage/mdot/mdot/lib/"
 cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
 cp "$build/share/mdot/predictor.mdot" docs/schema.json "$stage/mdot/mdot/share/mdot/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
+cp -L "$build/cluster/store/libmdotstore$soname" "$stage/store/mdot_store/lib/"
 strip --strip-unneeded "$stage"/*/*/lib/*"$soname" "$stage/mdot/mdot/bin/mdot"
 chmod -R u=rwX,go=rX "$stage" # a clone or an earlier build may have been made under another umask
 
-for package in mdot compiler; do
+for package in mdot compiler store; do
     "$build/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$stage/$package/raw" "$stage/$package"
     # Excludes libraries that are in this wheel already, or in the other one, which the loader has opened before.
     PATH=$build/venv/bin:$PATH "$build/venv/bin/auditwheel" repair --exclude "libmdot$soname" \

@@ -1,8 +1,4 @@
-# mdot_test(NAME [LABELS LABEL…] [ENVIRONMENT VARIABLE=VALUE…] [TIMEOUT SECONDS] COMMAND PROGRAM [ARGUMENT…]): one ctest entry, or
-# one for each shard (tests/support/shard.h). Exit status 77 means skipped; the program prints the reason.
-#
-# Labels (docs/contributing/testing.md): without LABELS a test is `fast` unless the list below names it. A fast test
-# is `full`, too, because `ctest -L full` runs both.
+include(${PROJECT_SOURCE_DIR}/cmake/MdotTest.cmake)
 
 # Tests that take longer than about three seconds of one core.
 set(mdot_full_tests
@@ -33,17 +29,14 @@ set(mdot_full_tests
     python_readme
     python_record_trace
     python_recording
-    python_scheduler
     readme
     reproducible
     test_batch_items
     test_bf16
-    test_chronus
     test_cli
     test_cli_control_bytes
     test_cli_predict
     test_cli_predict_usage
-    test_cli_store
     test_cpu_attention
     test_cpu_attention_scores
     test_cpu_expr
@@ -64,7 +57,6 @@ set(mdot_full_tests
     test_cuda_runtime
     test_cuda_schedules
     test_cuda_sequential
-    test_elasticflow
     test_environments
     test_examples
     test_faults
@@ -74,9 +66,7 @@ set(mdot_full_tests
     test_nvrtc
     test_onnx_reference
     test_random_models
-    test_recover
     test_runtime_cuda_limits
-    test_scale
     test_types)
 
 # NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine of two cores.
@@ -110,39 +100,3 @@ set(mdot_halved_tests
     test_cuda_models
     test_cuda_recurrence
     test_cuda_sequential)
-
-function(mdot_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
-  set(labels ${arg_LABELS})
-  if(NOT labels)
-    set(labels fast full)
-    if(name IN_LIST mdot_full_tests)
-      set(labels full)
-    endif()
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
-  endif()
-  set(shards 1)
-  foreach(row IN LISTS mdot_shards)
-    if(row MATCHES "^${name} ([0-9]+)$")
-      set(shards ${CMAKE_MATCH_1})
-    endif()
-  endforeach()
-  foreach(shard RANGE 1 ${shards})
-    set(entry ${name})
-    set(environment ${arg_ENVIRONMENT})
-    set(shard_labels ${labels})
-    math(EXPR twice "2 * ${shard}")
-    if((MDOT_ASAN OR MDOT_TSAN) AND name IN_LIST mdot_halved_tests AND twice GREATER shards)
-      set(shard_labels exhaustive)
-    endif()
-    if(shards GREATER 1)
-      set(entry ${name}_${shard})
-      list(APPEND environment MDOT_TEST_SHARD=${shard}/${shards})
-    endif()
-    add_test(NAME ${entry} COMMAND ${arg_COMMAND})
-    set_tests_properties(${entry} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${shard_labels}"
-                                             ENVIRONMENT "${environment}")
-  endforeach()
-endfunction()

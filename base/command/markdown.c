@@ -105,10 +105,13 @@ static void put_commands(FILE *stream)
 void cli_print_markdown(FILE *stream, const cli_command *command)
 {
     bool is_whole = command == &cli_program;
-    fprintf(stream,
-            "<!-- `MDOT_UPDATE_GOLDEN=1 build/release/tests/test_help` writes this page from the tables of cli/. -->\n"
-            "# %s%s%s\n\n```text\n",
-            cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name);
+    if (cli_program.commands != NULL)
+        fputs(
+            "<!-- `MDOT_UPDATE_GOLDEN=1 build/release/tests/test_help` writes this page from the tables of cli/. -->\n",
+            stream);
+    else
+        fprintf(stream, "<!-- `%s --markdown` writes this page. -->\n", cli_program.name);
+    fprintf(stream, "# %s%s%s\n\n```text\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name);
     for (const char *const *form = command->synopsis; *form != NULL; form++)
         fprintf(stream, "%s%s%s %s\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name, *form);
     fputs("```\n\n", stream);

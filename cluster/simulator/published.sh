@@ -4,14 +4,14 @@
 #
 #     cluster/simulator/published.sh BUILD MEASURED PUBLISHED [PER_JOB_FOLDER] > OUT.md
 #
-# BUILD is the folder of the build. MEASURED has pollux_step_times.csv and pollux_gradient_noise.csv, in the forms that
+# BUILD is the folder of the companion's build (build/release/cluster). MEASURED has pollux_step_times.csv and pollux_gradient_noise.csv, in the forms that
 # README.md describes. PUBLISHED is the folder `simulator` of Pollux' artefact (petuum/adaptdl, branch osdi21-artifact):
 # its workloads, workloads-0.5, … and results-jobload/pollux-LOAD/summary.json. Loads whose files are absent are left out.
 # PER_JOB_FOLDER gets the completion times of each workload's jobs. The exit status is 1 if a mean completion time differs
 # from the published one by more than 5 %, the margin that the authors state for their own runs.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,12p' "$0" >&2; exit 2; }
-simulate=$1/cluster/simulator/mdot-simulate measured=$2 published=$3 per_job=${4:-}
+simulate=$1/simulator/mdot-simulate measured=$2 published=$3 per_job=${4:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 [ -n "$per_job" ] || per_job=$work

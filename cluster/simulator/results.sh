@@ -3,7 +3,7 @@
 #
 #     cluster/simulator/results.sh BUILD TRACES [predictors|backfill|cold_start …, by default all]
 #
-# BUILD is the folder of the build. TRACES has philly_all.csv and itp_all.csv. The errors are those of
+# BUILD is the companion's build (build/release/cluster). TRACES has philly_all.csv and itp_all.csv. The errors are those of
 # weights/results/families.csv, which `python3 -m mdot_lab.predictor export-cv` writes. Each experiment
 # writes results/NAME.md, .json and .svg when it is complete, so that a run may be interrupted and continued with the
 # names that are left. The programs use all cores. Then write the new figures into README.md and CHANGELOG.md.
@@ -24,10 +24,10 @@ for name; do
     echo "$name: begins at $(date -u +%H:%M:%S)"
     case $name in
         predictors)
-            "$build/cluster/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
+            "$build/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
                 --predictions "$predictions" --out "$here/results/predictors" ;;
         backfill)
-            "$build/cluster/simulator/mdot-backfill" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
+            "$build/simulator/mdot-backfill" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
                 --predictions "$predictions" --out "$here/results/backfill" ;;
         cold_start) "$here/cold_start.sh" "$build" "$traces" "$here/results/cold_start" ;;
     esac

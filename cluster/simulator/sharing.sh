@@ -4,13 +4,13 @@
 #
 #     cluster/simulator/sharing.sh BUILD MEASURED [JOBS] > OUT.md
 #
-# BUILD is the folder of the build. MEASURED has the measurements of Pollux' authors (pollux_step_times.csv and
+# BUILD is the folder of the companion's build (build/release/cluster). MEASURED has the measurements of Pollux' authors (pollux_step_times.csv and
 # pollux_gradient_noise.csv), Gavel's (gavel_pairs.csv) and MISO's (miso_mig.csv), in the forms that README.md describes.
 # Traces are synthetic: Poisson arrivals, and kinds of jobs drawn at random with a fixed seed. JOBS is their number of jobs
 # (default 160; in eight hours).
 set -eu
 [ $# -ge 2 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
-simulate=$1/cluster/simulator/mdot-simulate measured=$2 jobs=${3:-160}
+simulate=$1/simulator/mdot-simulate measured=$2 jobs=${3:-160}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 

@@ -14,7 +14,7 @@ static mdot_status check_pages(mdot_store *store, mdot_error *err)
     else if (strcmp(st_column_text(check, 0), "ok") != 0)
         status =
             mdot_fail(err, MDOT_CORRUPT,
-                      "%s: the store is damaged (%s); `mdot store recover %s NEW` copies all records that can be read",
+                      "%s: the store is damaged (%s); `mdot-store recover %s NEW` copies all records that can be read",
                       store->path, st_column_text(check, 0), store->path);
     sqlite3_finalize(check);
     return status;

@@ -21,7 +21,7 @@ mdot_status st_fail(const mdot_store *store, int code, const char *action, mdot_
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return mdot_fail(err, MDOT_CORRUPT,
-                         "%s: cannot %s, because the store is damaged (%s); `mdot store recover %s NEW` copies all "
+                         "%s: cannot %s, because the store is damaged (%s); `mdot-store recover %s NEW` copies all "
                          "records that can be read",
                          path, action, reason, path);
     case SQLITE_READONLY:

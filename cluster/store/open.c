@@ -120,7 +120,7 @@ static mdot_status check_version(mdot_store *s, const st_steps *steps, bool migr
     if (version == 0 || migrates) return st_migrate(s, steps, &version, err);
     return mdot_fail(
         err, MDOT_INCOMPATIBLE,
-        "%s: the store has version %d of its tables, and this mdot writes %d; run `mdot store migrate %s`, "
+        "%s: the store has version %d of its tables, and this mdot writes %d; run `mdot-store migrate %s`, "
         "after which older versions of mdot refuse it",
         s->path, version, steps->count, s->path);
 }

@@ -151,7 +151,7 @@ mdot_status st_read(const mdot_store *store, const st_table *table, sqlite3_stmt
 {
     if (st_read_sealed(table, row, out_values)) return MDOT_OK;
     return mdot_fail(err, MDOT_CORRUPT,
-                     "%s: the checksum of record %lld of %s differs: the store is damaged; `mdot store recover %s NEW` "
+                     "%s: the checksum of record %lld of %s differs: the store is damaged; `mdot-store recover %s NEW` "
                      "copies all intact records",
                      store->path, (long long)sqlite3_column_int64(row, 0), table->name, store->path);
 }

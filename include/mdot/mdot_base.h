@@ -22,10 +22,10 @@ extern "C" {
 /* Header version; mdot_version, mdotjob_version and mdotc_version return the version of the library in use. As one
  * number, 1.2.3 is 1002003. The build reads the version from here. */
 #define MDOT_VERSION_MAJOR 0
-#define MDOT_VERSION_MINOR 3
+#define MDOT_VERSION_MINOR 4
 #define MDOT_VERSION_PATCH 0
 #define MDOT_VERSION_NUMBER (MDOT_VERSION_MAJOR * 1000000 + MDOT_VERSION_MINOR * 1000 + MDOT_VERSION_PATCH)
-#define MDOT_VERSION_STRING "0.3.0"
+#define MDOT_VERSION_STRING "0.4.0"
 
 /* ---- How this interface grows -------------------------------------------------------------------------------------
  *

@@ -69,37 +69,3 @@ export PKG_CONFIG_PATH="$work/archives${libraries#"$prefix"}/pkgconfig"
 static=--static
 pc pkg-config-static
 try pkg-config-static "$work/pkg-config-static"
-
-# ---- The store, which is absent if the build lacks SQLite ------------------------------------------------------------
-
-[ -e "$libraries/libmdotstore.so" ] || { echo "store: not built"; exit 0; }
-# store KIND FLAG…: builds the program with pkg-config's flags and runs it
-store() {
-    kind=$1
-    shift
-    # shellcheck disable=SC2046 # words
-    cc -o "$work/store-$kind" "$here/store.c" $(pkg-config "$@" --cflags --libs mdotstore) || fail "store, $kind: does not build"
-    LD_LIBRARY_PATH=$libraries "$work/store-$kind" "$work/$kind.store" > "$work/output" || fail "store, $kind: does not run"
-    grep -q '^1 [0-9]*\.[0-9]*\.[0-9]*$' "$work/output" || fail "store, $kind: prints $(cat "$work/output")"
-    echo "store, $kind: built, run"
-}
-store static --static
-if needed "$work/store-static" | grep -q libmdot; then fail "the static store needs a shared libmdot"; fi
-export PKG_CONFIG_PATH="$libraries/pkgconfig"
-store shared
-needed "$work/store-shared" | grep -q sqlite && fail "pkg-config without --static names what libmdotstore needs itself"
-mkdir "$work/cmake-store"
-cat > "$work/cmake-store/CMakeLists.txt" <<'PROJECT'
-cmake_minimum_required(VERSION 3.25)
-project(user LANGUAGES C)
-find_package(mdot 0.3 REQUIRED COMPONENTS store)
-foreach(kind IN ITEMS "" -static)
-  add_executable(store${kind} ${SOURCE}/store.c)
-  target_link_libraries(store${kind} PRIVATE mdot::mdotstore${kind})
-endforeach()
-PROJECT
-cmake -S "$work/cmake-store" -B "$work/cmake-store/build" -G Ninja -D CMAKE_PREFIX_PATH="$prefix" -D SOURCE="$here" > "$work/log" 2>&1 &&
-    cmake --build "$work/cmake-store/build" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
-for kind in "" -static; do
-    "$work/cmake-store/build/store$kind" "$work/cmake$kind.store" > "$work/output" || fail "store$kind: does not run"
-done

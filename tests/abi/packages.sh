@@ -1,7 +1,6 @@
 #!/bin/sh
-# Checks that `cpack` makes a package of each library, a development package, packages of the command, the simulator and (where
-# Slurm's headers are installed) the plugins, and a tarball. The
-# dependencies must be those of the files, and the unpacked files must work.
+# Checks that `cpack` makes a package of each library, two for development, one of the command, those of the companion (where the
+# build has it), and a tarball. The dependencies must be those of the files, and the unpacked files must work.
 # Usage: packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
 set -eu
 source=$1 build=$2 version=$3 soversion=$4
@@ -28,14 +27,20 @@ llvm=$(dpkg-deb -f "$work/mdot_${version}_amd64.deb" Depends | tr ', ' '\n\n' | 
 expect "libmdot$soversion"
 expect "libmdotjob$soversion" "libmdot$soversion"
 expect "libmdotc$soversion" "$llvm" "libmdot$soversion"
-store= # absent if the build lacks SQLite
-if [ -e "$build/cluster/store/libmdotstore.so" ]; then
-    store=libmdotstore$soversion
-    expect "$store" "libmdot$soversion"
-fi
-expect libmdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion" ${store:+"$store"}
+expect mdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion"
+expect mdot-base-dev
 expect mdot "$llvm"
-expect mdot-simulator
+if [ -e "$build/cluster/CPackConfig.cmake" ]; then
+    cpack --config "$build/cluster/CPackConfig.cmake" -B "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+    expect mdot-cluster
+    for program in mdot-simulate mdot-store; do # mdot-store is absent if the build lacks SQLite
+        [ ! -e "$work/root/usr/bin/$program" ] || "$work/root/usr/bin/$program" --help > "$work/output" || fail "$program does not run"
+    done
+    [ ! -e "$build/cluster/store/libmdotstore.so" ] || {
+        expect "libmdotstore$soversion" "libmdot$soversion"
+        expect mdot-cluster-dev "libmdotstore$soversion"
+    }
+fi
 [ ! -e "$build/cluster/slurm/job_submit_mdot.so" ] || {
     expect mdot-slurm
     dpkg-deb -c "$work/mdot-slurm_${version}_amd64.deb" | grep -q '/slurm-wlm/job_submit_mdot\.so$' ||
@@ -53,5 +58,4 @@ for prefix in "$work/root/usr" "$work/tar"; do
         share/man/man1/mdot-predict.1 share/bash-completion/completions/mdot share/doc/mdot/LICENSE; do
         [ -e "$prefix/$file" ] || fail "there is no $prefix/$file"
     done
-    "$prefix/bin/mdot-simulate" --help > "$work/output" || fail "the simulator in $prefix does not run"
 done

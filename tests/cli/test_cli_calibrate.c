@@ -16,7 +16,7 @@
 #include "tests/support/json_schema.h"
 #include "tests/support/predict_command.h"
 
-#define STEPS(site) MDOT_SOURCE_DIR "/tests/data/steps_" site ".csv"
+#define STEPS(site) MDOT_SOURCE_DIR "/examples/jobs/steps_" site ".csv"
 static const char steps[] = STEPS("gavel");
 
 static void run_calibrate(predict_command *f, const char *table, const char *output)

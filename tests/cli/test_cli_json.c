@@ -33,7 +33,7 @@ static void output_matches_the_schema(void **state)
     predict_command *f = *state;
     char *schema = read_text(MDOT_SOURCE_DIR "/docs/predict.schema.json"), *calibration = NULL;
     assert_true(asprintf(&calibration, "--calibration=%s/site.cal", f->folder) > 0);
-    process_run((const char *const[]){MDOT_CLI, "calibrate", MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv", "-o",
+    process_run((const char *const[]){MDOT_CLI, "calibrate", MDOT_SOURCE_DIR "/examples/jobs/steps_gavel.csv", "-o",
                                       calibration + strlen("--calibration="), NULL},
                 &f->result);
     assert_int_equal(f->result.status, OK);

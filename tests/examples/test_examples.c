@@ -132,11 +132,6 @@ static void examples_of_the_reference_succeed(void **state)
         access(onnx_test, F_OK) == 0 ? onnx_test : NULL);
     assert_int_equal(result.status, OK);
     expect_contains(result.out, "verified");
-#ifdef MDOT_HAVE_STORE
-    RUN(MDOT_REFERENCE "_store", saved, folder);
-    assert_int_equal(result.status, OK);
-    expect_contains(result.out, "8 rows saved");
-#endif
     free(saved);
     free(artefact);
     process_remove_folder(folder);

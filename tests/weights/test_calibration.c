@@ -141,7 +141,7 @@ static void check_site(const char *path, limits most)
 static void calibration_corrects_an_input_pipeline(void **state)
 {
     (void)state;
-    check_site(MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv", (limits){.remaining = 0.26, .increase = HALF_A_POINT});
+    check_site(MDOT_SOURCE_DIR "/examples/jobs/steps_gavel.csv", (limits){.remaining = 0.26, .increase = HALF_A_POINT});
 }
 
 /* One half of 54 gets worse by 1.2 points, for two reasons. Its rows without calibration are off by less since every
@@ -150,7 +150,7 @@ static void calibration_corrects_an_input_pipeline(void **state)
 static void calibration_corrects_steps_without_an_optimizer(void **state)
 {
     (void)state;
-    check_site(MDOT_SOURCE_DIR "/tests/data/steps_torchvision.csv",
+    check_site(MDOT_SOURCE_DIR "/examples/jobs/steps_torchvision.csv",
                (limits){.remaining = 0.7, .increase = 0.013, .worse = 1});
 }
 
@@ -159,7 +159,7 @@ static void calibration_corrects_steps_without_an_optimizer(void **state)
 static void calibration_corrects_tuned_containers(void **state)
 {
     (void)state;
-    check_site(MDOT_SOURCE_DIR "/tests/data/steps_nvidia.csv",
+    check_site(MDOT_SOURCE_DIR "/examples/jobs/steps_nvidia.csv",
                (limits){.remaining = 1.1, .increase = 0.04, .worse = 24});
 }
 

@@ -62,7 +62,6 @@ from mdot.recording.hooks import StepHook
 from mdot.recording.recorder import Recorder, record
 from mdot.recording.row import Recorded
 from mdot.recording.traced_row import record_trace
-from mdot.store import Drift, Group, Import, Outcome, Row, Store, StoredJob
 from mdot.version import VERSION as __version__
 
 
@@ -71,6 +70,12 @@ def library_version() -> str:
     from mdot.library.libraries import read_text, runtime
 
     return read_text(runtime().mdot_version())
+
+
+def __getattr__(name: str) -> object:
+    if name == "Store":
+        raise AttributeError("mdot.Store is mdot_store.Store now: install the package mdot-store, and import mdot_store")
+    raise AttributeError(f"module 'mdot' has no attribute {name!r}")
 
 
 __all__ = [
@@ -88,7 +93,6 @@ __all__ = [
     "CorruptError",
     "DeviceError",
     "DiffersFromProgramWarning",
-    "Drift",
     "Encoding",
     "Entry",
     "Error",
@@ -96,11 +100,9 @@ __all__ = [
     "FallbackWarning",
     "FoldedWarning",
     "GPU",
-    "Group",
     "GpuNotMeasuredWarning",
     "Image",
     "ImplausibleWarning",
-    "Import",
     "IncompatibleError",
     "InputOutputError",
     "InvalidArgumentError",
@@ -116,7 +118,6 @@ __all__ = [
     "OptimizerOrGpusNotMeasuredWarning",
     "OutOfMemoryError",
     "OutOfRangeError",
-    "Outcome",
     "OutsideTrainingWarning",
     "PrecisionNotMeasuredWarning",
     "Prediction",
@@ -125,13 +126,10 @@ __all__ = [
     "Recorded",
     "Recorder",
     "RecordingWarning",
-    "Row",
     "Share",
     "ShortenedWarning",
     "StepHook",
     "SoftwareNotMeasuredWarning",
-    "Store",
-    "StoredJob",
     "Table",
     "Tensor",
     "ToolchainError",

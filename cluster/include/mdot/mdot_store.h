@@ -33,12 +33,12 @@ extern "C" {
 
 /* Returns the version of libmdotstore as text.
  *
- * @return for example "0.3.0"; static
+ * @return for example "0.4.0"; static
  */
 const char *mdotstore_version(void);
 /* Returns the version of libmdotstore as a number, for comparison with MDOT_VERSION_NUMBER.
  *
- * @return 1000000 * major + 1000 * minor + patch: 0.3.0 is 3000
+ * @return 1000000 * major + 1000 * minor + patch: 0.4.0 is 4000
  */
 uint32_t mdotstore_version_number(void);
 

@@ -2,7 +2,7 @@
 # many.sh runs each simulation once, continues after an interruption, reports failures, and submits a job array. Here
 # sbatch is a script that runs the array's tasks at once.
 set -eu
-many=$1/cluster/simulator/many.sh
+many=$1/simulator/many.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT INT TERM
 fail() { echo "test_many.sh: $1" >&2; exit 1; }

@@ -127,7 +127,7 @@ static void programs_with_pairs_reach_the_optima_of_another_solver(void **state)
     static instance in;
     static double fractions[(MOST_JOBS + MOST_PAIRS) * TYPES];
     size_t instances = 0, better = 0;
-    FILE *file = fopen(MDOT_SOURCE_DIR "/tests/simulator/data/pairs_oneshot.txt", "r");
+    FILE *file = fopen(MDOT_CLUSTER_DIR "/tests/simulator/data/pairs_oneshot.txt", "r");
     assert_non_null(file);
     for (int first; (first = fgetc(file)) == '#';) assert_int_equal(fscanf(file, "%*[^\n]%*c"), 0);
     fseek(file, -1, SEEK_CUR);

@@ -17,7 +17,7 @@
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
-static const char resnet[] = MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx";
+static const char resnet[] = MDOT_JOBS "/resnet50.onnx";
 static const char header[] = "note,job,gpu,batch,precision,layout,optimizer,gpus,ms\n";
 
 static int set_up(void **state)

@@ -25,7 +25,7 @@ printf 'name,time,application,num_replicas,batch_size\nncf-0,60,ncf,1,32768\nber
 run() { # MEAN: the published one
     printf '{\n    "avgs": {\n        "workload-1": %s\n    },\n    "mean": 7\n}' "$1" > "$work/results-jobload/pollux-1.0/summary.json"
     status=0
-    sh "$source/cluster/simulator/published.sh" "$build" "$work" "$work" "$work/jobs" > "$work/out" 2> "$work/err" || status=$?
+    sh "$source/simulator/published.sh" "$build" "$work" "$work" "$work/jobs" > "$work/out" 2> "$work/err" || status=$?
 }
 # ncf: 194,174 steps of 10 ms and a start of 30 s are 1,971.74 s. bert: 14,774 steps are 147.74 s, and 177.74 s with its start.
 # Decisions are 60 s apart, so that ncf waits 60 s and bert 30 s: the mean is 1,119.74 s.
@@ -40,8 +40,8 @@ run 1182
 run 1041.6
 [ $status = 1 ] && grep -q ' +7.5 % |$' "$work/out" || fail "a difference of 7.5 % passes"
 sed -i 's/workload-1/workload-2/' "$work/results-jobload/pollux-1.0/summary.json"
-sh "$source/cluster/simulator/published.sh" "$build" "$work" "$work" > "$work/out" 2> "$work/err" && fail "a missing mean passes"
+sh "$source/simulator/published.sh" "$build" "$work" "$work" > "$work/out" 2> "$work/err" && fail "a missing mean passes"
 grep -q 'has no mean of workload-1' "$work/err" || fail "a missing mean is not named"
 rm "$work/results-jobload/pollux-1.0/summary.json"
-sh "$source/cluster/simulator/published.sh" "$build" "$work" "$work" > "$work/out" 2> "$work/err" && fail "an empty folder passes"
+sh "$source/simulator/published.sh" "$build" "$work" "$work" > "$work/out" 2> "$work/err" && fail "an empty folder passes"
 grep -q 'no workloads' "$work/err" || fail "an empty folder is not named"

@@ -2,16 +2,22 @@
 # Runs Slurm with mdot's plugins on one machine, from Debian's packages and without systemd. It submits jobs and checks
 # their limits, order, comments and partitions, and the handling of files that are missing, broken or hostile.
 #
-#     cluster/tests/slurm/cluster.sh [BUILD FOLDER, by default build/release]
+#     cluster/tests/slurm/cluster.sh BUILD MDOT PREDICTOR JOBS
+#
+# BUILD is the folder of the companion's build, for example build/release/cluster. MDOT is the command, PREDICTOR its
+# predictor, and JOBS the folder of the examples' jobs.
 #
 # Requires root for slurmd; the jobs run as the ordinary user `nobody`. Exit status: 0 = success, 1 = failure, 77 = this
 # machine is unsuitable, for the reason that is printed.
 set -u
-cd "$(dirname "$0")/../../.." || exit 1
+[ $# = 4 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
+build=$(cd "$1" && pwd) || exit 1
+mdot=$2 predictor=$3 jobs=$4
+cd "$(dirname "$0")/../.." || exit 1
 source=$PWD
-build=$(cd "${1:-build/release}" && pwd) || exit 1
-plugins=$build/cluster/slurm
-mdot=$build/cli/mdot
+plugins=$build/slurm
+top=$build # the build that the companion is a part of
+[ -e "$top/CMakeCache.txt" ] || top=${top%/*}
 skip() { echo "SKIPPED: $*"; exit 77; }
 
 [ "$(id -u)" -eq 0 ] || skip "slurmd takes root"
@@ -27,8 +33,8 @@ if [ -n "$missing" ]; then
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
         > /dev/null 2>&1 || skip "cannot install$missing"
 fi
-[ -e "$plugins/job_submit_mdot.so" ] || cmake "$build" > /dev/null # Slurm's headers may have been installed just now
-cmake --build "$build" --target job_submit_mdot spank_mdot mdot_cli predictor hostile_client mdot_predictions -- --quiet || exit 1
+[ -e "$plugins/job_submit_mdot.so" ] || cmake "$top" > /dev/null # Slurm's headers may have been installed just now
+cmake --build "$top" --target job_submit_mdot spank_mdot hostile_client mdot_predictions -- --quiet || exit 1
 
 # ---- A cluster of one node, on loopback, with all its files in one folder ---------------------------------------------
 
@@ -109,7 +115,7 @@ chmod 755 "$work/epilog.sh"
 settle() { sleep 4.5; } # the plugin looks at the cluster every two seconds
 site() { # site LINE…: writes mdot.conf with these additional lines, and waits until the plugin has read them
     cat > "$work/mdot.conf.new" << CONF
-Predictor=$build/share/mdot/predictor.mdot
+Predictor=$predictor
 Quantile=0.9
 Margin=1.2
 Startup=5
@@ -150,7 +156,7 @@ fi
 # ---- User commands and their results ----------------------------------------------------------------------------------
 
 cd "$work/jobs" || exit 1
-"$mdot" tokens "$source/examples/jobs/resnet50.onnx" -o resnet50.job > /dev/null || exit 1
+"$mdot" extract "$jobs/resnet50.onnx" -o resnet50.job > /dev/null || exit 1
 printf '#!/bin/sh\nsleep 60\n' > job.sh
 id=""
 failures=0
@@ -269,7 +275,7 @@ check "more GPUs after the submission end the priority" [ "$(squeue -h -j "$id" 
 scancel -u nobody
 scontrol update PartitionName=a100 State=UP
 settle
-id=$(user "$build/cluster/tests/slurm/hostile_client" forged a100 2> messages) || id=0
+id=$(user "$build/tests/slurm/hostile_client" forged a100 2> messages) || id=0
 check "a forged comment does not reach the job" [ "${id:-0}" = 0 -o "$(comment 2> /dev/null)" = "" ]
 
 # a job that ran longer than it stated is remembered with its user
@@ -395,7 +401,7 @@ head -c 300000 /dev/zero > large.job
 cp resnet50.job root.job
 mkfifo pipe.job
 mkdir folder.job
-cp "$source/examples/jobs/resnet50.onnx" network.onnx
+cp "$jobs/resnet50.onnx" network.onnx
 refused "a missing file" "nowhere.job" --mdot=nowhere.job,batch=8
 refused "a file that is cut" "cut.job" --mdot=cut.job,batch=8
 refused "a file with a wrong byte" "flipped.job" --mdot=flipped.job,batch=8
@@ -416,7 +422,7 @@ check "the user gets a message" has "$(cat messages)" "submitted without a predi
 # hostile requests: a user's own client may send other texts than the option does
 sent() { # sent KIND TEXT: the log must contain TEXT
     begin
-    id=$(user "$build/cluster/tests/slurm/hostile_client" "$1" a100 2> messages) || id=0
+    id=$(user "$build/tests/slurm/hostile_client" "$1" a100 2> messages) || id=0
     check "a client that sends $1: submitted" [ "$id/$(comment)" = "$id/" -a "$id" != 0 ]
     check "a client that sends $1: the log has the reason" has "$(logged)" "$2"
 }
@@ -436,14 +442,14 @@ if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
     site
     mkdir -m 777 "$work/steps"
     user env PYTHON="$(command -v "${PYTHON:-python3}")" PYTHONDONTWRITEBYTECODE=1 TASKS=2 MINUTES=4 \
-        COLLECT="--device cpu --only torch/mlp_mnist --max-batch 1" "$source/cluster/slurm/collect.sh" "$work/steps" a100 mixed:h100 > messages
+        COLLECT="--device cpu --only torch/mlp_mnist --max-batch 1" "$source/slurm/collect.sh" "$work/steps" a100 mixed:h100 > messages
     check "an array for each type, and a job behind them" [ "$(grep -c ': array' messages)/$(grep -c 'measured.csv: job' messages)" = 2/1 ]
     for _ in $(seq 1500); do [ -z "$(squeue -h -o %j | grep ^steps)" ] && break; sleep .2; done
     check "the table has a row for each step that was measured" \
         [ "$(tail -n +2 "$work/steps/measured.csv" | wc -l)" -gt 3 ]
     sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a100.csv" # a processor has no name here
-    check "and mdot reads it" "$build/cluster/simulator/mdot-predictions" "$work/steps/as_of_a100.csv" \
-        "$build/share/mdot/predictor.mdot" > "$work/steps/messages"
+    check "and mdot reads it" "$build/simulator/mdot-predictions" "$work/steps/as_of_a100.csv" \
+        "$predictor" > "$work/steps/messages"
     check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a100.csv" -q -o "$work/site.cal" > /dev/null
     site "Calibration=$work/site.cal"
     begin

@@ -230,9 +230,7 @@ static mdot_job *use_resnet(void)
     char *folder = process_make_folder(), *path = process_in_folder(folder, "resnet50.job");
     static process_result result;
     mdot_job *before = job;
-    process_run(
-        (const char *const[]){MDOT_CLI, "extract", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "-o", path, NULL},
-        &result);
+    process_run((const char *const[]){MDOT_CLI, "extract", MDOT_JOBS "/resnet50.onnx", "-o", path, NULL}, &result);
     assert_int_equal(result.status, 0);
     assert_int_equal(mdot_job_load(path, &job, NULL), MDOT_OK);
     free(path);

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "store/statistics.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 #include <math.h>
 

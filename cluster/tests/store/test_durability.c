@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "store/database.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 #include <signal.h>
 #include <sys/resource.h>

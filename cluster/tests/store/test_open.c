@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "store/open.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,7 +98,7 @@ static void other_files_are_refused(void **state)
     FILE *file = fopen(path, "w");
     for (int i = 0; i < 2000; i++) fputs("not a database\n", file);
     fclose(file);
-    store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot store recover");
+    store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot-store recover");
     unlink(path);
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -138,7 +138,7 @@ static void an_older_store_is_migrated_only_on_request(void **state)
     int from = 0;
     store_fixture_add(f, store_fixture_row(f, 5));
     store_expect_failure(st_open(f->path, NULL, &steps, false, 0, NULL, &store, &f->err), &f->err, MDOT_INCOMPATIBLE,
-                         "mdot store migrate");
+                         "mdot-store migrate");
     assert_int_equal(version_of(f->store), 1);
     store_expect_ok(st_open(f->path, NULL, &steps, true, 0, &from, &store, &f->err), &f->err);
     assert_int_equal(from, 1);

@@ -12,8 +12,8 @@
 
 #include "store/page_scan.h"
 #include "store/records.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -108,7 +108,7 @@ static void a_destroyed_header_loses_nothing(void **state)
     fill(f);
     overwrite(f->path, 0, 100, 0xff);
     mdot_store *store = NULL;
-    store_expect_failure(mdot_store_open(f->path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot store recover");
+    store_expect_failure(mdot_store_open(f->path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot-store recover");
     mdot_store_recovery r = recover(f, f->path);
     assert_int_equal(r.row_count, ROWS);
     assert_int_equal(r.job_count, 2);
@@ -132,7 +132,7 @@ static void a_destroyed_page_costs_its_own_records_only(void **state)
         if (status == MDOT_OK) status = mdot_store_check(store, &f->err);
         mdot_store_close(store);
         found_damage |= status == MDOT_CORRUPT;
-        if (status != MDOT_OK) store_expect_failure(status, &f->err, MDOT_CORRUPT, "mdot store recover");
+        if (status != MDOT_OK) store_expect_failure(status, &f->err, MDOT_CORRUPT, "mdot-store recover");
         mdot_store_recovery r = recover(f, damaged);
         if (r.row_count < ROWS - ROWS_OF_A_PAGE) fail_msg("page %ld: %d rows", page, (int)r.row_count);
     }

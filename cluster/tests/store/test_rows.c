@@ -11,8 +11,8 @@
 
 #include "store/jobs.h"
 #include "store/rows.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 typedef struct seen {
     size_t count, most; /* most: number of visits after which the visitor stops; 0: unlimited */

@@ -12,8 +12,8 @@
 
 #include "store/outcomes.h"
 #include "store/sacct_fields.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 enum { MOST = 64 };
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
-#include "tests/support/store_fixture.h"
 
 /* Jobs of a table's rows: those of the fixture in turn, starting with the first. */
 static mdot_status import_text(store_fixture *f, mdot_store *store, const char *text, size_t rows,

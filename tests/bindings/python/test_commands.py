@@ -113,17 +113,6 @@ class TheSame(unittest.TestCase):
             self.assertEqual(*texts)
         self.expect_same("bench", "nothing.mdot", status=1)
 
-    def test_stores_are_the_same(self) -> None:
-        if "libsqlite3" in run(os.environ["MDOT_CLI"], "store", "import", "site.store", "steps.csv", folder=self.folders[0])[2]:
-            self.skipTest("skipped: mdot was built without the store")
-        (self.folders[0] / "site.store").unlink()
-        self.expect_same("store", "import", "site.store", "steps.csv")
-        self.assertIn("T4", self.expect_same("store", "list", "site.store"))
-        self.expect_same("store", "export", "site.store", "--plain", "-o", "out.csv", output="out.csv")
-        self.expect_same("store", "calibrate", "site.store", "-o", "site.cal", output="site.cal")
-        self.expect_same("store", "check", "site.store")
-        self.expect_same("store", "purge", "site.store", status=2)
-
     def test_completion_and_version_are_the_same(self) -> None:
         self.assertIn(mdot.__version__, self.expect_same("--version"))
         self.expect_same("predcit", status=2)

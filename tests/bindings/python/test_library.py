@@ -51,10 +51,6 @@ NOT_NEEDED = {
     "mdotjob_version_number": "likewise",
     "mdotc_version": "likewise",
     "mdotc_version_number": "likewise",
-    "mdotstore_version": "likewise",
-    "mdotstore_version_number": "likewise",
-    "mdot_store_digest": "mdot_store_add_job returns it",
-    "mdot_store_add_outcomes": "accounting comes as text",
 }
 
 
@@ -102,7 +98,7 @@ class EmbeddedNul(support.TestCase):
 
 class Completeness(support.TestCase):
     def exported(self) -> set[str]:
-        names = ("runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map", "cluster/store/libmdotstore.map")
+        names = ("runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map")
         maps = [support.SOURCE / name for name in names]
         return {name for path in maps for name in re.findall(r"^ +(mdot\w+);", path.read_text(), re.M)}
 
@@ -116,7 +112,7 @@ class Completeness(support.TestCase):
         exported = self.exported()
         self.assertGreater(len(exported), 50)
         self.assertEqual(exported - used, set(NOT_NEEDED))
-        bound = {*libraries._RUNTIME, *libraries._READER, *libraries._COMPILER, *libraries._STORE}
+        bound = {*libraries._RUNTIME, *libraries._READER, *libraries._COMPILER}
         self.assertEqual(bound - exported, set())
         self.assertEqual(bound & set(NOT_NEEDED), set())
 
@@ -139,7 +135,7 @@ class Layout(support.TestCase):
             for field in kind._fields_:
                 lines.append(f'    printf("{name}.{field[0]} %zu %zu\\n", offsetof({name}, {field[0]}), '
                              f"sizeof((({name} *)0)->{field[0]}));")
-        names = ("mdot/mdot.h", "mdot/mdotc.h", "mdot/mdotjob.h", "mdot/mdot_store.h")
+        names = ("mdot/mdot.h", "mdot/mdotc.h", "mdot/mdotjob.h")
         headers = "".join(f'#include "{name}"\n' for name in names) + "#include <stdio.h>\n"
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder) / "layout.c", Path(folder) / "layout"
@@ -157,7 +153,7 @@ class Layout(support.TestCase):
 
     def test_every_struct_that_functions_take_is_declared(self) -> None:
         named = {kind.__name__ for kind in structs_of_package()}
-        for functions in (libraries._RUNTIME, libraries._READER, libraries._COMPILER, libraries._STORE):
+        for functions in (libraries._RUNTIME, libraries._READER, libraries._COMPILER):
             for _, takes in functions.values():
                 for taken in takes:
                     kind = getattr(taken, "_type_", None)

@@ -13,7 +13,6 @@ import unittest
 import support
 
 import mdot
-from mdot.library.libraries import store
 
 READMES = (support.SOURCE / "README.md", support.SOURCE / "docs" / "how-to" / "call-from-python.md",
            support.SOURCE / "bindings" / "python" / "README.md")
@@ -27,14 +26,6 @@ def examples(with_torch: bool) -> dict[str, list[str]]:
         mine = [block for block in blocks if "torch.onnx.export" not in block]
         found[str(path)] = [block for block in mine if with_torch or "import torch" not in block]
     return found
-
-
-def has_store() -> bool:
-    try:
-        store()
-    except mdot.UnsupportedError:
-        return False
-    return True
 
 
 def run(blocks: list[str]) -> str:
@@ -60,13 +51,7 @@ class Readme(support.TestCase):
         for path, blocks in examples(with_torch=False).items():
             with self.subTest(path):
                 self.assertGreater(len(blocks), 0)
-                self.assertIn("A100", run([block for block in blocks if "mdot.Store" not in block]))
-
-    @unittest.skipUnless(has_store(), "skipped: libmdotstore is missing")
-    def test_example_of_the_store_runs_as_written(self) -> None:
-        blocks = examples(with_torch=False)[str(READMES[-1])]
-        (example,) = (block for block in blocks if "mdot.Store" in block)
-        self.assertIn("torch 2.4.1", run([blocks[0], example]))
+                self.assertIn("A100", run(blocks))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ a reader runs them in the clone. An HTML comment in the line above a block state
     <!-- output varies -->           the output is not compared
     <!-- exit status 1 -->           the last command ends with this status; the others end with 0
     <!-- needs Python: torch -->     the block needs these modules. In the first lines of a page: the whole page does
-    <!-- needs the store -->         in the first lines of a page: it needs libmdotstore, which MDOT_HAVE_STORE=0 denies
+    <!-- needs the store -->         in the first lines of a page: it needs mdot-store of the companion cluster
 
 MDOT_UPDATE_GOLDEN=1 rewrites the page instead of failing. The script runs programs that a page includes
 (`literalinclude`) only through commands; it fails if no command names an included file. Python is MDOT_TORCH_PYTHON,
@@ -179,13 +179,14 @@ def main() -> int:
     head = "\n".join(lines[:5])
     modules = sorted({name for block in blocks for name in block.modules}
                      | set(re.split(r",\s*", NEEDS.search(head)[1].strip()) if NEEDS.search(head) else ()))  # fmt: skip
-    if "<!-- needs the store -->" in head and os.environ.get("MDOT_HAVE_STORE") == "0":
-        print("skipped: the build has no libmdotstore, because libsqlite3 is missing")
+    if "<!-- needs the store -->" in head and not (build / "cluster/store/mdot-store").exists():
+        print("skipped: the build has no mdot-store")
         return SKIPPED
     skipped = [block for block in blocks if block.modules] if options.without_modules else []
     for block in skipped:
         print(f"left out: line {block.commands[0].line} needs Python with {', '.join(block.modules)}")
-    environment = dict(os.environ, LC_ALL="C.UTF-8", PATH=f"{build / 'cli'}:{os.environ['PATH']}", PYTHONDONTWRITEBYTECODE="1")
+    programs = f"{build / 'cli'}:{build / 'cluster/store'}"
+    environment = dict(os.environ, LC_ALL="C.UTF-8", PATH=f"{programs}:{os.environ['PATH']}", PYTHONDONTWRITEBYTECODE="1")
     if modules and not options.without_modules:
         python = find_python(source, modules)
         if python is None:

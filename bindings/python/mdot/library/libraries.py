@@ -1,7 +1,7 @@
-"""Finds and loads libmdot, libmdotjob, libmdotc and libmdotstore, and declares function types.
+"""Finds and loads libmdot, libmdotjob and libmdotc, and declares function types.
 
 The search order: the folders in the environment variable MDOT_LIBRARIES (separated by colons; a build tree's
-runtime, frontend, compiler and store); the package's own folder `lib`, which a wheel fills with libmdot and
+runtime, frontend and compiler); the package's own folder `lib`, which a wheel fills with libmdot and
 libmdotjob; the package mdot_compiler with libmdotc; and the system loader's search path.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Iterator
 from mdot.library import errors
 from mdot.library import structs as c
 
-SOVERSION = "0.3"
+SOVERSION = "0.4"
 PACKAGE = Path(__file__).resolve().parent.parent
 
 _ERROR = POINTER(c.mdot_error)
@@ -145,80 +145,26 @@ _COMPILER: dict[str, tuple[Any, list[Any]]] = {
     "mdotc_check": (c_int, [c_char_p, POINTER(c.mdotc_check_options), POINTER(c.mdotc_check_report), _ERROR]),
     "mdotc_verify": (c_int, [c_char_p, c_char_p, POINTER(c.mdotc_verify_options), POINTER(c_bool), _ERROR]),
 }
-_STORE: dict[str, tuple[Any, list[Any]]] = {
-    "mdot_store_open": (c_int, [c_char_p, POINTER(c.mdot_store_options), POINTER(c_void_p), _ERROR]),
-    "mdot_store_close": (None, [c_void_p]),
-    "mdot_store_get_info": (c_int, [c_void_p, POINTER(c.mdot_store_info), _ERROR]),
-    "mdot_store_migrate": (c_int, [c_char_p, POINTER(c_uint32), _ERROR]),
-    "mdot_store_check": (c_int, [c_void_p, _ERROR]),
-    "mdot_store_recover": (c_int, [c_char_p, c_char_p, POINTER(c.mdot_store_recovery), _ERROR]),
-    "mdot_store_free": (None, [c_void_p]),
-    "mdot_store_add_job": (c_int, [c_void_p, c_void_p, c_char_p, c_char_p, _ERROR]),
-    "mdot_store_get_job": (c_int, [c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), _ERROR]),
-    "mdot_store_visit_jobs": (c_int, [c_void_p, c_void_p, c_void_p, _ERROR]),
-    "mdot_store_add_rows": (c_int, [c_void_p, POINTER(c.mdot_store_row), c_size_t, POINTER(c_size_t), _ERROR]),
-    "mdot_store_visit_rows": (c_int, [c_void_p, POINTER(c.mdot_store_filter), c_void_p, c_void_p, _ERROR]),
-    "mdot_store_import_csv": (
-        c_int,
-        [
-            c_void_p,
-            c_char_p,
-            c_size_t,
-            c_char_p,
-            POINTER(c_void_p),
-            c_size_t,
-            POINTER(c.mdot_store_import),
-            _ERROR,
-        ],
-    ),
-    "mdot_store_export_csv": (
-        c_int,
-        [c_void_p, POINTER(c.mdot_store_export), POINTER(c_void_p), POINTER(c_size_t), _ERROR],
-    ),
-    "mdot_outcome_name": (c_char_p, [c_int]),
-    "mdot_store_visit_outcomes": (c_int, [c_void_p, c_void_p, c_void_p, _ERROR]),
-    "mdot_store_import_sacct": (
-        c_int,
-        [
-            c_void_p,
-            c_char_p,
-            c_size_t,
-            POINTER(c.mdot_store_accounting),
-            POINTER(c.mdot_store_import),
-            _ERROR,
-        ],
-    ),
-    "mdot_store_refresh": (c_int, [c_void_p, POINTER(c.mdot_store_refresh_report), _ERROR]),
-    "mdot_store_visit_groups": (
-        c_int,
-        [c_void_p, POINTER(c.mdot_store_filter), c_char_p, c_void_p, c_void_p, _ERROR],
-    ),
-    "mdot_store_set_predictions": (
-        c_int,
-        [c_void_p, c_char_p, POINTER(c.mdot_store_prediction), c_size_t, _ERROR],
-    ),
-    "mdot_store_find_drift": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, _ERROR]),
-}
-
-__all__ = ["call", "check", "compiler", "read_text", "reader", "runtime", "shipped_predictor", "store", "c_int64"]
+__all__ = ["call", "check", "compiler", "load", "read_text", "reader", "runtime", "shipped_predictor", "c_int64"]
 
 
 # ---- Finding ---------------------------------------------------------------------------------------------------------
 
 
-def _folders() -> Iterator[Path]:
+def _folders(own: Path) -> Iterator[Path]:
     for folder in os.environ.get("MDOT_LIBRARIES", "").split(os.pathsep):
         if folder:
             yield Path(folder)
-    yield PACKAGE / "lib"
+    yield own / "lib"
     extra = importlib.util.find_spec("mdot_compiler")
     for folder in (extra.submodule_search_locations or []) if extra is not None else []:
         yield Path(folder) / "lib"
 
 
-def _load(name: str, functions: dict[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:
+def load(name: str, functions: dict[str, tuple[Any, list[Any]]], own: Path = PACKAGE) -> ctypes.CDLL:
+    """Loads lib<name> and declares the types of its functions. `own` is the folder of the package whose `lib` may hold it."""
     file = f"lib{name}.so.{SOVERSION}"
-    path = next((folder / file for folder in _folders() if (folder / file).is_file()), Path(file))
+    path = next((folder / file for folder in _folders(own) if (folder / file).is_file()), Path(file))
     library = ctypes.CDLL(str(path))
     for function, (returns, takes) in functions.items():
         symbol = getattr(library, function)
@@ -229,14 +175,14 @@ def _load(name: str, functions: dict[str, tuple[Any, list[Any]]]) -> ctypes.CDLL
 @functools.lru_cache(maxsize=None)
 def runtime() -> ctypes.CDLL:
     """Loads libmdot."""
-    return _load("mdot", _RUNTIME)
+    return load("mdot", _RUNTIME)
 
 
 @functools.lru_cache(maxsize=None)
 def reader() -> ctypes.CDLL:
     """Loads libmdotjob, which needs libmdot."""
     runtime()
-    return _load("mdotjob", _READER)
+    return load("mdotjob", _READER)
 
 
 @functools.lru_cache(maxsize=None)
@@ -244,21 +190,11 @@ def compiler() -> ctypes.CDLL:
     """Loads libmdotc. Raises ToolchainError if the package that contains it is not installed."""
     runtime()
     try:
-        return _load("mdotc", _COMPILER)
+        return load("mdotc", _COMPILER)
     except OSError as fault:
         raise errors.ToolchainError(
             f"the compiler is not installed; run pip install 'mdot-predict[compiler]' ({fault})"
         ) from fault
-
-
-@functools.lru_cache(maxsize=None)
-def store() -> ctypes.CDLL:
-    """Loads libmdotstore. Raises UnsupportedError if mdot was built without it, or if libsqlite3 is missing."""
-    runtime()
-    try:
-        return _load("mdotstore", _STORE)
-    except OSError as fault:
-        raise errors.UnsupportedError(f"libmdotstore cannot be loaded; it needs libsqlite3 ({fault})") from fault
 
 
 def shipped_predictor() -> Path:

@@ -76,9 +76,7 @@ int plugin_set_up(void **state)
     snprintf(outcomes_path, sizeof outcomes_path, "%s/mdot_outcomes", folder);
     snprintf(history_path, sizeof history_path, "%s/mdot_history", folder);
     snprintf(file, sizeof file, "%s/resnet50.job", folder);
-    process_run(
-        (const char *const[]){MDOT_CLI, "extract", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "-o", file, NULL},
-        &result);
+    process_run((const char *const[]){MDOT_CLI, "extract", MDOT_JOBS "/resnet50.onnx", "-o", file, NULL}, &result);
     assert_int_equal(result.status, 0);
     small_job_read_file(file, &bytes, &count);
     assert_true(count <= SL_PIECE_BYTES);

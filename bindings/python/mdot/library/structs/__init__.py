@@ -8,7 +8,6 @@ grows only at its end. The libraries accept a shorter one, so that this package 
   job.py          jobs and programs
   prediction.py   GPUs, configurations, predictions and explanations
   measurement.py  measured steps, calibrations and recorders
-  store.py        the store of measured steps and outcomes
   compiler.py     the compiler
 """
 
@@ -18,4 +17,3 @@ from mdot.library.structs.compiler import *  # noqa: F403
 from mdot.library.structs.job import *  # noqa: F403
 from mdot.library.structs.measurement import *  # noqa: F403
 from mdot.library.structs.prediction import *  # noqa: F403
-from mdot.library.structs.store import *  # noqa: F403

@@ -1,13 +1,17 @@
-/* store_fits.c — `mdot store calibrate` and `drift`: the groups of a store against the predictor.
+/* store_fits.c — `mdot-store calibrate` and `drift`: the groups of a store against the predictor.
  *
  * Both pass the groups on as a table of `mdot calibrate`, so that a change of calibrations needs no change here. */
 #include "base/file.h"
 #include "base/training/measurements_csv.h"
-#include "cli/cmd_predict.h"
-#include "cli/store_actions.h"
+#include "store/command/store_actions.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Opens the store for writing, because groups and predictions are kept in it, and updates its groups. */
 static mdot_status open_groups(const char *path, mdot_store **out_store, mdot_store_refresh_report *out_report,
@@ -18,7 +22,7 @@ static mdot_status open_groups(const char *path, mdot_store **out_store, mdot_st
     if (status == MDOT_OK) status = mdot_store_refresh(*out_store, out_report, err);
     if (status == MDOT_OK && out_report->group_count == 0)
         status =
-            mdot_fail(err, MDOT_NOT_FOUND, "%s: the store has no measured rows; `mdot store import` adds them", path);
+            mdot_fail(err, MDOT_NOT_FOUND, "%s: the store has no measured rows; `mdot-store import` adds them", path);
     return status;
 }
 
@@ -48,36 +52,58 @@ static mdot_status write_groups(const mdot_store_filter *filter, const char *pat
     return status;
 }
 
+/* Runs `mdot calibrate`, which stands beside this program, or in a folder of PATH. Returns its exit status. */
+static int run_mdot(char **argv)
+{
+    char path[PATH_MAX];
+    pid_t child;
+    int status;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "mdot");
+    char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+    if (slash != NULL) strcpy(slash + 1, "mdot");
+    fflush(stdout);
+    int failure = slash != NULL && access(path, X_OK) == 0 ? posix_spawn(&child, path, NULL, NULL, argv, environ)
+                                                           : posix_spawnp(&child, "mdot", NULL, NULL, argv, environ);
+    if (failure != 0) {
+        cli_message(PROGRAM, "cannot run `mdot calibrate` (%s): install the command mdot, or add its folder to PATH",
+                    strerror(failure));
+        return CLI_FAILED;
+    }
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return CLI_FAILED;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
+}
+
 int store_calibrate(const store_request *request, char **operands, int count)
 {
     (void)count;
     mdot_error err = {0};
     char *folder = NULL, *table = NULL;
     mdot_store_filter filter;
-    if (request->output == NULL) return cli_usage_error("store", "no output file given: use -o FILE.cal");
+    if (request->output == NULL) return cli_usage_error(PROGRAM, "no output file given: use -o FILE.cal");
     if (!store_filter(request, &filter)) return CLI_USAGE;
     mdot_status status = write_groups(&filter, operands[0], &folder, &err);
     if (status == MDOT_OK && asprintf(&table, "%s/groups.csv", folder) < 0)
         status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     int result = CLI_FAILED;
     if (status == MDOT_OK) {
-        char *argv[] = {"calibrate", "-q",
-                        "-o",        (char *)(uintptr_t)request->output,
-                        "--model",   (char *)(uintptr_t)request->model_path,
-                        table,       NULL};
-        int argc = 7;
-        if (request->model_path == NULL) { /* the table takes the place of --model */
-            argv[4] = table;
-            argv[5] = NULL;
-            argc = 5;
-        }
-        result = cli_calibrate.run(argc, argv);
+        char *argv[] = {"mdot",
+                        "calibrate",
+                        "-q",
+                        "-o",
+                        (char *)(uintptr_t)request->output,
+                        table,
+                        "--model",
+                        (char *)(uintptr_t)request->model_path,
+                        NULL};
+        if (request->model_path == NULL) argv[6] = NULL;
+        result = run_mdot(argv);
     } else {
-        cli_report("store", &err);
+        cli_report(PROGRAM, &err);
     }
     free(table);
     store_remove_folder(folder);
-    return cli_finish("store", result);
+    return cli_finish(PROGRAM, result);
 }
 
 /* ---- Predictions of groups --------------------------------------------------------------------------------------- */
@@ -205,7 +231,7 @@ static mdot_status predict_groups(mdot_store *store, const fit *f, const char *f
     group_ids ids = {0};
     mdot_status status = export_unpredicted(store, f, folder, &text, &size, &ids, err);
     if (status == MDOT_OK && ids.count > 0) {
-        status = measured_parse("store", "the groups", text, size, true, &steps, err);
+        status = measured_parse(PROGRAM, "the groups", text, size, true, &steps, err);
         if (status == MDOT_OK && steps.count != ids.count)
             status = mdot_fail(err, MDOT_IO, "the store has %zu groups, and its table has %zu", ids.count, steps.count);
         for (size_t i = 0; status == MDOT_OK && i < ids.count; i++)
@@ -313,11 +339,11 @@ int store_drift(const store_request *request, char **operands, int count)
     mdot_error err = {0};
     drift_report report = {.json = request->json};
     mdot_status status = find_drift(request, operands[0], &report, &err);
-    if (status != MDOT_OK) return cli_finish("store", cli_report("store", &err));
+    if (status != MDOT_OK) return cli_finish(PROGRAM, cli_report(PROGRAM, &err));
     if (report.json)
         fputs("\n]\n", stdout);
     else
         printf("  %zu of %zu combinations of GPU and software show a change at p < %.2f, corrected for all tests\n",
                report.found, report.count, DRIFT_P);
-    return cli_finish("store", CLI_OK);
+    return cli_finish(PROGRAM, CLI_OK);
 }

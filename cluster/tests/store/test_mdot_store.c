@@ -1,5 +1,5 @@
-/* test_cli_store.c — `mdot store`: tables and accounting in and out, calibrations, drift, outliers, and damaged or full
- * stores. A build that lacks SQLite reports it. */
+/* test_mdot_store.c — mdot-store: tables and accounting in and out, calibrations, drift, outliers, damaged or full
+ * stores, and its help. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,15 +10,48 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "tests/support/json.h"
-#include "tests/support/predict_command.h"
+#include "tests/support/process.h"
 
-#define STORE(f, ...) process_run((const char *const[]){MDOT_CLI, "store", __VA_ARGS__, NULL}, &(f)->result)
-#ifdef MDOT_HAVE_STORE
+#define STORE(f, ...) process_run((const char *const[]){MDOT_STORE, __VA_ARGS__, NULL}, &(f)->result)
 
-static const char steps[] = MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv";
+#define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "predict", __VA_ARGS__, NULL}, &(f)->result)
 
-static char *path_in(const predict_command *f, const char *name)
+enum { OK = 0, FAILED = 1, USAGE = 2 };
+
+static const char resnet[] = MDOT_JOBS "/resnet50.onnx";
+
+typedef struct fixture {
+    char *folder; /* temporary folder of the test */
+    process_result result;
+} fixture;
+
+/* The program finds the predictor and the command mdot in the environment, because this build has no installation. */
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    char path[4096];
+    if (f == NULL) return -1;
+    snprintf(path, sizeof path, "%.*s:%s", (int)(strrchr(MDOT_CLI, '/') - MDOT_CLI), MDOT_CLI, getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("MDOT_PREDICTOR", MDOT_SHIPPED_PREDICTOR, 1);
+    f->folder = process_make_folder();
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    process_remove_folder(f->folder);
+    free(f);
+    return 0;
+}
+
+static const char steps[] = MDOT_JOBS "/steps_gavel.csv";
+
+static char *path_in(const fixture *f, const char *name)
 {
     return process_in_folder(f->folder, name);
 }
@@ -41,7 +74,7 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void expect_ok(const predict_command *f)
+static void expect_ok(const fixture *f)
 {
     if (f->result.status != OK) fail_msg("status %d: %s%s", f->result.status, f->result.out, f->result.err);
 }
@@ -56,7 +89,7 @@ static void expect_same_file(const char *left, const char *right)
 
 static void tables_go_in_and_out_unchanged(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *copy = path_in(f, "b.store"), *first = path_in(f, "first.csv"),
          *second = path_in(f, "second.csv"), *jobs = path_in(f, "jobs");
     STORE(f, "import", store, steps, "-q");
@@ -64,8 +97,8 @@ static void tables_go_in_and_out_unchanged(void **state)
     expect_contains(f->result.out, "34 rows added, 0 known");
     STORE(f, "import", store, steps);
     expect_contains(f->result.out, "0 rows added, 34 known");
-    STORE(f, "add", store, "job=" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "gpu=A100", "batch=32",
-          "parallel=dp=4,tp=2", "ms=161.5", "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand", "gib=10.5");
+    STORE(f, "add", store, "job=" MDOT_JOBS "/resnet50.onnx", "gpu=A100", "batch=32", "parallel=dp=4,tp=2", "ms=161.5",
+          "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand", "gib=10.5");
     expect_ok(f);
     STORE(f, "export", store, "-o", first, "--jobs", jobs);
     expect_ok(f);
@@ -98,7 +131,7 @@ static void tables_go_in_and_out_unchanged(void **state)
 /* Rows without repetitions are groups of one, so both commands fit the same table. */
 static void a_calibration_from_the_store_is_that_of_its_table(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *direct = path_in(f, "direct.cal"), *stored = path_in(f, "stored.cal");
     process_run((const char *const[]){MDOT_CLI, "calibrate", steps, "-o", direct, "-q", NULL}, &f->result);
     expect_ok(f);
@@ -107,8 +140,8 @@ static void a_calibration_from_the_store_is_that_of_its_table(void **state)
     expect_ok(f);
     expect_contains(f->result.out, "34 new rows; 34 rows read again; 34 groups");
     expect_same_file(direct, stored);
-    STORE(f, "add", store, "job=" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "gpu=K80", "batch=16", "gpus=1",
-          "precision=fp32", "ms=436");
+    STORE(f, "add", store, "job=" MDOT_JOBS "/resnet50.onnx", "gpu=K80", "batch=16", "gpus=1", "precision=fp32",
+          "ms=436");
     expect_ok(f);
     STORE(f, "calibrate", store, "-o", stored, "--model", MDOT_SHIPPED_PREDICTOR);
     expect_ok(f);
@@ -125,13 +158,11 @@ static void a_calibration_from_the_store_is_that_of_its_table(void **state)
 
 static void outliers_are_listed(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *table = path_in(f, "steps.csv");
-    write_text(table, "job,gpu,batch,ms,host\n" MDOT_SOURCE_DIR
-                      "/examples/jobs/resnet50.onnx,A100,32,100,cool\n" MDOT_SOURCE_DIR
-                      "/examples/jobs/resnet50.onnx,A100,32,101,cool\n" MDOT_SOURCE_DIR
-                      "/examples/jobs/resnet50.onnx,A100,32,99,cool\n" MDOT_SOURCE_DIR
-                      "/examples/jobs/resnet50.onnx,A100,32,150,throttled\n");
+    write_text(table, "job,gpu,batch,ms,host\n" MDOT_JOBS "/resnet50.onnx,A100,32,100,cool\n" MDOT_JOBS
+                      "/resnet50.onnx,A100,32,101,cool\n" MDOT_JOBS "/resnet50.onnx,A100,32,99,cool\n" MDOT_JOBS
+                      "/resnet50.onnx,A100,32,150,throttled\n");
     STORE(f, "import", store, table);
     expect_ok(f);
     STORE(f, "outliers", store);
@@ -146,7 +177,7 @@ static void outliers_are_listed(void **state)
 /* Published steps of ResNet-50 take longer than predicted. A calibration made from them explains it. */
 static void drift_compares_measurements_with_the_predictor(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *cal = path_in(f, "a.cal");
     double ratios[3], p[3];
     STORE(f, "import", store, steps, "-q");
@@ -170,7 +201,7 @@ static void drift_compares_measurements_with_the_predictor(void **state)
 
 static void accounting_is_imported_and_malformed_lines_are_named(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *text = path_in(f, "sacct.txt"), command[512];
     write_text(text, "JobID|JobName|User|State|Elapsed|Timelimit|AllocTRES\n"
                      "1|train|ada|COMPLETED|01:00:00|02:00:00|gres/gpu:a100=4\n1.batch|batch||COMPLETED|01:00:00||\n"
@@ -188,8 +219,8 @@ static void accounting_is_imported_and_malformed_lines_are_named(void **state)
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "sacct.txt:3: State is \"WHAT\"");
     expect_contains(f->result.out, "1 outcomes added");
-    snprintf(command, sizeof command, "printf 'JobID|State\\n5|FAILED\\n' | %s store import %s - --cluster here",
-             MDOT_CLI, store);
+    snprintf(command, sizeof command, "printf 'JobID|State\\n5|FAILED\\n' | %s import %s - --cluster here", MDOT_STORE,
+             store);
     process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &f->result);
     expect_ok(f);
     expect_contains(f->result.out, "stdin: 1 outcomes added");
@@ -201,14 +232,13 @@ static void accounting_is_imported_and_malformed_lines_are_named(void **state)
 
 static void wrong_tables_are_refused_with_their_line(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *table = path_in(f, "steps.csv");
-    write_text(table, "job,gpu,batch,ms\n" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx,A1000000,1,5\n");
+    write_text(table, "job,gpu,batch,ms\n" MDOT_JOBS "/resnet50.onnx,A1000000,1,5\n");
     STORE(f, "import", store, table);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "steps.csv:2");
-    write_text(table,
-               "job,gpu,batch,ms\n" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx,A100,1,5\nabsent.onnx,A100,1,5\n");
+    write_text(table, "job,gpu,batch,ms\n" MDOT_JOBS "/resnet50.onnx,A100,1,5\nabsent.onnx,A100,1,5\n");
     STORE(f, "import", store, table);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, ":3: ");
@@ -223,7 +253,7 @@ static void wrong_tables_are_refused_with_their_line(void **state)
 
 static void a_damaged_store_names_its_remedy_which_works(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), *copy = path_in(f, "b.store"), *first = path_in(f, "a.csv"),
          *second = path_in(f, "b.csv");
     STORE(f, "import", store, steps, "-q");
@@ -234,7 +264,7 @@ static void a_damaged_store_names_its_remedy_which_works(void **state)
     STORE(f, "list", store);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "the store is damaged");
-    expect_contains(f->result.err, "mdot store recover");
+    expect_contains(f->result.err, "mdot-store recover");
     STORE(f, "recover", store, copy);
     expect_ok(f);
     expect_contains(f->result.out, "34 rows, 1 jobs and 0 outcomes copied");
@@ -254,15 +284,15 @@ static void a_damaged_store_names_its_remedy_which_works(void **state)
 /* The file size limit fails writes like a full disk; the signal would end the command without a message. */
 static void a_full_disk_is_reported(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store"), command[1024];
     STORE(f, "import", store, steps, "-q");
     expect_ok(f);
-    snprintf(command, sizeof command, "ulimit -f 8; exec %s store add %s job=%s gpu=A100 batch=1 ms=5", MDOT_CLI, store,
+    snprintf(command, sizeof command, "ulimit -f 8; exec %s add %s job=%s gpu=A100 batch=1 ms=5", MDOT_STORE, store,
              resnet);
     process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &f->result);
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "mdot store: ");
+    expect_contains(f->result.err, "mdot-store: ");
     STORE(f, "check", store);
     expect_contains(f->result.out, "intact: 34 rows");
     free(store);
@@ -270,11 +300,11 @@ static void a_full_disk_is_reported(void **state)
 
 static void wrong_command_lines_are_usage_errors(void **state)
 {
-    predict_command *f = *state;
+    fixture *f = *state;
     char *store = path_in(f, "a.store");
     STORE(f, "list");
     assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "expected `mdot store list STORE`");
+    expect_contains(f->result.err, "expected `mdot-store list STORE`");
     STORE(f, "import", store);
     assert_int_equal(f->result.status, USAGE);
     STORE(f, "lost", store);
@@ -288,13 +318,13 @@ static void wrong_command_lines_are_usage_errors(void **state)
     assert_int_equal(f->result.status, USAGE);
     STORE(f, "calibrate", store, "-o", "x.cal", "--since", "2026-11-24");
     assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "`mdot store calibrate` takes no --since");
+    expect_contains(f->result.err, "`mdot-store calibrate` takes no --since");
     STORE(f, "drift", store, "--gpu", "A100");
     assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "`mdot store drift` takes no --gpu");
+    expect_contains(f->result.err, "`mdot-store drift` takes no --gpu");
     STORE(f, "add", store, "gpu");
     assert_int_equal(f->result.status, USAGE);
-    process_run((const char *const[]){MDOT_CLI, "store", NULL}, &f->result);
+    process_run((const char *const[]){MDOT_STORE, NULL}, &f->result);
     assert_int_equal(f->result.status, USAGE);
     STORE(f, "list", store);
     assert_int_equal(f->result.status, FAILED);
@@ -303,26 +333,59 @@ static void wrong_command_lines_are_usage_errors(void **state)
     assert_int_equal(f->result.status, FAILED);
     free(store);
 }
-#endif
 
-static void a_build_without_sqlite_reports_it(void **state)
+/* The help, and pages that are made from the same table. MDOT_UPDATE_GOLDEN writes the page of the manual. */
+static void help_man_page_and_completion_have_every_option(void **state)
 {
-    predict_command *f = *state;
-    STORE(f, "list", "/nonexistent.store");
-    assert_int_equal(f->result.status, FAILED);
-#ifdef MDOT_HAVE_STORE
-    assert_null(strstr(f->result.err, "libsqlite3"));
-#else
-    expect_contains(f->result.err, "built without libsqlite3");
-#endif
+    static const char golden[] = MDOT_CLUSTER_DIR "/store/mdot-store.md";
+    fixture *f = *state;
+    STORE(f, "--markdown");
+    expect_ok(f);
+    if (getenv("MDOT_UPDATE_GOLDEN") != NULL) write_text(golden, f->result.out);
+    char *text = read_text(golden);
+    assert_string_equal(f->result.out, text);
+    free(text);
+    STORE(f, "--help");
+    expect_ok(f);
+    text = strdup(f->result.out);
+    assert_non_null(text);
+    static process_result pages[3];
+    process_run((const char *const[]){MDOT_STORE, "--man", NULL}, &pages[0]);
+    process_run((const char *const[]){MDOT_STORE, "--completion=bash", NULL}, &pages[1]);
+    process_run((const char *const[]){MDOT_STORE, "--completion=zsh", NULL}, &pages[2]);
+    for (const char *option = text; (option = strstr(option, " --")) != NULL;) {
+        char name[32];
+        option += 3;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(option, " \n=],.`"), option);
+        for (int i = 0; i < 3; i++) expect_contains(pages[i].out, name);
+    }
+    for (int i = 0; i < 3; i++) expect_contains(pages[i].out, "outliers");
+    STORE(f, "--version");
+    expect_ok(f);
+    expect_contains(f->result.out, "mdot-store " MDOT_VERSION_STRING);
+    STORE(f, "--completion=fish");
+    assert_int_equal(f->result.status, USAGE);
+    free(text);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, predict_command_set_up, predict_command_tear_down)
+/* store/example.c, the example of the reference. */
+static void the_example_runs(void **state)
+{
+    fixture *f = *state;
+    char *job = path_in(f, "resnet50.job");
+    process_run((const char *const[]){MDOT_CLI, "extract", MDOT_JOBS "/resnet50.onnx", "-o", job, NULL}, &f->result);
+    expect_ok(f);
+    process_run((const char *const[]){MDOT_STORE_EXAMPLE, job, f->folder, NULL}, &f->result);
+    expect_ok(f);
+    expect_contains(f->result.out, "8 rows saved");
+    free(job);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#ifdef MDOT_HAVE_STORE
         CASE(tables_go_in_and_out_unchanged),
         CASE(a_calibration_from_the_store_is_that_of_its_table),
         CASE(outliers_are_listed),
@@ -332,8 +395,8 @@ int main(void)
         CASE(a_damaged_store_names_its_remedy_which_works),
         CASE(a_full_disk_is_reported),
         CASE(wrong_command_lines_are_usage_errors),
-#endif
-        CASE(a_build_without_sqlite_reports_it),
+        CASE(help_man_page_and_completion_have_every_option),
+        CASE(the_example_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

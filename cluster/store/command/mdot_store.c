@@ -1,6 +1,5 @@
-/* cmd_store.c — `mdot store`: measured steps and outcomes of jobs in a file that many processes share. */
-#include "cli/cmd_predict.h"
-#include "cli/store_actions.h"
+/* mdot_store.c — the program mdot-store: measured steps and outcomes of jobs in a file that many processes share. */
+#include "store/command/store_actions.h"
 
 #include <signal.h>
 #include <string.h>
@@ -15,37 +14,23 @@ typedef struct named_action {
     store_action *run;
 } named_action;
 
-#ifdef MDOT_HAVE_STORE
-#define ACTION(name) store_##name
-#else
-/* Takes the place of each action in a build that lacks SQLite. */
-static int report_missing(const store_request *request, char **operands, int count)
-{
-    (void)request, (void)operands, (void)count;
-    cli_message("store",
-                "this mdot was built without libsqlite3, which holds the store; install libsqlite3-dev and build "
-                "it again");
-    return CLI_FAILED;
-}
-#define ACTION(name) report_missing
-#endif
-
 enum { ANY = 1 << 20 };
 static const named_action actions[] = {
-    {"add", "COLUMN=VALUE…", 2, ANY, SELECTS_NOTHING, ACTION(add)},
-    {"import", "FILE…", 2, ANY, SELECTS_NOTHING, ACTION(import)},
-    {"export", "", 1, 1, SELECTS_ROWS, ACTION(export)},
-    {"list", "", 1, 1, SELECTS_ROWS, ACTION(list)},
-    {"jobs", "", 1, 1, SELECTS_NOTHING, ACTION(jobs)},
-    {"outcomes", "", 1, 1, SELECTS_NOTHING, ACTION(outcomes)},
-    {"outliers", "", 1, 1, SELECTS_ROWS, ACTION(outliers)},
-    {"calibrate", "-o FILE.cal", 1, 1, SELECTS_GROUPS, ACTION(calibrate)},
-    {"drift", "", 1, 1, SELECTS_NOTHING, ACTION(drift)},
-    {"check", "", 1, 1, SELECTS_NOTHING, ACTION(check)},
-    {"recover", "NEW_STORE", 2, 2, SELECTS_NOTHING, ACTION(recover)},
-    {"migrate", "", 1, 1, SELECTS_NOTHING, ACTION(migrate)},
+    {"add", "COLUMN=VALUE…", 2, ANY, SELECTS_NOTHING, store_add},
+    {"import", "FILE…", 2, ANY, SELECTS_NOTHING, store_import},
+    {"export", "", 1, 1, SELECTS_ROWS, store_export},
+    {"list", "", 1, 1, SELECTS_ROWS, store_list},
+    {"jobs", "", 1, 1, SELECTS_NOTHING, store_jobs},
+    {"outcomes", "", 1, 1, SELECTS_NOTHING, store_outcomes},
+    {"outliers", "", 1, 1, SELECTS_ROWS, store_outliers},
+    {"calibrate", "-o FILE.cal", 1, 1, SELECTS_GROUPS, store_calibrate},
+    {"drift", "", 1, 1, SELECTS_NOTHING, store_drift},
+    {"check", "", 1, 1, SELECTS_NOTHING, store_check},
+    {"recover", "NEW_STORE", 2, 2, SELECTS_NOTHING, store_recover},
+    {"migrate", "", 1, 1, SELECTS_NOTHING, store_migrate},
 };
-enum { ACTIONS = sizeof actions / sizeof *actions };
+static const char *const names[] = {"add",       "import", "export", "list",    "jobs",    "outcomes", "outliers",
+                                    "calibrate", "drift",  "check",  "recover", "migrate", NULL};
 
 static const cli_option options[] = {
     CLI_OUTPUT_OPTION(store_request, output, "FILE", "output file of `export` (default: stdout) and `calibrate`",
@@ -109,7 +94,7 @@ static bool accepts_selection(const named_action *action, const store_request *r
     if (action->selection < SELECTS_GROUPS && r->software != NULL) ignored = "--software";
     if (action->selection < SELECTS_GROUPS && r->digest != NULL) ignored = "--job";
     if (action->selection < SELECTS_GROUPS && r->gpu != NULL) ignored = "--gpu";
-    if (ignored != NULL) cli_usage_error("store", "`mdot store %s` takes no %s", action->name, ignored);
+    if (ignored != NULL) cli_usage_error(PROGRAM, "`" PROGRAM " %s` takes no %s", action->name, ignored);
     return ignored == NULL;
 }
 
@@ -118,22 +103,27 @@ static int run(int argc, char **argv)
     store_request request = {0};
     cli_operands operands;
     int usage;
-    if (!cli_read_line(&cli_store, argc, argv, &request, &operands, &usage)) return usage;
-    if (operands.count == 0) return cli_usage_error("store", "expected an action, for example import");
-    const char *names[ACTIONS + 1] = {0};
-    for (int i = 0; i < ACTIONS; i++) names[i] = actions[i].name;
+    if (!cli_read_line(&cli_program, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error(PROGRAM, "expected an action, for example import");
     int found;
-    if (!cli_parse_choice("store", "the action", operands.item[0], names, NULL, &found)) return CLI_USAGE;
+    if (!cli_parse_choice(PROGRAM, "the action", operands.item[0], names, NULL, &found)) return CLI_USAGE;
     const named_action *action = &actions[found];
     int count = operands.count - 1;
     if (count < action->least || count > action->most)
-        return cli_usage_error("store", "expected `mdot store %s STORE%s%s`", action->name,
+        return cli_usage_error(PROGRAM, "expected `" PROGRAM " %s STORE%s%s`", action->name,
                                *action->operands != '\0' ? " " : "", action->operands);
     if (!accepts_selection(action, &request)) return CLI_USAGE;
     /* Beyond the limit of file sizes, a write then fails and is reported, instead of ending the process. */
     signal(SIGXFSZ, SIG_IGN);
     return action->run(&request, operands.item + 1, count);
 }
+
+static const cli_variable environment[] = {
+    {"MDOT_PREDICTOR", "the predictor of `calibrate` and `drift`; --model overrides it. If it is unset, the default "
+                       "predictor of the installation is used"},
+    {"TMPDIR", "the folder of temporary files (default /tmp)"},
+    {NULL, NULL},
+};
 
 static const char *const synopsis[] = {"add STORE COLUMN=VALUE…",
                                        "import STORE FILE…",
@@ -145,8 +135,8 @@ static const char *const synopsis[] = {"add STORE COLUMN=VALUE…",
                                        "recover STORE NEW_STORE",
                                        NULL};
 
-const cli_command cli_store = {
-    .name = "store",
+const cli_command cli_program = {
+    .name = PROGRAM,
     .summary = "keep measured steps and outcomes of jobs, and calibrate from them",
     .synopsis = synopsis,
     .description =
@@ -158,7 +148,7 @@ const cli_command cli_store = {
         "import: adds the rows of tables of measured steps (CSV, see `mdot calibrate`), and the jobs of Slurm's "
         "accounting "
         "(`sacct -P`). FILE - is stdin, for accounting. Repeating an import adds only what is new.\n\n"
-        "export: writes the rows as a table. With --jobs it is complete, and `mdot store import` reads it on any "
+        "export: writes the rows as a table. With --jobs it is complete, and `mdot-store import` reads it on any "
         "machine.\n\n"
         "list, jobs, outcomes: print rows, networks and executions. outliers: prints rows that differ from repetitions "
         "of "
@@ -173,10 +163,17 @@ const cli_command cli_store = {
         "store. migrate: brings a store of an older mdot to this version.",
     CLI_OPTIONS(options),
     .notes =
-        "For example:\n\nmdot store import site.store steps.csv\n"
-        "sacct -aP -o JobID,JobName,User,State,Submit,Elapsed,Timelimit,AllocTRES |\n  mdot store import site.store -\n"
-        "mdot store calibrate site.store -o site.cal",
+        "For example:\n\nmdot-store import site.store steps.csv\n"
+        "sacct -aP -o JobID,JobName,User,State,Submit,Elapsed,Timelimit,AllocTRES |\n  mdot-store import site.store -\n"
+        "mdot-store calibrate site.store -o site.cal",
     .exit_status = "0 success, 1 failure (also for malformed lines of accounting), 2 usage error",
     .files = "store|csv",
+    .actions = names,
+    .environment = environment,
     .run = run,
 };
+
+int main(int argc, char **argv)
+{
+    return cli_run_program(argc, argv);
+}

@@ -1,10 +1,12 @@
 """The store of measured steps and outcomes of jobs, in one file for many processes (mdot_store.h).
 
-    store = mdot.Store("site.store")
+    import mdot_store
+
+    store = mdot_store.Store("site.store")
     store.add(job, "A100", 64, 161.5, settings={"precision": "amp"}, software="torch 2.4.1")
     store.calibrate(predictor).save("site.cal")
 
-The library libmdotstore is optional, because it needs libsqlite3.
+The package needs mdot (`pip install mdot-predict`) of the same version.
 """
 
 from __future__ import annotations
@@ -21,11 +23,16 @@ from typing import Any, Callable, Mapping, TypeVar
 
 from mdot.calibration import Calibration, Measurement
 from mdot.job import Job
-from mdot.library import structs as c
 from mdot.library.errors import Error
-from mdot.library.libraries import call, encode_path, encode_text, read_text, store
+from mdot.library.libraries import call, encode_path, encode_text, read_text
+from mdot.library.structs.base import new
 from mdot.measured_table import read_measured
 from mdot.predictor import Predictor
+
+from mdot_store import structs as c
+from mdot_store.library import store
+
+__all__ = ["Drift", "Group", "Import", "Outcome", "Row", "Store", "StoredJob"]
 
 READ_ONLY = 1
 EXPORT_PLAIN, EXPORT_GROUPS = 1, 2
@@ -171,7 +178,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         """Opens a store, and creates it unless `read_only` is true."""
         self._handle = ctypes.c_void_p()
-        options = c.new(c.mdot_store_options, flags=READ_ONLY if read_only else 0)
+        options = new(c.mdot_store_options, flags=READ_ONLY if read_only else 0)
         call(store().mdot_store_open, encode_path(path), ctypes.byref(options), ctypes.byref(self._handle))
         self._finalizer = weakref.finalize(self, store().mdot_store_close, ctypes.c_void_p(self._handle.value))
 
@@ -188,7 +195,7 @@ class Store:
 
     def __len__(self) -> int:
         """The number of rows."""
-        info = c.new(c.mdot_store_info)
+        info = new(c.mdot_store_info)
         call(store().mdot_store_get_info, self._handle, ctypes.byref(info))
         return int(info.row_count)
 
@@ -221,7 +228,7 @@ class Store:
         default date is now."""
         digest = job if isinstance(job, str) else self.add_job(job, name)
         lines = "\n".join(f"{key}={value}" for key, value in (settings or {}).items())
-        row = c.new(
+        row = new(
             c.mdot_store_row,
             digest=encode_text(digest),
             job=encode_text(name),
@@ -243,7 +250,7 @@ class Store:
         steps = read_measured(Path(path))
         jobs = (c_void_p * max(len(steps), 1))(*[step.job._handle for step in steps])
         text = Path(path).read_bytes()
-        counts = c.new(c.mdot_store_import)
+        counts = new(c.mdot_store_import)
         call(
             store().mdot_store_import_csv,
             self._handle,
@@ -262,20 +269,20 @@ class Store:
         report = CFUNCTYPE(None, c_void_p, c_size_t, c_char_p)(
             lambda _, line, reason: malformed.append((line, read_text(reason)))
         )
-        options = c.new(
+        options = new(
             c.mdot_store_accounting,
             name=b"sacct",
             cluster=encode_text(cluster),
             malformed=ctypes.cast(report, c_void_p).value,
         )
-        counts = c.new(c.mdot_store_import)
+        counts = new(c.mdot_store_import)
         data = encode_text(text)
         call(store().mdot_store_import_sacct, self._handle, data, len(data), ctypes.byref(options), ctypes.byref(counts))
         return Import(counts.added_count, counts.updated_count, counts.known_count, counts.step_count, malformed)
 
     def refresh(self) -> int:
         """Updates groups and weights from new rows. Returns the number of rows that were read."""
-        report = c.new(c.mdot_store_refresh_report)
+        report = new(c.mdot_store_refresh_report)
         call(store().mdot_store_refresh, self._handle, ctypes.byref(report))
         return int(report.read_row_count)
 
@@ -302,7 +309,7 @@ class Store:
 
     def rows(self, *, gpu: str | None = None, software: str | None = None, outliers: bool = False) -> list[Row]:
         """The rows, optionally those of a GPU model, of a software, or that differ from repetitions (after `refresh`)."""
-        chosen = c.new(
+        chosen = new(
             c.mdot_store_filter,
             gpu=encode_text(gpu) if gpu is not None else None,
             software=encode_text(software) if software is not None else None,
@@ -337,7 +344,7 @@ class Store:
 
     def export_table(self, *, job_folder: str | None = None, plain: bool = False, flags: int = 0) -> str:
         """The rows as a table (CSV). `job_folder` is the folder of jobs that `write_jobs` made, as the table names it."""
-        options = c.new(
+        options = new(
             c.mdot_store_export,
             flags=flags | (EXPORT_PLAIN if plain else 0),
             job_folder=encode_text(job_folder) if job_folder is not None else None,
@@ -399,7 +406,7 @@ class Store:
     def recover(path: str | os.PathLike[str], new_path: str | os.PathLike[str]) -> tuple[int, int, int]:
         """Copies all records that can be read from a damaged store to a new one. Returns the numbers of rows, jobs and
         outcomes."""
-        report = c.new(c.mdot_store_recovery)
+        report = new(c.mdot_store_recovery)
         call(store().mdot_store_recover, encode_path(path), encode_path(new_path), ctypes.byref(report))
         return int(report.row_count), int(report.job_count), int(report.outcome_count)
 

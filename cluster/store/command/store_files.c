@@ -1,6 +1,6 @@
-/* store_files.c — opening stores for `mdot store`, files of their jobs, and the actions on the file itself. */
+/* store_files.c — opening stores for mdot-store, files of their jobs, and the actions on the file itself. */
 #include "base/file.h"
-#include "cli/store_actions.h"
+#include "store/command/store_actions.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@ mdot_store *store_open_to_read(const char *path)
     mdot_store *store = NULL;
     mdot_error err = {0};
     if (access(path, W_OK) != 0) existing.flags = MDOT_STORE_READ_ONLY;
-    if (mdot_store_open(path, &existing, &store, &err) != MDOT_OK) cli_report("store", &err);
+    if (mdot_store_open(path, &existing, &store, &err) != MDOT_OK) cli_report(PROGRAM, &err);
     return store;
 }
 
@@ -37,14 +37,14 @@ bool store_filter(const store_request *request, mdot_store_filter *out)
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     mdot_error err = {0};
     if (request->gpu != NULL && mdot_gpu_find(request->gpu, &gpu, &err) != MDOT_OK) {
-        cli_usage_error("store", "--gpu: %s", err.message);
+        cli_usage_error(PROGRAM, "--gpu: %s", err.message);
         return false;
     }
     if (request->since == NULL) return true;
     struct tm day = {0};
     const char *end = strptime(request->since, "%Y-%m-%d", &day);
     if (end == NULL || *end != '\0') {
-        cli_usage_error("store", "--since takes a day, for example 2026-11-24, not \"%s\"", request->since);
+        cli_usage_error(PROGRAM, "--since takes a day, for example 2026-11-24, not \"%s\"", request->since);
         return false;
     }
     out->since = (int64_t)timegm(&day);
@@ -140,12 +140,12 @@ int store_check(const store_request *request, char **operands, int count)
     mdot_status status = mdot_store_check(store, &err);
     if (status == MDOT_OK) status = mdot_store_get_info(store, &info, &err);
     mdot_store_close(store);
-    if (status != MDOT_OK) return cli_report("store", &err);
+    if (status != MDOT_OK) return cli_report(PROGRAM, &err);
     printf("  intact: %llu rows, %llu jobs, %llu outcomes; version %u of the tables%s\n",
            (unsigned long long)info.row_count, (unsigned long long)info.job_count,
            (unsigned long long)info.outcome_count, info.schema_version,
            info.is_shared_disk != 0 ? "; on a network file system" : "");
-    return cli_finish("store", CLI_OK);
+    return cli_finish(PROGRAM, CLI_OK);
 }
 
 int store_recover(const store_request *request, char **operands, int count)
@@ -153,13 +153,13 @@ int store_recover(const store_request *request, char **operands, int count)
     (void)request, (void)count;
     mdot_error err = {0};
     mdot_store_recovery r = MDOT_INIT(mdot_store_recovery);
-    if (mdot_store_recover(operands[0], operands[1], &r, &err) != MDOT_OK) return cli_report("store", &err);
+    if (mdot_store_recover(operands[0], operands[1], &r, &err) != MDOT_OK) return cli_report(PROGRAM, &err);
     printf("  %llu rows, %llu jobs and %llu outcomes copied to %s\n", (unsigned long long)r.row_count,
            (unsigned long long)r.job_count, (unsigned long long)r.outcome_count, operands[1]);
     printf("  %llu of them were found outside of the damaged tables; %llu records have wrong checksums and were left "
            "out\n",
            (unsigned long long)r.scanned_count, (unsigned long long)r.damaged_count);
-    return cli_finish("store", CLI_OK);
+    return cli_finish(PROGRAM, CLI_OK);
 }
 
 int store_migrate(const store_request *request, char **operands, int count)
@@ -168,15 +168,15 @@ int store_migrate(const store_request *request, char **operands, int count)
     mdot_error err = {0};
     uint32_t from = 0;
     mdot_store_info info = MDOT_INIT(mdot_store_info);
-    if (mdot_store_migrate(operands[0], &from, &err) != MDOT_OK) return cli_report("store", &err);
+    if (mdot_store_migrate(operands[0], &from, &err) != MDOT_OK) return cli_report(PROGRAM, &err);
     mdot_store *store = store_open_to_read(operands[0]);
     if (store == NULL) return CLI_FAILED;
     mdot_status status = mdot_store_get_info(store, &info, &err);
     mdot_store_close(store);
-    if (status != MDOT_OK) return cli_report("store", &err);
+    if (status != MDOT_OK) return cli_report(PROGRAM, &err);
     if (from == info.schema_version)
         printf("  version %u of the tables is the newest\n", from);
     else
         printf("  version %u of the tables became version %u\n", from, info.schema_version);
-    return cli_finish("store", CLI_OK);
+    return cli_finish(PROGRAM, CLI_OK);
 }

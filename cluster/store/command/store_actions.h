@@ -1,10 +1,12 @@
-/* store_actions.h — parts of `mdot store`: cmd_store.c reads the command line, and each store_*.c runs some actions.
- * The build leaves out store_*.c if libsqlite3 is missing. */
-#ifndef CLI_STORE_ACTIONS_H
-#define CLI_STORE_ACTIONS_H
+/* store_actions.h — parts of mdot-store: mdot_store.c reads the command line, and each store_*.c runs some actions. */
+#ifndef STORE_ACTIONS_H
+#define STORE_ACTIONS_H
 
-#include "cli/cli.h"
+#include "base/command/command.h"
+#include "base/training/job_argument.h"
 #include "mdot/mdot_store.h"
+
+#define PROGRAM "mdot-store"
 
 /* The command line. NULL and 0 mean that an option is absent. */
 typedef struct store_request {

@@ -1,5 +1,5 @@
 /* store_fixture.c — see store_fixture.h. */
-#include "tests/support/store_fixture.h"
+#include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>

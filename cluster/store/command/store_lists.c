@@ -1,5 +1,5 @@
-/* store_lists.c — `mdot store list`, `jobs`, `outcomes` and `outliers`. */
-#include "cli/store_actions.h"
+/* store_lists.c — `mdot-store list`, `jobs`, `outcomes` and `outliers`. */
+#include "store/command/store_actions.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int end_list(const store_request *request, mdot_store *store, const listi
         fputs("\n]\n", stdout);
     else if (status == MDOT_OK && l->count == 0 && items != NULL)
         printf("  no %s\n", items);
-    return cli_finish("store", status == MDOT_OK ? CLI_OK : cli_report("store", err));
+    return cli_finish(PROGRAM, status == MDOT_OK ? CLI_OK : cli_report(PROGRAM, err));
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */

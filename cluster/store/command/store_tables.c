@@ -1,9 +1,9 @@
-/* store_tables.c — `mdot store add`, `import` and `export`: tables of measured steps, and Slurm's accounting. */
+/* store_tables.c — `mdot-store add`, `import` and `export`: tables of measured steps, and Slurm's accounting. */
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/training/measurements_csv.h"
-#include "cli/store_actions.h"
+#include "store/command/store_actions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static mdot_store *open_to_write(const char *path)
 {
     mdot_store *store = NULL;
     mdot_error err = {0};
-    if (mdot_store_open(path, NULL, &store, &err) != MDOT_OK) cli_report("store", &err);
+    if (mdot_store_open(path, NULL, &store, &err) != MDOT_OK) cli_report(PROGRAM, &err);
     return store;
 }
 
@@ -27,7 +27,7 @@ static mdot_status add_table(const store_request *r, mdot_store *store, const ch
                              mdot_store_import *out, mdot_error *err)
 {
     measured_steps steps = {0};
-    mdot_status status = measured_parse("store", path, text, size, r->quiet, &steps, err);
+    mdot_status status = measured_parse(PROGRAM, path, text, size, r->quiet, &steps, err);
     if (status == MDOT_OK) status = mdot_store_import_csv(store, text, size, path, steps.jobs, steps.count, out, err);
     measured_free(&steps);
     return status;
@@ -43,7 +43,7 @@ static bool write_row(FILE *stream, char **cells, int count)
     for (int i = 0; i < count; i++) {
         const char *equals = strchr(cells[i], '=');
         if (equals == NULL || equals == cells[i] || strpbrk(cells[i], "\r\n") != NULL) {
-            cli_usage_error("store", "expected COLUMN=VALUE, for example gpu=A100, not \"%s\"", cells[i]);
+            cli_usage_error(PROGRAM, "expected COLUMN=VALUE, for example gpu=A100, not \"%s\"", cells[i]);
             return false;
         }
         has_date |= strncmp(cells[i], date, strlen(date)) == 0;
@@ -68,7 +68,7 @@ int store_add(const store_request *request, char **operands, int count)
     mdot_store_import counts = MDOT_INIT(mdot_store_import);
     size_t size = 0;
     if (!bs_memstream_open(&table)) {
-        cli_message("store", "memory ran out");
+        cli_message(PROGRAM, "memory ran out");
         return CLI_FAILED;
     }
     bool is_usable = write_row(table.file, operands + 1, count - 1);
@@ -80,7 +80,7 @@ int store_add(const store_request *request, char **operands, int count)
     mdot_store_close(store);
     if (!is_usable) return CLI_USAGE;
     if (store == NULL) return CLI_FAILED;
-    return status == MDOT_OK ? CLI_OK : cli_report("store", &err);
+    return status == MDOT_OK ? CLI_OK : cli_report(PROGRAM, &err);
 }
 
 /* ---- import ------------------------------------------------------------------------------------------------------ */
@@ -116,8 +116,8 @@ typedef struct malformed_lines {
 static void report_line(void *user, size_t line, const char *reason)
 {
     malformed_lines *m = user;
-    if (m->count++ < MOST_REPORTED_LINES) cli_message("store", "%s:%zu: %s", m->path, line, reason);
-    if (m->count == MOST_REPORTED_LINES + 1) cli_message("store", "%s: more malformed lines follow", m->path);
+    if (m->count++ < MOST_REPORTED_LINES) cli_message(PROGRAM, "%s:%zu: %s", m->path, line, reason);
+    if (m->count == MOST_REPORTED_LINES + 1) cli_message(PROGRAM, "%s: more malformed lines follow", m->path);
 }
 
 static mdot_status import_accounting(const store_request *r, mdot_store *store, const char *path, const char *text,
@@ -166,8 +166,8 @@ int store_import(const store_request *request, char **operands, int count)
     for (int i = 1; status == MDOT_OK && i < count; i++)
         status = import_file(request, store, operands[i], &is_malformed, &err);
     mdot_store_close(store);
-    if (status != MDOT_OK) cli_report("store", &err);
-    return cli_finish("store", status == MDOT_OK && !is_malformed ? CLI_OK : CLI_FAILED);
+    if (status != MDOT_OK) cli_report(PROGRAM, &err);
+    return cli_finish(PROGRAM, status == MDOT_OK && !is_malformed ? CLI_OK : CLI_FAILED);
 }
 
 /* ---- export ------------------------------------------------------------------------------------------------------ */
@@ -216,5 +216,5 @@ int store_export(const store_request *request, char **operands, int count)
     mdot_store_free(text);
     mdot_store_close(store);
     free(absolute);
-    return cli_finish("store", status == MDOT_OK ? CLI_OK : cli_report("store", &err));
+    return cli_finish(PROGRAM, status == MDOT_OK ? CLI_OK : cli_report(PROGRAM, &err));
 }

@@ -1,0 +1,32 @@
+# The installed files of the companion: programs and documents (component `cluster`), libmdotstore, and the plugins of Slurm.
+include(CMakePackageConfigHelpers)
+set(tools mdot_simulate mdot_predictions mdot_round mdot_figure4 mdot_backfill mdot_cold_start mdot_durations)
+install(TARGETS ${tools} DESTINATION bin COMPONENT cluster)
+install(
+  FILES simulator/README.md simulator/IN_YOUR_SCHEDULER.md
+  DESTINATION share/doc/mdot-cluster
+  COMPONENT cluster)
+if(TARGET mdotstore)
+  install(TARGETS mdot_store_command DESTINATION bin COMPONENT cluster)
+  set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/mdot-store)
+  install_mdot_library(mdotstore store ${folder} cluster_dev)
+  install_mdot_pc(mdotstore "measured steps and outcomes of jobs, for mdot" "mdot = ${mdot_VERSION}" "sqlite3" "-lm" cluster_dev)
+  install(FILES include/mdot/mdot_store.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mdot COMPONENT cluster_dev)
+  configure_package_config_file(store/mdot-storeConfig.cmake.in ${PROJECT_BINARY_DIR}/mdot-storeConfig.cmake
+                                INSTALL_DESTINATION ${folder})
+  write_basic_package_version_file(
+    ${PROJECT_BINARY_DIR}/mdot-storeConfigVersion.cmake
+    VERSION ${mdot_VERSION}
+    COMPATIBILITY SameMinorVersion)
+  install(
+    FILES ${PROJECT_BINARY_DIR}/mdot-storeConfig.cmake ${PROJECT_BINARY_DIR}/mdot-storeConfigVersion.cmake
+    DESTINATION ${folder}
+    COMPONENT cluster_dev)
+endif()
+if(TARGET job_submit_mdot)
+  install(TARGETS job_submit_mdot spank_mdot LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/slurm-wlm COMPONENT slurm)
+  install(
+    FILES slurm/README.md slurm/INCENTIVES.md
+    DESTINATION share/doc/mdot-slurm
+    COMPONENT slurm)
+endif()

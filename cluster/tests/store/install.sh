@@ -1,0 +1,52 @@
+#!/bin/sh
+# Builds programs against an installed libmdotstore: by pkg-config, pkg-config --static, and CMake's find_package with shared and
+# static libraries. Usage: install.sh BUILD_FOLDER, which installs both mdot and the companion.
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+for tool in cmake ninja pkg-config cc; do
+    command -v "$tool" > /dev/null || { echo "skipped: there is no $tool"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+fail() { echo "$*"; exit 1; }
+prefix=$work/installed
+cmake --install "$build" --prefix "$prefix" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+"$prefix/bin/mdot-store" --version > "$work/output" || fail "mdot-store does not run"
+libraries=$(dirname "$(find "$prefix" -name libmdot.a)")
+needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+# A folder that contains only the archives, because -l prefers shared libraries.
+cp -r "$prefix" "$work/archives"
+find "$work/archives" -name '*.so*' -exec rm {} +
+export PKG_CONFIG_PATH="$work/archives${libraries#"$prefix"}/pkgconfig"
+
+# store KIND FLAG…: builds the program with pkg-config's flags and runs it
+store() {
+    kind=$1
+    shift
+    # shellcheck disable=SC2046 # words
+    cc -o "$work/store-$kind" "$here/installed.c" $(pkg-config "$@" --cflags --libs mdotstore) || fail "store, $kind: does not build"
+    LD_LIBRARY_PATH=$libraries "$work/store-$kind" "$work/$kind.store" > "$work/output" || fail "store, $kind: does not run"
+    grep -q '^1 [0-9]*\.[0-9]*\.[0-9]*$' "$work/output" || fail "store, $kind: prints $(cat "$work/output")"
+    echo "store, $kind: built, run"
+}
+store static --static
+if needed "$work/store-static" | grep -q libmdot; then fail "the static store needs a shared libmdot"; fi
+export PKG_CONFIG_PATH="$libraries/pkgconfig"
+store shared
+needed "$work/store-shared" | grep -q sqlite && fail "pkg-config without --static names what libmdotstore needs itself"
+mkdir "$work/cmake-store"
+cat > "$work/cmake-store/CMakeLists.txt" <<'PROJECT'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(mdot-store 0.4 REQUIRED)
+foreach(kind IN ITEMS "" -static)
+  add_executable(store${kind} ${SOURCE}/installed.c)
+  target_link_libraries(store${kind} PRIVATE mdot::mdotstore${kind})
+endforeach()
+PROJECT
+cmake -S "$work/cmake-store" -B "$work/cmake-store/build" -G Ninja -D CMAKE_PREFIX_PATH="$prefix" -D SOURCE="$here" > "$work/log" 2>&1 &&
+    cmake --build "$work/cmake-store/build" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+for kind in "" -static; do
+    "$work/cmake-store/build/store$kind" "$work/cmake$kind.store" > "$work/output" || fail "store$kind: does not run"
+done
