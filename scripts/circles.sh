@@ -29,7 +29,9 @@ sed -n 's|^ *"command": .* -o \([^ ]*\.o\) .*|\1|p' "$build/compile_commands.jso
 
 # Strongly connected components by reachability, of files within a library and of libraries: a few dozen files each.
 awk -v allowed="$work/allowed" '
-function library(file) { return substr(file, 1, index(file, "/") - 1) }
+function library(file) { # base/command and base/training are not part of the other libraries, which have base's own files
+    return match(file, /^base\/(command|training)\//) ? substr(file, 1, RLENGTH - 1) : substr(file, 1, index(file, "/") - 1)
+}
 function edge(from, to, symbol,    key) {
     key = from " → " to
     if (!(key in ties)) { next_of[from, ++degree[from]] = to; ties[key] = symbol } else ties[key] = ties[key] " " symbol

@@ -57,7 +57,7 @@ printf '# Page\n\nText.\n\n## Section\n\n<!-- needs Python: no_such_module -->\n
 expect 77 "no Python has no_such_module"
 expect 0 "left out: line 10" --without-modules
 printf '# Page\n\n<!-- needs the store -->\n\n```console\n$ true\n```\n' > "$page"
-[ ! -e "$build/cluster/store/mdot-store" ] || expect 0 "1 commands"
+[ ! -e "$build/bin/mdot-store" ] || expect 0 "1 commands"
 (build=$folder && expect 77 "no mdot-store")
 
 printf '```console\n$ exit 3\n$ true\n```\n' > "$page"

@@ -179,13 +179,13 @@ def main() -> int:
     head = "\n".join(lines[:5])
     modules = sorted({name for block in blocks for name in block.modules}
                      | set(re.split(r",\s*", NEEDS.search(head)[1].strip()) if NEEDS.search(head) else ()))  # fmt: skip
-    if "<!-- needs the store -->" in head and not (build / "cluster/store/mdot-store").exists():
+    if "<!-- needs the store -->" in head and not (build / "bin/mdot-store").exists():
         print("skipped: the build has no mdot-store")
         return SKIPPED
     skipped = [block for block in blocks if block.modules] if options.without_modules else []
     for block in skipped:
         print(f"left out: line {block.commands[0].line} needs Python with {', '.join(block.modules)}")
-    programs = f"{build / 'cli'}:{build / 'cluster/store'}"
+    programs = f"{build / 'cli'}:{build / 'bin'}"
     environment = dict(os.environ, LC_ALL="C.UTF-8", PATH=f"{programs}:{os.environ['PATH']}", PYTHONDONTWRITEBYTECODE="1")
     if modules and not options.without_modules:
         python = find_python(source, modules)
