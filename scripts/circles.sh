@@ -29,7 +29,7 @@ sed -n 's|^ *"command": .* -o \([^ ]*\.o\) .*|\1|p' "$build/compile_commands.jso
 
 # Strongly connected components by reachability, of files within a library and of libraries: a few dozen files each.
 awk -v allowed="$work/allowed" '
-function library(file) { # base/command and base/training are not part of the other libraries, which have base's own files
+function library(file) { # base/command and base/training are not parts of the other libraries, unlike the files of base/
     return match(file, /^base\/(command|training)\//) ? substr(file, 1, RLENGTH - 1) : substr(file, 1, index(file, "/") - 1)
 }
 function edge(from, to, symbol,    key) {
