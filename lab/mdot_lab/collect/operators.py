@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 COLUMNS = ("gpu", "software", "operator", "precision", "direction", "settings", "microseconds")
-COPIES = 4          # of the operator in one graph
+COPIES = 4          # operator copies in one graph
 REPLAYS = 9         # repetitions; the median counts
 LONG_MICROSECONDS, LONG_REPLAYS = 3000.0, 3     # operators from this time on are captured once
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

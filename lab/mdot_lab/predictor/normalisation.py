@@ -1,7 +1,7 @@
 """Separates BatchNormalization from the operator before it.
 
 The tokeniser counts it with the convolution before it, because exports for inference fold it into the convolution.
-It is a separate kernel and is evaluated by the shape of it. Therefore convolutions without normalisation are learned
+As a separate kernel, it is evaluated by its own shape. Therefore convolutions without normalisation are learned
 from those with it, and separate normalisations from fused ones.
 """
 

@@ -15,7 +15,7 @@ class Model:
     kind: str
     """Prefix of transformers' classes, for example Llama."""
     values: tuple[tuple[str, Any], ...]
-    """From the configuration."""
+    """Values in the configuration, by name."""
     sequence: int
     type: str = "bfloat16"
     lora_rank: int = 0
