@@ -47,9 +47,13 @@ def _train(options: argparse.Namespace) -> int:
 def _fit_interval(options: argparse.Namespace) -> int:
     from mdot_lab.predictor import final_model
 
-    for split, (inside, width) in final_model.fit_interval(options.model, options.data, options.held_out, options.out).items():
+    found = final_model.fit_interval(options.model, options.data, options.held_out, options.out)
+    for split, (inside, width) in found.items():
         print(f"{split}: {inside:.1f} % of the held-out labels lie in an interval fitted without them, "
               f"median width {width:.2f}")
+    if options.table:
+        rows = "".join(f"{split.replace(' ', '_')},{inside:.1f},{width:.2f}\n" for split, (inside, width) in found.items())
+        options.table.write_text(f"split,inside,width\n{rows}", encoding="utf-8")
     return 0
 
 
@@ -150,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     fitting_interval.add_argument("--data", type=Path, required=True)
     fitting_interval.add_argument("--held-out", type=Path, required=True, help="folder that evaluate wrote")
     fitting_interval.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
+    fitting_interval.add_argument("--table", type=Path, help="table of coverage and width by split, FILE.csv")
     fitting_interval.set_defaults(run=_fit_interval)
 
     exporting = commands.add_parser("export",
