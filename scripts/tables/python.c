@@ -150,7 +150,7 @@ void tables_write_python(FILE *out)
           "from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union\n\n"
           "if TYPE_CHECKING:\n    from mdot.gpus import GPU\n\n\n"
           "class Row(NamedTuple):\n"
-          "    \"\"\"A keyword, the member of mdot_configuration that it sets, and the range of its values.\"\"\"\n\n"
+          "    \"\"\"A keyword, its member of mdot_configuration, and the range of values.\"\"\"\n\n"
           "    keyword: str\n    field: str\n    kind: str\n    least: float\n    most: float\n\n\n",
           out);
     write_fields(out);
