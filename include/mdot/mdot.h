@@ -12,8 +12,8 @@
  *
  * libmdotjob (mdotjob.h) reads jobs from ONNX; mdot_job_load reads them from .job files.
  *
- *   Ownership   create and open give the caller an object; destroy and close release it and accept NULL. Accessors return
- *               borrowed pointers, valid as long as the object. The caller owns arrays and strings passed in.
+ *   Ownership   create and open give the caller an object; destroy and close release it and accept NULL. Accessors
+ *               return borrowed pointers, valid as long as the object. The caller owns arrays and strings passed in.
  *   Threading   A predictor and a job are immutable: any number of threads may share them. A context belongs to
  *               one thread at a time. The library is free of locks unless MDOT_VALIDATE=1 is set in the environment.
  *               That setting validates handles and refuses misuse: for example, a destroyed object or a context in use.

@@ -92,7 +92,8 @@ typedef struct mdot_abi_tensor {     /* an input or an output; dense, row-major 
      * (mdot_predict.h, "Growth") */
     uint32_t defaults_at;
     uint32_t default_count; /* number of these defaults; 0: none */
-    /* for the input "configuration": column names, separated by commas; 0: the first columns of MDOT_CONFIGURATION_MAP */
+    /* for the input "configuration": column names, separated by commas; 0: the first columns of
+     * MDOT_CONFIGURATION_MAP */
     uint32_t columns_at;
     /* for the input "configuration": PyTorch's version if the configuration leaves it open, as 100 * major + minor; 0:
      * the predictor states none */

@@ -23,7 +23,8 @@ extern "C" {
  *   jobs        A job is recognised by its operators, at any batch and under any name. Jobs with a similar division of
  *               work among operators share a part.
  *   GPU models  A GPU model is corrected by its own rows, with an exception: if two GPU models have rows for three or
- *               more common jobs, and the residuals agree, then rows on one model correct jobs without rows on the other.
+ *               more common jobs, and the residuals agree, then rows on one model correct jobs without rows on the
+ *               other.
  *               The site's offset corrects GPU models without a row.
  *
  * A calibration belongs to one predictor. Immutable.
@@ -39,7 +40,8 @@ typedef struct mdot_measurement {
     const mdot_configuration *configuration; /* how it was trained; its GPU needs a name */
     double step_ms;                          /* measured step time in milliseconds; 0: not measured */
     double memory_bytes; /* peak of allocated memory on one GPU, as torch.cuda.max_memory_allocated counts it */
-    /* uncalibrated prediction of the step, for example one stored with the measurement; NULL: the step is predicted now */
+    /* uncalibrated prediction of the step, for example one stored with the measurement; NULL: the step is predicted
+     * now */
     const mdot_prediction *prediction;
 } mdot_measurement;
 

@@ -45,7 +45,8 @@ typedef struct mdot_load {
 /* Phases of a training step, for an operator in the forward graph. */
 typedef enum mdot_phase {
     MDOT_PHASE_FORWARD, /* the operator's result */
-    /* input gradients, including the sum over several readers of a result; zero if no parameter precedes the operator */
+    /* input gradients, including the sum over several readers of a result; zero if no parameter precedes the
+     * operator */
     MDOT_PHASE_DATA_GRADIENT,
     MDOT_PHASE_WEIGHT_GRADIENT, /* parameter gradients */
     MDOT_PHASE_COUNT            /* phase count */

@@ -57,7 +57,8 @@ typedef enum mdot_attention {
 /* Parts recomputed in the backward pass, so that memory need not keep the results. */
 typedef enum mdot_recompute {
     MDOT_RECOMPUTE_NOTHING, /* all results that the backward pass needs are kept */
-    /* each block except its inputs, as by torch.utils.checkpoint around every block; refused for a job without blocks */
+    /* each block except its inputs, as by torch.utils.checkpoint around every block; refused for a job without
+     * blocks */
     MDOT_RECOMPUTE_BLOCKS,
     MDOT_RECOMPUTE_SELECTIVE /* everything except matmuls, convolutions and attention */
 } mdot_recompute;
@@ -169,8 +170,8 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  *
  *   tensor    Megatron's: matmuls are sharded by columns and by rows in turn, together with the operators between them,
  *             and the results are summed (runtime/perf/sharding.c)
- *   expert    distributes a mixture's experts, and the tokens to them; the GPUs have separate batches, like data-parallel
- *             workers (runtime/perf/experts.c)
+ *   expert    distributes a mixture's experts, and the tokens to them; the GPUs have separate batches, like
+ *             data-parallel workers (runtime/perf/experts.c)
  *   pipeline  gives every GPU the same number of blocks and alternates one forward and one backward pass (1F1B)
  *   context   divides each sequence; the GPUs pass keys and values around a ring, and hold the same weights */
 typedef struct mdot_configuration {

@@ -30,7 +30,8 @@ typedef struct mdot_recorder mdot_recorder;
 /* Steps to leave out, and steps to average. */
 typedef struct mdot_recorder_options {
     size_t struct_size;
-    /* first steps, which are excluded, up to 2^16; 0: 10. They compile, choose kernels and fill the allocator's cache */
+    /* first steps, which are excluded, up to 2^16; 0: 10. They compile, choose kernels and fill the allocator's
+     * cache */
     uint32_t warmup_steps;
     uint32_t window_steps; /* steps of a window, up to 1024; 0: 10 */
 } mdot_recorder_options;

@@ -184,7 +184,8 @@ typedef struct mdot_predictor_info {
     /* reason why a more capable CPU image is unused: "x86-64-amx needs AMX-TILE, which this machine lacks"; empty if
      * the last image is in use */
     const char *cpu_reason;
-    /* PyTorch's version if the configuration leaves it open, as 100 * major + minor; 0: the predictor does not state it */
+    /* PyTorch's version if the configuration leaves it open, as 100 * major + minor; 0: the predictor does not state
+     * it */
     uint32_t assumed_torch;
     uint32_t reserved; /* 0 */
 } mdot_predictor_info;

@@ -67,7 +67,7 @@ struct mdot_context {
     mdot_error device_error;   /* why calls run on the CPU although the predictor has a device; otherwise MDOT_OK */
 };
 
-/* ---- Parts of the objects: allocator.c, context.c, device.c, lifetime.c --------------------------------------------------- */
+/* ---- Parts of the objects: allocator.c, context.c, device.c, lifetime.c ------------------------------------------ */
 
 /* Returns INVALID_ARGUMENT if only one of the two functions is given. */
 mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *options, mdot_error *err);
