@@ -21,7 +21,7 @@ if [ ! -e "$released/build/compiler/libmdotc.so" ]; then
     rm -rf "$released"
     mkdir -p "$released"
     git archive "$tag" | tar -x -C "$released"
-    cmake -S "$released" -B "$released/build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D MDOT_TESTS=OFF > "$released/log" 2>&1 &&
+    cmake -S "$released" -B "$released/build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D MDOT_TESTS=OFF -D MDOT_CLUSTER=ON > "$released/log" 2>&1 &&
         cmake --build "$released/build" --target mdot_shared mdotjob_shared mdotc_shared mdotstore_shared \
             > "$released/log" 2>&1 ||
         { cat "$released/log"; exit 1; }

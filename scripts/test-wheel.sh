@@ -4,14 +4,15 @@
 #     scripts/test-wheel.sh [PYTHON …]      default: python3.9 to python3.14, as PATH has them
 #
 # Each PYTHON gets a fresh environment, in which only the wheels are installed. The tests are those of
-# tests/bindings/python. Prints a line for each version that is absent. Exit status 77 if all are.
+# tests/bindings/python and cluster/tests/python. Prints a line for each version that is absent. Exit status 77 if all are.
 set -eu
 cd "$(dirname "$0")/.."
 build=$PWD/build/wheel
 pip=$build/venv/bin/pip # installs into the environments, because Debian's Python has no pip
 predict=$(echo "$PWD"/dist/mdot_predict-*.whl)
 compiler=$(echo "$PWD"/dist/mdot_compiler-*.whl)
-for file in "$predict" "$compiler" "$build/cli/mdot"; do
+store=$(echo "$PWD"/dist/mdot_store-*.whl)
+for file in "$predict" "$compiler" "$store" "$build/cli/mdot"; do
     [ -f "$file" ] || { echo "test-wheel.sh: there is no $file; run scripts/wheel.sh" >&2; exit 2; }
 done
 [ $# -gt 0 ] || set -- python3.9 python3.10 python3.11 python3.12 python3.13 python3.14
@@ -37,10 +38,10 @@ except mdot.ToolchainError as fault:
 else:
     raise SystemExit("mdot.compile works without the package mdot-compiler")')
     (cd / && PATH=$fresh/bin mdot inspect "$fresh"/lib/python*/site-packages/mdot/share/mdot/predictor.mdot > /dev/null)
-    "$pip" --python "$fresh/bin/python" install --quiet --no-index "$compiler"
-    for test in tests/bindings/python/test_*.py; do
+    "$pip" --python "$fresh/bin/python" install --quiet --no-index "$compiler" "$store"
+    for test in tests/bindings/python/test_*.py cluster/tests/python/test_*.py; do
         echo "$test"
-        MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PATH="$fresh/bin:$PATH" "$fresh/bin/python" "$test"
+        MDOT_JOBS=$PWD/examples/jobs MDOT_INCLUDE=$PWD/include MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PATH="$fresh/bin:$PATH" "$fresh/bin/python" "$test"
     done
     tested="$tested $version"
 done

@@ -1,4 +1,5 @@
-/* database.h — SQLite as the store uses it: the open file, statements, transactions, and errors as statuses. */
+/* database.h — SQLite as the store uses it: the open file, statements, transactions, errors as statuses, and table
+ * versions. */
 #ifndef ST_DATABASE_H
 #define ST_DATABASE_H
 
@@ -32,15 +33,42 @@ mdot_status st_begin(const mdot_store *store, const char *action, mdot_error *er
 mdot_status st_end(const mdot_store *store, mdot_status status, const char *action, mdot_error *err);
 
 /* Binds a text that may be NULL, which counts as "". The text must stay until the statement has run. */
-static inline void st_bind_text(sqlite3_stmt *statement, int at, const char *text)
+static inline void st_bind_text(sqlite3_stmt *statement, int index, const char *text)
 {
-    sqlite3_bind_text(statement, at, text != NULL ? text : "", -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, index, text != NULL ? text : "", -1, SQLITE_STATIC);
 }
 /* A column as text; "" for a NULL. */
-static inline const char *st_column_text(sqlite3_stmt *statement, int at)
+static inline const char *st_column_text(sqlite3_stmt *statement, int index)
 {
-    const unsigned char *text = sqlite3_column_text(statement, at);
+    const unsigned char *text = sqlite3_column_text(statement, index);
     return text != NULL ? (const char *)text : "";
 }
+
+/* ---- Versions of the tables (schema.c) --------------------------------------------------------------------------- */
+
+/* SQL that turns version i into version i + 1. The first step makes the tables of an empty file. */
+typedef struct st_steps {
+    const char *const *sql;
+    int count; /* the newest version */
+} st_steps;
+extern const st_steps st_schema;
+
+enum { ST_APPLICATION_ID = 0x6d646f74 }; /* "mdot", in the header of the file */
+
+/* Reads the version of the file; 0 for an empty one. MALFORMED for a database of another program, INCOMPATIBLE for a
+ * version that `steps` lacks. */
+mdot_status st_schema_version(const mdot_store *store, const st_steps *steps, int *out_version, mdot_error *err);
+/* Brings the file to the newest version of `steps` in one transaction. *out_from gets the version before. */
+mdot_status st_migrate(const mdot_store *store, const st_steps *steps, int *out_from, mdot_error *err);
+
+/* ---- Opening (open.c) -------------------------------------------------------------------------------------------- */
+
+/* Whether a file system, by its number from statfs, is shared with other machines. */
+bool st_is_network(unsigned long file_system);
+
+/* Like mdot_store_open, with the versions of `steps`. Migrates an older store only if `migrates` is set; *out_from
+ * (may be NULL) gets the version before. `disk`: 0 asks the system, 1 assumes a network file system. */
+mdot_status st_open(const char *path, const mdot_store_options *options, const st_steps *steps, bool migrates, int disk,
+                    int *out_from, mdot_store **out_store, mdot_error *err);
 
 #endif

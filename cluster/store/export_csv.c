@@ -3,7 +3,7 @@
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "base/text.h"
-#include "store/rows.h"
+#include "store/records.h"
 #include "store/settings.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
-#include "store/rows.h"
+#include "store/records.h"
 #include "store/settings.h"
 #include "store/statistics.h"
 

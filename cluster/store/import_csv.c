@@ -1,8 +1,7 @@
 /* import_csv.c — a table of measured steps becomes rows. */
 #include "base/csv.h"
 #include "base/struct_version.h"
-#include "store/jobs.h"
-#include "store/rows.h"
+#include "store/records.h"
 #include "store/settings.h"
 
 #include <float.h>

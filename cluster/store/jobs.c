@@ -6,10 +6,10 @@
  * digests, and a measured step must stay valid if a later version counts FLOPs differently. Therefore its digest
  * leaves them out.
  */
-#include "store/jobs.h"
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
+#include "store/records.h"
 
 #include <stdio.h>
 #include <stdlib.h>

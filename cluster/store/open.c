@@ -1,8 +1,8 @@
-/* open.c — see open.h. */
-#include "store/open.h"
+/* open.c — opens a store, and migrates it (database.h). */
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
+#include "store/database.h"
 
 #include <errno.h>
 #include <fcntl.h>

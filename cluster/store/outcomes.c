@@ -1,6 +1,6 @@
-/* outcomes.c — see outcomes.h. */
-#include "store/outcomes.h"
+/* outcomes.c — executions of jobs in the database (records.h). */
 #include "base/struct_version.h"
+#include "store/records.h"
 
 static const bs_struct_version outcome_type = BS_SIZED(mdot_store_outcome, reserved);
 static const bs_struct_version import_type = BS_SIZED(mdot_store_import, malformed_count);

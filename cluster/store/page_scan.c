@@ -1,12 +1,13 @@
-/* page_scan.c — see page_scan.h. SQLite's file format: https://sqlite.org/fileformat2.html.
+/* page_scan.c — finds records in the bytes of a damaged store (records.h).
+ * SQLite's file format: https://sqlite.org/fileformat2.html.
  *
  * A cell of a table's leaf page is: the size of its payload, the id, and the payload, of which a large one continues
  * on overflow pages. The payload is a header of types and then the values. Any offset may be such a cell, because the
  * types must be those of a table of the store, and because the seal of 64 bits must be right.
  */
-#include "store/page_scan.h"
 #include "base/file.h"
 #include "base/out_of_memory.h"
+#include "store/records.h"
 
 #include <stdio.h>
 #include <stdlib.h>

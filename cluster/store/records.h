@@ -116,4 +116,38 @@ mdot_status st_read(const mdot_store *store, const st_table *table, sqlite3_stmt
 /* Like st_read; false if the seal differs. */
 bool st_read_sealed(const st_table *table, sqlite3_stmt *row, st_value *out_values);
 
+/* ---- Measured steps (rows.c) ------------------------------------------------------------------------------------- */
+
+/* The name of a GPU model in mdot's table, or `gpu` itself. The buffer holds the name. */
+const char *st_gpu_name(const char *gpu, char *buffer, size_t size);
+
+/* Like mdot_store_add_rows, in the transaction of the caller, for one row of this library's form. `name` and `line`
+ * begin messages unless the name is NULL. */
+mdot_status st_add_row(const mdot_store *store, sqlite3_stmt *insert, const mdot_store_row *row, const char *name,
+                       size_t line, bool *out_added, mdot_error *err);
+
+/* Reads the library's form of a filter; NULL selects all rows. */
+mdot_status st_read_filter(const mdot_store_filter *filter, mdot_store_filter *out, mdot_error *err);
+
+/* ---- Networks (jobs.c) ------------------------------------------------------------------------------------------- */
+
+/* Adds a job under its digest; `insert` is the prepared statement of the table of jobs. */
+mdot_status st_add_job(mdot_store *store, sqlite3_stmt *insert, const mdot_job *job, const char *name,
+                       const char *digest, mdot_error *err);
+
+/* ---- Executions of jobs (outcomes.c) ----------------------------------------------------------------------------- */
+
+/* Adds or updates an outcome in the transaction of the caller, and counts it. */
+mdot_status st_add_outcome(const mdot_store *store, sqlite3_stmt *insert, const mdot_store_outcome *outcome,
+                           mdot_store_import *counts, mdot_error *err);
+
+/* ---- Records in the bytes of a damaged store (page_scan.c) ------------------------------------------------------- */
+
+/* A record whose seal is right. Values are valid during the call. Returns false to stop. */
+typedef bool (*st_take_record)(void *user, const st_table *table, int64_t id, const st_value *values);
+
+/* Looks for records at every byte of every page of the file, and of the committed pages of its write-ahead log. A
+ * record may be found more than once, also in an older form. */
+mdot_status st_scan_pages(const char *path, st_take_record take, void *user, mdot_error *err);
+
 #endif

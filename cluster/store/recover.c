@@ -1,7 +1,7 @@
 /* recover.c — mdot_store_recover: copies the records of a damaged store. */
 #include "base/struct_version.h"
-#include "store/open.h"
-#include "store/page_scan.h"
+#include "store/database.h"
+#include "store/records.h"
 
 #include <stdio.h>
 #include <stdlib.h>

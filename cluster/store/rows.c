@@ -1,7 +1,7 @@
-/* rows.c — see rows.h. */
-#include "store/rows.h"
+/* rows.c — measured steps in the database (records.h). */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
+#include "store/records.h"
 #include "store/settings.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
-#include "store/outcomes.h"
+#include "store/records.h"
 #include "store/sacct_fields.h"
 
 #include <stdarg.h>

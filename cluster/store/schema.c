@@ -1,5 +1,5 @@
-/* schema.c — see schema.h. docs/reference/formats/store.md describes the tables. */
-#include "store/schema.h"
+/* schema.c — the store's tables and their versions (database.h, docs/reference/formats/store.md). */
+#include "store/database.h"
 
 #include <stdio.h>
 

@@ -58,8 +58,8 @@ scripts/release.sh --no-tests $sign > "$work/output" 2>&1 || fail "$(tail -40 "$
 cd dist/release-9.8.7
 sha256sum --quiet -c SHA256SUMS || fail "checksums are wrong"
 [ -z "$sign" ] || gpg --batch --verify SHA256SUMS.asc SHA256SUMS 2> /dev/null || fail "the signature is wrong"
-for file in mdot-9.8.7.tar.gz mdot-9.8.7.spdx.json mdot-9.8.7-linux-x86_64.tar.gz mdot_9.8.7_amd64.deb mdot-simulator_9.8.7_amd64.deb \
-    libmdot9.8_9.8.7_amd64.deb libmdot-dev_9.8.7_amd64.deb; do
+for file in mdot-9.8.7.tar.gz mdot-9.8.7.spdx.json mdot-9.8.7-linux-x86_64.tar.gz mdot_9.8.7_amd64.deb mdot-cluster_9.8.7_amd64.deb \
+    libmdot9.8_9.8.7_amd64.deb mdot-dev_9.8.7_amd64.deb; do
     [ -f "$file" ] || fail "there is no $file: $(ls)"
 done
 [ "$(ls ./*.whl | wc -l)" -eq 2 ] || fail "there are not two wheels: $(ls)"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "store/rows.h"
+#include "store/records.h"
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
 

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "store/page_scan.h"
 #include "store/records.h"
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"

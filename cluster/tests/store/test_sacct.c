@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "store/outcomes.h"
+#include "store/records.h"
 #include "store/sacct_fields.h"
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
@@ -121,7 +121,6 @@ static void every_state_of_slurm_has_an_outcome(void **state)
     };
     static const mdot_outcome wanted[] = {
 #define STATE(name, code, outcome) MDOT_OUTCOME_##outcome,
-#include "store/slurm_states.def"
     };
     enum { COUNT = sizeof states / sizeof *states };
     char text[COUNT * 64] = "JobID|State\n";
