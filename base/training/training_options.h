@@ -76,7 +76,7 @@ bool cli_parse_torch(const char *command, char *text, void *training);
  *
  * which has the options on how the job trains. CLUSTER and GROUP (CLI_GROUP_ROW) have the options on several GPUs. */
 #define CLI_OPTION_ROW(FIELD, KIND, LEAST, MOST, FALLBACK, DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, HELP,   \
-                       MEANING)                                                                                        \
+                       ...)                                                                                            \
     {.heading = CLI_HEADING(RT_OPTION_##FIELD),                                                                        \
      .name = COMMAND,                                                                                                  \
      .value = VALUE,                                                                                                   \

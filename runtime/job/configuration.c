@@ -200,27 +200,24 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
+/* Returns the first option with one of the facts that differs from its default; NULL if there is none. */
+static const char *find_set_option(const mdot_configuration *c, int facts)
+{
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if ((rt_options[i].facts & facts) != 0 && rt_option_is_set(c, &rt_options[i])) return rt_options[i].field;
+    return NULL;
+}
+
 /* Inference has no backward pass and no update. Its estimate covers one GPU. */
 static mdot_status check_inference(const mdot_configuration *c, mdot_error *err)
 {
     if (c->mode != MDOT_MODE_INFERENCE) return MDOT_OK;
-    const char *option = c->accumulate > 1                         ? "accumulate"
-                         : c->recompute != MDOT_RECOMPUTE_NOTHING  ? "recompute"
-                         : c->offload != MDOT_OFFLOAD_NOTHING      ? "offload"
-                         : c->offload_activations != 0             ? "offload_activations"
-                         : c->step_in_backward != 0                ? "step_in_backward"
-                         : c->ema != 0                             ? "ema"
-                         : c->gradient_type != MDOT_NUMBER_DEFAULT ? "gradient_type"
-                         : c->reduce_type != MDOT_NUMBER_DEFAULT   ? "reduce_type"
-                         : c->zero_stage != 0                      ? "zero_stage"
-                                                                   : NULL;
+    const char *option = find_set_option(c, RT_TRAINING_ONLY);
     if (option != NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mode is inference, which has neither gradients nor an optimizer: leave %s at its default",
                          option);
-    bool is_one = c->gpu_count <= 1 && c->data_parallel <= 1 && c->tensor_parallel <= 1 && c->pipeline_parallel <= 1 &&
-                  c->expert_parallel <= 1 && c->context_parallel <= 1;
-    if (is_one) return MDOT_OK;
+    if (find_set_option(c, RT_SEVERAL_GPUS) == NULL) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "mode is inference, which is estimated for one GPU: leave the number of GPUs at 1");
 }
@@ -420,15 +417,29 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     return MDOT_OK;
 }
 
+/* The bytes behind the last option, such as those of `reserved`, are 0. */
+static mdot_status check_reserved(const mdot_configuration *c, mdot_error *err)
+{
+    enum {
+        OPTIONS_END = sizeof(union {
+#define OPTION(field, ...) char field[offsetof(mdot_configuration, field) + sizeof(((mdot_configuration *)0)->field)];
+#include "runtime/job/configuration.def"
+        })
+    };
+    for (size_t i = OPTIONS_END; i < sizeof *c; i++)
+        if (((const char *)c)[i] != 0)
+            return mdot_fail(
+                err, MDOT_INCOMPATIBLE,
+                "the configuration sets a field that this version lacks: set reserved to 0, or use a newer mdot");
+    return MDOT_OK;
+}
+
 mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
                                   rt_configuration *out_configuration, mdot_error *err)
 {
     rt_configuration s = {0};
     mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
-    if (status == MDOT_OK && s.c.reserved != 0)
-        status =
-            mdot_fail(err, MDOT_INCOMPATIBLE,
-                      "the configuration sets a field that this version lacks: set reserved to 0, or use a newer mdot");
+    if (status == MDOT_OK) status = check_reserved(&s.c, err);
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
     if (s.c.gpu_spec == NULL) {

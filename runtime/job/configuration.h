@@ -32,6 +32,20 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
 /* Fills in defaults of a configuration whose numbers are valid, and refuses contradictions. */
 mdot_status rt_configuration_complete(rt_configuration *configuration, mdot_error *err);
 
+/* ---- By the column `facts` of configuration.def ------------------------------------------------------------------ */
+
+/* Sets the options that no predictor reads to their defaults. */
+void rt_set_unread_defaults(mdot_configuration *c);
+/* The two differ in an option that a predictor may lack as an input. Precision and attention are compared apart,
+ * because their effect depends on the job. */
+bool rt_is_corrected(const mdot_configuration *requested, const mdot_configuration *queried);
+/* The micro-steps of one shard take the same time on one GPU. */
+bool rt_equal_micro_steps(const rt_configuration *a, const rt_configuration *b);
+/* Copies the options that select kernels. */
+void rt_copy_kernels(mdot_configuration *target, const mdot_configuration *source);
+
+/* ---- Properties -------------------------------------------------------------------------------------------------- */
+
 /* The number of GPUs that hold the same weights; those of all operators but experts are held by expert_parallel times
  * as many. ZeRO divides over them. */
 static inline double rt_copies(const mdot_configuration *c)

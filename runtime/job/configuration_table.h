@@ -49,6 +49,21 @@ typedef enum rt_member_type {
         const char *: RT_MEMBER_POINTER,                                                                               \
         const mdot_gpu *: RT_MEMBER_POINTER)
 
+/* The column `facts`. Functions of configuration_facts.c are made of it. */
+typedef enum rt_option_fact {
+    RT_NO_FACTS = 0,
+    RT_TRAINING_ONLY = 1, /* inference refuses it */
+    RT_SEVERAL_GPUS = 2,  /* inference, which covers one GPU, refuses it */
+    RT_CORRECTED = 4,     /* some predictors lack it as an input: its effect is estimated analytically then */
+    RT_UNREAD = 8,        /* all predictors lack it as an input: they are queried at its default */
+    RT_MICRO_STEP = 16,   /* the time of one shard's micro-step depends on it */
+    RT_KERNELS = 32       /* selects kernels of the operators or of the update */
+} rt_option_fact;
+#define RT_DEFAULT_FACTS (RT_TRAINING_ONLY | RT_UNREAD | RT_KERNELS)
+/* The facts of a row, from its columns behind `fallback`. */
+#define RT_FACTS(...) RT_FACTS_COLUMN(__VA_ARGS__, RT_DEFAULT_FACTS, 0)
+#define RT_FACTS_COLUMN(DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, HELP, MEANING, FACTS, ...) (FACTS)
+
 /* Another word for a choice. */
 typedef struct rt_choice_word {
     const char *word; /* NULL terminates a list */
@@ -70,6 +85,7 @@ typedef struct rt_option {
     const char *command, *bare, *value, *json, *slurm, *python, *help, *meaning;
     const char *const *choices; /* names in the order of the enum, terminated by NULL; NULL for other kinds */
     const rt_choice_word *words;
+    int facts; /* bits of rt_option_fact */
 } rt_option;
 
 /* ---- Choices ----------------------------------------------------------------------------------------------------- */
@@ -194,7 +210,7 @@ enum {
 #define RT_CHOICES_VERSION(field) .accepts_zero = true
 #define RT_CHOICES_GPU(field) .accepts_zero = true
 #define RT_OPTION_ROW(SECTION, FIELD, KIND, LEAST, MOST, FALLBACK, DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, \
-                      HELP, MEANING)                                                                                   \
+                      HELP, MEANING, FACTS, ...)                                                                       \
     {.section = RT_SECTION_##SECTION,                                                                                  \
      .field = #FIELD,                                                                                                  \
      .type = RT_MEMBER_TYPE(FIELD),                                                                                    \
@@ -213,14 +229,15 @@ enum {
      .python = (PYTHON),                                                                                               \
      .help = (HELP),                                                                                                   \
      .meaning = (MEANING),                                                                                             \
+     .facts = (FACTS),                                                                                                 \
      RT_CHOICES_##KIND(FIELD)},
 
 static const rt_option rt_options[RT_OPTION_COUNT] = {
-#define JOB(...) RT_OPTION_ROW(JOB, __VA_ARGS__)
-#define TRAINING(...) RT_OPTION_ROW(TRAINING, __VA_ARGS__)
-#define CLUSTER(...) RT_OPTION_ROW(CLUSTER, __VA_ARGS__)
-#define DEGREE(...) RT_OPTION_ROW(DEGREE, __VA_ARGS__)
-#define LINK(...) RT_OPTION_ROW(LINK, __VA_ARGS__)
+#define JOB(...) RT_OPTION_ROW(JOB, __VA_ARGS__, RT_DEFAULT_FACTS, 0)
+#define TRAINING(...) RT_OPTION_ROW(TRAINING, __VA_ARGS__, RT_DEFAULT_FACTS, 0)
+#define CLUSTER(...) RT_OPTION_ROW(CLUSTER, __VA_ARGS__, RT_DEFAULT_FACTS, 0)
+#define DEGREE(...) RT_OPTION_ROW(DEGREE, __VA_ARGS__, RT_DEFAULT_FACTS, 0)
+#define LINK(...) RT_OPTION_ROW(LINK, __VA_ARGS__, RT_DEFAULT_FACTS, 0)
 #include "runtime/job/configuration.def"
 };
 
@@ -258,6 +275,13 @@ static inline double rt_option_get(const mdot_configuration *c, const rt_option 
         break;
     }
     return 0;
+}
+
+/* The option differs from its default. In counts, 0 and 1 both mean the default. */
+static inline bool rt_option_is_set(const mdot_configuration *c, const rt_option *option)
+{
+    double value = rt_option_get(c, option);
+    return option->kind == RT_KIND_COUNT ? value > 1 : value != option->fallback;
 }
 
 /* Returns the choice with this name, or for which this is another word; -1 if there is none. */

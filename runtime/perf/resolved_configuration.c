@@ -188,15 +188,7 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
 {
     rt_resolved_configuration variant = *resolved;
     mdot_configuration *c = &variant.configuration.c;
-    c->attention = other->configuration.c.attention;
-    c->compiled = other->configuration.c.compiled;
-    c->precision = other->configuration.c.precision;
-    c->optimizer = other->configuration.c.optimizer;
-    c->optimizer_kernels = other->configuration.c.optimizer_kernels;
-    c->step_in_backward = other->configuration.c.step_in_backward;
-    c->frozen_weights = other->configuration.c.frozen_weights;
-    c->ema = other->configuration.c.ema;
-    c->loss = other->configuration.c.loss;
+    rt_copy_kernels(c, &other->configuration.c);
     variant.rates = other->rates;
     variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c, resolved->recomputes_as_program);

@@ -70,17 +70,8 @@ static void project_training(mdot_configuration *c)
         c->precision = MDOT_PRECISION_AMP;
     else if (rt_is_mixed(c->precision))
         c->precision = MDOT_PRECISION_BF16;
-    c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
-    c->step_in_backward = c->ema = c->keep_gathered = c->whole_gradients = 0;
-    c->gradient_type = c->reduce_type = MDOT_NUMBER_DEFAULT;
-    c->offload = MDOT_OFFLOAD_NOTHING;
-    c->frozen_weights = MDOT_FROZEN_UNCHANGED;
     c->gpu_count /= (int)c->context_parallel;
-    c->context_parallel = c->virtual_stages = 1;
-    c->sequence_parallel = 0;
-    c->schedule = MDOT_SCHEDULE_1F1B;
-    c->loss = MDOT_LOSS_WHOLE;
-    c->offload_activations = 0;
+    rt_set_unread_defaults(c);
 }
 
 /* The layout in which torch.compile runs the job's convolutions, if it chooses it: the predictor learned compiled
@@ -136,39 +127,9 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
     *out_queried = queried;
 }
 
-/* The options that project_training changes, apart from precision. */
-static bool equal_training(const mdot_configuration *a, const mdot_configuration *b)
-{
-    return a->optimizer == b->optimizer && a->optimizer_kernels == b->optimizer_kernels &&
-           a->step_in_backward == b->step_in_backward && a->gradient_type == b->gradient_type &&
-           a->reduce_type == b->reduce_type && a->offload == b->offload && a->frozen_weights == b->frozen_weights &&
-           a->ema == b->ema && a->keep_gathered == b->keep_gathered && a->whole_gradients == b->whole_gradients &&
-           a->context_parallel == b->context_parallel && a->sequence_parallel == b->sequence_parallel &&
-           a->virtual_stages == b->virtual_stages && a->schedule == b->schedule && a->loss == b->loss &&
-           a->offload_activations == b->offload_activations;
-}
-
-static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
-{
-    return a->mode == b->mode && a->compiled == b->compiled && a->recompute == b->recompute &&
-           a->accumulate == b->accumulate && a->micro_batches == b->micro_batches &&
-           a->pipeline_parallel == b->pipeline_parallel && a->tensor_parallel == b->tensor_parallel &&
-           a->zero_stage == b->zero_stage && a->expert_parallel == b->expert_parallel &&
-           a->data_parallel == b->data_parallel && equal_training(a, b);
-}
-
 static double step_of(const rt_roofline *r, double micro_steps)
 {
     return micro_steps * (r->forward_ms + r->backward_ms) + r->optimizer_ms;
-}
-
-/* The fields that determine the time of a micro-step, on one GPU and for one shard of a job. */
-static bool equal_micro_steps(const rt_configuration *a, const rt_configuration *b)
-{
-    return a->micro_batch == b->micro_batch && a->c.mode == b->c.mode && a->c.precision == b->c.precision &&
-           a->c.attention == b->c.attention && a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute &&
-           a->c.frozen_weights == b->c.frozen_weights && a->c.context_parallel == b->c.context_parallel &&
-           a->c.sequence_parallel == b->c.sequence_parallel && a->c.loss == b->c.loss;
 }
 
 /* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are
@@ -176,7 +137,7 @@ static bool equal_micro_steps(const rt_configuration *a, const rt_configuration 
 static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *resolved,
                                    const rt_resolved_configuration *other, const rt_roofline *of_other)
 {
-    bool equal = equal_micro_steps(&resolved->configuration, &other->configuration) &&
+    bool equal = rt_equal_micro_steps(&resolved->configuration, &other->configuration) &&
                  resolved->recomputes_as_program == other->recomputes_as_program;
     if (!equal) return rt_roofline_of(job, resolved);
     rt_roofline r = *of_other;
@@ -193,7 +154,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
-    if (equal_but_precision(rc, qc) && !precision_differs && !attention_differs && !recompute_differs) return none;
+    if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !recompute_differs) return none;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_same_kernels = rt_with_kernels_of(&typical, queried);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
@@ -223,7 +184,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     step += exchanged + transferred + launched;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     /* for most networks, PyTorch's default differs from the queried precision in only a layer or two */
-    bool by_default = rc->precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(rc, qc);
+    bool by_default = rc->precision == MDOT_PRECISION_PYTORCH && !attention_differs && !rt_is_corrected(rc, qc);
     if (by_default && fabs(step / step_ms - 1) < NEGLIGIBLE_CHANGE)
         return (rt_correction){step, 1, false, true, exchanges, exchanged, transferred, launched};
     return (rt_correction){.step_ms = step,

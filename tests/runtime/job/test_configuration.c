@@ -485,17 +485,21 @@ static void parallelism_options_make_a_configuration_non_default(void **state)
         if (read(cases[i]).plain_workers) fail_msg("case %zu", i);
 }
 
-static void a_reserved_field_must_be_zero(void **state)
+static void bytes_behind_the_last_option_must_be_zero(void **state)
 {
     (void)state;
-    mdot_configuration c = {.struct_size = sizeof c, .batch = 1, .gpu = "A100", .reserved = 1};
-    rt_gpu_names names = {0};
-    rt_configuration out;
-    mdot_error err = {0};
-    assert_int_equal(rt_configuration_read(&c, 0, &names, &out, &err), MDOT_INCOMPATIBLE);
-    assert_non_null(strstr(err.message, "set reserved to 0"));
-    c.reserved = 0;
-    assert_int_equal(rt_configuration_read(&c, 0, &names, &out, &err), MDOT_OK);
+    size_t end = 0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].offset + rt_options[i].size_bytes > end)
+            end = rt_options[i].offset + rt_options[i].size_bytes;
+    for (size_t i = end; i < sizeof(mdot_configuration); i++) {
+        mdot_configuration c = {.struct_size = sizeof c, .batch = 1, .gpu = "A100"};
+        mdot_error err = {0};
+        assert_int_equal(read_status(c, NULL), MDOT_OK);
+        ((char *)&c)[i] = 1;
+        assert_int_equal(read_status(c, &err), MDOT_INCOMPATIBLE);
+        assert_non_null(strstr(err.message, "set reserved to 0"));
+    }
 }
 
 int main(void)
@@ -512,7 +516,7 @@ int main(void)
         cmocka_unit_test(each_option_has_its_range),
         cmocka_unit_test(options_that_exclude_each_other_are_refused),
         cmocka_unit_test(structs_of_no_known_size_are_refused),
-        cmocka_unit_test(a_reserved_field_must_be_zero),
+        cmocka_unit_test(bytes_behind_the_last_option_must_be_zero),
         cmocka_unit_test(pages_exist_for_some_optimizers),
         cmocka_unit_test(nameless_gpus_are_refused_as_the_gpu),
         cmocka_unit_test(fused_optimizers_are_an_optimizer_and_its_kernels),

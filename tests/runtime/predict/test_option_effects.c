@@ -3,6 +3,8 @@
  *
  * The predictor reads the batch alone, so that all effects are analytic estimates. */
 #include "runtime/job/configuration_table.h"
+#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/roofline.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -245,6 +247,41 @@ static void each_option_has_the_stated_effect(void **state)
     predict_close(&f);
 }
 
+static rt_resolved_configuration resolve(const mdot_job *job, const mdot_configuration *c)
+{
+    rt_gpu_names names = {0};
+    rt_configuration configuration;
+    rt_resolved_configuration resolved;
+    mdot_error err = {0};
+    if (rt_configuration_read(c, 0, &names, &configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolve(job, &configuration, &resolved);
+    return resolved;
+}
+
+/* Of one shard and micro-batch, because the correction compares micro-steps like this. */
+static void micro_steps_depend_on_the_options_with_that_fact_alone(void **state)
+{
+    (void)state;
+    bool changes[RT_OPTION_COUNT] = {false};
+    mdot_job *job = make_job();
+    for (size_t i = 0; i < ROWS; i++) {
+        const rt_option *option = find(rows[i].field);
+        mdot_configuration changed = rows[i].base;
+        rt_option_set(&changed, option, rows[i].value);
+        rt_resolved_configuration a = resolve(job, &rows[i].base), b = resolve(job, &changed);
+        b.shard = a.shard;
+        b.configuration.micro_batch = a.configuration.micro_batch;
+        rt_roofline before = rt_roofline_of(job, &a), after = rt_roofline_of(job, &b);
+        if (before.forward_ms != after.forward_ms || before.backward_ms != after.backward_ms)
+            changes[option - rt_options] = true;
+    }
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (changes[i] != ((rt_options[i].facts & RT_MICRO_STEP) != 0))
+            fail_msg("%s %s the time of a micro-step, unlike its row of configuration.def", rt_options[i].field,
+                     changes[i] ? "changes" : "keeps");
+    mdot_job_destroy(job);
+}
+
 static bool has_row(const rt_option *option, double value, bool of_any_value)
 {
     for (size_t i = 0; i < ROWS; i++)
@@ -273,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_option_and_choice_has_a_row),
         cmocka_unit_test(each_option_has_the_stated_effect),
+        cmocka_unit_test(micro_steps_depend_on_the_options_with_that_fact_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
