@@ -2,12 +2,10 @@
  * or make a job. core.h defines how the components connect. */
 #include "runtime/core/core.h"
 #include "runtime/cuda/cuda.h"
-#include "runtime/job/freeze.h"
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
-#include "runtime/job/with_program.h"
-#include "runtime/perf/job_analyzer.h"
-#include "runtime/predict/predict_extension.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/predict/predictor_tensors.h"
 
 static const rt_device_ops *const devices[] = {&rt_cuda_ops, NULL};
 static const rt_extension *const extensions[] = {&rt_predict_extension, NULL};

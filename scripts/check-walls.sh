@@ -26,7 +26,7 @@ include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h 
 base            mdot/mdot_base.h
 base/command    base/ mdot/mdot_base.h mdot/mdot.h
 base/training   base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h runtime/job/configuration.def runtime/job/configuration_table.h
-runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/job/with_program.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
+runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/perf/analysis.h runtime/predict/predictor_tensors.h
 runtime/core    base/ mdot/
 runtime/cuda    base/ mdot/ runtime/core/core.h
 runtime/job     base/ mdot/ runtime/core/core.h

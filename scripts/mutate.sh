@@ -83,10 +83,12 @@ own_tests() {
     awk -v file="$1" '$1 == file { for (i = 2; i <= NF; i++) print $i }' tests/sources.txt
 }
 
-# Prints the names of the programs that include the header of $1.
+# Prints the names of the programs that include the header of $1. Small source files share a header of their folder.
 other_tests() {
+    header="#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\""
+    [ -e "${1%.c}.h" ] || header=$(grep -m 1 "^#include \"${1%/*}/" "$1") || return 0
     [ $only_own = yes ] || find tests cluster/tests -path tests/growth -prune -o -name 'test_*.c' \
-        -exec grep -lF "#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\"" {} + |
+        -exec grep -lF "$header" {} + |
         LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
 }
 

@@ -1,6 +1,6 @@
 /* jobs.c — the networks of a store: digests, and `.job` files as bytes.
  *
- * A store's digest differs from the one by which a calibration recognises a job (runtime/perf/job_identity.h), because
+ * A store's digest differs from the one by which a calibration recognises a job (runtime/perf/job_identity.c), because
  * they answer different questions. The store replaces one `.job` file by another if their digests are equal.
  * Therefore its digest has 128 bits and covers FLOPs and bytes, which a prediction reads. A calibration keeps only
  * digests, and a measured step must stay valid if a later version counts FLOPs differently. Therefore its digest

@@ -5,7 +5,7 @@
  * reads. Gradient FLOPs and bytes are ignored, because the last layer of a stack passes its result to fewer readers.
  * Parameters are ignored, because layers that share them count them once.
  */
-#include "runtime/job/equal_blocks.h"
+#include "runtime/job/job_model.h"
 #include "runtime/job/operator_hash.h"
 
 #include <stdlib.h>

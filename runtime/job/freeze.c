@@ -4,7 +4,6 @@
  * operator only if an operator before it is still trained. Therefore frozen layers at the start of a network skip the
  * backward pass.
  */
-#include "runtime/job/freeze.h"
 #include "base/struct_version.h"
 #include "runtime/job/job_model.h"
 

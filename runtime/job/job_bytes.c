@@ -1,5 +1,6 @@
-/* job_bytes.c — see job_bytes.h. */
-#include "runtime/job/job_bytes.h"
+/* job_bytes.c — the number encoding of `.job` files: varints, seven bits per byte, lowest first, as in Protocol
+ * Buffers, in their shortest form. Private to runtime/job. */
+#include "runtime/job/job_file.h"
 
 #include <stdlib.h>
 

@@ -11,8 +11,6 @@
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
-#include "runtime/job/job_bytes.h"
-#include "runtime/job/program_section.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
  */
 #include "runtime/job/job_model.h"
 #include "base/struct_version.h"
-#include "runtime/job/equal_blocks.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,9 +6,49 @@
 #ifndef RT_JOB_MODEL_H
 #define RT_JOB_MODEL_H
 
+#include "mdot/mdot.h"
 #include "runtime/core/core.h"
-#include "runtime/job/job_program.h"
-#include "runtime/job/string_pool.h"
+
+/* ---- String pool ------------------------------------------------------------------------------------------------- */
+
+typedef struct rt_string_pool {
+    char *chars; /* each string once, in alphabetical order: comparing two addresses compares the strings */
+    size_t bytes;
+} rt_string_pool;
+
+/* Copies the operators' types and modules into the empty pool, equal ones once, and lets the operators point there. The
+ * caller frees out_pool->chars. Returns false if memory runs out. */
+bool rt_pool_strings(mdot_job_operator *operators, size_t count, rt_string_pool *out_pool);
+
+/* ---- Job program ------------------------------------------------------------------------------------------------- */
+
+/* Fractions are stored as multiples of 1 / RT_PROGRAM_FRACTIONS, so that a file holds them exactly. */
+enum { RT_PROGRAM_FRACTIONS = 1 << 20 };
+
+/* The program with all that it points to. */
+typedef struct rt_program {
+    mdot_job_program program; /* `recorded` points at `records` */
+    mdot_recorded_memory records[MDOT_RECORDED_MEMORY_MAX];
+    /* Bytes of activations per sample, by the analytic model, of the job that was recorded. The memory of a job that
+     * was frozen afterwards, and of other configurations, follows by ratios. 0: not yet estimated. */
+    double analytic_bytes[MDOT_RECORDED_MEMORY_MAX];
+    mdot_peak_moment moments[MDOT_RECORDED_MEMORY_MAX][MDOT_PEAK_MOMENTS_MAX];
+} rt_program;
+
+/* Checks the ranges of a caller's program. */
+mdot_status rt_program_check(const mdot_job_program *program, mdot_error *err);
+/* Copies a program that was checked. */
+void rt_program_take(const mdot_job_program *source, rt_program *out);
+/* Makes the program's pointers point into it. */
+void rt_program_link(rt_program *program);
+/* Returns NULL if memory runs out. The caller frees the copy. */
+rt_program *rt_program_copy(const rt_program *program);
+/* Estimates the analytic bytes that are missing, from a job's analysis. */
+void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, rt_program *program);
+/* Accounts for parameters that were frozen: the trained part that is left, 0 to 1. */
+void rt_program_freeze(rt_program *program, double trained_part);
+
+/* ---- Job model --------------------------------------------------------------------------------------------------- */
 
 struct mdot_job {
     mdot_job_info info;
@@ -47,5 +87,23 @@ mdot_job_operator *rt_copy_operators(const mdot_job *job);
  * takes ownership of the operators. OUT_OF_MEMORY if they are NULL. */
 mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, mdot_job_operator *operators,
                         const rt_program *program, mdot_job **out_job, mdot_error *err);
+
+/* ---- Equal blocks ------------------------------------------------------------------------------------------------ */
+
+/* Fills each operator's number of equal blocks. The operators are in blocks 1 to block_count, or in none (0). Returns
+ * false if memory runs out. */
+bool rt_compare_blocks(mdot_job_operator *operators, size_t count, uint32_t block_count);
+
+/* ---- Freeze ------------------------------------------------------------------------------------------------------ */
+
+/* mdot_job_freeze with these components, which must outlive the new job. */
+mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, const mdot_job_freezing *freezing,
+                          mdot_job **out_job, mdot_error *err);
+
+/* ---- With program ------------------------------------------------------------------------------------------------ */
+
+/* mdot_job_with_program with these components, which must outlive the job. */
+mdot_status rt_job_with_program(const rt_components *components, const mdot_job *job, const mdot_job_program *program,
+                                mdot_job **out_job, mdot_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* job_program.c — see job_program.h. */
-#include "runtime/job/job_program.h"
+/* job_program.c — how the PyTorch program of a job was written (mdot_program.h). */
+#include "runtime/job/job_model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* program_section.c — see program_section.h. */
-#include "runtime/job/program_section.h"
+/* program_section.c — the section of a `.job` file that holds the program. Private to runtime/job. */
+#include "runtime/job/job_file.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * work is linear in the operators and the letters. Pooled names are in alphabetical order, so that comparing the
  * addresses of two names of one job compares the names.
  */
-#include "runtime/job/string_pool.h"
+#include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 #include <string.h>

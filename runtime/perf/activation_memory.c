@@ -42,7 +42,8 @@
  */
 #include "runtime/perf/activation_memory.h"
 #include "runtime/job/configuration.h"
-#include "runtime/perf/job_totals.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* analysis.c — analyses a job, in the order in which the results build on each other. */
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/job_analyzer.h"
 
 #include <stdlib.h>
 

@@ -3,14 +3,10 @@
 #ifndef RT_ANALYSIS_H
 #define RT_ANALYSIS_H
 
+#include "runtime/core/core.h"
 #include "runtime/perf/activation_memory.h"
-#include "runtime/perf/job_identity.h"
-#include "runtime/perf/job_totals.h"
-#include "runtime/perf/op_cost.h"
-#include "runtime/perf/operator_groups.h"
-#include "runtime/perf/roofline_inputs.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/sharding.h"
-#include "runtime/perf/update_parts.h"
 
 struct rt_analysis {
     rt_op_costs op_costs;
@@ -25,5 +21,11 @@ struct rt_analysis {
     rt_update_parts update_parts;
     rt_job_identity identity;
 };
+
+/* ---- Job analyzer ------------------------------------------------------------------------------------------------ */
+
+/* The interface of runtime/perf to runtime/components.c: the maker of the analysis that every job carries (core.h). */
+
+extern const rt_job_analyzer rt_perf_analyzer;
 
 #endif

@@ -22,8 +22,9 @@
  * uses its link. An exchange that spans nodes uses the slower of link and network. A sum uses one network port for each
  * of its GPUs in a node, because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
  */
-#include "runtime/perf/communication.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 

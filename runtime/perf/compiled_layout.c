@@ -8,7 +8,8 @@
  *
  * A network whose FLOPs are mostly outside of convolutions keeps its layout here. The compiler decides about it by its
  * number of operators, which the job lacks, and few of its operators have a layout. */
-#include "runtime/perf/compiled_layout.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <string.h>

@@ -10,9 +10,9 @@
  * router's auxiliary loss encourages. Therefore a GPU's experts do as much work as all of them did on its own
  * tokens, and read fewer weights for it.
  */
-#include "runtime/perf/experts.h"
-#include "runtime/perf/common_divisor.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/operator_traits.h"
+#include "runtime/perf/sharding.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * capability 8.0 on, and the fp32 rate before. FP8 applies to matmuls by parameters whose sides are multiples of 16.
  * Under autocast, tensors kept in fp32 are widened and narrowed again, which takes twice fp32's bytes.
  */
-#include "runtime/perf/gpu_rates.h"
+#include "runtime/perf/resolved_configuration.h"
 
 #define FLOPS_PER_MS 1e9 /* FLOPs/ms of 1 TFLOPS */
 #define FIRST_BF16_CAPABILITY 8.0

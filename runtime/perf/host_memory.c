@@ -15,11 +15,10 @@
  * in .25 s (ZeRO-Offload, arXiv 2101.06840, table 4: .22 to .26 s for 1, 2 and 4 · 10^9). The GPUs of a node share it.
  * Transfers from pinned memory reach .8 of the slot's rate (25 GB/s of 31.5 in NVIDIA's bandwidthTest).
  */
-#include "runtime/perf/host_memory.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/optimizer_update.h"
-#include "runtime/perf/peak_moments.h"
-#include "runtime/perf/reserved_memory.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 

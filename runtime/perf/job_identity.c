@@ -12,8 +12,9 @@
  * at a distance below 0.03, 0.15 at 0.05 and 0.03 beyond 0.1. The classes follow from the job alone, so that a
  * calibration needs no predictor to compare jobs.
  */
-#include "runtime/perf/job_identity.h"
+#include "runtime/job/job_model.h"
 #include "runtime/job/operator_hash.h"
+#include "runtime/perf/analysis_parts.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* job_totals.c — sums over a job's operators, which predictions need and which are independent of the configuration. */
-#include "runtime/perf/job_totals.h"
-#include "runtime/perf/compiled_layout.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
 /* Attention reads queries, keys and values, and writes a result of the queries' size. */

@@ -1,6 +1,7 @@
 /* op_cost.c — the cost of an operator relative to others, and the traffic that fusing it saves. Both are independent
  * of the configuration. */
-#include "runtime/perf/op_cost.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>

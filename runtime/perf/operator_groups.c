@@ -1,6 +1,7 @@
 /* operator_groups.c — groups of equal operators, by which a sweep reads a long job as a short list. */
-#include "runtime/perf/operator_groups.h"
+#include "runtime/job/job_model.h"
 #include "runtime/job/operator_hash.h"
+#include "runtime/perf/analysis_parts.h"
 
 #include <stdlib.h>
 

@@ -30,6 +30,29 @@ static inline double rt_dense_parameters(const mdot_job_operator *op)
     return rt_has_sparse_gradient(op) ? 0 : op->parameters;
 }
 
+static inline double rt_weights_of(const mdot_job_operator *op)
+{
+    return op->parameters + op->frozen_parameters;
+}
+
+/* Weights of its own, or weights tied to another operator's, which are counted there. */
+static inline bool rt_has_weights(const mdot_job_operator *op)
+{
+    return rt_weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+}
+
+/* True if a matmul multiplies by weights. Each step reads them, even if they are frozen and tied. */
+static inline bool rt_multiplies_by_weights(const mdot_job_operator *op)
+{
+    return rt_has_weights(op) || op->per_step[MDOT_PHASE_FORWARD].bytes_read > 0;
+}
+
+/* fp32 bytes of one sample's result. */
+static inline double rt_result_bytes(const mdot_job_operator *op)
+{
+    return op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+}
+
 /* Type ids of ir/ops_job.def, which predictors store. */
 enum { RT_TYPE_SOFTMAX_CROSS_ENTROPY = 138, RT_TYPE_NEGATIVE_LOG_LIKELIHOOD = 139 };
 

@@ -22,8 +22,9 @@
  * fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix (update_parts.c). Other parameters
  * move as many tensors by AdamW as matrices by Muon (optimizer_load.c), so that one traffic serves both.
  */
-#include "runtime/perf/optimizer_update.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 

@@ -42,10 +42,9 @@
  * replicates.
  */
 #include "runtime/perf/peak_memory.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/optimizer_update.h"
-#include "runtime/perf/peak_moments.h"
-#include "runtime/perf/recorded_memory.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 

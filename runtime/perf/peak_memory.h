@@ -2,7 +2,7 @@
 #ifndef RT_PEAK_MEMORY_H
 #define RT_PEAK_MEMORY_H
 
-#include "runtime/job/job_model.h"
+#include "mdot/mdot.h"
 #include "runtime/perf/resolved_configuration.h"
 
 /* Bytes at the moment of a step at which their sum is largest. */
@@ -18,5 +18,56 @@ typedef struct rt_memory {
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);
 /* The peak, at most UINT64_MAX. */
 uint64_t rt_sum_memory(const rt_memory *memory);
+
+/* ---- Peak moments ------------------------------------------------------------------------------------------------ */
+
+/* Fills at most MDOT_PEAK_MOMENTS_MAX moments that can be the peak, and returns their number, at least 1. They are
+ * those of one GPU of the shard: tensor parallelism and the part of a pipeline's blocks are included. Recorded moments
+ * (recorded_memory.c) are preferred. Otherwise the first moment has the largest activations. peak_memory.c adds
+ * weights, optimizer state and gradients, and multiplies by the numbers of samples and of micro-batches in flight. The
+ * fractions of gradients are those of a single pass that begins without gradients (zero_grad(set_to_none=True)). */
+size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_peak_moment *out_moments);
+
+/* Bytes per sample that move to host memory in a forward pass, and back in the backward pass; 0 unless activations are
+ * offloaded. */
+double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *resolved);
+
+/* ---- Recorded memory --------------------------------------------------------------------------------------------- */
+
+/* Fills the moments of a pass on one GPU, at most MDOT_PEAK_MOMENTS_MAX, and returns their number; 0 if the job lacks a
+ * record. A case that was not recorded scales the nearest one by the ratio of the analytic estimates. */
+size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
+                           mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX]);
+
+/* Bytes of weights and buffers on one GPU that has `elements` weights of `width` bytes. The program's sizes count if
+ * the job has them: floating weights are converted to that width, and buffers and quantised weights keep theirs. */
+double rt_weight_bytes(const mdot_job *job, double width, double elements);
+
+/* ---- Reserved memory --------------------------------------------------------------------------------------------- */
+
+/* Memory that a training process takes from a GPU beyond its tensors, the part of a GPU that a process can use, and
+ * the interval of the peak of its tensors. */
+
+/* Bytes. Beyond the tensors of rt_memory. */
+typedef struct rt_reserved {
+    double rounding;    /* the caching allocator's rounding of sizes, and free parts of its segments */
+    double context;     /* the CUDA context and the code of kernels */
+    double workspace;   /* cuBLAS and cuDNN */
+    double collectives; /* buffers of NCCL, if several GPUs work together */
+} rt_reserved;
+
+rt_reserved rt_reserve_memory(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory);
+/* The tensors and everything beyond them, at most UINT64_MAX. */
+uint64_t rt_sum_reserved(const rt_memory *memory, const rt_reserved *reserved);
+
+/* Memory that the driver offers to one process, in bytes. */
+uint64_t rt_usable_memory(const mdot_gpu *gpu);
+
+/* The 90 % interval of the peak of allocated memory: memory_error.def. It includes at least the weights and the
+ * optimizer's state. */
+typedef struct rt_memory_interval {
+    uint64_t lower_bytes, upper_bytes;
+} rt_memory_interval;
+rt_memory_interval rt_memory_within(const mdot_job *job, const rt_memory *memory);
 
 #endif

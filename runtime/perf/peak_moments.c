@@ -3,9 +3,9 @@
  * Activations are largest at the end of the forward pass or soon afterwards. At that moment only the gradients of the
  * last operators exist, because PyTorch frees all gradients after the optimizer's step (zero_grad, whose set_to_none is
  * true by default since 2.0). Later moments have fewer activations and more gradients. */
-#include "runtime/perf/peak_moments.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/recorded_memory.h"
+#include "runtime/perf/peak_memory.h"
 
 #include <math.h>
 

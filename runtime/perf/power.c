@@ -17,7 +17,7 @@
  * three GPU models. A P100 takes at most .66 of its limit; its demand stands for GPU models older than Volta.
  * docs/explanation/prediction.md has the errors.
  */
-#include "runtime/perf/power.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 

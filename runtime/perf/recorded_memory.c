@@ -1,6 +1,7 @@
-/* recorded_memory.c — see recorded_memory.h. */
-#include "runtime/perf/recorded_memory.h"
+/* recorded_memory.c — the memory that was recorded with a job's program (mdot_program.h), for one configuration. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
 
 #include <math.h>
 

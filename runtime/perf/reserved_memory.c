@@ -1,4 +1,5 @@
-/* reserved_memory.c — see reserved_memory.h.
+/* reserved_memory.c — memory that a training process takes from a GPU beyond its tensors, the part of a GPU that a
+ * process can use, and the interval of the peak of its tensors.
  *
  * The constants are documented sizes where a source exists, and otherwise the middle of a stated range.
  *
@@ -35,8 +36,9 @@
  * keep another sixteenth for error correction, which is enabled by default: 14.6 to 14.8 of 16 GiB (T4), 22.1 of 24
  * (A10G, L4), 44.4 of 48 (L40S). HBM has extra bits for error correction.
  */
-#include "runtime/perf/reserved_memory.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
 
 #include <math.h>
 #include <string.h>

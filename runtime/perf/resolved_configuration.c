@@ -1,5 +1,6 @@
 /* resolved_configuration.c — resolves a configuration against a job. */
 #include "runtime/perf/resolved_configuration.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */

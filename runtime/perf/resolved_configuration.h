@@ -9,9 +9,37 @@
 
 #include "runtime/job/configuration.h"
 #include "runtime/perf/activation_memory.h"
-#include "runtime/perf/gpu_rates.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/sharding.h"
-#include "runtime/perf/widths.h"
+
+/* ---- Gpu rates --------------------------------------------------------------------------------------------------- */
+
+#define RT_BYTES_PER_MS 1e6 /* bytes/ms of 1 GB/s */
+
+typedef struct rt_rates {
+    double flop_ms[RT_RATE_COUNT], byte_ms; /* ms per FLOP and per byte */
+    double half; /* bytes relative to fp32 for tensors in half precision; 1 in full precision */
+    double fp32; /* bytes relative to fp32 for tensors that autocast keeps in fp32 */
+} rt_rates;
+
+rt_rates rt_rates_of(const rt_configuration *configuration);
+
+/* ---- Widths ------------------------------------------------------------------------------------------------------ */
+
+typedef struct rt_widths {
+    double weights;   /* weights that a GPU keeps from step to step */
+    double master;    /* second, fp32 weights that the optimizer updates; 0: it updates the others */
+    double compute;   /* weights that operators read, and that ZeRO stage 3 gathers */
+    double gradients; /* gradients that a GPU keeps until the update */
+    double reduced;   /* gradients as they are summed over GPUs */
+    double state;     /* tensors of the optimizer's state that are neither factored nor quantised */
+} rt_widths;
+
+rt_widths rt_widths_of(const mdot_configuration *c);
+/* Bytes of a frozen weight of a matmul; `unchanged` in its own type. Scales are included. */
+double rt_frozen_width(const mdot_configuration *c, double unchanged);
+
+/* ---- Resolved configuration -------------------------------------------------------------------------------------- */
 
 typedef struct rt_resolved_configuration {
     rt_configuration configuration; /* precision and attention follow the program where they were left open */

@@ -23,9 +23,9 @@
  * Recomputation adds the forward pass of the recomputed operators. Quantised frozen weights are dequantised before each
  * use: they are read, and a copy is written. optimizer_update.c has the time of the optimizer.
  */
-#include "runtime/perf/roofline.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/optimizer_update.h"
+#include "runtime/perf/step_time.h"
 
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6

@@ -1,6 +1,6 @@
 /* roofline_inputs.c — the inputs of the roofline: each group of operators in a few words, computed with the job. A
  * prediction then reads them sequentially instead of operators of a kilobyte each. */
-#include "runtime/perf/roofline_inputs.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>

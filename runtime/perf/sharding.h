@@ -3,7 +3,38 @@
 #ifndef RT_SHARDING_H
 #define RT_SHARDING_H
 
-#include "runtime/perf/experts.h"
+#include "mdot/mdot.h"
+
+#include <stdint.h>
+
+/* ---- Common divisor ---------------------------------------------------------------------------------------------- */
+
+/* Every number divides 0. */
+static inline uint64_t rt_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* ---- Experts ----------------------------------------------------------------------------------------------------- */
+
+typedef struct rt_experts {
+    uint8_t *is_expert; /* for each operator */
+    /* A degree of expert parallelism must divide `common_count`, a common divisor of the layers' expert counts. 0 means
+     * that the job has no experts. */
+    uint64_t common_count;
+    double exchanged_bytes;  /* fp32 bytes of one sample that a forward pass sends to experts and collects */
+    uint32_t exchange_count; /* all-to-alls of one forward pass */
+} rt_experts;
+
+/* Returns false if memory runs out. The caller frees out_experts->is_expert in either case. */
+bool rt_find_experts(const mdot_job *job, rt_experts *out_experts);
+
+/* ---- Sharding ---------------------------------------------------------------------------------------------------- */
 
 /* The role of an operator under tensor parallelism. */
 typedef enum rt_role {
@@ -90,6 +121,11 @@ static inline bool rt_is_unsharded(const rt_shard *shard)
     return shard->tensor == 1 && shard->experts == 1 && shard->of[RT_PIPELINE_BEFORE] == 1 &&
            shard->of[RT_PIPELINE_BLOCKS] == 1 && shard->of[RT_PIPELINE_AFTER] == 1;
 }
+
+/* The steps of rt_find_sharding, in this order. Two return false if memory runs out. */
+bool rt_find_sharding_roles(const mdot_job *job, rt_sharding *out);
+void rt_find_sharding_positions(const mdot_job *job, const double *costs, rt_sharding *out);
+bool rt_measure_sharding_borders(const mdot_job *job, rt_sharding *out);
 
 /* Fills the sharding of a job whose operators have these costs. Returns false if memory runs out. */
 bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out_sharding);

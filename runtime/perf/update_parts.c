@@ -4,7 +4,8 @@
  * Jordan's implementation: five iterations of X = aX + (bA + cA²)X with A = XXᵀ, where X has the shorter side m and the
  * longer side n. One iteration takes 4m²n + 2m³ FLOPs.
  */
-#include "runtime/perf/update_parts.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
  * fp32 gradients that are summed in half precision are those of DeepSpeed's BF16_Optimizer, which keeps the
  * half-precision ones of each pass, too (peak_memory.c).
  */
-#include "runtime/perf/widths.h"
+#include "runtime/perf/resolved_configuration.h"
 
 enum { FULL_BYTES = 4, HALF_BYTES = 2 };
 

@@ -23,12 +23,9 @@
  */
 #include "runtime/predict/analytic_correction.h"
 #include "runtime/job/gpus.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/communication.h"
-#include "runtime/perf/host_memory.h"
-#include "runtime/perf/optimizer_update.h"
-#include "runtime/perf/power.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 

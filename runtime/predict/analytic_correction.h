@@ -2,7 +2,6 @@
 #ifndef RT_ANALYTIC_CORRECTION_H
 #define RT_ANALYTIC_CORRECTION_H
 
-#include "runtime/job/job_model.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/predict/predictor_schema.h"
 

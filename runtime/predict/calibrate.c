@@ -4,9 +4,10 @@
 #include "base/struct_version.h"
 #include "base/text.h"
 #include "runtime/core/core.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/predict/calibration.h"
-#include "runtime/predict/explain.h"
+#include "runtime/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,7 +13,9 @@
 
 #include "mdot/mdot_calibrate.h"
 #include "runtime/job/configuration.h"
-#include "runtime/perf/job_identity.h"
+#include "runtime/perf/analysis_parts.h"
+
+#include <stddef.h>
 
 enum {
     RT_CALIBRATION_NAME_BYTES = 64,
@@ -203,5 +205,21 @@ const rt_calibration_gpu *rt_calibration_find_gpu(const mdot_calibration *calibr
 mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measurement *rows, size_t count,
                                      const char *function, mdot_calibration *calibration, mdot_error *err);
 void rt_calibration_free(mdot_calibration *calibration);
+
+/* ---- Cholesky ---------------------------------------------------------------------------------------------------- */
+
+double rt_dot(const double *a, const double *b, size_t n);
+/* Replaces the lower triangle of a positive definite matrix by its factor. Pivots have a lower bound, so that rounding
+ * never makes a factor invalid. */
+void rt_cholesky_factorise(double *a, size_t n);
+/* Solves L x = b in place. */
+void rt_cholesky_solve_lower(const double *factor, size_t n, double *x);
+/* Solves L Lᵀ x = b in place. */
+void rt_cholesky_solve(const double *factor, size_t n, double *x);
+/* Writes the inverse of L Lᵀ, both triangles. */
+void rt_cholesky_invert(const double *factor, size_t n, double *out_inverse);
+
+/* The least pivot. */
+#define RT_LEAST_PIVOT 1e-12
 
 #endif

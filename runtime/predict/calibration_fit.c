@@ -21,7 +21,6 @@
  */
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
-#include "runtime/predict/cholesky.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,10 +8,11 @@
 #include "runtime/core/core.h"
 #include "runtime/job/configuration.h"
 #include "runtime/job/gpus.h"
+#include "runtime/job/job_model.h"
 #include "runtime/job/operator_hash.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/predict/calibration.h"
-#include "runtime/predict/explain.h"
+#include "runtime/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

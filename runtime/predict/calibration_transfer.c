@@ -22,7 +22,6 @@
  * One with rows on the GPU model is corrected by these alone.
  */
 #include "runtime/predict/calibration.h"
-#include "runtime/predict/cholesky.h"
 
 #include <math.h>
 #include <stdlib.h>

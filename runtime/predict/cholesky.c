@@ -1,5 +1,5 @@
 /* cholesky.c — Cholesky factors of symmetric matrices. */
-#include "runtime/predict/cholesky.h"
+#include "runtime/predict/calibration.h"
 
 #include <math.h>
 #include <string.h>

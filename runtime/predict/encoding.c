@@ -1,8 +1,6 @@
 /* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once
  * and held by the caller or for the duration of a call. */
-#include "runtime/predict/encoding.h"
-#include "runtime/predict/operator_features.h"
-#include "runtime/predict/predict_extension.h"
+#include "runtime/predict/predictor_tensors.h"
 
 #include <string.h>
 

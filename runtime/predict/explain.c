@@ -12,17 +12,15 @@
  * at the peak (activation_memory.c), each assigned to its operator. If the optimizer's update takes more memory than
  * they do, its bytes are assigned by parameters.
  */
-#include "runtime/predict/explain.h"
 #include "base/struct_version.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/communication.h"
 #include "runtime/perf/operator_traits.h"
-#include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/peak_memory.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
-#include "runtime/predict/operator_features.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predictor_tensors.h"
 
 #include <math.h>
 #include <stdlib.h>

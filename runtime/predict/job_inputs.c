@@ -2,8 +2,8 @@
  * or check the entry themselves. */
 #include "runtime/core/core.h"
 #include "runtime/predict/analytic_correction.h"
-#include "runtime/predict/encoding.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predictor_tensors.h"
 
 typedef struct job_input {
     mdot_input input; /* its dims point at the array below */

@@ -12,9 +12,10 @@
  * If several GPUs share the operators (sharding.h), rows describe one of them. FLOPs, bytes and widths are those of
  * the shard, and counts are multiplied by the GPU's part, which can make them fractional.
  */
-#include "runtime/predict/operator_features.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/operator_traits.h"
+#include "runtime/predict/predictor_tensors.h"
 
 #include <string.h>
 

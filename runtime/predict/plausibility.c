@@ -4,8 +4,10 @@
  * A step that needs more of the peak than programs reach is implausibly short. A step that needs almost none of it
  * is implausibly long, unless launching its kernels takes that time. roofline.c computes the needs of a step.
  */
-#include "runtime/predict/plausibility.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/step_time.h"
+#include "runtime/predict/predict.h"
 
 /* Utilisation of the peak, which MDOT_IMPLAUSIBLE_MAP states. cuBLAS matmuls reach 70 to 80 % of it, copies about 90 %;
  * whole steps stay below. */
@@ -37,8 +39,8 @@ static uint32_t broken_bound(const mdot_job *job, const mdot_prediction *p, doub
     return p->step_ms > launch_ms * (double)job->info.operator_count ? MDOT_IMPLAUSIBLE_TOO_SLOW : 0;
 }
 
-void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *terms, mdot_mode mode, uint32_t type_count,
-                           mdot_prediction *p)
+void rt_fill_plausibility(const mdot_job *job, const rt_roofline_terms *terms, mdot_mode mode, uint32_t type_count,
+                          mdot_prediction *p)
 {
     const rt_job_totals *totals = &job->analysis->totals;
     p->parameters = job->info.parameters;
@@ -51,58 +53,4 @@ void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *terms, 
     if (job->info.parameters == 0) p->warnings |= MDOT_WARN_NO_PARAMETERS;
     if ((job->info.notes & MDOT_JOB_FOLDED) != 0) p->warnings |= MDOT_WARN_FOLDED;
     if ((job->info.notes & MDOT_JOB_MAYBE_FOLDED) != 0) p->warnings |= MDOT_WARN_MAYBE_FOLDED;
-}
-
-/* ---- Warnings --------------------------------------------------------------------------------------------------- */
-
-const char *mdot_warning_name(uint32_t warning)
-{
-    switch (warning) {
-#define NAME(id, bit, name, text)                                                                                      \
-    case MDOT_WARN_##id:                                                                                               \
-        return name;
-        MDOT_WARNING_MAP(NAME)
-#undef NAME
-    default:
-        return NULL;
-    }
-}
-
-const char *mdot_warning_text(uint32_t warning)
-{
-    switch (warning) {
-#define TEXT(id, bit, name, text)                                                                                      \
-    case MDOT_WARN_##id:                                                                                               \
-        return text;
-        MDOT_WARNING_MAP(TEXT)
-#undef TEXT
-    default:
-        return NULL;
-    }
-}
-
-const char *mdot_implausible_name(uint32_t implausible)
-{
-    switch (implausible) {
-#define NAME(id, number, name, text)                                                                                   \
-    case MDOT_IMPLAUSIBLE_##id:                                                                                        \
-        return name;
-        MDOT_IMPLAUSIBLE_MAP(NAME)
-#undef NAME
-    default:
-        return NULL;
-    }
-}
-
-const char *mdot_implausible_text(uint32_t implausible)
-{
-    switch (implausible) {
-#define TEXT(id, number, name, text)                                                                                   \
-    case MDOT_IMPLAUSIBLE_##id:                                                                                        \
-        return text;
-        MDOT_IMPLAUSIBLE_MAP(TEXT)
-#undef TEXT
-    default:
-        return NULL;
-    }
 }

@@ -7,14 +7,12 @@
  */
 #include "runtime/predict/predict.h"
 #include "base/struct_version.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/power.h"
-#include "runtime/perf/reserved_memory.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
-#include "runtime/predict/encoding.h"
-#include "runtime/predict/plausibility.h"
-#include "runtime/predict/predict_extension.h"
+#include "runtime/predict/predictor_tensors.h"
 
 #include <math.h>
 #include <string.h>
@@ -112,57 +110,83 @@ static uint32_t read_outside(const rt_job_schema *schema, const rt_job_pair *pai
     return warnings;
 }
 
+static mdot_status check_times(const float ms[RT_STEP_NUMBERS], mdot_error *err)
+{
+    if (is_time(ms[0]) && is_time(ms[1]) && is_time(ms[2])) return MDOT_OK;
+    return mdot_fail(err, MDOT_MALFORMED,
+                     "the predictor's step_ms is %g, %g, %g; it must be three positive, finite numbers", (double)ms[0],
+                     (double)ms[1], (double)ms[2]);
+}
+
+/* The step and its interval, from the predictor's lower bound, step and upper bound. */
+static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corrected, mdot_prediction *out)
+{
+    double scale = corrected->step_ms / (double)ms[1];
+    out->step_ms = corrected->step_ms;
+    out->lower_ms = (double)ms[0] * scale / corrected->interval_factor;
+    out->upper_ms = (double)ms[2] * scale * corrected->interval_factor;
+}
+
+static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)
+{
+    rt_memory memory = rt_measure_memory(job, requested);
+    rt_reserved reserved = rt_reserve_memory(job, requested, &memory);
+    rt_memory_interval interval = rt_memory_within(job, &memory);
+    out->peak_memory_bytes = rt_sum_memory(&memory);
+    out->weight_bytes = memory.weights;
+    out->gradient_bytes = memory.gradients;
+    out->optimizer_bytes = memory.optimizer;
+    out->activation_bytes = memory.activations;
+    out->memory_lower_bytes = interval.lower_bytes;
+    out->memory_upper_bytes = interval.upper_bytes;
+    out->reserved_bytes = rt_sum_reserved(&memory, &reserved);
+    out->usable_bytes = rt_usable_memory(&requested->configuration.gpu);
+    out->fits = out->reserved_bytes <= out->usable_bytes;
+    out->rounding_bytes = reserved.rounding;
+    out->context_bytes = reserved.context;
+    out->workspace_bytes = reserved.workspace;
+    out->collective_bytes = reserved.collectives;
+}
+
+static void fill_power(const rt_configuration *configuration, const rt_roofline_terms *terms, mdot_prediction *out)
+{
+    out->average_watts = rt_average_watts(configuration, terms, out->step_ms);
+    out->energy_joules = out->average_watts * out->step_ms / MS_PER_SECOND * configuration->c.gpu_count;
+}
+
+static uint32_t warnings_of(const mdot_context *context, const rt_job_schema *schema, bool shortened,
+                            const rt_job_pair *pair, const mdot_job *job, bool is_analytic)
+{
+    uint32_t warnings = read_outside(schema, pair);
+    if (shortened) warnings |= MDOT_WARN_SHORTENED;
+    if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
+    if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
+    if (pair->requested.differs_from_program) warnings |= MDOT_WARN_DIFFERS_FROM_PROGRAM;
+    if (is_analytic) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
+    if (pair->queried.configuration.c.torch != pair->requested.configuration.c.torch)
+        warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
+    return warnings;
+}
+
 static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema,
                              const rt_cached_features *features, const rt_job_pair *pair, const mdot_job *job,
                              mdot_prediction *out_prediction, mdot_error *err)
 {
     const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
-    if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
-        return mdot_fail(err, MDOT_MALFORMED,
-                         "the predictor's step_ms is %g, %g, %g; it must be three positive, finite numbers",
-                         (double)ms[0], (double)ms[1], (double)ms[2]);
+    mdot_status status = check_times(ms, err);
+    if (status != MDOT_OK) return status;
     rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, (double)ms[1]);
-    double scale = corrected.step_ms / (double)ms[1];
-    rt_memory memory = rt_measure_memory(job, &pair->requested);
-    rt_reserved reserved = rt_reserve_memory(job, &pair->requested, &memory);
-    rt_memory_interval interval = rt_memory_within(job, &memory);
-    uint64_t reserved_bytes = rt_sum_reserved(&memory, &reserved);
-    uint64_t usable_bytes = rt_usable_memory(&pair->requested.configuration.gpu);
-    uint32_t warnings = features->shortened ? MDOT_WARN_SHORTENED : 0;
-    if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
-    warnings |= read_outside(schema, pair);
-    if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
-    if (pair->requested.differs_from_program) warnings |= MDOT_WARN_DIFFERS_FROM_PROGRAM;
-    if (corrected.is_analytic) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
-    if (pair->queried.configuration.c.torch != pair->requested.configuration.c.torch)
-        warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
-    *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
-                                        .lower_ms = (double)ms[0] * scale / corrected.interval_factor,
-                                        .upper_ms = (double)ms[2] * scale * corrected.interval_factor,
-                                        .peak_memory_bytes = rt_sum_memory(&memory),
-                                        .fits = reserved_bytes <= usable_bytes,
-                                        .weight_bytes = memory.weights,
-                                        .gradient_bytes = memory.gradients,
-                                        .optimizer_bytes = memory.optimizer,
-                                        .activation_bytes = memory.activations,
-                                        .memory_lower_bytes = interval.lower_bytes,
-                                        .memory_upper_bytes = interval.upper_bytes,
-                                        .reserved_bytes = reserved_bytes,
-                                        .usable_bytes = usable_bytes,
-                                        .rounding_bytes = reserved.rounding,
-                                        .context_bytes = reserved.context,
-                                        .workspace_bytes = reserved.workspace,
-                                        .collective_bytes = reserved.collectives,
-                                        .warnings = warnings};
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     const rt_configuration *configuration = &pair->requested.configuration;
-    out_prediction->average_watts = rt_average_watts(configuration, &terms, corrected.step_ms);
-    out_prediction->energy_joules =
-        out_prediction->average_watts * corrected.step_ms / MS_PER_SECOND * configuration->c.gpu_count;
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
-    rt_check_plausibility(job, &terms, configuration->c.mode, reads_types ? schema->type_count : UINT32_MAX,
-                          out_prediction);
+    *out_prediction = (mdot_prediction){
+        .warnings = warnings_of(context, schema, features->shortened, pair, job, corrected.is_analytic)};
+    fill_time(ms, &corrected, out_prediction);
+    fill_memory(job, &pair->requested, out_prediction);
+    fill_power(configuration, &terms, out_prediction);
+    rt_fill_plausibility(job, &terms, configuration->c.mode, reads_types ? schema->type_count : UINT32_MAX,
+                         out_prediction);
     return MDOT_OK;
 }
 

@@ -2,6 +2,7 @@
 #ifndef RT_PREDICT_H
 #define RT_PREDICT_H
 
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/predict/predictor_tensors.h"
 
 /* Adds a configuration to a block that has space. Returns its index there. */
@@ -18,5 +19,26 @@ typedef struct rt_answer {
 } rt_answer;
 mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                           rt_answer *out_answer, mdot_error *err);
+
+/* ---- Explain ----------------------------------------------------------------------------------------------------- */
+
+/* One prediction and its breakdown. The caller has entered the context. */
+mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                           mdot_prediction *out_prediction, mdot_explanation_info *out_info, mdot_error *err);
+
+/* The change of the step with the host's time, both as logarithms, 0 to 1. A step is (gpu^4 + host^4)^(1/4) of the
+ * times in which the GPU and the host are busy. For a predictor that lacks them, it is the part of the step in which
+ * the GPU waits for the host. */
+double rt_host_share(const mdot_explanation_info *info);
+
+/* The job that an explanation belongs to; borrowed from the explanation. */
+const rt_job_identity *rt_explained_job(const mdot_explanation *explanation);
+
+/* ---- Plausibility ------------------------------------------------------------------------------------------------ */
+
+/* Fills the plausibility fields of the prediction from its step_ms, and sets warnings (MDOT_WARN_IMPLAUSIBLE and
+ * others). The mode is that of the configuration. Type ids from type_count on are unknown to the predictor. */
+void rt_fill_plausibility(const mdot_job *job, const struct rt_roofline_terms *terms, mdot_mode mode,
+                          uint32_t type_count, mdot_prediction *prediction);
 
 #endif

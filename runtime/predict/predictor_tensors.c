@@ -1,6 +1,5 @@
 /* predictor_tensors.c — memory for the inputs and outputs of job predictions: one block in every context. */
 #include "runtime/predict/predictor_tensors.h"
-#include "runtime/predict/predict_extension.h"
 
 #include <string.h>
 

@@ -2,8 +2,18 @@
 #ifndef RT_PREDICTOR_TENSORS_H
 #define RT_PREDICTOR_TENSORS_H
 
+#include "runtime/core/core.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/predict/predictor_schema.h"
+
+/* ---- Predict extension ------------------------------------------------------------------------------------------- */
+
+/* The interface of runtime/predict to runtime/components.c: the state of predictions in every context (core.h). */
+
+/* The tensors that calls of an artefact's entry "predict" read and write. NULL if the artefact cannot predict jobs. */
+extern const rt_extension rt_predict_extension;
+
+/* ---- Predictor tensors ------------------------------------------------------------------------------------------- */
 
 /* The cached features of a job, in the schema's order. */
 typedef struct rt_cached_features {
@@ -52,5 +62,24 @@ static inline size_t rt_align(size_t bytes)
     enum { LINE_BYTES = 64 };
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
+
+/* ---- Operator features ------------------------------------------------------------------------------------------- */
+
+/* Fills the tensors that have rows with the work of one GPU. */
+void rt_write_operator_features(const mdot_job *job, const rt_shard *shard, rt_job_tensors *tensors);
+/* The row of each operator in tensors filled by rt_write_operator_features. */
+void rt_find_feature_rows(const mdot_job *job, const rt_shard *shard, const rt_job_tensors *tensors, uint32_t *out_row);
+
+/* ---- Encoding ---------------------------------------------------------------------------------------------------- */
+
+/* Writes the rows of one GPU's shard of the job and encodes them. `out` holds the maximum number of rows. */
+void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_shard *shard,
+               rt_cached_features *out);
+
+struct mdot_encoding {
+    const mdot_predictor *predictor; /* reference counted */
+    const mdot_job *job;             /* borrowed from the caller */
+    rt_cached_features features;     /* the whole job on one GPU */
+};
 
 #endif

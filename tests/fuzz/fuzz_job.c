@@ -5,7 +5,7 @@
  *     scripts/fuzz.sh 600 job */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
-#include "runtime/predict/operator_features.h"
+#include "runtime/predict/predictor_tensors.h"
 #include "tests/fuzz/hostile_job.h"
 #include "tests/fuzz/hostile_mutate.h"
 

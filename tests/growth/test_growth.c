@@ -14,8 +14,8 @@
 #include "mdot/mdotjob.h"
 #include "plan/build.h"
 #include "plan/plan.h"
-#include "runtime/perf/operator_groups.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/analysis_parts.h"
+#include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
 #include "tests/growth/growth_models.h"
 

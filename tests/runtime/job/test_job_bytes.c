@@ -1,5 +1,5 @@
 /* test_job_bytes.c — runtime/job/job_bytes.c: numbers, texts and parts of `.job` files, whole, cut off and overlong. */
-#include "runtime/job/job_bytes.h"
+#include "runtime/job/job_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,15 +4,8 @@
  *
  * The jobs have an analyzer of their own, so that its failures are tested, too.
  */
-#include "runtime/job/equal_blocks.h"
-#include "runtime/job/freeze.h"
-#include "runtime/job/job_bytes.h"
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
-#include "runtime/job/job_program.h"
-#include "runtime/job/program_section.h"
-#include "runtime/job/string_pool.h"
-#include "runtime/job/with_program.h"
 #include "tests/fault/inject.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"

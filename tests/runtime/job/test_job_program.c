@@ -1,8 +1,7 @@
 /* test_job_program.c — runtime/job/job_program.c: the program of a job, its checks, its file and its frozen copies. */
 #include "runtime/job/configuration_table.h"
-#include "runtime/job/job_bytes.h"
+#include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
-#include "runtime/job/program_section.h"
 #include "tests/support/job_file_fixture.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * networks that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per
  * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and
  * g3 the gradient of its result. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/network_fixture.h"

@@ -1,5 +1,6 @@
 /* test_activation_memory_losses.c — the memory of activations with each kernel of the loss, compared with sums made by
  * hand. Units and names are those of test_activation_memory.c. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/network_fixture.h"

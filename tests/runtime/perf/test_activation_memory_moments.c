@@ -1,4 +1,5 @@
 /* test_activation_memory_moments.c — the moments of chains of matmuls, compared with a search of all moments. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/network_fixture.h"

@@ -1,12 +1,9 @@
 /* test_analysis_faults.c — runtime/perf: each allocation of a job's analysis fails once (tests/fault/inject.c). The
  * call then reports that memory ran out, and releases all of its memory. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/experts.h"
-#include "runtime/perf/job_analyzer.h"
-#include "runtime/perf/op_cost.h"
-#include "runtime/perf/operator_groups.h"
-#include "runtime/perf/roofline_inputs.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/sharding.h"
 #include "tests/fault/inject.h"
 #include "tests/support/network_fixture.h"

@@ -1,8 +1,9 @@
 /* test_communication.c — the time of each kind of exchange, compared with values made by hand. The link has 1 GB/s, so
  * that a ms has 1e6 bytes. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/communication.h"
 #include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

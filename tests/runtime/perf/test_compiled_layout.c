@@ -1,6 +1,6 @@
 /* test_compiled_layout.c — the networks whose convolutions torch.compile runs with channels last. */
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/compiled_layout.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/predict/analytic_correction.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"

@@ -1,11 +1,11 @@
 /* test_experts.c — recognition of the experts of a mixture in a job, and the effect of expert parallelism on
  * parameters, memory and exchanges. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/communication.h"
-#include "runtime/perf/experts.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_gpu_rates.c — the rates of a GPU in each precision. */
-#include "runtime/perf/gpu_rates.h"
+#include "runtime/perf/resolved_configuration.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

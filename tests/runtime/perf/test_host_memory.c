@@ -1,10 +1,8 @@
 /* test_host_memory.c — the time that a step waits for host memory: transfers that passes hide, and updates on the
  * host. */
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/host_memory.h"
 #include "runtime/perf/peak_memory.h"
-#include "runtime/perf/peak_moments.h"
-#include "runtime/perf/reserved_memory.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

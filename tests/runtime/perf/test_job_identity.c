@@ -1,6 +1,7 @@
 /* test_job_identity.c — classes of operators by type, kernel and groups, and distances between jobs. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/job_identity.h"
+#include "runtime/perf/analysis_parts.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>

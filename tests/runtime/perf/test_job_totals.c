@@ -1,7 +1,8 @@
 /* test_job_totals.c — sums over the operators of a job: FLOPs, costs, attention, and the matmul whose result a loss
  * reads. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/job_totals.h"
+#include "runtime/perf/analysis_parts.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 

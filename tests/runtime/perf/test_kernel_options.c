@@ -2,7 +2,7 @@
  * images, and compilers call cuDNN's recurrences as PyTorch does. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>

@@ -1,11 +1,12 @@
 /* test_memory_properties.c — properties of peak memory that hold for every job and configuration, on random ones. */
 #include "runtime/job/configuration_table.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

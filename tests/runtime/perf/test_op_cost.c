@@ -1,6 +1,7 @@
 /* test_op_cost.c — costs of operators, and the bytes that fusing them saves, compared with sums made by hand. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/op_cost.h"
+#include "runtime/perf/analysis_parts.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 

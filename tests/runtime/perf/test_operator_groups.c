@@ -1,7 +1,8 @@
 /* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators
  * and their costs. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/operator_groups.h"
+#include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/sharding.h"
 #include "tests/support/predict_fixture.h"
 

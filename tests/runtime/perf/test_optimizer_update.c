@@ -1,8 +1,9 @@
 /* test_optimizer_update.c — the state, the temporary memory and the time of each optimizer's update, compared with
  * values made by hand. The GPU moves 1e6 bytes and computes 1e9 FLOPs in a ms. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

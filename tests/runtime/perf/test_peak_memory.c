@@ -1,5 +1,6 @@
 /* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or
  * saves. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"

@@ -1,4 +1,5 @@
 /* test_peak_memory_shards.c — peak memory of one GPU that has a shard: by ZeRO, tensor parallelism and pipelines. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/memory_fixture.h"
 #include "tests/support/predict_fixture.h"

@@ -1,8 +1,9 @@
 /* test_peak_moments.c — the moments at which activations and gradients together may be largest. */
 #include "mdot/mdotjob.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_moments.h"
+#include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 

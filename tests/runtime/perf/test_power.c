@@ -1,5 +1,5 @@
 /* test_power.c — average power and energy of a step, and the time that a power limit costs. */
-#include "runtime/perf/power.h"
+#include "runtime/perf/step_time.h"
 
 #include <math.h>
 #include <setjmp.h>

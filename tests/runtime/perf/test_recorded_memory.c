@@ -1,12 +1,12 @@
 /* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
 #include "mdot/mdotjob.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
-#include "runtime/perf/recorded_memory.h"
 #include "runtime/perf/resolved_configuration.h"
-#include "runtime/perf/roofline.h"
 #include "runtime/perf/sharding.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

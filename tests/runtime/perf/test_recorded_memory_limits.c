@@ -1,8 +1,9 @@
 /* test_recorded_memory_limits.c — recorded memory at the limits of its formulas: parts of logits, records of networks
  * without tensors, and weights of programs that lack some of their sizes. */
 #include "mdot/mdotjob.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/recorded_memory.h"
+#include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"

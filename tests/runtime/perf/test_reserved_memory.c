@@ -1,7 +1,8 @@
 /* test_reserved_memory.c — memory beyond the tensors, usable memory of GPUs, the interval of the peak. */
 #include "mdot/mdotjob.h"
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/reserved_memory.h"
+#include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_resolved_configuration.c — runtime/perf/resolved_configuration.c: the values that follow from a job and a
  * configuration, and how often predictions compute them. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"

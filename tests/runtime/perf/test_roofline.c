@@ -1,7 +1,8 @@
 /* test_roofline.c — the roofline of single operators, compared with values made by hand. Either a FLOP or a byte takes
  * time, so that a phase shows one of both. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* test_roofline_inputs.c — the inputs of the roofline that each property of an operator gives. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/roofline_inputs.h"
+#include "runtime/perf/analysis_parts.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 

@@ -1,6 +1,7 @@
 /* test_roofline_sums.c — the times of a step are the same from the sums of its operators by kind as from each group. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 

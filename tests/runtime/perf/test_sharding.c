@@ -1,5 +1,6 @@
 /* test_sharding.c — how tensor parallelism shards networks that are small enough to follow, and the part of each
  * operator that one GPU then runs. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
 #include "tests/support/network_fixture.h"

@@ -1,5 +1,6 @@
 /* test_sharding_positions.c — positions of operators in a pipeline (before, in and after the blocks), the borders that
  * results cross, and roles at the limits of their conditions. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
 #include "tests/support/network_fixture.h"

@@ -1,6 +1,6 @@
 /* test_widths.c — bytes per element of weights, gradients and state in every precision, ZeRO stage and type of
  * gradients. */
-#include "runtime/perf/widths.h"
+#include "runtime/perf/resolved_configuration.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* test_analytic_correction.c — options for which a predictor has no input. The tests check the direction and size of
  * each option's effect on the step time, and the warning. If a predictor has the input, its answer is used as it is. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/communication.h"
+#include "runtime/perf/step_time.h"
 #include "runtime/predict/predictor_schema.h"
 #include "tests/support/predict_fixture.h"
 

@@ -1,5 +1,6 @@
 /* test_calibration_transfer.c — a job's residual is carried to another GPU model if rows of several jobs on both show a
  * correlation, by the amount that the closed form says, and otherwise not at all. */
+#include "runtime/job/job_model.h"
 #include "tests/support/calibration_site.h"
 
 #include "runtime/perf/analysis.h"

@@ -1,6 +1,7 @@
 /* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if
  * the entry reads positions, and a shortened job keeps its total FLOPs and bytes. */
-#include "runtime/predict/operator_features.h"
+#include "runtime/job/job_model.h"
+#include "runtime/predict/predictor_tensors.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

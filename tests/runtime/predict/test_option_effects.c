@@ -4,7 +4,7 @@
  * The predictor reads the batch alone, so that all effects are analytic estimates. */
 #include "runtime/job/configuration_table.h"
 #include "runtime/perf/resolved_configuration.h"
-#include "runtime/perf/roofline.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_parallelism_options.c — the effect of context and sequence parallelism, of pipelines, and of activations in host
  * memory, on the memory and the time of a step. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 

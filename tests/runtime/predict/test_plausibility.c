@@ -1,7 +1,9 @@
 /* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of
  * warnings. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/predict/plausibility.h"
+#include "runtime/perf/step_time.h"
+#include "runtime/predict/predict.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -53,7 +55,7 @@ static mdot_prediction checked(const mdot_job *job, mdot_precision precision, in
 {
     rt_roofline_terms terms = terms_of(job, precision, batch);
     mdot_prediction p = {.step_ms = step_ms};
-    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
+    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     return p;
 }
 
@@ -74,7 +76,7 @@ static void inference_has_the_flops_of_its_forward_pass(void **state)
     }
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 10);
     mdot_prediction p = {.step_ms = 20};
-    rt_check_plausibility(job, &terms, MDOT_MODE_INFERENCE, 140, &p);
+    rt_fill_plausibility(job, &terms, MDOT_MODE_INFERENCE, 140, &p);
     assert_true(forward > 0 && forward < checked(job, MDOT_PRECISION_FP32, 10, 20).flops_per_sample);
     assert_near(p.flops_per_sample, forward);
     mdot_job_destroy(job);
@@ -191,10 +193,10 @@ static void flops_of_unknown_types_count(void **state)
     mdot_job *job = two_operators(0, 1e6);
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 1);
     mdot_prediction p = {.step_ms = 1};
-    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
+    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     assert_true(p.unknown_share == 0);
-    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 60,
-                          &p); /* a predictor that was trained before the type Linear existed */
+    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 60,
+                         &p); /* a predictor that was trained before the type Linear existed */
     const double *cost = job->analysis->op_costs.cost;
     assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));
     mdot_job_destroy(job);
@@ -202,7 +204,7 @@ static void flops_of_unknown_types_count(void **state)
     operators[1].type = "Loop";
     operators[1].known = false;
     job = predict_make_job(operators, 2);
-    rt_check_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
+    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     assert_near(p.unknown_share, 0.5);
     mdot_job_destroy(job);
 }

@@ -1,6 +1,6 @@
 /* test_training_options.c — the effect of each training option on the memory and the time of a step, except for those
  * of test_parallelism_options.c. */
-#include "runtime/perf/optimizer_update.h"
+#include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

@@ -1,0 +1,140 @@
+/* analysis_parts.h — the parts of the analysis that a job carries (analysis.h), beside sharding and activations. */
+#ifndef RT_ANALYSIS_PARTS_H
+#define RT_ANALYSIS_PARTS_H
+
+#include "runtime/perf/sharding.h"
+
+/* ---- Op cost ----------------------------------------------------------------------------------------------------- */
+
+/* Arrays indexed by operator. */
+typedef struct rt_op_costs {
+    double *cost;        /* only for comparing operators with each other */
+    double *fused_bytes; /* per sample: bytes of writing and reading the operator's result, if a fusable operator is its
+                          * only reader and the operator itself is fusable; otherwise 0 */
+} rt_op_costs;
+
+/* Returns false if memory runs out. The caller frees the arrays in either case. */
+bool rt_measure_op_costs(const mdot_job *job, rt_op_costs *out_costs);
+void rt_free_op_costs(rt_op_costs *costs);
+
+/* ---- Operator groups --------------------------------------------------------------------------------------------- */
+
+/* A group of operators with the same type id, settings, loads and parameters. */
+typedef struct rt_operator_group {
+    uint32_t first, count; /* index of the first operator; number of operators */
+} rt_operator_group;
+
+typedef struct rt_operator_groups {
+    rt_operator_group *items; /* in the order of their first operators */
+    size_t count;
+    uint32_t *of; /* indexed by operator: its group's index in `items` */
+} rt_operator_groups;
+
+/* Both return false if memory runs out. The caller frees the arrays in either case. In the second list, the operators
+ * of a group are also sharded and fused alike. */
+bool rt_group_operators(const mdot_job *job, rt_operator_groups *out_groups);
+bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
+                                rt_operator_groups *out_groups);
+void rt_free_operator_groups(rt_operator_groups *groups);
+
+/* Hash of the fields that make operators equal. */
+uint64_t rt_hash_operator(const mdot_job_operator *op);
+
+/* ---- Roofline inputs --------------------------------------------------------------------------------------------- */
+
+/* The hardware rate that bounds an operator's computation. */
+typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_MATMUL, RT_RATE_LINEAR, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
+
+typedef struct rt_flops_and_bytes {
+    double flops, bytes; /* bytes as if in fp32 */
+} rt_flops_and_bytes;
+
+typedef struct rt_roofline_inputs {
+    rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
+    double count, score_bytes, fused_bytes, weights, frozen_weights;
+    double operand, result; /* elements of a matmul's operand and result, per sample */
+    uint8_t rate, position; /* rt_rate, rt_pipeline_position */
+    bool is_fp32;           /* kept in fp32 by autocast */
+    bool is_loss;
+    bool uses_tensor_cores, is_in_block;
+    bool is_replicated; /* in a block, and whole on each GPU of tensor parallelism */
+    bool is_selected;   /* recomputed by selective recomputation */
+    bool is_recomputed; /* by the program (MDOT_OPERATOR_RECOMPUTED) */
+} rt_roofline_inputs;
+
+/* The inputs of one operator on one GPU of the shard. `fused_bytes` are those of all operators (op_cost.c). */
+rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
+                                         size_t index, const rt_shard *shard);
+/* The inputs of each group of the unsharded job, which the caller frees. Returns NULL if memory runs out. */
+rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
+                                               const double *fused_bytes, const rt_operator_groups *groups);
+/* The sums of those inputs over groups whose other fields are equal, with a count of one. Flops and bytes grow linearly
+ * with these sums, so that a sum over all operators may read them instead. The array has *out_count elements, and the
+ * caller frees it. Returns NULL if memory runs out. */
+rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, size_t count, size_t *out_count);
+
+/* ---- Update parts ------------------------------------------------------------------------------------------------ */
+
+/* Sums over a job's parameters that optimizers need. Tables with sparse gradients are excluded, because their update
+ * covers the picked rows only. */
+
+typedef struct rt_update_parts {
+    rt_parts factored;          /* numbers that Adafactor's second moments have: rows and columns of each matrix, and
+                                 * all elements of other parameters */
+    rt_parts matrices;          /* parameters of the matrices in blocks, which Muon orthogonalises */
+    rt_parts orthogonalisation; /* FLOPs of Muon's five Newton-Schulz iterations */
+    rt_parts frozen_matmuls;    /* frozen parameters of operators that autocast computes in half precision */
+    double largest;             /* trained parameters of the largest operator, which is one tensor but for its bias */
+    double largest_matrix;      /* the same of the largest of `matrices` */
+    double largest_frozen;      /* the same of the largest of `frozen_matmuls` */
+    double tensors;             /* trained tensors of the job: a weight of each operator, and its bias */
+} rt_update_parts;
+
+rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sharding);
+
+/* ---- Job totals -------------------------------------------------------------------------------------------------- */
+
+typedef struct rt_job_totals {
+    double flops_per_sample; /* over all phases */
+    double forward_flops_per_sample;
+    double cost, cost_without_type_id; /* sums of costs: of all operators, and of those whose type lacks a type id */
+    bool lacks_type_id;                /* an operator's type lacks a type id */
+    uint32_t highest_type_id;
+    size_t logits; /* 1 + index of the matmul whose result a cross-entropy reads; 0: none */
+    bool has_attention;
+    double attention_count, attention_flops; /* flops of one sample's forward pass */
+    double key_value_bytes;                  /* fp32 bytes of the keys and values of one sample, in all attentions */
+    bool is_recomputed;                      /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
+    bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
+    bool compiles_in_nhwc[2];                /* by mdot_mode (compiled_layout.c) */
+} rt_job_totals;
+
+/* `costs` are those of the operators (op_cost.c). */
+rt_job_totals rt_sum_job(const mdot_job *job, const double *costs);
+
+/* The part of the logits that a loss computes at once: an eighth if it is chunked, or as many bytes as the operand of
+ * the logits' matmul has if it is fused. `logits` is that of the totals. */
+double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss);
+
+/* ---- Compiled layout --------------------------------------------------------------------------------------------- */
+
+/* Does the compiler run the job's convolutions with channels last (NHWC), whatever layout its inputs have? */
+bool rt_compiles_in_nhwc(const mdot_job *job, mdot_mode mode);
+
+/* ---- Job identity ------------------------------------------------------------------------------------------------ */
+
+/* Shares are whole numbers of ten-thousandths, so that text holds them exactly. */
+enum { RT_WORK_CLASSES = 32, RT_SHARE_UNITS = 10000 };
+
+typedef struct rt_job_identity {
+    uint64_t digest;              /* of types, attributes, parameters and dependencies; never 0 */
+    float share[RT_WORK_CLASSES]; /* fraction of the job's work by class of operator; adds up to 1 */
+} rt_job_identity;
+
+/* `cost` has a value for each operator (op_cost.c). */
+void rt_identify_job(const mdot_job *job, const double *cost, rt_job_identity *out_identity);
+
+/* Half of the summed differences of the shares: 0 for jobs of equal shares, 1 for jobs that share no class. */
+double rt_job_distance(const float a[RT_WORK_CLASSES], const float b[RT_WORK_CLASSES]);
+
+#endif

@@ -1,0 +1,67 @@
+/* sharded_operator.c — an operator as one GPU of a shard computes it. */
+#include "runtime/job/job_model.h"
+#include "runtime/perf/sharding.h"
+
+#include <math.h>
+
+static void divide_load(mdot_load *load, double flops, double read, double written)
+{
+    *load = (mdot_load){load->flops / flops, load->bytes_read / read, load->bytes_written / written};
+}
+
+static void shard_matmul(mdot_job_operator *op, bool by_columns, double tensor)
+{
+    mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
+    double in = by_columns ? 1 : tensor, out = by_columns ? tensor : 1;
+    /* The parameters' gradient reads the operand and the result's gradient, one of which is sharded. */
+    double sharded_bytes = by_columns ? forward->bytes_written : forward->bytes_read;
+    weight->bytes_read = fmax(weight->bytes_read - sharded_bytes * (1 - 1 / tensor), 0);
+    weight->flops /= tensor;
+    divide_load(forward, tensor, in, out);
+    divide_load(&op->per_sample[MDOT_PHASE_DATA_GRADIENT], tensor, out, in);
+    op->setting[by_columns ? MDOT_SETTING_CHANNELS_OUT : MDOT_SETTING_CHANNELS_IN] /= (int64_t)tensor;
+}
+
+/* Each GPU has fewer experts, each with more tokens. */
+static void shard_experts(mdot_job_operator *op, double experts)
+{
+    int64_t degree = (int64_t)experts, *setting = op->setting;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) divide_load(&op->per_step[phase], experts, experts, experts);
+    op->parameters /= experts;
+    op->frozen_parameters /= experts;
+    int64_t most = INT64_MAX / degree;
+    if (setting[MDOT_SETTING_GROUPS] % degree != 0) return;
+    if (setting[MDOT_SETTING_SIZE_IN] > most || setting[MDOT_SETTING_SIZE_OUT] > most) return;
+    setting[MDOT_SETTING_GROUPS] /= degree;
+    setting[MDOT_SETTING_SIZE_IN] *= degree;
+    setting[MDOT_SETTING_SIZE_OUT] *= degree;
+}
+
+static void shard_channels(mdot_job_operator *op, rt_role role, double tensor)
+{
+    if (role == RT_ROLE_COLUMNS || role == RT_ROLE_ROWS) shard_matmul(op, role == RT_ROLE_COLUMNS, tensor);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        if (role == RT_ROLE_SHARDED) divide_load(&op->per_sample[phase], tensor, tensor, tensor);
+        divide_load(&op->per_step[phase], tensor, tensor, tensor); /* parameters */
+    }
+    op->parameters /= tensor;
+    op->frozen_parameters /= tensor;
+    if (role == RT_ROLE_SHARDED) op->setting[MDOT_SETTING_HEADS] /= (int64_t)tensor;
+}
+
+double rt_shard_divisor(const rt_sharding *sharding, size_t index, const rt_shard *shard)
+{
+    double tensor = sharding->role[index] != RT_ROLE_REPLICATED ? shard->tensor : 1;
+    return tensor * (sharding->experts.is_expert[index] ? shard->experts : 1);
+}
+
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_sharding *sharding, size_t index,
+                                             const rt_shard *shard, mdot_job_operator *buffer)
+{
+    rt_role role = (rt_role)sharding->role[index];
+    if (rt_shard_divisor(sharding, index, shard) == 1) return &job->operators[index];
+    *buffer = job->operators[index];
+    if (role != RT_ROLE_REPLICATED) shard_channels(buffer, role, shard->tensor);
+    if (sharding->experts.is_expert[index]) shard_experts(buffer, shard->experts);
+    return buffer;
+}

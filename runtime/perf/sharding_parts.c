@@ -1,0 +1,49 @@
+/* sharding_parts.c — elements by position and role, and those on one GPU. */
+#include "runtime/perf/sharding.h"
+
+void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out)
+{
+    bool sharded = sharding->role[index] != RT_ROLE_REPLICATED, expert = sharding->experts.is_expert[index] != 0;
+    rt_pipeline_position position = (rt_pipeline_position)sharding->position[index];
+    out->all[position] += elements;
+    if (sharded) out->sharded[position] += elements;
+    if (expert) out->experts[position] += elements;
+    if (sharded && expert) out->sharded_experts[position] += elements;
+}
+
+rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard)
+{
+    double saved = 1 - 1 / shard->tensor;
+    rt_elements sum = {0};
+    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
+        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
+        double all = parts->all[at] - parts->sharded[at] * saved;
+        sum.experts += shard->of[at] * experts / shard->experts;
+        sum.others += shard->of[at] * (all - experts);
+    }
+    return sum;
+}
+
+static rt_elements sum_of_elements(rt_elements a, rt_elements b)
+{
+    return (rt_elements){a.others + b.others, a.experts + b.experts};
+}
+
+/* The elements of a stage. A stage without the operators before the blocks has a copy of the tables that its head is
+ * tied to. */
+static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
+{
+    rt_elements own = rt_part_of(parts, shard);
+    return shard->of[RT_PIPELINE_BEFORE] > 0 ? own : sum_of_elements(own, rt_part_of(tied, shard));
+}
+
+rt_elements rt_trained_part(const rt_sharding *sharding, const rt_shard *shard)
+{
+    return with_tied(&sharding->parameters, &sharding->tied, shard);
+}
+
+rt_elements rt_weights_part(const rt_sharding *sharding, const rt_shard *shard)
+{
+    return sum_of_elements(rt_trained_part(sharding, shard),
+                           with_tied(&sharding->frozen, &sharding->frozen_tied, shard));
+}

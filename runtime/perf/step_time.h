@@ -1,0 +1,80 @@
+/* step_time.h — the times of a step: roofline, optimizer update, exchanges between GPUs, host memory, power limit. */
+#ifndef RT_STEP_TIME_H
+#define RT_STEP_TIME_H
+
+#include "runtime/job/configuration.h"
+#include "runtime/perf/resolved_configuration.h"
+
+/* ---- Roofline ---------------------------------------------------------------------------------------------------- */
+
+/* A lower bound of the time of a step on one GPU: the larger of the times of computation and memory traffic, summed
+ * over the operators of the GPU's shard. Kernels reach only part of either rate, so that only ratios of rooflines are
+ * meaningful. */
+
+typedef struct rt_roofline {
+    double forward_ms, backward_ms; /* of one micro-batch; recomputation belongs to the backward pass */
+    double optimizer_ms;
+} rt_roofline;
+
+/* The time of a step's computation at the GPU's peak, and of its memory traffic. */
+typedef struct rt_roofline_terms {
+    double compute_ms, memory_ms;
+    double
+        masked_ms; /* upper bound of the part of compute_ms for scores that fused attention skips under a causal mask */
+} rt_roofline_terms;
+
+/* The roofline of one operator by phase, and of all operators. */
+void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
+                          double out_ms[MDOT_PHASE_COUNT]);
+rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved);
+/* The times of computation and traffic of a whole step, separately. */
+rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved);
+
+/* ---- Optimizer update -------------------------------------------------------------------------------------------- */
+
+typedef struct rt_optimizer_memory {
+    double state;   /* bytes of moments and of fp32 weights beside half-precision ones */
+    double moments; /* bytes of `state` without the fp32 weights; paged optimizers keep them in managed memory */
+    double update;  /* temporary bytes of the update */
+    double flat;    /* bytes of `update` in contiguous tensors of all gradients */
+} rt_optimizer_memory;
+
+/* The part of sharded elements that a GPU keeps if ZeRO shards them over workers. Experts are divided over the workers
+ * that hold the same ones. */
+double rt_zero_part(const mdot_configuration *c, rt_elements elements);
+
+/* The parameters that a GPU of the shard updates. */
+double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, const rt_shard *shard);
+
+/* Does the host update parameters, or the GPU? */
+bool rt_updates_on_host(const mdot_configuration *c);
+
+/* State and update of the parameters that a GPU updates, wherever they are (mdot_offload). */
+rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved);
+
+/* Time of the update's memory traffic and matmuls on a GPU of the shard. */
+double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard);
+/* Time that the host takes to launch the kernels of the update, beyond update_ms. */
+double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms);
+
+/* ---- Communication ----------------------------------------------------------------------------------------------- */
+
+/* The exchanges overlap a backward pass of backward_ms. */
+double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double backward_ms);
+
+/* ---- Host memory ------------------------------------------------------------------------------------------------- */
+
+/* Transfers overlap passes of forward_ms and backward_ms, over the whole step. Returns 0 without offloading. */
+double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
+                         double backward_ms);
+
+/* ---- Power ------------------------------------------------------------------------------------------------------- */
+
+/* Factor of at least 1 by which a step gets longer because of the configuration's power limit; 1 without a limit.
+ * `step_ms` is the time at the GPU's own limit. */
+double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);
+
+/* Average power of one GPU over a step of `step_ms`, in watts; 0 if the GPU's own power limit is unknown. */
+double rt_average_watts(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);
+
+#endif
