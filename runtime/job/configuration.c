@@ -111,15 +111,15 @@ static mdot_status refuse_value(const rt_option *option, double value, mdot_erro
     bs_join_begin(&list, names, sizeof names);
     for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL; i++)
         bs_join_add(&list, "%s", option->choices[i]);
-    double least = option->accepts_zero ? 0 : option->least;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; accepted: %.0f to %.0f%s%s", option->field, value, least,
-                     option->most, option->choices != NULL ? ": " : "", names);
+    double minimum = option->accepts_zero ? 0 : option->least;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; accepted: %.0f to %.0f%s%s", option->field, value,
+                     minimum, option->most, option->choices != NULL ? ": " : "", names);
 }
 
 /* False for NaN. */
-static bool is_in_range(double value, double least, double most, bool accepts_zero)
+static bool is_in_range(double value, double minimum, double maximum, bool accepts_zero)
 {
-    return (value >= least && value <= most) || (accepts_zero && value == 0);
+    return (value >= minimum && value <= maximum) || (accepts_zero && value == 0);
 }
 
 /* Checks the range of every option. The table becomes comparisons with constants, because a sweep runs them for each

@@ -33,18 +33,18 @@ static void collect(blocks *b)
     for (uint32_t k = 0; k < b->count; k++) b->block[k].count = 0;
     for (size_t i = 0; i < b->operator_count; i++) {
         if (b->operators[i].block == 0) continue;
-        block *own = &b->block[b->operators[i].block - 1];
-        b->index_in_block[i] = own->count;
-        b->members[own->first + own->count++] = (uint32_t)i;
+        block *block_at = &b->block[b->operators[i].block - 1];
+        b->index_in_block[i] = block_at->count;
+        b->members[block_at->first + block_at->count++] = (uint32_t)i;
     }
 }
 
 /* Finds the next operator of the same block that `op` reads, starting at its input *at. Stores its index in the
  * block. Returns false after the last one. */
-static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *at, uint32_t *out_index)
+static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *position, uint32_t *out_index)
 {
-    while (*at < op->input_count) {
-        uint32_t input = op->inputs[(*at)++];
+    while (*position < op->input_count) {
+        uint32_t input = op->inputs[(*position)++];
         if (b->operators[input].block != op->block) continue;
         *out_index = b->index_in_block[input];
         return true;
@@ -52,11 +52,11 @@ static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *at
     return false;
 }
 
-static uint64_t hash_of(const blocks *b, const block *own)
+static uint64_t hash_of(const blocks *b, const block *hashed)
 {
-    uint64_t hash = RT_HASH_START ^ own->count;
-    for (uint32_t i = 0; i < own->count; i++) {
-        const mdot_job_operator *op = &b->operators[b->members[own->first + i]];
+    uint64_t hash = RT_HASH_START ^ hashed->count;
+    for (uint32_t i = 0; i < hashed->count; i++) {
+        const mdot_job_operator *op = &b->operators[b->members[hashed->first + i]];
         hash = rt_hash(hash ^ op->traits.number, op->setting, sizeof op->setting);
         hash = rt_hash(hash, &op->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load));
         hash = rt_hash(hash, &op->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load));

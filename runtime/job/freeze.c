@@ -88,9 +88,9 @@ static bool collect_modules(const mdot_job_operator *operators, size_t count, mo
 static void find_frozen(const mdot_job_freezing *f, modules *m)
 {
     for (size_t i = 0; i < m->count; i++) {
-        module *at = &m->items[i];
-        if (matches_any(f->trained, f->trained_count, at->name)) continue;
-        at->is_frozen = f->frozen_count == 0 || matches_any(f->frozen, f->frozen_count, at->name);
+        module *found = &m->items[i];
+        if (matches_any(f->trained, f->trained_count, found->name)) continue;
+        found->is_frozen = f->frozen_count == 0 || matches_any(f->frozen, f->frozen_count, found->name);
     }
 }
 
@@ -149,9 +149,9 @@ static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operat
         bool before = false;
         for (size_t k = 0; k < op->input_count; k++) before = before || trains[op->inputs[k]];
         if (!before) op->per_sample[MDOT_PHASE_DATA_GRADIENT] = op->per_step[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){0};
-        bool own = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        trains[i] = (before || own) && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0;
-        any = any || own;
+        bool has_weights = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+        trains[i] = (before || has_weights) && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0;
+        any = any || has_weights;
     }
     return any;
 }

@@ -6,7 +6,7 @@
 #ifndef RT_JOB_MODEL_H
 #define RT_JOB_MODEL_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_program.h"
 #include "runtime/core/core.h"
 
 /* ---- String pool ------------------------------------------------------------------------------------------------- */

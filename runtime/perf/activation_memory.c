@@ -121,11 +121,11 @@ static size_t backward(const step *s, size_t index)
     return 2 * s->count - 1 - index;
 }
 
-static void add_lifetime(step *s, size_t from, size_t to, double bytes)
+static void add_lifetime(step *s, size_t first, size_t end, double bytes)
 {
-    s->change[from] += bytes;
-    s->change[to + 1] -= bytes;
-    if (s->at_peak != NULL && from <= s->peak && s->peak <= to) s->at_peak[s->owner] += bytes;
+    s->change[first] += bytes;
+    s->change[end + 1] -= bytes;
+    if (s->at_peak != NULL && first <= s->peak && s->peak <= end) s->at_peak[s->owner] += bytes;
 }
 
 /* Bytes that an operator keeps from its forward operation for its backward one. If its block is recomputed, they are
@@ -151,9 +151,9 @@ static double copied_share(const step *s, const memory_node *node)
 
 static void record_saver(step *s, memory_node *root, uint32_t saver)
 {
-    uint32_t own = block_of(s, root->root), theirs = block_of(s, saver);
-    if (theirs > 0 && theirs != own && s->extents[theirs].first > root->root) saver = s->extents[theirs].first;
-    uint32_t *first_saver = own > 0 && own == theirs ? &root->own_saver : &root->saver;
+    uint32_t block = block_of(s, root->root), theirs = block_of(s, saver);
+    if (theirs > 0 && theirs != block && s->extents[theirs].first > root->root) saver = s->extents[theirs].first;
+    uint32_t *first_saver = block > 0 && block == theirs ? &root->own_saver : &root->saver;
     if (saver < *first_saver) *first_saver = saver; /* NO_OPERATOR is larger than any */
 }
 
@@ -376,19 +376,19 @@ static double area_below(const vertex *a, const vertex *b, const vertex *c)
 
 /* Appends a moment, with at least as many gradients as all before it, to a hull of `count` vertices. If the hull is
  * full, the vertex that contributes least is dropped. Returns the new count. */
-static size_t append_vertex(vertex *hull, size_t count, vertex next)
+static size_t append_vertex(vertex *hull, size_t count, vertex vertex_added)
 {
-    while (count > 0 && hull[count - 1].bytes <= next.bytes) count--;
-    if (count > 0 && hull[count - 1].gradients >= next.gradients) return count;
-    while (count > 1 && area_below(&hull[count - 2], &hull[count - 1], &next) <= 0) count--;
-    hull[count++] = next;
+    while (count > 0 && hull[count - 1].bytes <= vertex_added.bytes) count--;
+    if (count > 0 && hull[count - 1].gradients >= vertex_added.gradients) return count;
+    while (count > 1 && area_below(&hull[count - 2], &hull[count - 1], &vertex_added) <= 0) count--;
+    hull[count++] = vertex_added;
     if (count <= RT_ACTIVATION_MOMENTS) return count;
-    size_t least = 1;
+    size_t minimum = 1;
     for (size_t i = 2; i + 1 < count; i++)
         if (area_below(&hull[i - 1], &hull[i], &hull[i + 1]) <
-            area_below(&hull[least - 1], &hull[least], &hull[least + 1]))
-            least = i;
-    memmove(&hull[least], &hull[least + 1], (count - least - 1) * sizeof *hull);
+            area_below(&hull[minimum - 1], &hull[minimum], &hull[minimum + 1]))
+            minimum = i;
+    memmove(&hull[minimum], &hull[minimum + 1], (count - minimum - 1) * sizeof *hull);
     return count - 1;
 }
 
@@ -403,10 +403,10 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
     for (size_t i = 0; i < n && !s->which.is_inference; i++) trained += rt_dense_parameters(&s->job->operators[i]);
     for (size_t moment = 0; moment < 2 * n; moment++) {
         now += s->change[moment];
-        size_t of = moment < n ? moment : 2 * n - 1 - moment;
+        size_t node = moment < n ? moment : 2 * n - 1 - moment;
         /* A fused loss computes the gradients of its matmul in the forward pass. */
-        bool is_early = s->which.loss == MDOT_LOSS_FUSED && of + 1 == s->logits;
-        if (is_early == (moment < n)) with_gradient += rt_dense_parameters(&s->job->operators[of]);
+        bool is_early = s->which.loss == MDOT_LOSS_FUSED && node + 1 == s->logits;
+        if (is_early == (moment < n)) with_gradient += rt_dense_parameters(&s->job->operators[node]);
         count = append_vertex(hull, count, (vertex){trained > 0 ? with_gradient / trained : 0, now, moment});
     }
     for (size_t i = 0; i < count; i++)
@@ -424,24 +424,24 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
 }
 
 /* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */
-static void measure_each(step *s, double weight, double *each, double *bytes)
+static void measure_each(step *s, double weight, double *by_operator, double *bytes)
 {
     s->peak = 0;
     measure(s);
-    memset(each, 0, s->count * sizeof *each);
-    s->at_peak = each;
+    memset(by_operator, 0, s->count * sizeof *by_operator);
+    s->at_peak = by_operator;
     build_timeline(s);
-    for (size_t i = 0; i < s->count; i++) bytes[i] += weight * each[i];
+    for (size_t i = 0; i < s->count; i++) bytes[i] += weight * by_operator[i];
 }
 
 /* ---- All combinations ------------------------------------------------------------------------------------------- */
 
 /* Selects a case and the parts of the logits that exist at once. */
-static void select_case(step *s, rt_activation_case which)
+static void select_case(step *s, rt_activation_case selected)
 {
-    s->which = which;
-    s->copies_share = rt_loss_part(s->job, s->logits, which.loss);
-    s->logits_share = which.loss == MDOT_LOSS_FUSED ? s->copies_share : 1;
+    s->which = selected;
+    s->copies_share = rt_loss_part(s->job, s->logits, selected.loss);
+    s->logits_share = selected.loss == MDOT_LOSS_FUSED ? s->copies_share : 1;
 }
 
 static step step_of(const mdot_job *job, const rt_sharding *sharding, size_t logits, const scratch *r)
@@ -461,15 +461,15 @@ static void find_extents(const mdot_job *job, extent *extents)
 {
     for (uint32_t b = 0; b <= job->info.block_count; b++) extents[b] = (extent){.first = UINT32_MAX};
     for (size_t i = 0; i < job->info.operator_count; i++) {
-        extent *own = &extents[job->operators[i].block];
-        if (own->first == UINT32_MAX) own->first = (uint32_t)i;
-        own->last = (uint32_t)i;
+        extent *block_extent = &extents[job->operators[i].block];
+        if (block_extent->first == UINT32_MAX) block_extent->first = (uint32_t)i;
+        block_extent->last = (uint32_t)i;
     }
 }
 
-static void measure_case(step *s, rt_activation_case which, rt_activations *out)
+static void measure_case(step *s, rt_activation_case measured, rt_activations *out)
 {
-    select_case(s, which);
+    select_case(s, measured);
     s->whole_only = false;
     out->all = measure(s);
     find_moments(s, s->sharding->common > 0, out);
@@ -479,22 +479,22 @@ static void measure_all(const mdot_job *job, const rt_sharding *sharding, size_t
                         rt_activation_table *out_table)
 {
     step s = step_of(job, sharding, logits, r);
-    rt_activation_case which;
+    rt_activation_case measured;
     for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
         for (int attention = MDOT_ATTENTION_EAGER; attention <= MDOT_ATTENTION_FLASH; attention++) {
             for (int recompute = 0; recompute < RT_RECOMPUTATIONS; recompute++) {
-                which = (rt_activation_case){.type = (rt_activation_type)type,
-                                             .attention = (mdot_attention)attention,
-                                             .recompute = (mdot_recompute)recompute};
-                measure_case(&s, which, &out_table->of[type][attention][recompute]);
+                measured = (rt_activation_case){.type = (rt_activation_type)type,
+                                                .attention = (mdot_attention)attention,
+                                                .recompute = (mdot_recompute)recompute};
+                measure_case(&s, measured, &out_table->of[type][attention][recompute]);
                 for (int loss = 1; loss < RT_LOSSES && logits > 0; loss++) {
-                    which.loss = (mdot_loss)loss;
-                    measure_case(&s, which, &out_table->with_loss[loss - 1][type][attention][recompute]);
+                    measured.loss = (mdot_loss)loss;
+                    measure_case(&s, measured, &out_table->with_loss[loss - 1][type][attention][recompute]);
                 }
             }
-            which = (rt_activation_case){
+            measured = (rt_activation_case){
                 .type = (rt_activation_type)type, .attention = (mdot_attention)attention, .is_inference = true};
-            measure_case(&s, which, &out_table->inference[type][attention]);
+            measure_case(&s, measured, &out_table->inference[type][attention]);
         }
         out_table->inference[type][MDOT_ATTENTION_PROGRAM] = out_table->inference[type][MDOT_ATTENTION_FLASH];
         memcpy(out_table->of[type][MDOT_ATTENTION_PROGRAM], out_table->of[type][MDOT_ATTENTION_FLASH],
@@ -537,21 +537,21 @@ bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, si
 }
 
 bool rt_shard_activations(const mdot_job *job, const rt_sharding *sharding, size_t logits,
-                          const rt_activation_case *which, double tensor, double *out_bytes)
+                          const rt_activation_case *measured, double tensor, double *out_bytes)
 {
     size_t count = job->info.operator_count;
-    double *each = calloc(count, sizeof *each);
+    double *by_operator = calloc(count, sizeof *by_operator);
     scratch r;
-    bool allocated = make_scratch(job, &r) && each != NULL;
+    bool allocated = make_scratch(job, &r) && by_operator != NULL;
     if (allocated) {
         step s = step_of(job, sharding, logits, &r);
-        select_case(&s, *which);
+        select_case(&s, *measured);
         memset(out_bytes, 0, count * sizeof *out_bytes);
-        measure_each(&s, 1 / tensor, each, out_bytes);
+        measure_each(&s, 1 / tensor, by_operator, out_bytes);
         s.whole_only = true;
-        if (tensor > 1) measure_each(&s, 1 - 1 / tensor, each, out_bytes);
+        if (tensor > 1) measure_each(&s, 1 - 1 / tensor, by_operator, out_bytes);
     }
     free_scratch(&r);
-    free(each);
+    free(by_operator);
     return allocated;
 }

@@ -44,10 +44,10 @@ typedef struct exchange {
     const rt_sharding *sharding;
     const rt_shard *shard;
     const rt_widths *widths;
-    double half; /* bytes relative to fp32: 0.5 or 1 */
+    double byte_ratio; /* bytes relative to fp32: 0.5 or 1 */
     double micro_batch, micro_steps;
-    double part;    /* samples of a micro-batch, each of which counts as the GPU's part of its sequence */
-    double flop_ms; /* of a matmul */
+    double part;        /* samples of a micro-batch, each of which counts as the GPU's part of its sequence */
+    double ms_per_flop; /* of a matmul */
 } exchange;
 
 /* Rate in bytes/ms of a group whose members are `stride` GPUs apart and use `ports` network ports in a node. */
@@ -116,7 +116,7 @@ static double tokens_ms(const exchange *e)
     if (n == 1) return 0;
     const rt_experts *experts = &e->sharding->experts;
     double ways = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 3 : 2;
-    double bytes = e->half * e->part * experts->exchanged_bytes;
+    double bytes = e->byte_ratio * e->part * experts->exchanged_bytes;
     double stride = (double)e->c->tensor_parallel * e->c->context_parallel;
     double ms = started_ms(n, experts->exchange_count, (n - 1) / n * bytes / send_rate(e, n, stride));
     return e->micro_steps * ways * ms * e->shard->of[RT_PIPELINE_BLOCKS];
@@ -129,7 +129,7 @@ static double sums_ms(const exchange *e)
     const rt_sharding *sharding = e->sharding;
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
     double bytes =
-        e->half * e->part * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
+        e->byte_ratio * e->part * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
     double count = sharding->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
     return e->micro_steps * ms * e->shard->of[RT_PIPELINE_BLOCKS];
@@ -140,7 +140,7 @@ static double borders_ms(const exchange *e)
     double stages = e->c->pipeline_parallel;
     if (stages == 1) return 0;
     double stride = rt_copies(e->c) * e->c->tensor_parallel * e->c->expert_parallel;
-    double bytes = 2 * e->half * e->part * e->sharding->border_bytes;
+    double bytes = 2 * e->byte_ratio * e->part * e->sharding->border_bytes;
     return e->micro_steps * e->c->virtual_stages * bytes / send_rate(e, stages, stride);
 }
 
@@ -150,11 +150,11 @@ static double ring_ms(const exchange *e)
     double n = e->c->context_parallel;
     const rt_job_totals *totals = &e->job->analysis->totals;
     double forward = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 2 : 1, times = forward + 2;
-    double bytes = times * e->half * e->micro_batch * totals->key_value_bytes / e->c->tensor_parallel;
+    double bytes = times * e->byte_ratio * e->micro_batch * totals->key_value_bytes / e->c->tensor_parallel;
     double count = times * totals->attention_count * (n - 1);
     double ms = started_ms(n, count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
     double flops = (forward + BACKWARD_FLOPS) * e->micro_batch * totals->attention_flops / (n * e->c->tensor_parallel);
-    double waited = fmax(LEAST_WAITED * ms, ms - flops * e->flop_ms);
+    double waited = fmax(LEAST_WAITED * ms, ms - flops * e->ms_per_flop);
     return e->micro_steps * waited * e->shard->of[RT_PIPELINE_BLOCKS];
 }
 
@@ -166,10 +166,10 @@ double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration 
                   .sharding = &job->analysis->sharding,
                   .shard = &resolved->shard,
                   .widths = &resolved->widths,
-                  .half = rt_is_half(c->precision) ? 0.5 : 1,
+                  .byte_ratio = rt_is_half(c->precision) ? 0.5 : 1,
                   .micro_batch = (double)resolved->configuration.micro_batch,
                   .part = (double)resolved->configuration.micro_batch / resolved->sequence,
-                  .flop_ms = resolved->rates.flop_ms[RT_RATE_MATMUL],
+                  .ms_per_flop = resolved->rates.ms_per_flop[RT_RATE_MATMUL],
                   .micro_steps = resolved->micro_steps};
     return workers_ms(&e, backward_ms) + sums_ms(&e) + tokens_ms(&e) + borders_ms(&e) + ring_ms(&e);
 }

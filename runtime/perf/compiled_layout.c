@@ -27,11 +27,11 @@ typedef enum kind { KIND_GROUPED, KIND_SMALL, KIND_NARROWING, KIND_OTHER, KIND_C
 /* Sides of the weights as PyTorch stores them, which a transposed convolution exchanges. */
 static void find_sides(const mdot_job_operator *op, int64_t *out_first, int64_t *out_second)
 {
-    int64_t in = op->setting[MDOT_SETTING_CHANNELS_IN], out = op->setting[MDOT_SETTING_CHANNELS_OUT];
+    int64_t channels_in = op->setting[MDOT_SETTING_CHANNELS_IN], channels_out = op->setting[MDOT_SETTING_CHANNELS_OUT];
     int64_t groups = op->setting[MDOT_SETTING_GROUPS] > 1 ? op->setting[MDOT_SETTING_GROUPS] : 1;
     bool is_transposed = strcmp(op->type, "ConvTranspose") == 0;
-    *out_first = is_transposed ? in : out;
-    *out_second = (is_transposed ? out : in) / groups;
+    *out_first = is_transposed ? channels_in : channels_out;
+    *out_second = (is_transposed ? channels_out : channels_in) / groups;
 }
 
 /* The rules overlap. The order is that in which the compiler weights FLOPs. */
@@ -56,14 +56,14 @@ bool rt_compiles_in_nhwc(const mdot_job *job, mdot_mode mode)
         double flops = op->per_sample[MDOT_PHASE_FORWARD].flops;
         all_flops += flops;
         if (op->setting[MDOT_SETTING_KERNEL_H] == 0) continue; /* a matmul, or a window of one dimension */
-        bool is[KIND_COUNT];
-        find_kinds(op, is);
-        kind of = KIND_GROUPED;
-        while (!is[of]) of++;
+        bool found[KIND_COUNT];
+        find_kinds(op, found);
+        kind found_kind = KIND_GROUPED;
+        while (!found[found_kind]) found_kind++;
         flops_of_convolutions += flops;
-        weighted_flops += flops * time[of];
-        is_refused = is_refused || is[KIND_GROUPED] || is[KIND_NARROWING];
-        are_small = are_small && is[KIND_SMALL];
+        weighted_flops += flops * time[found_kind];
+        is_refused = is_refused || found[KIND_GROUPED] || found[KIND_NARROWING];
+        are_small = are_small && found[KIND_SMALL];
     }
     if (!(flops_of_convolutions > all_flops / 2)) return false;
     return mode == MDOT_MODE_INFERENCE ? weighted_flops <= flops_of_convolutions : !is_refused && !are_small;

@@ -45,10 +45,10 @@ static void find_experts(const mdot_job *job, rt_experts *experts)
 
 /* Within a layer, a value reaches an expert's next matmul through operators of its block other than look-ups, because
  * look-ups send and collect tokens. */
-static bool passes(const mdot_job *job, size_t from, size_t to)
+static bool passes(const mdot_job *job, size_t source, size_t target)
 {
-    const mdot_job_operator *reader = &job->operators[to];
-    return reader->block == job->operators[from].block && !rt_has_trait(reader, MDOT_TRAIT_PICKS);
+    const mdot_job_operator *reader = &job->operators[target];
+    return reader->block == job->operators[source].block && !rt_has_trait(reader, MDOT_TRAIT_PICKS);
 }
 
 enum { BEHIND = 1, BEFORE = 2, SENT = 4 };
@@ -60,9 +60,9 @@ static void mark_neighbours(const mdot_job *job, const uint8_t *is_expert, uint8
     for (size_t i = 0; i < count; i++) {
         const mdot_job_operator *op = &job->operators[i];
         for (size_t k = 0; k < op->input_count; k++) {
-            size_t from = op->inputs[k];
-            bool is_behind = is_expert[from] || (marks[from] & BEHIND) != 0;
-            if (is_behind && passes(job, from, i)) marks[i] |= BEHIND;
+            size_t operand = op->inputs[k];
+            bool is_behind = is_expert[operand] || (marks[operand] & BEHIND) != 0;
+            if (is_behind && passes(job, operand, i)) marks[i] |= BEHIND;
         }
     }
     for (size_t i = count; i-- > 0;) {

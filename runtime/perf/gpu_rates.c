@@ -7,13 +7,13 @@
  */
 #include "runtime/perf/resolved_configuration.h"
 
-#define FLOPS_PER_MS 1e9 /* FLOPs/ms of 1 TFLOPS */
-#define FIRST_BF16_CAPABILITY 8.0
+#define FLOPS_PER_MS 1e9          /* FLOPs/ms of 1 TFLOPS */
+#define FIRST_TF32_CAPABILITY 8.0 /* tensor cores have TF32 and bf16 from Ampere on */
 
 rt_rates rt_rates_of(const rt_configuration *configuration)
 {
     const mdot_gpu *gpu = &configuration->gpu;
-    bool is_ampere = gpu->compute_capability >= FIRST_BF16_CAPABILITY;
+    bool has_tf32 = gpu->compute_capability >= FIRST_TF32_CAPABILITY;
     double matmul = gpu->fp32_tflops, convolution = matmul;
     switch (configuration->c.precision) {
     case MDOT_PRECISION_FP32:
@@ -22,7 +22,7 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
         matmul = convolution = gpu->tf32_tflops;
         break;
     case MDOT_PRECISION_PYTORCH:
-        convolution = is_ampere ? gpu->tf32_tflops : gpu->fp32_tflops;
+        convolution = has_tf32 ? gpu->tf32_tflops : gpu->fp32_tflops;
         break;
     case MDOT_PRECISION_AMP:
     case MDOT_PRECISION_MIXED_FP16:
@@ -34,18 +34,18 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
     case MDOT_PRECISION_FP8:
     case MDOT_PRECISION_FP8_ROWWISE:
     case MDOT_PRECISION_MXFP8:
-        matmul = convolution = is_ampere ? gpu->fp16_tflops : gpu->fp32_tflops;
+        matmul = convolution = has_tf32 ? gpu->fp16_tflops : gpu->fp32_tflops;
         break;
     }
     double linear = rt_is_fp8(configuration->c.precision) ? gpu->fp8_tflops : matmul;
     bool half = rt_is_half(configuration->c.precision), autocast = rt_is_autocast(configuration->c.precision);
-    return (rt_rates){.flop_ms = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),
-                                  [RT_RATE_MATMUL] = 1 / (matmul * FLOPS_PER_MS),
-                                  [RT_RATE_LINEAR] = 1 / (linear * FLOPS_PER_MS),
-                                  [RT_RATE_CONVOLUTION] = 1 / (convolution * FLOPS_PER_MS)},
-                      .byte_ms = 1 / (gpu->memory_gbps * RT_BYTES_PER_MS),
-                      .half = half ? 0.5 : 1,
-                      .fp32 = autocast ? 2
-                              : half   ? 0.5
-                                       : 1};
+    return (rt_rates){.ms_per_flop = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),
+                                      [RT_RATE_MATMUL] = 1 / (matmul * FLOPS_PER_MS),
+                                      [RT_RATE_LINEAR] = 1 / (linear * FLOPS_PER_MS),
+                                      [RT_RATE_CONVOLUTION] = 1 / (convolution * FLOPS_PER_MS)},
+                      .ms_per_byte = 1 / (gpu->memory_gbps * RT_BYTES_PER_MS),
+                      .half_byte_ratio = half ? 0.5 : 1,
+                      .fp32_byte_ratio = autocast ? 2
+                                         : half   ? 0.5
+                                                  : 1};
 }

@@ -17,13 +17,13 @@ static void add_attention(rt_job_totals *t, const mdot_load *forward)
 static size_t find_logits(const mdot_job *job, size_t loss)
 {
     const mdot_job_operator *op = &job->operators[loss];
-    double least = 0;
+    double smallest = 0;
     while (op->input_count > 0) {
-        size_t at = op->inputs[0];
-        op = &job->operators[at];
-        if (op->per_sample[MDOT_PHASE_FORWARD].bytes_written < least) return 0;
-        least = op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
-        if (rt_uses_tensor_cores(op)) return at + 1;
+        size_t producer = op->inputs[0];
+        op = &job->operators[producer];
+        if (op->per_sample[MDOT_PHASE_FORWARD].bytes_written < smallest) return 0;
+        smallest = op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+        if (rt_uses_tensor_cores(op)) return producer + 1;
     }
     return 0;
 }

@@ -223,13 +223,13 @@ static double pass_gradients(const parts *p)
 
 /* Bytes of half-precision copies of weights, of which autocast makes `all`. Quantised weights are copied by
  * dequantisation, one matrix at a time. */
-static double weight_copies(const parts *p, double all)
+static double weight_copies(const parts *p, double elements)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
     double dequantised = p->quantised > 0 ? p->width.compute * p->job->analysis->update_parts.largest_frozen : 0;
     if (p->quantised > 0 && rt_is_half(c->precision))
         dequantised = HALF_BYTES * p->job->analysis->update_parts.largest_frozen;
-    double copied = fmax(all - HALF_BYTES * p->quantised, 0);
+    double copied = fmax(elements - HALF_BYTES * p->quantised, 0);
     if (c->zero_stage >= 3 && p->weights > 0) copied *= p->block / p->weights;
     return copied + dequantised / p->resolved->shard.tensor;
 }
@@ -275,17 +275,17 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
     double samples = (double)resolved->configuration.micro_batch * resolved->in_flight;
     for (size_t i = 0; i < count; i++) {
         double fraction = moments[i].gradients;
-        rt_memory at = *always;
-        at.weights += gathered_weights(p, fraction);
-        at.gradients += gradients_at(p, fraction);
-        if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
-        at.gradients = fmax(at.gradients, accumulated_gradients(p));
-        at.gradients += pass_gradients(p);
-        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
-        at.logits = samples * moments[i].logits;
-        at.half_weights = weight_copies(p, moments[i].weight_copies);
-        at.activations = at.pass_activations + at.half_weights;
-        consider(at, largest);
+        rt_memory moment_memory = *always;
+        moment_memory.weights += gathered_weights(p, fraction);
+        moment_memory.gradients += gradients_at(p, fraction);
+        if (fraction > 0 || is_sharded_pipeline(p)) moment_memory.gradients += whole_gradients(p);
+        moment_memory.gradients = fmax(moment_memory.gradients, accumulated_gradients(p));
+        moment_memory.gradients += pass_gradients(p);
+        moment_memory.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
+        moment_memory.logits = samples * moments[i].logits;
+        moment_memory.half_weights = weight_copies(p, moments[i].weight_copies);
+        moment_memory.activations = moment_memory.pass_activations + moment_memory.half_weights;
+        consider(moment_memory, largest);
     }
 }
 
@@ -314,9 +314,9 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     if (resolved->configuration.c.pipeline_parallel == 1) return measure_stage(job, resolved);
-    rt_resolved_configuration first = rt_first_stage(resolved), last = rt_last_stage(resolved);
-    rt_memory largest = measure_stage(job, &first);
-    consider(measure_stage(job, &last), &largest);
+    rt_resolved_configuration first_stage = rt_first_stage(resolved), last_stage = rt_last_stage(resolved);
+    rt_memory largest = measure_stage(job, &first_stage);
+    consider(measure_stage(job, &last_stage), &largest);
     return largest;
 }
 

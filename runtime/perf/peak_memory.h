@@ -2,7 +2,7 @@
 #ifndef RT_PEAK_MEMORY_H
 #define RT_PEAK_MEMORY_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_program.h"
 #include "runtime/perf/resolved_configuration.h"
 
 /* Bytes at the moment of a step at which their sum is largest. */

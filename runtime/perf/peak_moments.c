@@ -12,9 +12,10 @@
 enum { HALF_BYTES = 2 };
 
 /* Bytes per sample at the peak of a case, on one GPU. */
-static double peak_of(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_activation_case *which)
+static double peak_of(const mdot_job *job, const rt_resolved_configuration *resolved,
+                      const rt_activation_case *activation_case)
 {
-    const rt_activations *a = rt_activations_of(&job->analysis->activations, which);
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, activation_case);
     double sample = a->whole / resolved->replicated + (a->all - a->whole) / resolved->shard.tensor;
     return sample / resolved->sequence;
 }
@@ -24,17 +25,17 @@ static double peak_of(const mdot_job *job, const rt_resolved_configuration *reso
  * peaks without and with recomputed blocks is what all blocks but one save besides their inputs. */
 static double kept_on_gpu(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    rt_activation_case which = resolved->activation_case, recomputed = which;
+    rt_activation_case activation_case = resolved->activation_case, recomputed = activation_case;
     double blocks = job->info.block_count;
     if (resolved->configuration.c.offload_activations == 0 || blocks < 2) return 1;
     recomputed.recompute = MDOT_RECOMPUTE_BLOCKS;
-    double width = which.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
+    double width = activation_case.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
     double inputs = width * job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
-    double peak = peak_of(job, resolved, &which), with_inputs = peak_of(job, resolved, &recomputed);
-    double moved = which.recompute == MDOT_RECOMPUTE_BLOCKS ? 0 : (peak - with_inputs) / (blocks - 1);
+    double peak = peak_of(job, resolved, &activation_case), with_inputs = peak_of(job, resolved, &recomputed);
+    double moved = activation_case.recompute == MDOT_RECOMPUTE_BLOCKS ? 0 : (peak - with_inputs) / (blocks - 1);
     double kept = with_inputs - (blocks - 2) * inputs + fmax(moved, 0);
-    double least = peak / blocks;
-    return kept < least ? 1 / blocks : kept < peak ? kept / peak : 1;
+    double lower_bound = peak / blocks;
+    return kept < lower_bound ? 1 / blocks : kept < peak ? kept / peak : 1;
 }
 
 double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
@@ -50,10 +51,10 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     size_t recorded = is_inference ? 0 : rt_recorded_moments(job, resolved, out_moments);
     for (size_t i = 0; i < recorded; i++) out_moments[i].per_sample *= kept;
     if (recorded > 0) return recorded;
-    const rt_activation_case *which = &resolved->activation_case;
-    const rt_activations *a = rt_activations_of(&job->analysis->activations, which);
+    const rt_activation_case *activation_case = &resolved->activation_case;
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, activation_case);
     const rt_shard *shard = &resolved->shard;
-    if (which->type == RT_ACTIVATION_AMP) {
+    if (activation_case->type == RT_ACTIVATION_AMP) {
         rt_elements half = rt_part_of(&job->analysis->sharding.half_parameters, shard);
         copies = HALF_BYTES * (half.others + half.experts);
     }

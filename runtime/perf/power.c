@@ -59,15 +59,15 @@ static double soft_min(double a, double b)
 /* The fraction of the clock at which the power is `part` of the demand. */
 static double clock_at(double part)
 {
-    double least = 0, most = 1;
+    double low = 0, high = 1;
     for (int i = 0; i < BISECTIONS; i++) {
-        double f = (least + most) / 2;
+        double f = (low + high) / 2;
         if (FIXED_PART + LINEAR_PART * f + STEEP_PART * pow(f, STEEPNESS) < part)
-            least = f;
+            low = f;
         else
-            most = f;
+            high = f;
     }
-    return most;
+    return high;
 }
 
 double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms)

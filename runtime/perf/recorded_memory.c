@@ -11,13 +11,13 @@ enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* The record of the same tensor types and recomputation; or else of the same types; or else of the same
  * recomputation; or else the first. */
-static size_t nearest_record(const rt_program *p, const rt_activation_case *which)
+static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted)
 {
     size_t nearest = 0;
     int best = 0;
     for (size_t i = 0; i < p->program.recorded_count; i++) {
         const mdot_recorded_memory *r = &p->records[i];
-        int score = 2 * (rt_activation_type_of(r->precision) == which->type) + (r->recompute == which->recompute);
+        int score = 2 * (rt_activation_type_of(r->precision) == wanted->type) + (r->recompute == wanted->recompute);
         if (score <= best) continue;
         best = score;
         nearest = i;
@@ -29,9 +29,9 @@ static size_t nearest_record(const rt_program *p, const rt_activation_case *whic
  * has the ratio 1. */
 static double analytic_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    rt_activation_case which = resolved->activation_case;
-    which.loss = MDOT_LOSS_WHOLE; /* kept_logits accounts for it */
-    const rt_activations *a = rt_activations_of(&job->analysis->activations, &which);
+    rt_activation_case activation_case = resolved->activation_case;
+    activation_case.loss = MDOT_LOSS_WHOLE; /* kept_logits accounts for it */
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, &activation_case);
     double tensor = resolved->shard.tensor;
     if (tensor == 1 && resolved->sequence == 1) return rint(a->all);
     return (a->whole / resolved->replicated + (a->all - a->whole) / tensor) / resolved->sequence;
@@ -51,14 +51,14 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
 static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     enum { FULL_TENSORS = 3 };
-    const rt_activation_case *which = &resolved->activation_case;
+    const rt_activation_case *activation_case = &resolved->activation_case;
     size_t matmul = job->analysis->totals.logits;
     if (matmul == 0) return 1;
     bool is_sharded = resolved->shard.tensor > 1 && job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
-    if (which->loss == MDOT_LOSS_WHOLE) return is_sharded ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
-    double part = rt_loss_part(job, matmul, which->loss);
-    if (which->loss == MDOT_LOSS_FUSED) return part;
-    bool is_fp32 = which->type == RT_ACTIVATION_FP32;
+    if (activation_case->loss == MDOT_LOSS_WHOLE) return is_sharded ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
+    double part = rt_loss_part(job, matmul, activation_case->loss);
+    if (activation_case->loss == MDOT_LOSS_FUSED) return part;
+    bool is_fp32 = activation_case->type == RT_ACTIVATION_FP32;
     double width = is_fp32 ? WEIGHT_BYTES : HALF_BYTES, copy = is_fp32 ? 0 : WEIGHT_BYTES;
     double whole = 2 * width + (FULL_TENSORS - 1) * WEIGHT_BYTES + copy;
     if (resolved->configuration.c.compiled != 0) return (width + width * part) / whole;
@@ -70,8 +70,8 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
 {
     const rt_program *p = job->program;
     if (p == NULL || p->program.recorded_count == 0) return 0;
-    const rt_activation_case *which = &resolved->activation_case;
-    size_t record = nearest_record(p, which);
+    const rt_activation_case *activation_case = &resolved->activation_case;
+    size_t record = nearest_record(p, activation_case);
     if (!(p->analytic_bytes[record] > 0)) return 0;
     const mdot_recorded_memory *r = &p->records[record];
     double scale = analytic_bytes(job, resolved) / p->analytic_bytes[record];
@@ -87,8 +87,8 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     for (size_t i = 0; i < r->moment_count; i++) {
         const mdot_peak_moment *m = &r->moments[i];
         double copies = 0;
-        if (which->type == RT_ACTIVATION_AMP) copies = copied;
-        if (which->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
+        if (activation_case->type == RT_ACTIVATION_AMP) copies = copied;
+        if (activation_case->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
             copies = m->weight_copies * copied / all_copied;
         double logits = with_logits * logits_part * m->logits, others = m->per_sample - m->logits;
         out_moments[i] = (mdot_peak_moment){.per_sample = scale * (blocks * others + logits),
@@ -110,10 +110,11 @@ static double element_bytes(mdot_precision precision)
 double rt_weight_bytes(const mdot_job *job, double width, double elements)
 {
     const mdot_job_program *p = job->program != NULL ? &job->program->program : NULL;
-    double all = job->info.parameters + job->info.frozen_parameters;
+    double parameters = job->info.parameters + job->info.frozen_parameters;
     if (p == NULL || p->trained_bytes + p->frozen_bytes + p->buffer_bytes == 0) return width * elements;
-    if (all == 0) return p->buffer_bytes;
-    double own = element_bytes(p->precision), floating = fmin(own * job->info.frozen_parameters, p->frozen_bytes);
-    double converted = width / own * (p->trained_bytes + floating), quantised = p->frozen_bytes - floating;
-    return (converted + quantised) * elements / all + p->buffer_bytes;
+    if (parameters == 0) return p->buffer_bytes;
+    double program_width = element_bytes(p->precision),
+           floating = fmin(program_width * job->info.frozen_parameters, p->frozen_bytes);
+    double converted = width / program_width * (p->trained_bytes + floating), quantised = p->frozen_bytes - floating;
+    return (converted + quantised) * elements / parameters + p->buffer_bytes;
 }

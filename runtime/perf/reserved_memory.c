@@ -92,8 +92,8 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
  * the free parts of segments are those of many smaller ones. */
 static double flat_segment(const rt_memory *memory)
 {
-    double both = memory->pass + memory->flat;
-    return both > sum_of(memory) ? both - sum_of(memory) : 0;
+    double sum = memory->pass + memory->flat;
+    return sum > sum_of(memory) ? sum - sum_of(memory) : 0;
 }
 
 /* Peers from which each channel of a communicator of `gpus` GPUs receives; 0 without a communicator. */
@@ -118,9 +118,10 @@ static double peers_of_pipeline(const mdot_job *job, const mdot_configuration *c
  * tensors of their size exist then: the logarithms of the probabilities, and two gradients. */
 static double freed_logits(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
 {
-    const rt_activation_case *which = &resolved->activation_case;
+    const rt_activation_case *activation_case = &resolved->activation_case;
     size_t matmul = job->analysis->totals.logits;
-    if (matmul == 0 || which->type == RT_ACTIVATION_FP32 || which->loss != MDOT_LOSS_WHOLE) return 0;
+    if (matmul == 0 || activation_case->type == RT_ACTIVATION_FP32 || activation_case->loss != MDOT_LOSS_WHOLE)
+        return 0;
     bool is_sharded = job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
     double sample = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written;
     double parts = (is_sharded ? resolved->shard.tensor : 1) * resolved->sequence;
@@ -203,7 +204,7 @@ rt_memory_interval rt_memory_within(const mdot_job *job, const rt_memory *memory
 #include "runtime/perf/memory_error.def"
     };
     memory_source source = source_of(job);
-    double peak = sum_of(memory), least = memory->weights + memory->optimizer;
+    double peak = sum_of(memory), minimum = memory->weights + memory->optimizer;
     double lower = peak * (1 - errors[source].below), upper = peak * (1 + errors[source].above);
-    return (rt_memory_interval){whole_bytes(fmax(lower, least)), whole_bytes(upper)};
+    return (rt_memory_interval){whole_bytes(fmax(lower, minimum)), whole_bytes(upper)};
 }

@@ -79,14 +79,14 @@ static rt_activation_case activation_case_of(const mdot_configuration *c, bool h
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0 && !has_checkpoints)
         recompute = MDOT_RECOMPUTE_SELECTIVE;
-    rt_activation_case which = {.type = rt_activation_type_of(c->precision), .attention = c->attention};
+    rt_activation_case activation_case = {.type = rt_activation_type_of(c->precision), .attention = c->attention};
     if (c->mode == MDOT_MODE_INFERENCE) {
-        which.is_inference = true;
-        return which;
+        activation_case.is_inference = true;
+        return activation_case;
     }
-    which.recompute = recompute;
-    which.loss = c->loss;
-    return which;
+    activation_case.recompute = recompute;
+    activation_case.loss = c->loss;
+    return activation_case;
 }
 
 /* Autocast and mixed precision may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Mixed
@@ -130,9 +130,9 @@ static double waiting_steps(const mdot_configuration *c)
  * v (Korthikanti et al., arXiv 2205.05198, section 4.2.3). */
 static double in_flight_of(const mdot_configuration *c, double steps)
 {
-    double stages = c->pipeline_parallel, most = stages;
-    if (c->virtual_stages > 1) most += (stages - 1) / c->virtual_stages;
-    return most < steps ? most : steps;
+    double stages = c->pipeline_parallel, maximum = stages;
+    if (c->virtual_stages > 1) maximum += (stages - 1) / c->virtual_stages;
+    return maximum < steps ? maximum : steps;
 }
 
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
@@ -185,12 +185,12 @@ rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *r
 }
 
 rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *resolved,
-                                             const rt_resolved_configuration *other)
+                                             const rt_resolved_configuration *source)
 {
     rt_resolved_configuration variant = *resolved;
     mdot_configuration *c = &variant.configuration.c;
-    rt_copy_kernels(c, &other->configuration.c);
-    variant.rates = other->rates;
+    rt_copy_kernels(c, &source->configuration.c);
+    variant.rates = source->rates;
     variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c, resolved->recomputes_as_program);
     return variant;

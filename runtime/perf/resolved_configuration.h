@@ -17,9 +17,9 @@
 #define RT_BYTES_PER_MS 1e6 /* bytes/ms of 1 GB/s */
 
 typedef struct rt_rates {
-    double flop_ms[RT_RATE_COUNT], byte_ms; /* ms per FLOP and per byte */
-    double half; /* bytes relative to fp32 for tensors in half precision; 1 in full precision */
-    double fp32; /* bytes relative to fp32 for tensors that autocast keeps in fp32 */
+    double ms_per_flop[RT_RATE_COUNT], ms_per_byte; /* ms per FLOP and per byte */
+    double half_byte_ratio; /* bytes relative to fp32 for tensors in half precision; 1 in full precision */
+    double fp32_byte_ratio; /* bytes relative to fp32 for tensors that autocast keeps in fp32 */
 } rt_rates;
 
 rt_rates rt_rates_of(const rt_configuration *configuration);

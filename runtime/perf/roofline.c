@@ -62,12 +62,12 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
         bytes += batch * inputs->sample[MDOT_PHASE_DATA_GRADIENT].bytes + inputs->step[MDOT_PHASE_DATA_GRADIENT].bytes;
     }
     if (is_fused_loss && phase == MDOT_PHASE_DATA_GRADIENT) flops = bytes = 0;
-    bytes *= inputs->is_fp32 && !is_fused_loss ? rates->fp32 : rates->half;
-    if (phase == MDOT_PHASE_FORWARD && inputs->uses_tensor_cores && rates->fp32 > 1)
+    bytes *= inputs->is_fp32 && !is_fused_loss ? rates->fp32_byte_ratio : rates->half_byte_ratio;
+    if (phase == MDOT_PHASE_FORWARD && inputs->uses_tensor_cores && rates->fp32_byte_ratio > 1)
         bytes += 1.5 * sizeof(float) * inputs->weights;
-    double compute_ms = flops * rates->flop_ms[inputs->rate];
+    double compute_ms = flops * rates->ms_per_flop[inputs->rate];
     bool skips = inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH;
-    return (rt_roofline_terms){compute_ms, bytes * rates->byte_ms, skips ? MASKED * compute_ms : 0};
+    return (rt_roofline_terms){compute_ms, bytes * rates->ms_per_byte, skips ? MASKED * compute_ms : 0};
 }
 
 /* Time of the kernel that dequantises frozen weights before the phase: it reads them and writes a copy. */
@@ -78,7 +78,7 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
     bool reads_weights = inputs->uses_tensor_cores && phase != MDOT_PHASE_WEIGHT_GRADIENT;
     if (c->frozen_weights == MDOT_FROZEN_UNCHANGED || !reads_weights) return 0;
     double bytes = rt_frozen_width(c, 0) + resolved->widths.compute;
-    return bytes * inputs->frozen_weights * resolved->rates.byte_ms;
+    return bytes * inputs->frozen_weights * resolved->rates.ms_per_byte;
 }
 
 /* Bytes per element of a cast from bf16 to FP8. Compiled code reads the tensor for its largest element, unless rows or
@@ -96,7 +96,7 @@ static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const 
     double elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights
                       : phase == MDOT_PHASE_DATA_GRADIENT ? result + inputs->weights
                                                           : operand + result;
-    return CAST_BYTES(c->compiled != 0, c->precision == MDOT_PRECISION_FP8) * elements * resolved->rates.byte_ms;
+    return CAST_BYTES(c->compiled != 0, c->precision == MDOT_PRECISION_FP8) * elements * resolved->rates.ms_per_byte;
 }
 
 static bool prepares_operands(const mdot_configuration *c)
@@ -157,12 +157,12 @@ static bool parts_ms(const mdot_job *job, const rt_resolved_configuration *resol
     double more = 1 / rt_loss_part(job, logits, resolved->configuration.c.loss) - 1;
     if (more <= 0) return false;
     rt_roofline_inputs inputs = inputs_of_operator(job, logits - 1, &resolved->shard);
-    double byte_ms = resolved->rates.half * resolved->rates.byte_ms;
+    double ms_per_byte = resolved->rates.half_byte_ratio * resolved->rates.ms_per_byte;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         out_ms[phase] = 0;
         if (phase >= phase_count(resolved) || inputs.sample[phase].flops == 0) continue;
         rt_roofline_terms terms = phase_terms(&inputs, (mdot_phase)phase, resolved);
-        double again_ms = more * byte_ms * inputs.step[phase].bytes; /* a tied head reads the weights of a table */
+        double again_ms = more * ms_per_byte * inputs.step[phase].bytes; /* a tied head reads the weights of a table */
         out_ms[phase] =
             larger(terms.compute_ms, terms.memory_ms + again_ms) - larger(terms.compute_ms, terms.memory_ms);
         if (phase == MDOT_PHASE_WEIGHT_GRADIENT) out_ms[phase] += ADDED_TENSORS * again_ms;
@@ -212,9 +212,9 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
     }
     double parts[MDOT_PHASE_COUNT];
     if (parts_ms(job, resolved, parts)) {
-        double of = part_with_logits(job, shard);
-        sum.forward_ms += of * parts[MDOT_PHASE_FORWARD];
-        sum.backward_ms += of * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
+        double part = part_with_logits(job, shard);
+        sum.forward_ms += part * parts[MDOT_PHASE_FORWARD];
+        sum.backward_ms += part * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
     return sum;
 }

@@ -10,9 +10,9 @@ enum { FP8_MULTIPLE = 16 };
 /* A matmul by parameters whose sides FP8 supports. */
 static bool is_linear(const mdot_job_operator *op)
 {
-    int64_t in = op->setting[MDOT_SETTING_CHANNELS_IN], out = op->setting[MDOT_SETTING_CHANNELS_OUT];
-    return op->parameters + op->frozen_parameters > 0 && in > 0 && out > 0 && in % FP8_MULTIPLE == 0 &&
-           out % FP8_MULTIPLE == 0;
+    int64_t channels_in = op->setting[MDOT_SETTING_CHANNELS_IN], channels_out = op->setting[MDOT_SETTING_CHANNELS_OUT];
+    return op->parameters + op->frozen_parameters > 0 && channels_in > 0 && channels_out > 0 &&
+           channels_in % FP8_MULTIPLE == 0 && channels_out % FP8_MULTIPLE == 0;
 }
 
 static rt_rate rate_of(const mdot_job_operator *op)

@@ -12,13 +12,13 @@ static void divide_load(mdot_load *load, double flops, double read, double writt
 static void shard_matmul(mdot_job_operator *op, bool by_columns, double tensor)
 {
     mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
-    double in = by_columns ? 1 : tensor, out = by_columns ? tensor : 1;
+    double operand_divisor = by_columns ? 1 : tensor, result_divisor = by_columns ? tensor : 1;
     /* The parameters' gradient reads the operand and the result's gradient, one of which is sharded. */
     double sharded_bytes = by_columns ? forward->bytes_written : forward->bytes_read;
     weight->bytes_read = fmax(weight->bytes_read - sharded_bytes * (1 - 1 / tensor), 0);
     weight->flops /= tensor;
-    divide_load(forward, tensor, in, out);
-    divide_load(&op->per_sample[MDOT_PHASE_DATA_GRADIENT], tensor, out, in);
+    divide_load(forward, tensor, operand_divisor, result_divisor);
+    divide_load(&op->per_sample[MDOT_PHASE_DATA_GRADIENT], tensor, result_divisor, operand_divisor);
     op->setting[by_columns ? MDOT_SETTING_CHANNELS_OUT : MDOT_SETTING_CHANNELS_IN] /= (int64_t)tensor;
 }
 
@@ -29,9 +29,9 @@ static void shard_experts(mdot_job_operator *op, double experts)
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) divide_load(&op->per_step[phase], experts, experts, experts);
     op->parameters /= experts;
     op->frozen_parameters /= experts;
-    int64_t most = INT64_MAX / degree;
+    int64_t maximum = INT64_MAX / degree;
     if (setting[MDOT_SETTING_GROUPS] % degree != 0) return;
-    if (setting[MDOT_SETTING_SIZE_IN] > most || setting[MDOT_SETTING_SIZE_OUT] > most) return;
+    if (setting[MDOT_SETTING_SIZE_IN] > maximum || setting[MDOT_SETTING_SIZE_OUT] > maximum) return;
     setting[MDOT_SETTING_GROUPS] /= degree;
     setting[MDOT_SETTING_SIZE_IN] *= degree;
     setting[MDOT_SETTING_SIZE_OUT] *= degree;

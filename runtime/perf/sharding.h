@@ -3,7 +3,7 @@
 #ifndef RT_SHARDING_H
 #define RT_SHARDING_H
 
-#include "mdot/mdot.h"
+#include "mdot/mdot_predict.h"
 
 #include <stdint.h>
 

@@ -15,11 +15,11 @@ rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard)
 {
     double saved = 1 - 1 / shard->tensor;
     rt_elements sum = {0};
-    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
-        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
-        double all = parts->all[at] - parts->sharded[at] * saved;
-        sum.experts += shard->of[at] * experts / shard->experts;
-        sum.others += shard->of[at] * (all - experts);
+    for (int position = 0; position < RT_PIPELINE_POSITIONS; position++) {
+        double experts = parts->experts[position] - parts->sharded_experts[position] * saved;
+        double elements = parts->all[position] - parts->sharded[position] * saved;
+        sum.experts += shard->of[position] * experts / shard->experts;
+        sum.others += shard->of[position] * (elements - experts);
     }
     return sum;
 }
@@ -33,8 +33,8 @@ static rt_elements sum_of_elements(rt_elements a, rt_elements b)
  * tied to. */
 static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
 {
-    rt_elements own = rt_part_of(parts, shard);
-    return shard->of[RT_PIPELINE_BEFORE] > 0 ? own : sum_of_elements(own, rt_part_of(tied, shard));
+    rt_elements untied = rt_part_of(parts, shard);
+    return shard->of[RT_PIPELINE_BEFORE] > 0 ? untied : sum_of_elements(untied, rt_part_of(tied, shard));
 }
 
 rt_elements rt_trained_part(const rt_sharding *sharding, const rt_shard *shard)

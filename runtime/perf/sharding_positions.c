@@ -24,18 +24,18 @@ static void add_tied_head(const mdot_job_operator *op, size_t index, rt_sharding
 
 void rt_find_sharding_positions(const mdot_job *job, const double *costs, rt_sharding *out)
 {
-    size_t count = job->info.operator_count, first = count, last = 0;
+    size_t count = job->info.operator_count, first_in_block = count, last_in_block = 0;
     for (size_t i = 0; i < count; i++) {
         if (job->operators[i].block == 0) continue;
-        if (first == count) first = i;
-        last = i;
+        if (first_in_block == count) first_in_block = i;
+        last_in_block = i;
     }
     double cost[RT_PIPELINE_POSITIONS] = {0};
     for (size_t i = 0; i < count; i++) {
-        rt_pipeline_position position = first == count ? RT_PIPELINE_BLOCKS
-                                        : i < first    ? RT_PIPELINE_BEFORE
-                                        : i > last     ? RT_PIPELINE_AFTER
-                                                       : RT_PIPELINE_BLOCKS;
+        rt_pipeline_position position = first_in_block == count ? RT_PIPELINE_BLOCKS
+                                        : i < first_in_block    ? RT_PIPELINE_BEFORE
+                                        : i > last_in_block     ? RT_PIPELINE_AFTER
+                                                                : RT_PIPELINE_BLOCKS;
         out->position[i] = (uint8_t)position;
         cost[position] += costs[i];
         double parameters = rt_dense_parameters(&job->operators[i]), weights = rt_weights_of(&job->operators[i]);

@@ -132,10 +132,10 @@ static double step_of(const rt_roofline *r, double micro_steps)
 /* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are
  * equal. */
 static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *resolved,
-                                   const rt_resolved_configuration *other, const rt_roofline *of_other)
+                                   const rt_resolved_configuration *neighbour, const rt_roofline *of_other)
 {
-    bool equal = rt_equal_micro_steps(&resolved->configuration, &other->configuration) &&
-                 resolved->recomputes_as_program == other->recomputes_as_program;
+    bool equal = rt_equal_micro_steps(&resolved->configuration, &neighbour->configuration) &&
+                 resolved->recomputes_as_program == neighbour->recomputes_as_program;
     if (!equal) return rt_roofline_of(job, resolved);
     rt_roofline r = *of_other;
     r.optimizer_ms = rt_optimizer_ms(job, resolved, &resolved->shard);

@@ -46,17 +46,17 @@ static const struct {
 };
 enum { SCALES = sizeof scales / sizeof *scales };
 
-static double within(double value, double least, double most)
+static double within(double value, double minimum, double maximum)
 {
-    return fmin(fmax(value, least), most);
+    return fmin(fmax(value, minimum), maximum);
 }
 
 /* ---- Covariances ------------------------------------------------------------------------------------------------- */
 
 static double shared_variance(const rt_step *a, const rt_step *b, rt_quantity q)
 {
-    double least = fmin(a->deviation[q], b->deviation[q]);
-    return least * least;
+    double smaller = fmin(a->deviation[q], b->deviation[q]);
+    return smaller * smaller;
 }
 
 static bool is_same_job(const rt_step *a, const rt_step *b)
@@ -175,8 +175,8 @@ static void find_outliers(fitting *f, double *surprises, double *ordered)
     size_t job = 0;
     for (size_t first = 0, end; first < n; first = end, job++) {
         end = end_of_job(f, first);
-        double own = fmin(fmax(surprises[job] / (scale * limit) - 1, 0), RT_CALIBRATION_MOST_OWN);
-        for (size_t i = first; i < end; i++) f->own[i] = own;
+        double share = fmin(fmax(surprises[job] / (scale * limit) - 1, 0), RT_CALIBRATION_MOST_OWN);
+        for (size_t i = first; i < end; i++) f->own[i] = share;
     }
 }
 
@@ -193,13 +193,13 @@ static double evidence_of(const rt_fit *fit, double squares)
 static void choose_scales(fitting *f)
 {
     size_t best = 0;
-    double most = -INFINITY;
+    double maximum = -INFINITY;
     for (size_t s = 0; s < SCALES; s++) {
         f->fit->general = scales[s].general;
         f->fit->idle = scales[s].idle;
         double squares = factor_covariance(f), evidence = evidence_of(f->fit, squares) + scales[s].log_prior;
-        if (evidence > most) {
-            most = evidence;
+        if (evidence > maximum) {
+            maximum = evidence;
             best = s;
         }
     }
@@ -255,8 +255,8 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
                  .vector = numbers + 2 * n,
                  .inverse = numbers + 5 * n,
                  .group = numbers + 5 * n + n * n};
-    for (size_t i = 0, at = 0; i < gpu->anchor_count; i++)
-        if (gpu->anchors[i].row_count[q] > 0) fit->anchor[at++] = (uint32_t)i;
+    for (size_t i = 0, row = 0; i < gpu->anchor_count; i++)
+        if (gpu->anchors[i].row_count[q] > 0) fit->anchor[row++] = (uint32_t)i;
     fit->deviation = fit->host_share = 0;
     fit->is_new_gpu = gpu->is_new;
     for (size_t i = 0; i < n; i++) {
@@ -312,9 +312,9 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
         double prior = (terms[RT_TERM_SITE] + terms[RT_TERM_GPU]) * deviation * deviation;
         double known = fmin(believed[RT_TERM_GPU], 1 - 1e-9);
         if (!(known > 1e-9)) continue;
-        double own = corrected.by_term[RT_TERM_SITE] + corrected.by_term[RT_TERM_GPU];
+        double site = corrected.by_term[RT_TERM_SITE] + corrected.by_term[RT_TERM_GPU];
         double noise = prior * (1 - known) / known + prior * (1 - rt_site_part());
-        sum += own / known / noise;
+        sum += site / known / noise;
         precision += 1 / noise;
     }
     rt_step step = {.job = RT_NO_JOB, .gpu_count = 1, .batch = 1, .is_new_gpu = are_new};
@@ -368,9 +368,9 @@ static void add_terms(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quant
         const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
         double terms[RT_TERMS], variance = shared_variance(&a->step, step, q);
         double sum = rt_common_terms(&a->step, step, q, fit->general, terms);
-        double own = shared_own(&a->step, step) * a->own[q];
-        terms[RT_TERM_JOB] += own;
-        sum += own;
+        double job_term = shared_own(&a->step, step) * a->own[q];
+        terms[RT_TERM_JOB] += job_term;
+        sum += job_term;
         for (int t = 0; t < RT_TERMS; t++) out->by_term[t] += variance * terms[t] * fit->weight[i];
         out_covariances[i] = variance * sum;
     }
@@ -434,9 +434,9 @@ void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibr
     const rt_fit *fit = &gpu->fit[q];
     add_terms(fit, gpu, q, step, covariances, out);
     rt_cholesky_solve_lower(fit->factor, fit->count, covariances);
-    double own, common = rt_common_terms(step, step, q, fit->general, terms);
-    bool is_measured = find_own(fit, gpu, q, step, &own);
-    double left = fmax((common + own) * stated - rt_dot(covariances, covariances, fit->count), 0);
+    double job_term, common = rt_common_terms(step, step, q, fit->general, terms);
+    bool is_measured = find_own(fit, gpu, q, step, &job_term);
+    double left = fmax((common + job_term) * stated - rt_dot(covariances, covariances, fit->count), 0);
     left = add_carried(calibration, gpu, q, step, left, out);
     for (int t = 0; t < RT_TERMS; t++) out->mean += out->by_term[t];
     double limit = log(RT_CALIBRATION_MOST_FACTOR);
@@ -459,11 +459,11 @@ void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibr
         return;
     }
     const rt_fit *fit = &gpu->fit[q];
-    double own, terms[RT_TERMS], stated = step->deviation[q] * step->deviation[q];
+    double job_term, terms[RT_TERMS], stated = step->deviation[q] * step->deviation[q];
     rt_common_terms(step, step, q, fit->general, terms);
-    find_own(fit, gpu, q, step, &own);
+    find_own(fit, gpu, q, step, &job_term);
     terms[RT_TERM_GPU] += terms[RT_TERM_SITE];
-    terms[RT_TERM_JOB] += own;
+    terms[RT_TERM_JOB] += job_term;
     for (int t = RT_TERM_GPU; t < RT_TERMS; t++) out_believed[t] = known_part(fit, gpu, q, step, t, terms[t] * stated);
     rt_carried carried;
     rt_transfer_find(calibration, gpu, q, step, &carried);

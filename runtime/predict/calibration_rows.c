@@ -294,28 +294,29 @@ static bool merges(const rt_step *a, const rt_step *b, merging level)
     bool same_class = rt_precision_class_of(a->precision) == rt_precision_class_of(b->precision);
     if (a->job != b->job || !same_class) return false;
     if (a->job == RT_NO_JOB || level >= MERGE_CONFIGURATIONS) return (a->gpu_count > 1) == (b->gpu_count > 1);
-    rt_step other = *b;
+    rt_step reversed = *b;
     bool is_near = floor(2 * log2(a->batch)) == floor(2 * log2(b->batch)); /* half a doubling */
-    if (level == MERGE_BATCHES || (level == MERGE_NEAR_BATCHES && is_near)) other.batch = a->batch;
-    return compare_steps(a, &other) == 0;
+    if (level == MERGE_BATCHES || (level == MERGE_NEAR_BATCHES && is_near)) reversed.batch = a->batch;
+    return compare_steps(a, &reversed) == 0;
 }
 
 /* The first anchor gets the mean of both, weighted by rows. */
-static void merge_anchor(rt_anchor *into, const rt_anchor *other)
+static void merge_anchor(rt_anchor *target, const rt_anchor *source)
 {
     double rows = 0, more = 0;
     for (int q = 0; q < RT_QUANTITIES; q++) {
-        rows += (double)into->row_count[q];
-        more += (double)other->row_count[q];
-        double sum = (double)(into->row_count[q] + other->row_count[q]);
-        if (sum > 0) into->residual[q] += (other->residual[q] - into->residual[q]) * (double)other->row_count[q] / sum;
-        into->row_count[q] += other->row_count[q];
+        rows += (double)target->row_count[q];
+        more += (double)source->row_count[q];
+        double sum = (double)(target->row_count[q] + source->row_count[q]);
+        if (sum > 0)
+            target->residual[q] += (source->residual[q] - target->residual[q]) * (double)source->row_count[q] / sum;
+        target->row_count[q] += source->row_count[q];
     }
     double part = more / (rows + more);
-    into->step.host_share += (other->step.host_share - into->step.host_share) * part;
-    into->step.batch *= pow(other->step.batch / into->step.batch, part);
+    target->step.host_share += (source->step.host_share - target->step.host_share) * part;
+    target->step.batch *= pow(source->step.batch / target->step.batch, part);
     for (int q = 0; q < RT_QUANTITIES; q++)
-        into->step.deviation[q] += (other->step.deviation[q] - into->step.deviation[q]) * part;
+        target->step.deviation[q] += (source->step.deviation[q] - target->step.deviation[q]) * part;
 }
 
 static size_t merge_neighbours(rt_anchor *anchors, size_t count, merging level)
@@ -345,17 +346,17 @@ static size_t rows_of(const rt_anchor *a)
 static size_t merge_small_jobs(rt_anchor *anchors, size_t count)
 {
     enum { MOST = RT_CALIBRATION_MAX_ANCHORS / 2 };
-    size_t least = 0, more = count; /* anchors of more than `least` rows */
+    size_t minimum = 0, more = count; /* anchors of more than `least` rows */
     while (more > MOST) {
-        least++;
+        minimum++;
         more = 0;
-        for (size_t i = 0; i < count; i++) more += rows_of(&anchors[i]) > least;
+        for (size_t i = 0; i < count; i++) more += rows_of(&anchors[i]) > minimum;
     }
     size_t places = MOST - more;
     for (size_t i = 0; i < count; i++) {
         size_t rows = rows_of(&anchors[i]);
-        bool is_kept = rows > least || (rows == least && places > 0);
-        if (rows == least && places > 0) places--;
+        bool is_kept = rows > minimum || (rows == minimum && places > 0);
+        if (rows == minimum && places > 0) places--;
         if (is_kept) continue;
         anchors[i].step.job = RT_NO_JOB;
         anchors[i].step.share = NULL;

@@ -60,22 +60,22 @@ static bool next_line(reader *r, const char *word, char **out_rest)
 }
 
 /* Reads a number and the blank or line end after it. */
-static bool read_number(reader *r, char **text, double least, double most, double *out)
+static bool read_number(reader *r, char **text, double minimum, double maximum, double *out)
 {
     const char *end;
     double value = bs_number_read(*text, &end);
     bool is_ended = *end == ' ' || *end == '\0';
-    if (end == *text || !is_ended || !(value >= least && value <= most))
-        return refuse(r, "must have a number from %g to %g in each numeric column", least, most);
+    if (end == *text || !is_ended || !(value >= minimum && value <= maximum))
+        return refuse(r, "must have a number from %g to %g in each numeric column", minimum, maximum);
     *text += end - *text + (*end == ' ');
     *out = value;
     return true;
 }
 
-static bool read_whole(reader *r, char **text, double most, size_t *out)
+static bool read_whole(reader *r, char **text, double maximum, size_t *out)
 {
     double value = 0;
-    if (!read_number(r, text, 0, most, &value)) return false;
+    if (!read_number(r, text, 0, maximum, &value)) return false;
     if (value != floor(value)) return refuse(r, "has a fraction as a count, which must be a whole number");
     *out = (size_t)value;
     return true;

@@ -180,9 +180,9 @@ static void correlate(const rt_calibration_gpu *const gpu[2], const rt_fit *cons
     *out_correlation = fmin(fmax(correlation, 0), MOST_CORRELATION);
 }
 
-static rt_agreement *agreement_of(const mdot_calibration *c, rt_quantity q, size_t from, size_t to)
+static rt_agreement *agreement_of(const mdot_calibration *c, rt_quantity q, size_t source, size_t target)
 {
-    return &c->agreement[q][from * c->gpu_count + to];
+    return &c->agreement[q][source * c->gpu_count + target];
 }
 
 /* The GPU models are ordered by name, so that the order of rows changes no bit of the sums. */
@@ -194,13 +194,13 @@ static mdot_status agree(mdot_calibration *c, rt_quantity q, size_t a, size_t b,
         b = kept;
     }
     const rt_calibration_gpu *const gpu[2] = {&c->gpus[a], &c->gpus[b]};
-    rt_fit *own[2] = {&c->gpus[a].fit[q], &c->gpus[b].fit[q]};
-    const rt_fit *const fit[2] = {own[0], own[1]};
+    rt_fit *fits[2] = {&c->gpus[a].fit[q], &c->gpus[b].fit[q]};
+    const rt_fit *const fit[2] = {fits[0], fits[1]};
     if (count_common(gpu, fit) < LEAST_COMMON_JOBS) return MDOT_OK;
     if (c->agreement[q] == NULL) c->agreement[q] = calloc(c->gpu_count * c->gpu_count, sizeof *c->agreement[q]);
     if (c->agreement[q] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int k = 0; k < 2; k++) {
-        mdot_status status = own[k]->standard == NULL ? add_standardised(gpu[k], own[k], err) : MDOT_OK;
+        mdot_status status = fits[k]->standard == NULL ? add_standardised(gpu[k], fits[k], err) : MDOT_OK;
         if (status != MDOT_OK) return status;
     }
     for (int class = 0; class < RT_PRECISION_CLASSES; class ++) {
@@ -233,18 +233,18 @@ void rt_transfer_find(const mdot_calibration *c, const rt_calibration_gpu *gpu, 
     if (own.first < own.end && step_at(gpu, &gpu->fit[q], own.first)->job == step->job) return;
     rt_precision_class class = rt_precision_class_of(step->precision);
     for (size_t g = 0; g < c->gpu_count; g++) {
-        const rt_calibration_gpu *from = &c->gpus[g];
+        const rt_calibration_gpu *source = &c->gpus[g];
         const rt_agreement *agreement = agreement_of(c, q, g, (size_t)(gpu - c->gpus));
         if (!(agreement->correlation[class] > out->correlation)) continue;
-        run r = find_run(from, &from->fit[q], step->job);
+        run r = find_run(source, &source->fit[q], step->job);
         for (size_t i = r.first; i < r.end; i++) {
-            const rt_step *measured = step_at(from, &from->fit[q], i);
+            const rt_step *measured = step_at(source, &source->fit[q], i);
             if (measured->job != step->job || rt_precision_class_of(measured->precision) != class) continue;
             double correlation = agreement->correlation[class] * rt_job_correlation(measured, step);
             if (!(correlation > out->correlation)) continue;
-            *out = (rt_carried){.from = from,
+            *out = (rt_carried){.from = source,
                                 .correlation = correlation,
-                                .standard = from->fit[q].standard[i] - agreement->mean[class]};
+                                .standard = source->fit[q].standard[i] - agreement->mean[class]};
         }
     }
 }

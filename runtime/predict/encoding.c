@@ -59,10 +59,10 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
     if (encoding == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     encoding->predictor = predictor;
     encoding->job = job;
-    char *at = (char *)encoding + rt_align(sizeof *encoding);
+    char *cursor = (char *)encoding + rt_align(sizeof *encoding);
     for (size_t i = 0; i < schema->cached_count; i++) {
-        encoding->features.tensors[i] = at;
-        at += rt_align(rt_tensor_bytes(schema->cached[i].tensor, (int64_t)tensors->row_count));
+        encoding->features.tensors[i] = cursor;
+        cursor += rt_align(rt_tensor_bytes(schema->cached[i].tensor, (int64_t)tensors->row_count));
     }
     encode_rows(context, tensors, &encoding->features);
     rt_predictor_keep(predictor);

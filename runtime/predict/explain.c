@@ -266,8 +266,8 @@ static void distribute(breakdown *b, double bytes, const double *weights, size_t
     double sum = 0, equal = bytes / (double)count_of(b);
     for (size_t i = 0; i < count_of(b); i++) sum += weights[i];
     for (size_t i = 0; i < count_of(b); i++) {
-        double *to = (double *)(void *)((char *)&b->out->operators[i] + field);
-        *to += sum > 0 ? bytes * (weights[i] / sum) : equal;
+        double *target = (double *)(void *)((char *)&b->out->operators[i] + field);
+        *target += sum > 0 ? bytes * (weights[i] / sum) : equal;
     }
 }
 
@@ -368,10 +368,10 @@ mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdo
 
 double rt_host_share(const mdot_explanation_info *info)
 {
-    double host = info->host_busy_ms, gpu = info->gpu_busy_ms, both = fmax(host, gpu);
+    double host = info->host_busy_ms, gpu = info->gpu_busy_ms, maximum = fmax(host, gpu);
     if (!(info->overlap_ms > 0)) return fmin(fmax(info->host_ms / info->step_ms, 0), 1);
-    host = pow(host / both, 4);
-    gpu = pow(gpu / both, 4);
+    host = pow(host / maximum, 4);
+    gpu = pow(gpu / maximum, 4);
     return host / (host + gpu);
 }
 

@@ -50,28 +50,28 @@ static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const md
 }
 
 /* The data of input `at` of the entry. */
-static const void *data_of(const rt_job_tensors *tensors, size_t entry, uint32_t at)
+static const void *data_of(const rt_job_tensors *tensors, size_t entry, uint32_t index)
 {
     const rt_job_schema *schema = &tensors->schema;
-    if (entry == schema->evaluate_entry) return tensors->blocks[0].inputs[at];
+    if (entry == schema->evaluate_entry) return tensors->blocks[0].inputs[index];
     int i = 0;
-    while (schema->input_at[i] != (int)at || !rt_job_inputs[i].has_rows) i++;
+    while (schema->input_at[i] != (int)index || !rt_job_inputs[i].has_rows) i++;
     return tensors->rows[i];
 }
 
 static void describe(const mdot_abi_table *table, size_t entry, const rt_job_tensors *tensors, job_input *out_inputs)
 {
     const mdot_abi_entry *e = rt_entry(table, entry);
-    for (uint32_t at = 0; at < e->input_count; at++) {
-        const mdot_abi_tensor *tensor = &rt_inputs(table, e)[at];
-        job_input *made = &out_inputs[at];
+    for (uint32_t index = 0; index < e->input_count; index++) {
+        const mdot_abi_tensor *tensor = &rt_inputs(table, e)[index];
+        job_input *made = &out_inputs[index];
         for (uint32_t d = 0; d < tensor->rank; d++)
             made->dims[d] = rt_dim_at(&tensor->dim[d], (int64_t)tensors->row_count);
         made->input = (mdot_input){.name = rt_string(table, tensor->name_at),
                                    .dtype = (mdot_dtype)tensor->dtype,
                                    .rank = (int)tensor->rank,
                                    .dims = made->dims,
-                                   .data = data_of(tensors, entry, at)};
+                                   .data = data_of(tensors, entry, index)};
     }
 }
 

@@ -46,10 +46,10 @@ static cell *add(cells *c, const char *column, const char *value)
 }
 
 /* Appends "KEY=NUMBER", behind a comma if there is an item before it. */
-static void add_degree(cell *to, const char *key, double value)
+static void add_degree(cell *target, const char *key, double value)
 {
-    size_t used = strlen(to->text);
-    snprintf(to->text + used, sizeof to->text - used, "%s%s=%.0f", used > 0 ? "," : "", key, value);
+    size_t used = strlen(target->text);
+    snprintf(target->text + used, sizeof target->text - used, "%s%s=%.0f", used > 0 ? "," : "", key, value);
 }
 
 /* A choice that depends on the job is written even if it equals the default. */
@@ -58,27 +58,27 @@ static bool is_always_written(size_t option)
     return option == RT_OPTION_precision || option == RT_OPTION_layout || option == RT_OPTION_optimizer;
 }
 
-static void write_value(cell *to, size_t index, double value)
+static void write_value(cell *target, size_t index, double value)
 {
     const rt_option *option = &rt_options[index];
     char digits[BS_NUMBER_BYTES];
     if (!is_always_written(index) && value == option->fallback) return;
     switch (option->kind) {
     case RT_KIND_CHOICE:
-        to->value = option->choices[(size_t)value];
+        target->value = option->choices[(size_t)value];
         break;
     case RT_KIND_FLAG:
-        to->value = "yes";
+        target->value = "yes";
         break;
     case RT_KIND_VERSION:
-        snprintf(to->text, sizeof to->text, RT_VERSION_FORMAT, RT_VERSION_PARTS(value));
+        snprintf(target->text, sizeof target->text, RT_VERSION_FORMAT, RT_VERSION_PARTS(value));
         break;
     case RT_KIND_WHOLE:
     case RT_KIND_COUNT:
-        snprintf(to->text, sizeof to->text, "%.0f", value);
+        snprintf(target->text, sizeof target->text, "%.0f", value);
         break;
     case RT_KIND_REAL:
-        snprintf(to->text, sizeof to->text, "%s", bs_number_print(value, DIGITS, digits));
+        snprintf(target->text, sizeof target->text, "%s", bs_number_print(value, DIGITS, digits));
         break;
     case RT_KIND_GPU:
         break;
@@ -142,23 +142,23 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
 /* ---- The table's columns ----------------------------------------------------------------------------------------- */
 
 /* Orders pointers to the cells by the table's columns; a column that rows of measured steps lack gets NULL. */
-static mdot_status order_cells(const bs_csv *table, const cells *all, const cell **out_order, mdot_error *err)
+static mdot_status order_cells(const bs_csv *table, const cells *available, const cell **out_order, mdot_error *err)
 {
     bool is_placed[MOST_CELLS] = {false};
     for (int column = 0; column < table->header_count; column++) {
         out_order[column] = NULL;
-        for (size_t i = 0; i < all->count; i++) {
-            if (strcmp(all->item[i].column, table->header[column]) != 0) continue;
-            out_order[column] = &all->item[i];
+        for (size_t i = 0; i < available->count; i++) {
+            if (strcmp(available->item[i].column, table->header[column]) != 0) continue;
+            out_order[column] = &available->item[i];
             is_placed[i] = true;
         }
     }
-    for (size_t i = 0; i < all->count; i++)
-        if (!is_placed[i] && !all->item[i].is_optional && all->item[i].value[0] != '\0')
+    for (size_t i = 0; i < available->count; i++)
+        if (!is_placed[i] && !available->item[i].is_optional && available->item[i].value[0] != '\0')
             return mdot_fail(
                 err, MDOT_INVALID_ARGUMENT,
                 "%s: the table has no column %s, which this row needs; add the column, or name another table",
-                table->path, all->item[i].column);
+                table->path, available->item[i].column);
     return MDOT_OK;
 }
 
@@ -182,9 +182,9 @@ static mdot_status read_order(const char *path, const char *head, const cells *a
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-static void write_header(FILE *file, const cells *all)
+static void write_header(FILE *file, const cells *written)
 {
-    for (size_t i = 0; i < all->count; i++) fprintf(file, "%s%s", i > 0 ? "," : "", all->item[i].column);
+    for (size_t i = 0; i < written->count; i++) fprintf(file, "%s%s", i > 0 ? "," : "", written->item[i].column);
     putc('\n', file);
 }
 
@@ -198,17 +198,17 @@ static void write_row(FILE *file, const cell *const *order, size_t count)
 }
 
 /* Writes the lines to append as one text, which the caller frees. */
-static mdot_status make_text(const char *path, const char *head, bool is_new, const cells *all, char **out_text,
+static mdot_status make_text(const char *path, const char *head, bool is_new, const cells *written, char **out_text,
                              size_t *out_bytes, mdot_error *err)
 {
     const cell *order[BS_CSV_MAX_FIELDS];
-    size_t count = all->count;
-    for (size_t i = 0; i < count; i++) order[i] = &all->item[i];
-    mdot_status status = is_new ? MDOT_OK : read_order(path, head, all, order, &count, err);
+    size_t count = written->count;
+    for (size_t i = 0; i < count; i++) order[i] = &written->item[i];
+    mdot_status status = is_new ? MDOT_OK : read_order(path, head, written, order, &count, err);
     if (status != MDOT_OK) return status;
     bs_memstream stream;
     if (bs_memstream_open(&stream)) {
-        if (is_new) write_header(stream.file, all);
+        if (is_new) write_header(stream.file, written);
         write_row(stream.file, order, count);
     }
     *out_text = bs_memstream_close(&stream, out_bytes);

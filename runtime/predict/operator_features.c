@@ -76,7 +76,7 @@ static double find_limit(const sequence *s, size_t capacity)
 {
     if (s->length <= capacity) return nothing_merged;
     double total = 0;
-    for (size_t at = 0; at < s->length; at++) total += cost_of(s, get_item(s, at));
+    for (size_t index = 0; index < s->length; index++) total += cost_of(s, get_item(s, index));
     double too_low = 0, enough = capacity > 2 ? 2 * total / (double)(capacity - 1) : total;
     for (int i = 0; i < LIMIT_BISECTIONS && enough - too_low > enough / 1024; i++) {
         double middle = too_low + (enough - too_low) / 2;
@@ -100,8 +100,8 @@ static void add_load(double *sums, const mdot_load *loads, double weight)
 static void write_loads(const sequence *s, size_t start, size_t end, double divisor, float *row)
 {
     double sums[RT_LOAD_COLUMNS] = {0};
-    for (size_t at = start; at < end; at++) {
-        item i = get_item(s, at);
+    for (size_t index = start; index < end; index++) {
+        item i = get_item(s, index);
         mdot_job_operator buffer;
         const mdot_job_operator *op = rt_sharded_operator(s->job, s->sharding, i.index, s->shard, &buffer);
         double weight = i.count / divisor;
@@ -118,11 +118,11 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
  * and extents to 2^31, directions to 2, all others to 2^24, up to which f32 represents every integer. */
 static float cut_setting(size_t setting, int64_t value)
 {
-    int64_t most = INT64_C(1) << 24;
+    int64_t maximum = INT64_C(1) << 24;
     if (setting == MDOT_SETTING_SIZE_IN || setting == MDOT_SETTING_SIZE_OUT || setting == MDOT_SETTING_EXTENT)
-        most = INT64_C(1) << 31;
-    if (setting == MDOT_SETTING_DIRECTIONS) most = 2;
-    return (float)(value > most ? most : value < -most ? -most : value);
+        maximum = INT64_C(1) << 31;
+    if (setting == MDOT_SETTING_DIRECTIONS) maximum = 2;
+    return (float)(value > maximum ? maximum : value < -maximum ? -maximum : value);
 }
 
 static void write_position(const mdot_job_operator *op, uint32_t index, float *row, size_t columns)
@@ -136,8 +136,8 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
 {
     item top = get_item(s, start);
     double count = 0;
-    for (size_t at = start; at < end; at++) {
-        item i = get_item(s, at);
+    for (size_t index = start; index < end; index++) {
+        item i = get_item(s, index);
         count += i.count;
         if (cost_of(s, i) > cost_of(s, top)) top = i;
     }
@@ -185,12 +185,12 @@ void rt_find_feature_rows(const mdot_job *job, const rt_shard *shard, const rt_j
     double limit = find_limit(&s, tensors->schema.row_capacity);
     size_t row = 0, end = s.length > 0 ? end_of_row(&s, 0, limit) : 0;
     for (size_t i = 0; i < job->info.operator_count; i++) out_row[i] = 0;
-    for (size_t at = 0; at < s.length; at++) {
-        if (at == end) {
-            end = end_of_row(&s, at, limit);
+    for (size_t index = 0; index < s.length; index++) {
+        if (index == end) {
+            end = end_of_row(&s, index, limit);
             row++;
         }
-        out_row[get_item(&s, at).index] = (uint32_t)row;
+        out_row[get_item(&s, index).index] = (uint32_t)row;
     }
     for (size_t i = 0; s.groups != NULL && i < job->info.operator_count; i++)
         out_row[i] = out_row[s.groups->items[s.groups->of[i]].first];

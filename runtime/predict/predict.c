@@ -67,10 +67,10 @@ static void write_gpu(const mdot_gpu *gpu, const rt_job_schema *schema, float *o
 
 size_t rt_add_configuration(const rt_job_schema *schema, const rt_configuration *queried, rt_job_block *block)
 {
-    size_t at = block->count++;
-    write_configuration(queried, schema, block->configuration + at);
-    write_gpu(&queried->gpu, schema, block->gpu + at);
-    return at;
+    size_t index = block->count++;
+    write_configuration(queried, schema, block->configuration + index);
+    write_gpu(&queried->gpu, schema, block->gpu + index);
+    return index;
 }
 
 void rt_bind_cached_features(const rt_job_schema *schema, const rt_cached_features *features, rt_job_block *block)
@@ -200,7 +200,8 @@ static const mdot_abi_table *table_of(const mdot_context *context)
 static bool equal_shards(const rt_shard *a, const rt_shard *b)
 {
     bool equal = a->tensor == b->tensor && a->experts == b->experts;
-    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) equal = equal && a->of[at] == b->of[at];
+    for (int position = 0; position < RT_PIPELINE_POSITIONS; position++)
+        equal = equal && a->of[position] == b->of[position];
     return equal;
 }
 
@@ -307,13 +308,13 @@ static size_t gather(call *c, size_t first, run *out)
 /* The caller's encoding covers the whole job on one GPU. */
 static const rt_cached_features *encode_run(call *c, const run *r)
 {
-    rt_cached_features *own = &c->tensors->features;
+    rt_cached_features *features = &c->tensors->features;
     if (c->pairs->encoding != NULL && rt_is_unsharded(&r->shard)) return &c->pairs->encoding->features;
     if (r->job != c->encoded || !equal_shards(&r->shard, &c->shard))
-        rt_encode(c->context, c->tensors, r->job, &r->shard, own);
+        rt_encode(c->context, c->tensors, r->job, &r->shard, features);
     c->encoded = r->job;
     c->shard = r->shard;
-    return own;
+    return features;
 }
 
 static void evaluate_run(const call *c, const run *r, const rt_cached_features *features)
@@ -413,8 +414,8 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
         is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_predict_many: context, jobs, configurations or out_predictions is NULL");
-    const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
-    return predict_validated(context, &all, __func__, err);
+    const pairs requested = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_validated(context, &requested, __func__, err);
 }
 
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
@@ -423,8 +424,8 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_sweep: context, job, configurations or out_predictions is NULL");
-    const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
-    return predict_validated(context, &all, __func__, err);
+    const pairs requested = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_validated(context, &requested, __func__, err);
 }
 
 mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
@@ -436,10 +437,10 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
                          "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
     mdot_status status = rt_handle_check(encoding, RT_ENCODING, __func__, err);
     if (status != MDOT_OK) return status;
-    const pairs all = {.job = encoding->job,
-                       .encoding = encoding,
-                       .configurations = configurations,
-                       .count = count,
-                       .out = out_predictions};
-    return predict_validated(context, &all, __func__, err);
+    const pairs requested = {.job = encoding->job,
+                             .encoding = encoding,
+                             .configurations = configurations,
+                             .count = count,
+                             .out = out_predictions};
+    return predict_validated(context, &requested, __func__, err);
 }

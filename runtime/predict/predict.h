@@ -2,6 +2,7 @@
 #ifndef RT_PREDICT_H
 #define RT_PREDICT_H
 
+#include "mdot/mdot_explain.h"
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/predict/predictor_tensors.h"
 
@@ -36,6 +37,7 @@ const rt_job_identity *rt_explained_job(const mdot_explanation *explanation);
 
 /* ---- Plausibility ------------------------------------------------------------------------------------------------ */
 
+struct rt_roofline_terms; /* step_time.h */
 /* Fills the plausibility fields of the prediction from its step_ms, and sets warnings (MDOT_WARN_IMPLAUSIBLE and
  * others). The mode is that of the configuration. Type ids from type_count on are unknown to the predictor. */
 void rt_fill_plausibility(const mdot_job *job, const struct rt_roofline_terms *terms, mdot_mode mode,

@@ -131,9 +131,9 @@ static mdot_status read_numbers(const reading *r, const char *names, int64_t nee
     return MDOT_OK;
 }
 
-static mdot_status read_input(const reading *r, uint32_t at, int i)
+static mdot_status read_input(const reading *r, uint32_t index, int i)
 {
-    const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[at];
+    const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[index];
     rt_job_schema *schema = r->schema;
     int64_t block = rt_job_inputs[i].has_rows ? 0 : r->block;
     int64_t columns =
@@ -159,13 +159,13 @@ static mdot_status read_input(const reading *r, uint32_t at, int i)
     schema->known[i] = (size_t)known;
     schema->defaults[i] = rt_defaults(r->table, tensor) + tensor->default_count - (columns - known);
     if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
-    schema->input_at[i] = (int)at;
+    schema->input_at[i] = (int)index;
     return MDOT_OK;
 }
 
-static mdot_status fail_input(const reading *r, uint32_t at)
+static mdot_status fail_input(const reading *r, uint32_t index)
 {
-    const char *name = rt_string(r->table, rt_inputs(r->table, r->entry)[at].name_at);
+    const char *name = rt_string(r->table, rt_inputs(r->table, r->entry)[index].name_at);
     return mdot_fail(r->err, MDOT_INCOMPATIBLE, "input %s of entry %s is unknown; the artefact %s", name, r->name,
                      inabilities[r->question]);
 }
@@ -185,13 +185,13 @@ static mdot_status cache_tensor(const reading *r, const mdot_abi_tensor *tensor,
 static mdot_status read_rows(const reading *r, bool in_one_piece)
 {
     mdot_status status = MDOT_OK;
-    for (uint32_t at = 0; status == MDOT_OK && at < r->entry->input_count; at++) {
-        const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[at];
+    for (uint32_t index = 0; status == MDOT_OK && index < r->entry->input_count; index++) {
+        const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[index];
         int i = find_input(rt_string(r->table, tensor->name_at));
-        if (i == RT_JOB_INPUT_COUNT || (!rt_job_inputs[i].has_rows && !in_one_piece)) return fail_input(r, at);
-        status = read_input(r, at, i);
+        if (i == RT_JOB_INPUT_COUNT || (!rt_job_inputs[i].has_rows && !in_one_piece)) return fail_input(r, index);
+        status = read_input(r, index, i);
         if (status == MDOT_OK && in_one_piece && rt_job_inputs[i].has_rows)
-            status = cache_tensor(r, tensor, at, (uint32_t)i);
+            status = cache_tensor(r, tensor, index, (uint32_t)i);
     }
     return status;
 }
@@ -204,14 +204,14 @@ static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
 }
 
 /* An input of "evaluate" that is an output of "encode". */
-static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, uint32_t at)
+static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, uint32_t index)
 {
-    const mdot_abi_tensor *wanted = &rt_inputs(r->table, r->entry)[at];
+    const mdot_abi_tensor *wanted = &rt_inputs(r->table, r->entry)[index];
     const char *name = rt_string(r->table, wanted->name_at);
     for (uint32_t i = 0; i < encode->output_count; i++) {
         const mdot_abi_tensor *made = &rt_outputs(r->table, encode)[i];
         if (strcmp(rt_string(r->table, made->name_at), name) != 0) continue;
-        if (equal_tensors(made, wanted)) return cache_tensor(r, wanted, at, i);
+        if (equal_tensors(made, wanted)) return cache_tensor(r, wanted, index, i);
         return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                          "%s has one shape as an output of entry %s and another as an input of entry %s", name,
                          encode_name, r->name);
@@ -225,10 +225,10 @@ static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, 
 static mdot_status read_evaluate_inputs(const reading *r, const mdot_abi_entry *encode)
 {
     mdot_status status = MDOT_OK;
-    for (uint32_t at = 0; status == MDOT_OK && at < r->entry->input_count; at++) {
-        int i = find_input(rt_string(r->table, rt_inputs(r->table, r->entry)[at].name_at));
+    for (uint32_t index = 0; status == MDOT_OK && index < r->entry->input_count; index++) {
+        int i = find_input(rt_string(r->table, rt_inputs(r->table, r->entry)[index].name_at));
         bool is_given = i < RT_JOB_INPUT_COUNT && !rt_job_inputs[i].has_rows;
-        status = is_given ? read_input(r, at, i) : cache_output(r, encode, at);
+        status = is_given ? read_input(r, index, i) : cache_output(r, encode, index);
     }
     return status;
 }
@@ -263,8 +263,8 @@ static int64_t columns_of(const reading *r, const mdot_abi_tensor *tensor, int i
 static mdot_status read_outputs(const reading *r)
 {
     rt_job_schema *schema = r->schema;
-    for (uint32_t at = 0; at < r->entry->output_count; at++) {
-        const mdot_abi_tensor *tensor = &rt_outputs(r->table, r->entry)[at];
+    for (uint32_t index = 0; index < r->entry->output_count; index++) {
+        const mdot_abi_tensor *tensor = &rt_outputs(r->table, r->entry)[index];
         const char *name = rt_string(r->table, tensor->name_at);
         int i = 0;
         while (i < RT_JOB_OUTPUT_COUNT && (outputs[i].question != r->question || strcmp(outputs[i].name, name) != 0))
@@ -279,7 +279,7 @@ static mdot_status read_outputs(const reading *r)
             return fail_tensor(r, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, outputs[i].columns, r->block);
         if (i == RT_JOB_OUTPUT_OTHERS) schema->other_count = (size_t)columns;
         if (i == RT_JOB_OUTPUT_OUTSIDE) schema->outside_count = (size_t)columns;
-        schema->output_at[i] = (int)at;
+        schema->output_at[i] = (int)index;
     }
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++)
         if (outputs[i].question == r->question && outputs[i].is_needed && schema->output_at[i] == RT_NOT_THERE)
@@ -291,8 +291,8 @@ static mdot_status read_outputs(const reading *r)
 /* Number of configurations that "evaluate" takes: the last dimension of its step_ms. */
 static mdot_status read_block(reading *r)
 {
-    for (uint32_t at = 0; at < r->entry->output_count; at++) {
-        const mdot_abi_tensor *tensor = &rt_outputs(r->table, r->entry)[at];
+    for (uint32_t index = 0; index < r->entry->output_count; index++) {
+        const mdot_abi_tensor *tensor = &rt_outputs(r->table, r->entry)[index];
         if (strcmp(rt_string(r->table, tensor->name_at), outputs[RT_JOB_OUTPUT_STEP].name) == 0)
             r->block = extent_of(tensor, 1);
     }
@@ -319,8 +319,8 @@ static const mdot_abi_entry *find_entry(const mdot_abi_table *table, const char 
 static void limit_rows(rt_job_schema *schema, const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
     if (!entry->least_length) return;
-    size_t most = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
-    if (schema->row_capacity == 0 || most < schema->row_capacity) schema->row_capacity = most;
+    size_t maximum = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
+    if (schema->row_capacity == 0 || maximum < schema->row_capacity) schema->row_capacity = maximum;
 }
 
 static mdot_status read_pair(const mdot_abi_table *table, const mdot_abi_entry *encode,
@@ -344,7 +344,7 @@ static mdot_status read_whole(const reading *r)
     return status == MDOT_OK ? read_outputs(r) : status;
 }
 
-mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question question, rt_job_schema *out_schema,
                                mdot_error *err)
 {
     rt_job_schema schema = {.type_count = RT_JOB_MAX_TYPE + 1};
@@ -353,16 +353,16 @@ mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question whic
     const mdot_abi_entry *rows = find_entry(table, encode_name, &schema.rows_entry);
     const mdot_abi_entry *evaluate = find_entry(table, evaluate_name, &schema.evaluate_entry);
     mdot_status status;
-    if (which == RT_JOB_PREDICT && rows != NULL && evaluate != NULL) {
+    if (question == RT_JOB_PREDICT && rows != NULL && evaluate != NULL) {
         status = read_pair(table, rows, evaluate, &schema, err);
     } else {
-        const char *name = which == RT_JOB_PREDICT ? predict_name : explain_name;
+        const char *name = question == RT_JOB_PREDICT ? predict_name : explain_name;
         rows = evaluate = find_entry(table, name, &schema.rows_entry);
         schema.evaluate_entry = schema.rows_entry;
         if (rows == NULL)
-            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact lacks entry %s; it %s", name, inabilities[which]);
-        status = read_whole(
-            &(reading){.table = table, .entry = rows, .question = which, .name = name, .schema = &schema, .err = err});
+            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact lacks entry %s; it %s", name, inabilities[question]);
+        status = read_whole(&(reading){
+            .table = table, .entry = rows, .question = question, .name = name, .schema = &schema, .err = err});
     }
     if (status != MDOT_OK) return status;
     if (rows->least_length > 1 || evaluate->least_length > 1)

@@ -70,9 +70,11 @@ static void allocate_block(arena *d, const rt_job_schema *schema, rt_job_block *
     int configuration_at = schema->input_at[RT_JOB_INPUT_CONFIGURATION], gpu_at = schema->input_at[RT_JOB_INPUT_GPU];
     if (configuration_at != RT_NOT_THERE) block.inputs[configuration_at] = block.configuration;
     if (gpu_at != RT_NOT_THERE) block.inputs[gpu_at] = block.gpu;
-    const int *at = schema->output_at;
-    if (at[RT_JOB_OUTPUT_STEP] != RT_NOT_THERE) block.outputs[at[RT_JOB_OUTPUT_STEP]] = block.step_ms;
-    if (at[RT_JOB_OUTPUT_OUTSIDE] != RT_NOT_THERE) block.outputs[at[RT_JOB_OUTPUT_OUTSIDE]] = block.outside;
+    const int *output_index = schema->output_at;
+    if (output_index[RT_JOB_OUTPUT_STEP] != RT_NOT_THERE)
+        block.outputs[output_index[RT_JOB_OUTPUT_STEP]] = block.step_ms;
+    if (output_index[RT_JOB_OUTPUT_OUTSIDE] != RT_NOT_THERE)
+        block.outputs[output_index[RT_JOB_OUTPUT_OUTSIDE]] = block.outside;
     if (out != NULL) *out = block;
 }
 

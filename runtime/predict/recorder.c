@@ -73,9 +73,9 @@ static int compare(const void *a, const void *b)
 /* The value at this fraction of a sorted array, interpolated between neighbours. */
 static double quantile(const double *sorted, uint64_t count, double fraction)
 {
-    double at = fraction * (double)(count - 1);
-    uint64_t below = (uint64_t)at, above = below + 1 < count ? below + 1 : below;
-    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
+    double position = fraction * (double)(count - 1);
+    uint64_t below = (uint64_t)position, above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (position - (double)below) * (sorted[above] - sorted[below]);
 }
 
 /* Writes the mean of each window and counts stalled steps. Returns the number of windows. */

@@ -172,7 +172,7 @@ static void context_parallelism_passes_keys_and_values(void **state)
             rt_resolved_configuration r = resolve(job, c);
             double passes = 3 + again, gradients = 2 * 3 / 4.0 * 4 * 64 * 64 / 1e6;
             double ring = started_ms(4, passes * 3, 3 / 4.0 * passes * 8 * 2 * BYTES / 1e6);
-            double hidden = (1 + again + 2.5) * 8 * flops / 4 * r.rates.flop_ms[RT_RATE_MATMUL];
+            double hidden = (1 + again + 2.5) * 8 * flops / 4 * r.rates.ms_per_flop[RT_RATE_MATMUL];
             double waited = is_slow ? ring / 10 : ring - hidden;
             assert_true(hidden > 0 && (is_slow ? hidden > ring : hidden < ring / 2));
             assert_float_equal(rt_communication_ms(job, &r, 0), gradients + waited, 1e-9);
@@ -264,7 +264,7 @@ static void rings_of_sharded_heads_are_smaller(void **state)
     rt_resolved_configuration r = resolve(job, c);
     double samples = (double)r.configuration.micro_batch, gradients = 2 * 3 / 4.0 * 4 * 64 * 64 / 2 / 1e6;
     double ring = started_ms(4, 3 * 3, 3 / 4.0 * 3 * samples * 2 * BYTES / 2 / 1e6);
-    double hidden = (1 + 2.5) * samples * 1e6 / (4 * 2) * r.rates.flop_ms[RT_RATE_MATMUL];
+    double hidden = (1 + 2.5) * samples * 1e6 / (4 * 2) * r.rates.ms_per_flop[RT_RATE_MATMUL];
     assert_true(hidden > 0 && hidden < ring / 2);
     assert_float_equal(rt_communication_ms(job, &r, 0), gradients + 2 * (ring - hidden), 1e-9);
     mdot_job_destroy(job);

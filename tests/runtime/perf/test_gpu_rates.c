@@ -29,20 +29,20 @@ static void each_precision_has_its_rates(void **state)
         {MDOT_PRECISION_MXFP8, {10, 40}, {80, 80}, {10, 40}, 0.5, 0.5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int is_ampere = 0; is_ampere < 2; is_ampere++) {
+        for (int has_tf32 = 0; has_tf32 < 2; has_tf32++) {
             rt_configuration configuration = {.c = {.precision = cases[i].precision}};
-            configuration.gpu.compute_capability = is_ampere ? 8.0 : 7.5;
+            configuration.gpu.compute_capability = has_tf32 ? 8.0 : 7.5;
             configuration.gpu.fp32_tflops = 10;
             configuration.gpu.tf32_tflops = 20;
             configuration.gpu.fp16_tflops = 40;
             configuration.gpu.fp8_tflops = 80;
             configuration.gpu.memory_gbps = 500;
             rt_rates r = rt_rates_of(&configuration);
-            assert_true(r.flop_ms[RT_RATE_VECTOR] == 1 / 10e9 && r.byte_ms == 1 / 500e6);
-            assert_true(r.flop_ms[RT_RATE_MATMUL] == 1 / (cases[i].matmul[is_ampere] * 1e9));
-            assert_true(r.flop_ms[RT_RATE_LINEAR] == 1 / (cases[i].linear[is_ampere] * 1e9));
-            assert_true(r.flop_ms[RT_RATE_CONVOLUTION] == 1 / (cases[i].convolution[is_ampere] * 1e9));
-            assert_true(r.half == cases[i].half && r.fp32 == cases[i].fp32);
+            assert_true(r.ms_per_flop[RT_RATE_VECTOR] == 1 / 10e9 && r.ms_per_byte == 1 / 500e6);
+            assert_true(r.ms_per_flop[RT_RATE_MATMUL] == 1 / (cases[i].matmul[has_tf32] * 1e9));
+            assert_true(r.ms_per_flop[RT_RATE_LINEAR] == 1 / (cases[i].linear[has_tf32] * 1e9));
+            assert_true(r.ms_per_flop[RT_RATE_CONVOLUTION] == 1 / (cases[i].convolution[has_tf32] * 1e9));
+            assert_true(r.half_byte_ratio == cases[i].half && r.fp32_byte_ratio == cases[i].fp32);
         }
     }
 }

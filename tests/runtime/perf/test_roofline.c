@@ -50,8 +50,8 @@ static rt_resolved_configuration resolve(const mdot_job *job, mdot_configuration
     if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
     rt_resolved_configuration r;
     rt_resolve(job, &configuration, &r);
-    r.rates = (rt_rates){.half = 0.5, .fp32 = 1, .byte_ms = by_bytes ? 1 : 0};
-    for (int rate = 0; rate < RT_RATE_COUNT && !by_bytes; rate++) r.rates.flop_ms[rate] = rate + 2;
+    r.rates = (rt_rates){.half_byte_ratio = 0.5, .fp32_byte_ratio = 1, .ms_per_byte = by_bytes ? 1 : 0};
+    for (int rate = 0; rate < RT_RATE_COUNT && !by_bytes; rate++) r.rates.ms_per_flop[rate] = rate + 2;
     return r;
 }
 
@@ -78,10 +78,10 @@ static void phases_have_their_flops_and_bytes(void **state)
     expect(job, ATTENTION, &flops, MATMUL_MS * 4 * 210, MATMUL_MS * 4 * 500 * 1.25, 0);
     expect(job, MATMUL, &bytes, (4 * 192 + 1024) / 2.0, 4 * 90 / 2.0, (4 * 90 + 512) / 2.0);
     expect(job, NORM, &bytes, 4 * 192, 4 * 90, 0);
-    bytes.rates.fp32 = 2; /* autocast: copies of 256 weights, read in fp32 and written in half precision */
+    bytes.rates.fp32_byte_ratio = 2; /* autocast: copies of 256 weights, read in fp32 and written in half precision */
     expect(job, MATMUL, &bytes, (4 * 192 + 1024) / 2.0 + 6 * 256, 4 * 90 / 2.0, (4 * 90 + 512) / 2.0);
     expect(job, NORM, &bytes, 2 * 4 * 192, 2 * 4 * 90, 0);
-    bytes.rates.fp32 = 1;
+    bytes.rates.fp32_byte_ratio = 1;
     bytes.sequence = 2;
     bytes.replicated = 4; /* of operators in blocks */
     expect(job, MATMUL, &bytes, (2 * 192 + 1024) / 2.0, 2 * 90 / 2.0, (2 * 90 + 512) / 2.0);
@@ -206,7 +206,7 @@ static void expect_parts(bool is_tied)
         assert_float_equal(sum.backward_ms, 2 * samples + reads + writes + backward, 1e-9);
         assert_float_equal(rt_step_roofline_terms(job, &r).memory_ms,
                            3 * samples + 2 * reads + writes + forward + backward + sum.optimizer_ms, 1e-9);
-        r.rates.flop_ms[RT_RATE_LINEAR] = r.rates.flop_ms[RT_RATE_MATMUL] = 1000;
+        r.rates.ms_per_flop[RT_RATE_LINEAR] = r.rates.ms_per_flop[RT_RATE_MATMUL] = 1000;
         expect(job, 0, &r, 4e5, 4e5, 4e5 + 3 * more * written);
         r.configuration.c.mode = MDOT_MODE_INFERENCE;
         expect(job, 0, &r, 4e5, 0, 0);
@@ -232,7 +232,7 @@ static void operands_are_prepared(void **state)
     double copies = 128 * (1 + 4.0 / 1024 + 4);
     expect(job, MATMUL, &r, forward + copies, data + copies, weight);
     expect(job, NORM, &r, 4 * 192, 4 * 90, 0);
-    r.rates.byte_ms = 0.25;
+    r.rates.ms_per_byte = 0.25;
     expect(job, MATMUL, &r, (forward + copies) / 4, (data + copies) / 4, weight / 4);
     static const struct {
         mdot_precision precision;
