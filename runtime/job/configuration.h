@@ -11,8 +11,7 @@ typedef struct rt_configuration {
                            * 0 */
     mdot_gpu gpu;         /* a copy, because c.gpu_spec points at the caller's memory */
     int64_t micro_batch;  /* samples per micro-step */
-    bool plain_workers;   /* apart from the number of GPUs, the configuration leaves their cooperation at its
-                           * defaults */
+    bool plain_workers;   /* all options on how GPUs cooperate are at their defaults, apart from the number of GPUs */
 } rt_configuration;
 
 extern const bs_struct_version rt_configuration_type;

@@ -18,7 +18,7 @@ static const gpu_row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-/* The columns of the table are the numbers of the input `gpu`, in their order. */
+/* Table columns, in the order of the predictor input `gpu`. */
 enum {
 #define COLUMN(field) COLUMN_##field,
 #include "runtime/job/gpus.def"
@@ -121,7 +121,7 @@ static bs_nearest find_similar(const char *wrong)
     return nearest;
 }
 
-/* Suggests the first of the similar names if it or one of its aliases is near enough. */
+/* Suggests the first similar name if the name or one of its aliases is near enough. */
 static bs_suggest_hint suggest_first(const char *wrong, const bs_nearest *similar)
 {
     bs_suggest near = bs_suggest_begin(wrong);

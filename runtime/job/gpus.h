@@ -1,11 +1,11 @@
-/* gpus.h — the GPUs of gpus.def, by name, and the columns of that table. */
+/* gpus.h — the GPUs of gpus.def by name, and the table's columns. */
 #ifndef RT_GPUS_H
 #define RT_GPUS_H
 
 #include "base/struct_version.h"
 #include "mdot/mdot_predict.h"
 
-/* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
+/* The columns of gpus.def, in the order of the predictor input `gpu`: append only. */
 #define RT_GPU_COLUMN_MAP(X)                                                                                           \
     X(compute_capability)                                                                                              \
     X(sm_count)                                                                                                        \

@@ -29,8 +29,8 @@ enum { RT_PROGRAM_FRACTIONS = 1 << 20 };
 typedef struct rt_program {
     mdot_job_program program; /* `recorded` points at `records` */
     mdot_recorded_memory records[MDOT_RECORDED_MEMORY_MAX];
-    /* Bytes of activations per sample, by the analytic model, of the job that was recorded. The memory of a job that
-     * was frozen afterwards, and of other configurations, follows by ratios. 0: not yet estimated. */
+    /* Activation bytes per sample of the recorded job, by the analytic model. Ratios give the memory for other
+     * configurations, and for a job frozen afterwards. 0: not yet estimated. */
     double analytic_bytes[MDOT_RECORDED_MEMORY_MAX];
     mdot_peak_moment moments[MDOT_RECORDED_MEMORY_MAX][MDOT_PEAK_MOMENTS_MAX];
 } rt_program;

@@ -27,7 +27,7 @@ static inline uint64_t rt_hash(uint64_t hash, const void *data, size_t bytes)
  * away. */
 enum { RT_MOST_PROBES = 64 };
 
-/* Number of slots of such a table for `count` values: a power of two. */
+/* Number of table slots for `count` values: a power of two. */
 static inline size_t rt_hash_slots(size_t count)
 {
     size_t slots = 4;

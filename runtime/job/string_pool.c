@@ -21,7 +21,7 @@ typedef struct entry_table {
     size_t count, slot_count;
 } entry_table;
 
-/* The multiplier is that of the golden ratio (Knuth, The Art of Computer Programming 3, 6.4). */
+/* The golden ratio's multiplier (Knuth, The Art of Computer Programming 3, 6.4). */
 static uint32_t *find_slot(const entry_table *t, const char *given)
 {
     uint64_t hash = (uint64_t)(uintptr_t)given * UINT64_C(0x9E3779B97F4A7C15);

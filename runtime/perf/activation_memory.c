@@ -88,8 +88,8 @@ typedef struct step {
     memory_node *nodes;
     double *change;
     const extent *extents;
-    size_t logits;       /* 1 + index of the matmul that writes the logits of a cross-entropy; 0: none */
-    double logits_share; /* fraction of the logits that exist at once, and of their copies */
+    size_t logits;       /* 1 + index of the matmul that writes the logits; 0: none */
+    double logits_share; /* fraction of the logits and logit copies that exist at once */
     double copies_share;
     double input_bytes;
     size_t peak;     /* moment of the largest sum */
@@ -164,7 +164,7 @@ static double result_bytes(const mdot_job_operator *op)
     return op->setting[MDOT_SETTING_NORMALISED] != 0 ? written / 2 : written;
 }
 
-/* Bytes of samples: the inputs that come from outside the graph. A normalisation reads its data twice more. */
+/* Sample bytes: inputs from outside the graph. A normalisation reads its data twice more. */
 static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
 {
     if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || rt_has_trait(op, MDOT_TRAIT_PICKS)) return 0;
@@ -262,8 +262,8 @@ static void save_scores(step *s, size_t index, const memory_node *node)
     add_lifetime(s, backward(s, index), backward(s, index), softmax);
 }
 
-/* PyTorch's cross-entropy keeps the logarithms of the probabilities. Its backward operation makes their gradient before
- * that of the logits. */
+/* PyTorch's cross-entropy keeps log-probabilities. The backward operation makes their gradient before the logits'
+ * gradient. */
 static void save_probabilities(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
@@ -276,7 +276,7 @@ static void save_probabilities(step *s, size_t index)
     add_lifetime(s, backward(s, index), backward(s, index), bytes);
 }
 
-/* Bytes that the operator itself keeps for its backward operation, and the temporary bytes of that operation. */
+/* Bytes that the operator keeps for the backward operation, and temporary bytes of the latter. */
 static void save_for_backward(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];

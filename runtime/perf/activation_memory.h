@@ -4,7 +4,7 @@
 
 #include "runtime/perf/sharding.h"
 
-/* The properties of a configuration, besides the batch, that determine the memory of activations. */
+/* The properties of a configuration that determine activation memory, besides the batch. */
 typedef enum rt_activation_type {
     RT_ACTIVATION_FP32,
     RT_ACTIVATION_AMP,
@@ -45,10 +45,10 @@ typedef struct rt_activations {
     size_t moment_count; /* at least 1 */
 } rt_activations;
 
-/* The elements of MDOT_ATTENTION_PROGRAM equal those of FLASH, which it stands for if the job lacks a program. */
+/* MDOT_ATTENTION_PROGRAM has the elements of FLASH, which it stands for in jobs without a program. */
 typedef struct rt_activation_table {
     rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS]; /* with a loss on all logits */
-    /* With the other kernels of the loss, from CHUNKED on; only of jobs that have a cross-entropy. */
+    /* With other loss kernels, from CHUNKED on; only for jobs with a cross-entropy. */
     rt_activations with_loss[RT_LOSSES - 1][RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
     rt_activations inference[RT_ACTIVATION_TYPES][RT_ATTENTIONS];
 } rt_activation_table;

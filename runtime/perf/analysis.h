@@ -24,7 +24,7 @@ struct rt_analysis {
 
 /* ---- Job analyzer ------------------------------------------------------------------------------------------------ */
 
-/* The interface of runtime/perf to runtime/components.c: the maker of the analysis that every job carries (core.h). */
+/* The interface of runtime/perf to runtime/components.c: makes each job's analysis (core.h). */
 
 extern const rt_job_analyzer rt_perf_analyzer;
 

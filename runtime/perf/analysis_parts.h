@@ -62,7 +62,7 @@ typedef struct rt_roofline_inputs {
     bool is_recomputed; /* by the program (MDOT_OPERATOR_RECOMPUTED) */
 } rt_roofline_inputs;
 
-/* The inputs of one operator on one GPU of the shard. `fused_bytes` are those of all operators (op_cost.c). */
+/* The inputs of one operator on one GPU of the shard. `fused_bytes` covers all operators (op_cost.c). */
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                          size_t index, const rt_shard *shard);
 /* The inputs of each group of the unsharded job, which the caller frees. Returns NULL if memory runs out. */
@@ -79,15 +79,15 @@ rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, siz
  * covers the picked rows only. */
 
 typedef struct rt_update_parts {
-    rt_parts factored;          /* numbers that Adafactor's second moments have: rows and columns of each matrix, and
-                                 * all elements of other parameters */
+    rt_parts factored;          /* numbers in Adafactor's second moments: rows and columns for matrices, and all
+                                 * elements for other parameters */
     rt_parts matrices;          /* parameters of the matrices in blocks, which Muon orthogonalises */
     rt_parts orthogonalisation; /* FLOPs of Muon's five Newton-Schulz iterations */
     rt_parts frozen_matmuls;    /* frozen parameters of operators that autocast computes in half precision */
-    double largest;             /* trained parameters of the largest operator, which is one tensor but for its bias */
+    double largest;             /* trained parameters of the largest operator: one tensor, and perhaps a bias */
     double largest_matrix;      /* the same of the largest of `matrices` */
     double largest_frozen;      /* the same of the largest of `frozen_matmuls` */
-    double tensors;             /* trained tensors of the job: a weight of each operator, and its bias */
+    double tensors;             /* trained tensors: weights and biases */
 } rt_update_parts;
 
 rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sharding);
@@ -97,7 +97,7 @@ rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sha
 typedef struct rt_job_totals {
     double flops_per_sample; /* over all phases */
     double forward_flops_per_sample;
-    double cost, cost_without_type_id; /* sums of costs: of all operators, and of those whose type lacks a type id */
+    double cost, cost_without_type_id; /* cost sums: all operators, and operators without a type id */
     bool lacks_type_id;                /* an operator's type lacks a type id */
     uint32_t highest_type_id;
     size_t logits; /* 1 + index of the matmul whose result a cross-entropy reads; 0: none */
@@ -118,7 +118,7 @@ double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss);
 
 /* ---- Compiled layout --------------------------------------------------------------------------------------------- */
 
-/* Does the compiler run the job's convolutions with channels last (NHWC), whatever layout its inputs have? */
+/* True if the compiler runs convolutions with channels last (NHWC), whatever layout the inputs have. */
 bool rt_compiles_in_nhwc(const mdot_job *job, mdot_mode mode);
 
 /* ---- Job identity ------------------------------------------------------------------------------------------------ */
@@ -134,7 +134,7 @@ typedef struct rt_job_identity {
 /* `cost` has a value for each operator (op_cost.c). */
 void rt_identify_job(const mdot_job *job, const double *cost, rt_job_identity *out_identity);
 
-/* Half of the summed differences of the shares: 0 for jobs of equal shares, 1 for jobs that share no class. */
+/* Half of the summed share differences: 0 for equal shares, 1 for jobs without a common class. */
 double rt_job_distance(const float a[RT_WORK_CLASSES], const float b[RT_WORK_CLASSES]);
 
 #endif

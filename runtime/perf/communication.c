@@ -46,7 +46,7 @@ typedef struct exchange {
     const rt_widths *widths;
     double byte_ratio; /* bytes relative to fp32: 0.5 or 1 */
     double micro_batch, micro_steps;
-    double part;        /* samples of a micro-batch, each of which counts as the GPU's part of its sequence */
+    double part;        /* samples per micro-batch; a sample counts as the GPU's part of a sequence */
     double ms_per_flop; /* of a matmul */
 } exchange;
 

@@ -1,4 +1,4 @@
-/* job_totals.c — sums over a job's operators, which predictions need and which are independent of the configuration. */
+/* job_totals.c — sums over a job's operators that predictions need, independent of the configuration. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"

@@ -35,7 +35,7 @@ static inline double rt_weights_of(const mdot_job_operator *op)
     return op->parameters + op->frozen_parameters;
 }
 
-/* Weights of its own, or weights tied to another operator's, which are counted there. */
+/* Own weights, or weights tied to another operator, where they are counted. */
 static inline bool rt_has_weights(const mdot_job_operator *op)
 {
     return rt_weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
@@ -62,7 +62,7 @@ static inline bool rt_is_cross_entropy(const mdot_job_operator *op)
     return op->traits.number == RT_TYPE_SOFTMAX_CROSS_ENTROPY;
 }
 
-/* True for a cross-entropy, or the part of it that reads logarithms of probabilities. */
+/* True for a cross-entropy, or for the part that reads log-probabilities. */
 static inline bool rt_is_loss(const mdot_job_operator *op)
 {
     return rt_is_cross_entropy(op) || op->traits.number == RT_TYPE_NEGATIVE_LOG_LIKELIHOOD;

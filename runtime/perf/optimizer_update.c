@@ -37,7 +37,7 @@ enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 typedef struct update_rule {
     double elements;       /* of the state, per parameter; 0: none, or of matrices, as for Adafactor and Muon */
     double bytes_of_state; /* of an element; 0: those of the configuration */
-    double fused;          /* traffic of a fused kernel relative to that of kernels over lists of tensors */
+    double fused;          /* fused kernel's traffic relative to kernels over tensor lists */
     double list_update;    /* temporary elements per parameter of kernels over lists of tensors */
     double loop_update;    /* temporary elements of a loop over tensors, per parameter of the largest tensor */
     int launches;          /* kernels per tensor in a loop over tensors */
@@ -64,7 +64,7 @@ double rt_zero_part(const mdot_configuration *c, rt_elements elements)
     return elements.others / (copies * c->expert_parallel) + elements.experts / copies;
 }
 
-/* The elements that a GPU updates, of these elements of its shard. */
+/* The part of its shard's elements that a GPU updates. */
 static double updated_of(const mdot_configuration *c, rt_elements elements)
 {
     return c->zero_stage >= 1 ? rt_zero_part(c, elements) : rt_sum_elements(elements);

@@ -63,7 +63,7 @@ typedef struct parts {
     const mdot_job *job;
     const rt_resolved_configuration *resolved;
     rt_widths width;
-    /* Elements of the shard: trained ones, all, and the frozen ones that are quantised; and their sums. */
+    /* Elements in the shard: trained, all, and frozen quantised ones; and the sums. */
     rt_elements trained_by_kind, weights_by_kind, quantised_by_kind;
     double parameters, weights, quantised;
     /* ZeRO stage 3: elements that exist as a whole, in blocks and outside of them. Without it, 0. */
@@ -93,7 +93,7 @@ static void gather(parts *p)
     p->gathered_blocks = fmin(GATHERED_BLOCKS * p->block, p->weights - p->root);
 }
 
-/* Bytes of the gradients that a backward pass makes. The moments of inference have none of them. */
+/* Gradient bytes of a backward pass. Inference has none. */
 static double gradient_bytes(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
@@ -101,7 +101,7 @@ static double gradient_bytes(const parts *p)
     return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, p->trained_by_kind) : p->parameters);
 }
 
-/* Bytes of the largest gradient, of which a GPU keeps its part from ZeRO stage 2 on. */
+/* Bytes of the largest gradient. From ZeRO stage 2 on, a GPU keeps a part. */
 static double largest_gradient(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
@@ -201,9 +201,9 @@ static double whole_gradients(const parts *p)
     return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
 }
 
-/* Bytes of the whole gradients of earlier passes, beside new ones of the block that computes and of the root, which
- * FSDP adds last. Shards replace them in the last pass. FSDP1 keeps them in the type of computation, and FSDP2 in that
- * of sums. */
+/* Bytes of whole gradients from earlier passes, beside new ones: the current block's, and the root's, which FSDP adds
+ * last. Shards replace them in the last pass. FSDP1 keeps them in the computation's type, and FSDP2 in the type of
+ * sums. */
 static double accumulated_gradients(const parts *p)
 {
     if (p->resolved->configuration.c.whole_gradients == 0) return 0;
@@ -221,8 +221,8 @@ static double pass_gradients(const parts *p)
     return are_kept ? HALF_BYTES * p->parameters : 0;
 }
 
-/* Bytes of half-precision copies of weights, of which autocast makes `all`. Quantised weights are copied by
- * dequantisation, one matrix at a time. */
+/* Bytes of half-precision weight copies; autocast makes `all` of them. Dequantisation copies one quantised matrix at a
+ * time. */
 static double weight_copies(const parts *p, double elements)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;

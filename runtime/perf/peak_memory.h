@@ -5,7 +5,7 @@
 #include "mdot/mdot_program.h"
 #include "runtime/perf/resolved_configuration.h"
 
-/* Bytes at the moment of a step at which their sum is largest. */
+/* Bytes when their sum is largest in a step. */
 typedef struct rt_memory {
     double weights, gradients, optimizer, activations; /* activations include all temporary tensors */
     double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
@@ -45,12 +45,11 @@ double rt_weight_bytes(const mdot_job *job, double width, double elements);
 
 /* ---- Reserved memory --------------------------------------------------------------------------------------------- */
 
-/* Memory that a training process takes from a GPU beyond its tensors, the part of a GPU that a process can use, and
- * the interval of the peak of its tensors. */
+/* Memory beyond tensors that a training process takes, usable memory of a GPU, and the interval of the tensor peak. */
 
 /* Bytes. Beyond the tensors of rt_memory. */
 typedef struct rt_reserved {
-    double rounding;    /* the caching allocator's rounding of sizes, and free parts of its segments */
+    double rounding;    /* rounded sizes and free segment parts in the caching allocator */
     double context;     /* the CUDA context and the code of kernels */
     double workspace;   /* cuBLAS and cuDNN */
     double collectives; /* buffers of NCCL, if several GPUs work together */

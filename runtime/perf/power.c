@@ -56,7 +56,7 @@ static double soft_min(double a, double b)
     return a / sqrt(sqrt(sqrt(1 + fourth * fourth)));
 }
 
-/* The fraction of the clock at which the power is `part` of the demand. */
+/* The clock fraction at which power is `part` of the demand. */
 static double clock_at(double part)
 {
     double low = 0, high = 1;

@@ -96,7 +96,7 @@ static double flat_segment(const rt_memory *memory)
     return sum > sum_of(memory) ? sum - sum_of(memory) : 0;
 }
 
-/* Peers from which each channel of a communicator of `gpus` GPUs receives; 0 without a communicator. */
+/* Number of peers from which each channel of a communicator receives, among `gpus` GPUs; 0 without a communicator. */
 static double peers_of(const mdot_configuration *c, double gpus)
 {
     if (gpus <= 1) return 0;

@@ -72,8 +72,7 @@ static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
     return shard;
 }
 
-/* Compiled code recomputes what a selective checkpoint does. If the program has checkpoints of its own, they state what
- * is recomputed in compiled code, too. */
+/* Compiled code recomputes like a selective checkpoint. A program's own checkpoints take precedence. */
 static rt_activation_case activation_case_of(const mdot_configuration *c, bool has_checkpoints)
 {
     mdot_recompute recompute = c->recompute;

@@ -36,7 +36,7 @@ typedef struct rt_widths {
 } rt_widths;
 
 rt_widths rt_widths_of(const mdot_configuration *c);
-/* Bytes of a frozen weight of a matmul; `unchanged` in its own type. Scales are included. */
+/* Bytes of a frozen matmul weight, with scales; `unchanged` in the original type. */
 double rt_frozen_width(const mdot_configuration *c, double unchanged);
 
 /* ---- Resolved configuration -------------------------------------------------------------------------------------- */

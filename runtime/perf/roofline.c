@@ -181,7 +181,7 @@ static const rt_roofline_inputs *inputs_of_group(const mdot_job *job, size_t i, 
     return buffer;
 }
 
-/* The part of the logits' matmul that a stage of a pipeline computes. */
+/* The part of the logits' matmul in a pipeline stage. */
 static double part_with_logits(const mdot_job *job, const rt_shard *shard)
 {
     return shard->of[job->analysis->sharding.position[job->analysis->totals.logits - 1]];

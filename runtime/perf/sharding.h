@@ -98,7 +98,7 @@ typedef struct rt_shard {
     double of[RT_PIPELINE_POSITIONS];
 } rt_shard;
 
-/* Numbers of elements of experts and of all other operators. Only data-parallel workers have copies of experts. */
+/* Element counts of experts and of other operators. Only data-parallel workers have copies of experts. */
 typedef struct rt_elements {
     double others, experts;
 } rt_elements;
@@ -108,7 +108,7 @@ static inline double rt_sum_elements(rt_elements elements)
     return elements.others + elements.experts;
 }
 
-/* Adds `elements` of operator `index` to the parts of its position and role. */
+/* Adds `elements` to the parts at the operator's position and role. */
 void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);
 /* The elements on one GPU of the shard. */
 rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard);

@@ -63,7 +63,7 @@ typedef struct search {
     bool *depends;   /* this operator or one before it has parameters, trained or frozen */
     bool *shardable; /* its result may be sharded */
     bool *sharded;   /* its result is sharded */
-    uint32_t *base;  /* of the sum of a base matmul and its adapter: index of the base matmul + 1; otherwise 0 */
+    uint32_t *base;  /* for a sum of base matmul and adapter: 1 + index of the base matmul; otherwise 0 */
     bool *summed;    /* the gradient of its result is counted already */
 } search;
 
@@ -142,7 +142,7 @@ static bool accepts_slices(const search *s, size_t i)
     return s->kind[i] == KIND_MATMUL || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_SLICEABLE && s->shardable[i]);
 }
 
-/* A tensor stays whole if any of its readers needs the whole of it. Readers come before their operands here. */
+/* A tensor stays whole if a reader needs the whole tensor. The sweep visits readers before operands. */
 static void sweep_backward(search *s)
 {
     for (size_t i = s->count; i-- > 0;) {

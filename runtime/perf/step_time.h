@@ -7,8 +7,8 @@
 
 /* ---- Roofline ---------------------------------------------------------------------------------------------------- */
 
-/* A lower bound of the time of a step on one GPU: the larger of the times of computation and memory traffic, summed
- * over the operators of the GPU's shard. Kernels reach only part of either rate, so that only ratios of rooflines are
+/* A lower bound of the step time on one GPU: the larger of computation and memory traffic time, summed over the
+ * operators in the GPU's shard. Kernels reach only part of either rate, so that only ratios of rooflines are
  * meaningful. */
 
 typedef struct rt_roofline {
@@ -16,11 +16,11 @@ typedef struct rt_roofline {
     double optimizer_ms;
 } rt_roofline;
 
-/* The time of a step's computation at the GPU's peak, and of its memory traffic. */
+/* A step's computation time at the GPU's peak, and the time of its memory traffic. */
 typedef struct rt_roofline_terms {
     double compute_ms, memory_ms;
     double
-        masked_ms; /* upper bound of the part of compute_ms for scores that fused attention skips under a causal mask */
+        masked_ms; /* upper bound for the part of compute_ms on scores that fused attention skips under a causal mask */
 } rt_roofline_terms;
 
 /* The roofline of one operator by phase, and of all operators. */

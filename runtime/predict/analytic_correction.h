@@ -18,7 +18,7 @@ typedef struct rt_correction {
     bool exchanges;
     double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if it is computed here (`exchanges`) */
     double transferred_ms; /* part of step_ms in which the GPU waits for host memory */
-    double launched_ms;    /* part of step_ms in which the GPU waits for launches of the optimizer's kernels */
+    double launched_ms;    /* part of step_ms in which the GPU waits for optimizer kernel launches */
 } rt_correction;
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                          const mdot_job *job, double step_ms);

@@ -77,9 +77,9 @@ typedef struct rt_fit {
     double *factor;       /* Cholesky factor of the covariance, lower triangle, [count, count] */
     double *weight;       /* inverse of the covariance times the residuals */
     double *standard;     /* standardised residuals (calibration_transfer.c); NULL without jobs in common */
-    double general, idle; /* scales of the terms that jobs share, and of the noise */
+    double general, idle; /* scales of shared terms and of noise */
     double spread;        /* variance of the residuals over the modelled one */
-    double outliers;      /* mean added variance of a job, of which a job without rows may have as much */
+    double outliers;      /* mean added variance per job, also assumed for jobs without rows */
     double deviation;     /* mean stated one */
     double host_share;    /* mean */
     bool is_new_gpu;
@@ -95,14 +95,14 @@ typedef struct rt_calibration_gpu {
     rt_fit fit[RT_QUANTITIES];
 } rt_calibration_gpu;
 
-/* What the measured GPUs have in common, for GPUs that lack a row. */
+/* Common terms of measured GPUs, for GPUs without rows. */
 typedef struct rt_site {
     double mean;      /* of the logarithm of measured over predicted */
     double explained; /* part of a step's variance that is known */
     double deviation; /* mean stated one of the anchors; 0: no GPU was measured */
 } rt_site;
 
-/* What rows of one GPU model say of jobs on another one, by precision class. */
+/* Evidence from one GPU model's rows about jobs on another one, by precision class. */
 typedef struct rt_agreement {
     double correlation[RT_PRECISION_CLASSES]; /* of the residuals of a job; 0: nothing is carried */
     double mean[RT_PRECISION_CLASSES];        /* of the standardised residuals of the common jobs */
@@ -147,7 +147,7 @@ double rt_common_terms(const rt_step *a, const rt_step *b, rt_quantity quantity,
 double rt_own_correlation(const rt_step *a, const rt_step *b);
 /* Correlation of the effects of a job in two configurations, in which it is trained on any GPU model. */
 double rt_job_correlation(const rt_step *a, const rt_step *b);
-/* Variance of a measurement of one quantity, of this stated deviation. */
+/* Variance of one measured quantity, from this stated deviation. */
 double rt_noise(double deviation, double idle);
 /* The part of the site in the variance that the site and a GPU share. */
 double rt_site_part(void);
@@ -185,7 +185,7 @@ void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibr
 /* Finds the correlations of all GPU models, which are fitted. OUT_OF_MEMORY. */
 mdot_status rt_transfer_fit(mdot_calibration *calibration, rt_quantity quantity, mdot_error *err);
 
-/* The residual that says most of a step on `gpu`. Allocates nothing. */
+/* The most informative residual about a step on `gpu`. Allocates nothing. */
 void rt_transfer_find(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
                       const rt_step *step, rt_carried *out_carried);
 

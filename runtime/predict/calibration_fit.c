@@ -27,14 +27,14 @@
 #include <string.h>
 
 #define PRIOR_ROWS 6.0
-#define LEAST_SPREAD 0.6    /* rows that agree by chance, and jobs that differ in their noise */
+#define LEAST_SPREAD 0.6    /* rows that agree by chance, and jobs with different noise */
 #define MOST_OUTLYING 4.0   /* limit of one job's added variance in the mean of all jobs */
 #define PRIOR_JOBS 4.0      /* pseudo-jobs that pull the scale of outliers towards 1 */
 #define FAR 1.7             /* standard deviations beyond which a job is an outlier among others */
 #define FAR_ALONE 1.0       /* the same for the only job */
 #define MOST_TYPICAL 9.0    /* limit of that scale: beyond it, a job is an outlier in any company */
 #define MEDIAN_SQUARE 0.455 /* median of the square of a normal variable */
-#define MOST_AVERAGED 16.0  /* rows of one step beyond which their mean has the same noise: conditions drift */
+#define MOST_AVERAGED 16.0  /* rows per step beyond which the mean has constant noise, because conditions drift */
 enum { ROUNDS = 2, LEAST_ROWS_FOR_SCALES = 3 };
 
 static const struct {
@@ -64,7 +64,7 @@ static bool is_same_job(const rt_step *a, const rt_step *b)
     return a == b || (a->job == b->job && a->job != RT_NO_JOB);
 }
 
-/* The part of a job's added variance that two of its steps share. All anchors of a job have the same one. */
+/* The part of a job's added variance that two steps share. It is equal for all anchors of a job. */
 static double shared_own(const rt_step *a, const rt_step *b)
 {
     return is_same_job(a, b) ? rt_own_correlation(a, b) : 0;
@@ -102,7 +102,7 @@ static double covariance(const fitting *f, size_t i, size_t j)
     return sum;
 }
 
-/* Computes the factor and the weights. Returns the squares of the residuals in units of their covariance. */
+/* Computes the factor and the weights. Returns the squared residuals in units of the covariance. */
 static double factor_covariance(fitting *f)
 {
     size_t n = f->fit->count;
@@ -116,7 +116,7 @@ static double factor_covariance(fitting *f)
 
 /* ---- Outliers ---------------------------------------------------------------------------------------------------- */
 
-/* End of the run of anchors of one job that begins at `first`; anchors are ordered by job. */
+/* End of a job's run of anchors that begins at `first`; anchors are ordered by job. */
 static size_t end_of_job(const fitting *f, size_t first)
 {
     size_t end = first + 1;
@@ -408,7 +408,7 @@ static bool find_own(const rt_fit *fit, const rt_calibration_gpu *gpu, rt_quanti
     return is_measured;
 }
 
-/* Adds the part that rows of another GPU model explain of the variance `left`. Returns the rest. */
+/* Adds the part of the variance `left` that rows from another GPU model explain. Returns the rest. */
 static double add_carried(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity q,
                           const rt_step *step, double left, rt_corrected *out)
 {

@@ -48,7 +48,7 @@
 #define BATCH_DOUBLINGS 8.0 /* doublings of the batch after which a correlation is smaller by e */
 #define NEIGHBOUR_DOUBLINGS 2.0
 #define HOST_DISTANCE 0.5 /* difference of host shares after which a correlation is smaller by e */
-#define OTHER_LAYOUT 0.5  /* correlation of the parts of configurations that differ in one respect */
+#define OTHER_LAYOUT 0.5  /* correlation between parts of configurations that differ in one respect */
 #define OTHER_TORCH 0.8
 #define OTHER_PRECISION 0.2
 #define OTHER_GPU_COUNT 0.5
@@ -59,8 +59,8 @@
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
 
-/* Correlation of the effects of two jobs. Without it, networks of one family would count as independent evidence of an
- * effect of the GPU. */
+/* Correlation between the effects of two jobs. Without it, networks from one family would count as independent evidence
+ * for an effect of the GPU. */
 static double relation(const rt_step *a, const rt_step *b)
 {
     if (a->share == NULL || b->share == NULL) return 0;

@@ -410,8 +410,7 @@ static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *row
     return MDOT_OK;
 }
 
-/* Removes jobs that no anchor names, so that a calibration of any number of jobs stays within its limit.
- * OUT_OF_MEMORY. */
+/* Removes jobs without anchors, so that a calibration stays within its limit. OUT_OF_MEMORY. */
 static mdot_status drop_merged_jobs(mdot_calibration *calibration, mdot_error *err)
 {
     enum { UNUSED, USED };

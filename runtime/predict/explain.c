@@ -34,7 +34,7 @@ struct mdot_explanation {
 static const bs_struct_version info_type = BS_SIZED(mdot_explanation_info, reserved);
 static const bs_struct_version operator_time_type = BS_SIZED(mdot_operator_time, activation_bytes);
 
-/* The step in progress: first the time of the queried configuration, then that of the requested one. */
+/* The step in progress: first the queried configuration's time, then the requested one's. */
 typedef struct breakdown {
     mdot_context *context;
     const mdot_job *job;

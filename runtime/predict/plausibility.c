@@ -1,9 +1,8 @@
-/* plausibility.c — plausibility of a prediction: the utilisation of the GPU's peak that a step of the predicted time
+/* plausibility.c — plausibility of a prediction: the utilisation of the GPU's peak that the predicted step time
  * implies.
  *
- * A step that needs more of the peak than programs reach is implausibly short. A step that needs almost none of it
- * is implausibly long, unless launching its kernels takes that time. roofline.c computes the needs of a step.
- */
+ * A step is implausibly short if it needs more of the peak than programs reach. It is implausibly long if it needs
+ * almost nothing of the peak, unless kernel launches take the time. roofline.c computes the needs of a step. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"

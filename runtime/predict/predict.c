@@ -219,7 +219,7 @@ typedef struct call {
     mdot_error *err;
 } call;
 
-/* Pairs of one job and one shard of it, which are answered together. */
+/* Pairs with one job and one shard, answered together. */
 typedef struct run {
     const mdot_job *job;
     rt_shard shard;

@@ -203,7 +203,7 @@ static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
     return equal;
 }
 
-/* An input of "evaluate" that is an output of "encode". */
+/* An input of "evaluate" that "encode" writes. */
 static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, uint32_t index)
 {
     const mdot_abi_tensor *wanted = &rt_inputs(r->table, r->entry)[index];
@@ -233,7 +233,7 @@ static mdot_status read_evaluate_inputs(const reading *r, const mdot_abi_entry *
     return status;
 }
 
-/* "encode" writes all of its outputs, but memory is allocated only for those that "evaluate" reads. */
+/* "encode" writes all outputs, and memory exists only for those that "evaluate" reads. */
 static mdot_status check_all_read(const reading *evaluate, const mdot_abi_entry *encode)
 {
     const rt_job_schema *schema = evaluate->schema;
@@ -288,7 +288,7 @@ static mdot_status read_outputs(const reading *r)
     return MDOT_OK;
 }
 
-/* Number of configurations that "evaluate" takes: the last dimension of its step_ms. */
+/* Number of configurations per run of "evaluate": the last dimension of step_ms. */
 static mdot_status read_block(reading *r)
 {
     for (uint32_t index = 0; index < r->entry->output_count; index++) {

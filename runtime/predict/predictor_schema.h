@@ -82,7 +82,7 @@ typedef enum rt_job_output {
     RT_JOB_OUTPUT_COUNT
 } rt_job_output;
 
-/* The cached features that an evaluation reads of a job: tensors with rows or of fixed size. */
+/* A job's cached features for evaluations: tensors with rows or with a fixed size. */
 enum { RT_CACHED_CAPACITY = 16 };
 typedef struct rt_cached_tensor {
     const mdot_abi_tensor *tensor; /* the input of the evaluating entry */

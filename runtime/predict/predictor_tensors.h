@@ -38,8 +38,7 @@ typedef struct rt_job_pair {
     size_t at; /* index in the block's configurations */
 } rt_job_pair;
 
-/* Inputs and outputs of calls of the entries: the state of rt_predict_extension (predict_extension.h), one block
- * of memory in every context. */
+/* Inputs and outputs for calls of the entries: the state of rt_predict_extension, one memory block per context. */
 typedef struct rt_job_tensors {
     rt_job_schema schema;
     void *rows[RT_JOB_INPUT_COUNT]; /* tensors with rows, for the maximum number of rows; NULL if unread */

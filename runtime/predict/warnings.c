@@ -1,4 +1,4 @@
-/* warnings.c — names and texts of warnings and of implausible results, from the tables of mdot_predict.h. */
+/* warnings.c — names and texts of warnings and implausible results, from the tables in mdot_predict.h. */
 #include "mdot/mdot.h"
 
 const char *mdot_warning_name(uint32_t warning)
