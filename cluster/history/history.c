@@ -1,5 +1,5 @@
 /* history.c — adds jobs to a history, and estimates the durations of others. */
-#include "history/history.h"
+#include "history/history_learning.h"
 
 #include <math.h>
 #include <stdlib.h>

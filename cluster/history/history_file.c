@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "base/text.h"
-#include "history/history.h"
+#include "history/history_learning.h"
 
 #include <inttypes.h>
 #include <math.h>

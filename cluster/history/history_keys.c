@@ -1,5 +1,5 @@
 /* history_keys.c — see history_keys.h. It also normalises names. */
-#include "history/history_keys.h"
+#include "history/history_nodes.h"
 
 #include <math.h>
 #include <string.h>

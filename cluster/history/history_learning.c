@@ -1,4 +1,3 @@
-/* history_learning.c — see history_learning.h. */
 #include "history/history_learning.h"
 
 #include <math.h>

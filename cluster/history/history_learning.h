@@ -1,28 +1,57 @@
-/* history_learning.h — the hierarchical estimate, and the knowledge about keys that it learns from its own errors.
- *
- * An estimate starts with one hour and goes through the keys from the coarsest to the finest. At a key with n jobs of
- * mean logarithm y, it moves from m to (n y + k m) / (n + k). The number k says how many jobs of the key outweigh the
- * coarser keys. For each key, k is the candidate that made the smallest absolute errors at completed jobs so far; each
- * job is estimated before it is added. The key HOUR cuts across the others, and therefore its mean is that of
- * deviations from m. Finer keys move a second time, towards the mean of the most recent jobs.
- *
- * The scale of an estimate is the usual absolute error of estimates whose finest key and weight are alike, times the
- * relative errors of the job's own keys, shrunk in the same way. Where few such estimates were made, the usual error is
- * that of estimates that stop at this key for the sake of comparison.
- */
+/* history_learning.h — estimates from a history: the form of errors, and the hierarchical estimate. */
 #ifndef HS_LEARNING_H
 #define HS_LEARNING_H
 
+#include "base/struct_version.h"
 #include "history/history_nodes.h"
-#include "history/history_shape.h"
+#include "history/mdot_history.h"
+
+/* The distribution of errors: a histogram, and the two-sided Student's t distribution that fits it. */
+
+enum { HS_BINS = 128 };
+
+/* Weights of relative errors. Bins are equally wide in asinh(8 z). */
+typedef struct hs_errors {
+    double bins[HS_BINS];
+} hs_errors;
+
+/* The distribution that fits the errors. */
+typedef struct hs_shape {
+    double center, lower, upper; /* median, and scales of both sides */
+    double degrees;
+} hs_shape;
+
+/* Starts with 30 assumed jobs, whose errors have two degrees of freedom. */
+void hs_errors_begin(hs_errors *errors);
+/* Adds a relative error; earlier ones lose 0.1 % of their weight. */
+void hs_errors_add(hs_errors *errors, double z);
+hs_shape hs_shape_fit(const hs_errors *errors);
+
+/* Student's t distribution and its inverse, for 1, 2, 4 and infinitely many degrees of freedom (closed forms). */
+double hs_t_probability(double degrees, double t);
+double hs_t_quantile(double degrees, double probability);
+
+/* ---- History learning -------------------------------------------------------------------------------------------- */
+
+/* The hierarchical estimate, and the knowledge about keys that it learns from its own errors.
+ *
+ * An estimate starts with one hour and goes through the keys from the coarsest to the finest. At a key with n jobs and
+ * mean logarithm y, it moves from m to (n y + k m) / (n + k). k is the number of jobs that outweigh the coarser keys.
+ * For each key, k is the candidate with the smallest absolute errors at completed jobs so far; each job is estimated
+ * before it is added. The key HOUR cuts across the others, so its mean is that of deviations from m. Finer keys move a
+ * second time, towards the mean of the most recent jobs.
+ *
+ * An estimate's scale is the usual absolute error at this finest key and weight, multiplied by the relative errors of
+ * the job's own keys, shrunk in the same way. With few such estimates, the usual error comes from comparison estimates,
+ * which stop at this key. */
 
 enum { HS_STEPS = 2 * HS_KEYS, HS_CANDIDATES = 9, HS_WEIGHT_CLASSES = 4, HS_ERROR_CLASSES = 5 };
 
 typedef struct hs_learning {
-    double losses[HS_STEPS][HS_CANDIDATES];      /* decayed sums of absolute errors above those of the best */
-    double usual[HS_KEYS][HS_WEIGHT_CLASSES][2]; /* weight and mean of absolute errors, by finest key and its weight */
-    double passing[HS_KEYS][2]; /* the same of estimates that stop at this key, although finer keys had data */
-    /* Relative to scales: of jobs with a known name or digest, by the weight of the finest key; and of all others. */
+    double losses[HS_STEPS][HS_CANDIDATES];      /* decayed sums of absolute errors, minus the smallest sum */
+    double usual[HS_KEYS][HS_WEIGHT_CLASSES][2]; /* weight and mean absolute error, by finest key and its weight */
+    double passing[HS_KEYS][2]; /* the same for estimates that stop here, although finer keys had data */
+    /* Relative to scales: for jobs with a known name or digest, by the finest key's weight; and for all others. */
     hs_errors errors[HS_ERROR_CLASSES];
 } hs_learning;
 
@@ -41,14 +70,22 @@ typedef struct hs_forecast {
 
 void hs_learning_begin(hs_learning *learning);
 
-/* Estimates a job from the keys that had data at `known_s`, with weights as of `now_s`. */
+/* Estimates a job from the keys with data at `known_s`, with weights as of `now_s`. */
 hs_forecast hs_forecast_of(const hs_learning *learning, const hs_nodes *nodes, const hs_keys *keys, double half_life_s,
                            double known_s, double now_s);
 
-/* Learns from the logarithm of a job's duration, given its forecast. */
 void hs_learn(hs_learning *learning, const hs_forecast *forecast, double log_s);
 
-/* Weight that remains of one that was complete at `at_s`. */
+/* Weight at `now_s` of a job that counted fully at `at_s`. */
 double hs_decay(double half_life_s, double at_s, double now_s);
+
+/* ---- History ----------------------------------------------------------------------------------------------------- */
+
+
+struct mdot_history {
+    mdot_history_options options; /* complete */
+    hs_nodes *nodes;
+    hs_learning learning;
+};
 
 #endif

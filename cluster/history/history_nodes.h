@@ -1,27 +1,43 @@
-/* history_nodes.h — the table of keys: for each key, the statistics of its jobs. It has a fixed number of entries; the
- * one that was used least recently makes room for a new key. */
+/* history_nodes.h — the keys of a job, and the table with each key's statistics. */
 #ifndef HS_NODES_H
 #define HS_NODES_H
 
-#include "history/history_keys.h"
+#include "history/mdot_history.h"
+
+/* The keys of a job: a hash for each mdot_history_key whose properties are known. */
+
+enum { HS_KEYS = MDOT_HISTORY_KEY_USER_EXACT_NAME + 1 };
+
+typedef struct hs_keys {
+    uint64_t hash[HS_KEYS]; /* 0: the job lacks a property of the key */
+} hs_keys;
+
+/* Returns SipHash-2-4 of the bytes (Aumasson and Bernstein, 2012). The seed must be secret, because a user who knows it
+ * can choose texts with equal hashes. */
+uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count);
+
+hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job);
+
+/* ---- History nodes ----------------------------------------------------------------------------------------------- */
+
+/* A table with a fixed number of entries; the least recently used one makes room for a new key. */
 
 enum { HS_NO_NODE = 0xffffffff, HS_EARLIER = 6 };
 
-/* Durations of a key, which are natural logarithms of seconds. Weights decay with time. */
+/* Logarithms of durations in seconds. Weights decay with time. */
 typedef struct hs_durations {
     double at_s;         /* end of the last job, to which weights have decayed */
     double weight, mean; /* of durations, or of deviations from the coarser keys (history_learning.h) */
     double recent;       /* mean in which each job counts as much as all earlier ones together */
 } hs_durations;
 
-/* Statistics of one key. A job is compared with the estimate at its submission, and other jobs of the key have ended
- * since then. Therefore a key keeps its durations at a few earlier times, whose distances grow from a minute to
- * days. */
+/* Statistics of one key. A job is compared with the estimate at its submission, but other jobs with this key have ended
+ * since. Therefore a key keeps its durations at a few earlier times, a minute to days apart. */
 typedef struct hs_node {
     uint64_t hash;
     hs_durations now, earlier[HS_EARLIER]; /* the latest first; weight 0: empty */
-    double misses, spread; /* weight and mean of absolute errors of estimates, relative to the usual error */
-    double ends, failures; /* weights of all jobs and of early failures */
+    double misses, spread; /* weight and mean of absolute estimation errors, relative to the usual error */
+    double ends, failures; /* weights: all jobs, and early failures */
     double failure;        /* mean logarithm of the seconds until early failures */
     double at_s;           /* time to which the weights above have decayed */
 } hs_node;

@@ -1,5 +1,5 @@
 /* history_shape.c — see history_shape.h. It also has the functions of mdot_history.h on one estimate. */
-#include "history/history_shape.h"
+#include "history/history_learning.h"
 
 #include <math.h>
 

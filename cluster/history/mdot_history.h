@@ -26,14 +26,14 @@ typedef struct mdot_history mdot_history;
 
 typedef struct mdot_history_options {
     size_t struct_size;
-    size_t most_keys;      /* keys that are kept, 64 to 2^24; the one that was used least recently makes room. 0: 65536,
-                            * which take about 8 MB */
+    size_t most_keys;      /* number of keys, 64 to 2^24; the least recently used one makes room. 0: 65536, about 8
+                            * MB */
     double half_life_s;    /* time after which a job counts half as much, at least 60; 0: 30 days */
     uint64_t hash_seed[2]; /* random numbers, if users may choose names that disturb other users' keys */
 } mdot_history_options;
 
-/* Properties of a job that are known when it is submitted. Texts may be NULL or empty if they are unknown; the first
- * 1024 bytes count. Numbers may be 0 if they are unknown. */
+/* Properties of a job that are known when it is submitted. Unknown texts may be NULL or empty, and unknown numbers 0.
+ * The first 1024 bytes of a text count. */
 typedef struct mdot_history_job {
     size_t struct_size;
     const char *user, *group; /* group: account, project or virtual cluster */
@@ -68,19 +68,19 @@ typedef enum mdot_history_key {
     MDOT_HISTORY_KEY_USER_EXACT_NAME = 11        /* user, unchanged name, GPUs */
 } mdot_history_key;
 
-/* The distribution of a duration. Its logarithm has Student's t distribution on either side of the median, with a scale
- * for each side and common degrees of freedom. */
+/* The distribution of a duration. Its logarithm has Student's t distribution on either side of the median, with one
+ * scale per side and common degrees of freedom. */
 typedef struct mdot_history_estimate {
     size_t struct_size;
     double median_s;
     double lower_scale, upper_scale; /* of the natural logarithm, above 0 */
     double degrees;                  /* degrees of freedom: 1, 2, 4 or INFINITY; few are heavy tails */
-    /* Probability that the job fails or is cancelled before half of the median, 0 to 1. The fields above are for a job
-     * that does not. */
+    /* Probability that the job fails or is cancelled before half the median, 0 to 1. The fields above assume that it
+     * does not. */
     double early_failure;
     double failure_s;     /* usual time until an early failure, a geometric mean */
     mdot_history_key key; /* finest key with data */
-    double weight;        /* jobs of that key, less for old ones; 0: nothing is known */
+    double weight;        /* jobs with that key, less for old ones; 0: nothing is known */
 } mdot_history_estimate;
 
 /* Creates an empty history. `options` may be NULL for the defaults. INVALID_ARGUMENT names the option. The caller
@@ -88,22 +88,22 @@ typedef struct mdot_history_estimate {
 mdot_status mdot_history_create(const mdot_history_options *options, mdot_history **out_history, mdot_error *err);
 void mdot_history_destroy(mdot_history *history);
 
-/* Adds a job that ended at `end_s` after it had run for `duration_s` seconds (0 to 1e12; less than 1 ms counts as 1
- * ms). A job that was cut off counts as longer than it ran, and one that failed early counts only as a failure.
- * INVALID_ARGUMENT for a number outside of its range; the history stays as it was. Takes constant time. */
+/* Adds a job that ended at `end_s` after `duration_s` seconds (0 to 1e12; less than 1 ms counts as 1 ms). A job that
+ * was cut off counts as longer than it ran, and one that failed early counts only as a failure. INVALID_ARGUMENT for a
+ * number out of range; the history stays as it was. Takes constant time. */
 mdot_status mdot_history_add(mdot_history *history, const mdot_history_job *job, mdot_ended outcome, double duration_s,
                              double end_s, mdot_error *err);
 
-/* Estimates the duration of a job at its submission. An empty history gives 1 h with wide scales. Takes constant
- * time and allocates nothing. */
+/* Estimates a job's duration at its submission. An empty history gives 1 h with wide scales. Takes constant time and
+ * allocates nothing. */
 mdot_status mdot_history_ask(const mdot_history *history, const mdot_history_job *job,
                              mdot_history_estimate *out_estimate, mdot_error *err);
 
 /* Returns a quantile of the duration in seconds; `probability` is clamped to 0.001 … 0.999. */
 double mdot_history_quantile_s(const mdot_history_estimate *estimate, double probability);
 
-/* Returns a quantile of the time that remains for a job that has run for `executed_s` seconds: above 0. It grows with
- * `executed_s` in a heavy tail. */
+/* Returns a quantile of the remaining time, above 0, after `executed_s` seconds. It grows with `executed_s` in a heavy
+ * tail. */
 double mdot_history_remaining_s(const mdot_history_estimate *estimate, double executed_s, double probability);
 
 enum { MDOT_HISTORY_NAME_BYTES = 128 };
@@ -112,8 +112,8 @@ enum { MDOT_HISTORY_NAME_BYTES = 128 };
  * "-". For example "ResNet50_lr0.1-20240501-9f3ac2e1" becomes "resnet-lr". `name` may be NULL. */
 void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES]);
 
-/* Writes the history to a file, which is replaced as a whole, and reads it. NOT_FOUND if there is no file; MALFORMED,
- * with the line, for other contents. The options come from the file, except for most_keys of the arguments. */
+/* Write and read the history. A file is replaced as a whole. NOT_FOUND if there is no file; MALFORMED, with the line,
+ * for other contents. The options come from the file, except for most_keys. */
 mdot_status mdot_history_save(const mdot_history *history, const char *path, mdot_error *err);
 mdot_status mdot_history_load(const char *path, const mdot_history_options *options, mdot_history **out_history,
                               mdot_error *err);

@@ -1,6 +1,6 @@
 /* make_estimate.c — makes an estimator from --estimate, --factors and --upper. */
-#include "simulator/make_estimate.h"
 #include "simulator/estimate/estimators.h"
+#include "simulator/simulate_options.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  */
 #include "history/mdot_history.h"
 
-#include "simulator/core/log.h"
-#include "simulator/estimate/history_job.h"
+#include "simulator/core/simulator.h"
+#include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
  */
 #include "mdot/mdotjob.h"
 
-#include "simulator/estimate/job_row.h"
+#include "simulator/estimate/estimators.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,6 @@
 /* mdot_simulate.c — mdot-simulate: runs policies on a trace. run() shows the whole program. */
 #include "simulator/estimate/estimators.h"
-#include "simulator/estimate/sweep.h"
 #include "simulator/idle/idle.h"
-#include "simulator/make_estimate.h"
 #include "simulator/report/simulation_report.h"
 #include "simulator/simulate_options.h"
 

@@ -1,4 +1,4 @@
-/* simulate_options.h — mdot-simulate's command line. */
+/* simulate_options.h — mdot-simulate's command line, and the estimate that it requests. */
 #ifndef SC_SIMULATE_OPTIONS_H
 #define SC_SIMULATE_OPTIONS_H
 
@@ -19,20 +19,32 @@ typedef struct sc_request {
     int gpus;
     double power_w; /* 0: unspecified */
     sc_window window;
-    double low, high; /* range of deadlines, in durations; 0: deadlines of the trace */
+    double low, high; /* range of deadlines, in durations; 0: the trace's own */
     sc_restart restart;
     double most_limit_s;  /* maximum of drawn time limits; 0: draw none */
     double limit_factor;  /* limits over estimates; 0: jobs are not cut off */
     double limit_extra_s; /* added to limits */
     sc_priority priority;
     bool has_priority, draws_outcomes;
-    double upper; /* ratio of upper quantile to prediction, for --idle; 0: from the model of --estimate error:M, else
-                   * 1 */
+    double upper; /* upper quantile over prediction, for --idle; 0: from the model of --estimate error:M, else 1 */
     uint64_t seed;
     bool json;
 } sc_request;
 
 /* False after help, a list or a usage error; *out_status is the exit status then. */
 bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status);
+
+/* ---- Make estimate ----------------------------------------------------------------------------------------------- */
+
+/* Returns its name in results. */
+const char *sc_name_estimate(const sc_request *request);
+
+/* Makes a new estimator for each policy, because some estimators learn; *out_errors is its error model. */
+mdot_status sc_make_estimator(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
+                              sc_errors *out_errors, mdot_error *err);
+
+/* Computes the upper quantile of each job's time, in seconds; the caller frees the array. */
+mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload *workload, double **out_predicted_s,
+                                    mdot_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* base64.c — see base64.h. */
-#include "slurm/base64.h"
+#include "slurm/request.h"
 
 #include <stdint.h>
 

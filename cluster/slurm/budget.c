@@ -1,5 +1,4 @@
-/* budget.c — see budget.h. */
-#include "slurm/budget.h"
+#include "slurm/user_records.h"
 
 #include <math.h>
 

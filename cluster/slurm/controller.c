@@ -1,9 +1,8 @@
-/* controller.c — see controller.h. */
 #include "slurm/controller.h"
 
-#include "slurm/budget.h"
-#include "slurm/parcel.h"
-#include "slurm/trust.h"
+#include "slurm/request.h"
+#include "slurm/site.h"
+#include "slurm/user_records.h"
 
 #include <math.h>
 #include <pthread.h>

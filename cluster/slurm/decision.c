@@ -1,7 +1,4 @@
-/* decision.c — see decision.h. */
 #include "slurm/decision.h"
-
-#include "slurm/limit.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,11 +1,12 @@
-/* decision.h — from a job and a request to the values that the controller writes into the request: prediction →
- * place, time limit, priority, comment. It is independent of Slurm's own types. */
+/* decision.h — the values that the controller writes into a request, independent of Slurm's own types. */
 #ifndef SL_DECISION_H
 #define SL_DECISION_H
 
+#include "slurm/partition.h"
 #include "slurm/request.h"
 #include "slurm/site.h"
-#include "slurm/submission.h"
+
+/* Prediction → place, time limit, priority, comment. */
 
 enum { SL_COMMENT_BYTES = 512 }; /* Slurm permits up to 1024 */
 
@@ -21,7 +22,7 @@ typedef struct sl_decision {
     char comment[SL_COMMENT_BYTES];
 } sl_decision;
 
-/* A context of the predictor, which runs in the calling thread, and a calibration, which may be NULL. */
+/* A predictor's context, which runs in the calling thread, and a calibration, which may be NULL. */
 typedef struct sl_oracle {
     mdot_context *context;
     const mdot_calibration *calibration;
@@ -32,8 +33,8 @@ typedef struct sl_oracle {
 mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
                       const sl_submission *submission, sl_decision *out_decision, mdot_error *err);
 
-/* Returns the priority of a job: the full weight for jobs as short as sl_site.shortest_s, zero for longest_s, linear in
- * the logarithm between. The length is the longest of the predicted time and the limit that ends the job, times
+/* Returns a job's priority: the full weight for jobs as short as sl_site.shortest_s, zero for longest_s, linear in the
+ * logarithm between. The length is the longer of the predicted time and the limit that ends the job, multiplied by
  * `understatement` if that is above 1. 0 without a limit. */
 uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_minutes, int64_t gpus,
                      double understatement);
@@ -42,8 +43,24 @@ uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_m
  * permits it. */
 bool sl_is_doubtful(uint32_t warnings);
 
-/* Returns the `quantile` of a step's time. The logarithm of the time is assumed to be normal on either side of the
- * median, with a width that matches the interval. */
+/* Returns the `quantile` of the step time. Its logarithm is assumed to be normal on either side of the median, with a
+ * width that matches the interval. */
 double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
+
+/* ---- Limit ------------------------------------------------------------------------------------------------------- */
+
+
+/* Returns the limit in minutes for a request without --time that needs `wanted_minutes`; 0: leave the limit to Slurm.
+ *
+ * Slurm accepts every such limit wherever it accepts its own default: the limit is within the MaxTime of all partitions
+ * in `list`, at least --time-min, and within the default limit if a deadline, a reservation or an accounting limit
+ * applies, because these are unknown here. A line in mdot.conf with MaxTime lifts the last restriction for its
+ * partition. */
+uint32_t sl_limit_minutes(const sl_site *site, const sl_submission *submission, const char *list,
+                          uint32_t wanted_minutes);
+
+/* Returns the limit that will end the job: its own --time, or else `set_minutes` if it is above 0, or else the longest
+ * default limit in its partitions. SL_UNLIMITED if there is none or if it is unknown. */
+uint32_t sl_binding_minutes(const sl_submission *submission, const char *list, uint32_t set_minutes);
 
 #endif

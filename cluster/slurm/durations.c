@@ -1,5 +1,4 @@
-/* durations.c — see durations.h. */
-#include "slurm/durations.h"
+#include "slurm/user_records.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,5 +1,4 @@
-/* gres.c — see gres.h. */
-#include "slurm/gres.h"
+#include "slurm/partition.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@
  * Slurm's headers belong to one version, and slurmctld only loads plugins that were built with its own headers.
  */
 #include "slurm/controller.h"
-#include "slurm/parcel.h"
+#include "slurm/request.h"
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>

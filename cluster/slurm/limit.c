@@ -1,5 +1,4 @@
-/* limit.c — see limit.h. */
-#include "slurm/limit.h"
+#include "slurm/decision.h"
 
 #include <math.h>
 #include <string.h>

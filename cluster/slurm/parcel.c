@@ -1,8 +1,5 @@
-/* parcel.c — see parcel.h. */
-#include "slurm/parcel.h"
-
 #include "base/out_of_memory.h"
-#include "slurm/base64.h"
+#include "slurm/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* partition.c — see partition.h. */
 #include "slurm/partition.h"
 
 #include <string.h>

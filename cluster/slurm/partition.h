@@ -1,12 +1,36 @@
-/* partition.h — the partitions of the cluster as slurmctld reports them: limits, states, GPUs of usable nodes. The
- * decision uses them to leave a job at least as acceptable as it is without a prediction. */
+/* partition.h — the cluster and the request as Slurm describes them: GPUs, partitions, submissions. */
 #ifndef SL_PARTITION_H
 #define SL_PARTITION_H
 
-#include "slurm/gres.h"
+#include "history/mdot_history.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The GPUs in a request's text of resources: "gres:gpu:a100:4,gres:nic:1". Slurm produces such text from
+ * --gres, --gpus and similar options. Later versions write gres/gpu for gres:gpu, and = before the count.
+ */
+
+enum { SL_GRES_TYPE_BYTES = 64 };
+
+typedef struct sl_gres {
+    int64_t count;                 /* GPUs of all types together; 0: none requested */
+    char type[SL_GRES_TYPE_BYTES]; /* in lower case; empty if unspecified */
+    bool is_mixed;                 /* several types, or a type for only some of the GPUs */
+} sl_gres;
+
+/* Parses a text; NULL means zero GPUs. Parts that are not understood count as zero. */
+sl_gres sl_gres_read(const char *text);
+
+/* Returns the text with `type` added to each part that asks for GPUs without a type. The caller frees it; NULL if
+ * memory ran out. */
+char *sl_gres_with_type(const char *text, const char *type);
+
+/* ---- Partition --------------------------------------------------------------------------------------------------- */
+
+/* The cluster's partitions as slurmctld reports them. With them, the decision leaves a job at least as acceptable as it
+ * is without a prediction. */
 
 enum { SL_PARTITION_BYTES = 64, SL_MAX_PARTITIONS = 256, SL_MAX_NODE_TYPES = 8 };
 
@@ -15,7 +39,7 @@ enum {
     SL_UNSET = UINT32_MAX - 1
 }; /* in fields of minutes, as Slurm's INFINITE and NO_VAL */
 
-/* GPUs of one type on the usable nodes of a partition. */
+/* GPUs with one type on a partition's usable nodes. */
 typedef struct sl_node_gpus {
     char type[SL_GRES_TYPE_BYTES]; /* in lower case; empty if the nodes name no type */
     uint32_t nodes;                /* nodes with at least one */
@@ -48,7 +72,38 @@ const sl_partition *sl_partition_find(const sl_cluster *cluster, const char *nam
 /* Adds a usable node with this text of resources, "gpu:a100:4,gpu:h100:2(S:0-1)", to the partition. */
 void sl_partition_add_node(sl_partition *partition, const char *gres);
 
-/* Returns the GPUs of this type, or of all types if it is empty, on the partition's usable nodes. */
+/* Returns the GPUs with this type, or all if it is empty, on the partition's usable nodes. */
 sl_node_gpus sl_partition_gpus(const sl_partition *partition, const char *type);
+
+/* ---- Submission -------------------------------------------------------------------------------------------------- */
+
+/* A request to Slurm, as far as the decision looks at it. */
+
+/* Texts may be NULL, and numbers 0, if the request leaves them open. */
+typedef struct sl_submission {
+    const char *partitions;                                 /* "a100,h100"; empty: the default one */
+    const char *default_partition;                          /* default partition of the cluster */
+    const char *per_job, *per_node, *per_socket, *per_task; /* texts of resources (gres.h) */
+    uint32_t nodes, sockets, tasks;                         /* sockets of a node */
+    uint32_t own_minutes;                                   /* --time; SL_UNLIMITED */
+    uint32_t least_minutes;                                 /* --time-min */
+    bool has_deadline, has_reservation;
+    bool is_exclusive; /* takes whole nodes, with all their GPUs */
+    uint32_t user;
+    const char *account, *name;           /* of the job */
+    const mdot_history_estimate *history; /* its duration by the cluster's completed jobs; NULL: unknown */
+    double understatement;     /* how much longer the user's jobs ran than they stated (outcomes.h); 0: unknown */
+    const sl_cluster *cluster; /* NULL: unknown; the request then keeps its limit and place */
+} sl_submission;
+
+/* GPUs and nodes that work on a step. The GPUs are those per job; otherwise those per node, per socket or per task
+ * times their number; otherwise one. */
+typedef struct sl_gpus {
+    int64_t gpus, nodes;
+    char type[SL_GRES_TYPE_BYTES]; /* type of all GPUs; empty if unspecified */
+    bool is_mixed;                 /* types differ, so there is no prediction */
+    bool is_requested;             /* false: the request asks for no GPU */
+} sl_gpus;
+sl_gpus sl_gpus_of(const sl_submission *submission);
 
 #endif

@@ -1,4 +1,3 @@
-/* request.c — see request.h. */
 #include "slurm/request.h"
 
 #include "runtime/job/configuration_table.h"

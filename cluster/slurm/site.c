@@ -1,8 +1,7 @@
-/* site.c — see site.h. */
 #include "slurm/site.h"
 
 #include "base/out_of_memory.h"
-#include "slurm/parcel.h"
+#include "slurm/request.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,18 +1,22 @@
-/* site.h — mdot.conf, which configures how a cluster uses predictions. It stands beside slurm.conf; README.md
- * explains each line. */
+/* site.h — mdot.conf, which configures how a cluster uses predictions, and the files that slurmctld may believe. */
 #ifndef SL_SITE_H
 #define SL_SITE_H
 
 #include "mdot/mdot.h"
+#include "mdot/mdot_base.h"
 
 #include "slurm/partition.h"
+
+/* Mdot.conf, which configures how a cluster uses predictions. It stands beside slurm.conf; README.md
+ * explains each line.
+ */
 
 enum { SL_MAX_PLACES = 64, SL_PATH_BYTES = 1024 };
 
 /* A place to run jobs: GPUs of one type in a partition. */
 typedef struct sl_place {
     char partition[SL_PARTITION_BYTES];
-    char type[SL_GRES_TYPE_BYTES]; /* Slurm's name of the type, in lower case; empty: any type of the partition */
+    char type[SL_GRES_TYPE_BYTES]; /* Slurm's type name, in lower case; empty: any type in the partition */
     char gpu[64];                  /* mdot's name of the GPU */
     double price;                  /* per GPU and hour, in any currency; 0: unspecified */
     double most_s; /* longest limit to set there, at most the partition's own; INFINITY: the partition's own */
@@ -29,9 +33,9 @@ typedef struct sl_site {
     char history[SL_PATH_BYTES];     /* file of the jobs' durations (durations.h); empty: the plugin's default */
     size_t most_job_bytes;
     size_t most_work;             /* operators times places of one prediction */
-    double user_ms;               /* time of predictions that a user may take in a minute */
-    double patience_ms;           /* longest time that a submission waits for its prediction */
-    double quantile;              /* quantile of the training's time that becomes the limit */
+    double user_ms;               /* prediction time that a user may take per minute */
+    double patience_ms;           /* longest wait of a submission for its prediction */
+    double quantile;              /* quantile of the training time that becomes the limit */
     double margin;                /* factor on the limit */
     double startup_s;             /* added to the limit */
     bool limits_doubtful;         /* also set limits for jobs outside of the predictor's training data */
@@ -44,12 +48,20 @@ typedef struct sl_site {
     size_t place_count;
 } sl_site;
 
-/* NOT_FOUND and IO for the file; MALFORMED, with file and line, for its contents; INVALID_ARGUMENT, with file and
- * line, for a GPU that mdot does not know. */
+/* NOT_FOUND and IO for the file; MALFORMED, with file and line, for its contents; INVALID_ARGUMENT, with file and line,
+ * for an unknown GPU. */
 mdot_status sl_site_read(const char *path, sl_site *out_site, mdot_error *err);
 
 /* Parses Slurm's forms of a time: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS[:MINUTES[:SECONDS]],
  * and INFINITE or UNLIMITED. */
 bool sl_read_time_s(const char *text, double *out_s);
+
+/* ---- Trust ------------------------------------------------------------------------------------------------------- */
+
+/* Checks that only root and this process's user can change the file: they own it and its folder, and neither is
+ * writable by others. A folder with the sticky bit may be. A group with write permission must be root's or this
+ * process's. INVALID_ARGUMENT names the file and the reason; NOT_FOUND. A predictor is native code, and mdot.conf names
+ * one. */
+mdot_status sl_check_trusted(const char *path, mdot_error *err);
 
 #endif

@@ -6,9 +6,7 @@
  * It runs in the user's command, with the user's rights. It reads the file and puts the job into the request
  * (parcel.h). It reports faults to the user and to the controller's log; the submission continues.
  */
-#include "slurm/parcel.h"
 #include "slurm/request.h"
-#include "slurm/user_file.h"
 
 #include <slurm/spank.h>
 

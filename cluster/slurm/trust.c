@@ -1,5 +1,4 @@
-/* trust.c — see trust.h. */
-#include "slurm/trust.h"
+#include "slurm/site.h"
 
 #include <errno.h>
 #include <limits.h>

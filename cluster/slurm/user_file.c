@@ -1,5 +1,4 @@
-/* user_file.c — see user_file.h. */
-#include "slurm/user_file.h"
+#include "slurm/request.h"
 
 #include "base/out_of_memory.h"
 #include "mdot/mdot.h"

@@ -1,5 +1,5 @@
 /* accounts.c — builds the tree of accounts. */
-#include "simulator/core/accounts.h"
+#include "simulator/core/cluster.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
-/* cluster.h — the hardware that jobs run on: nodes with GPUs of a type. */
+/* cluster.h — GPUs and those who share them: nodes with GPUs of a type; accounts with shares and quotas. */
 #ifndef SC_CLUSTER_H
 #define SC_CLUSTER_H
 
 #include "simulator/core/workload.h"
+
 
 typedef struct sc_node {
     char *name;
@@ -12,7 +13,7 @@ typedef struct sc_node {
     uint32_t rack;   /* nodes below one switch; a domain lies within a rack */
 } sc_node;
 
-/* The smallest part of the topology that holds a set of GPUs. */
+/* The smallest part of the topology that holds some GPUs. */
 typedef enum sc_level { SC_LEVEL_NODE, SC_LEVEL_DOMAIN, SC_LEVEL_RACK, SC_LEVEL_CLUSTER } sc_level;
 
 typedef struct sc_type {
@@ -49,9 +50,57 @@ unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 /* Returns the number of GPUs in the type's largest node. */
 int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type);
 
-/* Returns whether a job of that many GPUs could ever run; the GPUs of a job are all of one type. */
+/* Returns whether a job of `gpus` GPUs, all of one type, could ever run. */
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus);
 
 void sc_cluster_free(sc_cluster *cluster);
+
+/* ---- Accounts ---------------------------------------------------------------------------------------------------- */
+
+/* The tree of accounts and users that share a cluster, with shares and quotas, as Slurm's associations.
+ *
+ * The leaves are users, named as the groups of jobs. A group outside of the tree becomes a user with one share below
+ * the root. */
+
+typedef struct sc_account {
+    char *name;
+    uint32_t parent;   /* SC_NONE: the root, which is account 0 */
+    double shares;     /* relative to its siblings */
+    int most_gpus;     /* limit of GPUs that jobs hold (GrpTRES=gres/gpu); 0: unlimited */
+    double most_gpu_s; /* limit of GPU-seconds that running jobs may still use, by limits or estimates (GrpTRESRunMins);
+                        * 0: unlimited */
+} sc_account;
+
+/* Weights and times of Slurm's priority/multifactor. */
+typedef struct sc_priority {
+    double age_weight, fairshare_weight, size_weight;
+    double length_weight; /* of the site factor that cluster/slurm sets: 1 for the shortest service, 0 for the
+                           * longest (SL_ORDER_SERVICE) */
+    double most_age_s;    /* age with factor 1 (PriorityMaxAge) */
+    double half_life_s;   /* of recorded usage (PriorityDecayHalfLife) */
+    double period_s;      /* between calculations (PriorityCalcPeriod) */
+} sc_priority;
+
+typedef struct sc_accounts {
+    sc_account *items; /* parents before children */
+    size_t count;
+    uint32_t *users; /* one per job: the leaf of its user */
+    sc_priority priority;
+} sc_accounts;
+
+/* Slurm's defaults, and weights of 1,000 for age, 10,000 for fair share and 0 for size and length. */
+sc_priority sc_priority_default(void);
+
+/* Makes a tree that has only the root. */
+mdot_status sc_accounts_create(sc_accounts *out_accounts, mdot_error *err);
+/* Adds an account below `parent`. INVALID_ARGUMENT for an unknown parent, or a name that exists. */
+mdot_status sc_accounts_add(sc_accounts *accounts, const char *parent, sc_account account, mdot_error *err);
+/* Finds every job's user. Groups outside of the tree are added. Jobs without a group belong to the user `nobody`.
+ * INVALID_ARGUMENT if a group names an account with children. */
+mdot_status sc_accounts_assign(sc_accounts *accounts, const sc_workload *workload, mdot_error *err);
+void sc_accounts_free(sc_accounts *accounts);
+
+/* Returns the account's index, or SC_NONE. */
+uint32_t sc_accounts_find(const sc_accounts *accounts, const char *name);
 
 #endif

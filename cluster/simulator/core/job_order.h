@@ -19,7 +19,7 @@ typedef struct sc_order sc_order;
 mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, mdot_error *err);
 void sc_order_destroy(sc_order *order);
 
-/* Puts a job behind, or before, all jobs of equal key. A job that is already in the order moves. */
+/* Puts a job behind, or before, all jobs with an equal key. A job that is already in the order moves. */
 void sc_order_put_last(sc_order *order, uint32_t job, double key);
 void sc_order_put_first(sc_order *order, uint32_t job, double key);
 void sc_order_remove(sc_order *order, uint32_t job);
@@ -39,7 +39,7 @@ typedef struct sc_room {
     double seconds;
 } sc_room;
 
-/* Returns the first job behind `after` (SC_NONE: of all) that fits the room, or SC_NONE. */
+/* Returns the first job behind `after` (SC_NONE: the first) that fits the room, or SC_NONE. */
 uint32_t sc_order_next_in(const sc_order *order, uint32_t after, const sc_room *room);
 
 /* Gives jobs[i] the key keys[i] at the position of a stable sort of the whole order. The changed keys must either all

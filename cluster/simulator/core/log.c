@@ -1,5 +1,5 @@
 /* log.c — writes decisions, one per line. */
-#include "simulator/core/log.h"
+#include "simulator/core/simulator.h"
 
 #include <string.h>
 

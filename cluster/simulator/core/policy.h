@@ -1,52 +1,48 @@
-/* policy.h — the interface between the simulator and policies: the state that a policy sees at a decision, and its
- * answer.
+/* policy.h — the interface between the simulator and policies: a policy's view at a decision, and its answer.
  *
  * A policy is a row of constants (policy/policies.c). The simulator calls it at every arrival and completion, and at
  * the time that the policy requested. The policy grants GPUs to jobs until the next decision; a running job without a
- * new grant is preempted. A policy with a round is called every `round_s` seconds instead.
- */
+ * new grant is preempted. A policy with a round is called every `round_s` seconds instead. */
 #ifndef SC_POLICY_H
 #define SC_POLICY_H
 
-#include "simulator/core/accounts.h"
 #include "simulator/core/cluster.h"
 #include "simulator/core/estimate.h"
 
-/* GPUs of a node that a job holds. */
+/* GPUs that a job holds on a node. */
 typedef struct sc_part {
     uint32_t node;
     int gpus;
 } sc_part;
 
-/* Returns the smallest part of the topology that holds these GPUs. */
 sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t part_count);
 
 typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED } sc_phase;
 
 typedef struct sc_state { /* state of a job */
     sc_phase phase;
-    unsigned type;     /* while it runs: its type of GPU */
-    int gpus;          /* while it runs: its number of GPUs */
-    size_t first_part; /* its nodes: part_count entries of the view's parts, from first_part on, ascending */
+    unsigned type;     /* its GPU type, while it runs */
+    int gpus;          /* its number of GPUs, while it runs */
+    size_t first_part; /* its nodes: part_count entries in the view's parts, ascending */
     size_t part_count;
-    uint32_t partner;      /* while it runs: the job that shares its GPUs, or SC_NONE */
+    uint32_t partner;      /* while it runs: the job on the same GPUs, or SC_NONE */
     double speed;          /* work per second */
     double batch;          /* batch size that the policy chose; 0: the job's own */
-    double busy_s;         /* end of restoring its state, during which it does no work */
+    double busy_s;         /* end of the restart, during which it does no work */
     double due_s;          /* time of completion */
-    double limit_s;        /* seconds after its start at which it is cut off; INFINITY: never */
+    double limit_s;        /* seconds from its start to the cut; INFINITY: never */
     double cut_s;          /* while it runs: the time at which it is cut off; INFINITY: never */
     double remaining;      /* remaining work */
     double executed_s;     /* seconds for which it held GPUs */
     double attained_gpu_s; /* the same, times the number of GPUs */
     double start_s, end_s; /* first start, and end; INFINITY before they happen */
     uint32_t preemptions;
-    uint32_t cuts;     /* how often it was cut off at its limit, which doubled then */
+    uint32_t cuts;     /* cuts at its limit, which doubled each time */
     double lost_gpu_s; /* GPU-seconds of these runs */
 } sc_state;
 
-/* Cost of a job that starts, resumes or changes its width: seconds in which it holds GPUs but does no work. base_s +
- * per_doubling_s * (log2(gpus) + 1) */
+/* Cost of a start, a resumption or a new width: base_s + per_doubling_s * (log2(gpus) + 1) seconds, in which the job
+ * holds GPUs but does no work. */
 typedef struct sc_restart {
     double base_s, per_doubling_s;
     bool first; /* the first start has this cost, too */
@@ -68,7 +64,7 @@ typedef struct sc_view {
     size_t arrived_count, completed_count;
     const uint32_t *running; /* unordered */
     size_t running_count;
-    const sc_part *parts; /* parts of running jobs, indexed by their states */
+    const sc_part *parts; /* of running jobs, indexed by their states */
 } sc_view;
 
 /* The GPUs granted to one job. */
@@ -77,7 +73,7 @@ typedef struct sc_grant {
     unsigned type;
     int gpus;
     size_t first_part, part_count; /* range in the plan's parts; empty: nodes are still to be chosen */
-    uint32_t partner;              /* the job that shares its GPUs, or SC_NONE */
+    uint32_t partner;              /* the job on the same GPUs, or SC_NONE */
     bool shares;                   /* the GPUs are those of the grant before it */
     double batch;                  /* batch size of a job whose kind has a scaling; 0: the job's own */
 } sc_grant;
@@ -96,19 +92,19 @@ typedef struct sc_plan {
     size_t part_count;
     int *node_free;     /* free GPUs of each node */
     double wake_s;      /* time of the next call if no event comes before; INFINITY: only at events */
-    uint32_t *rejected; /* rejected jobs among those that arrived; capacity: their number */
+    uint32_t *rejected; /* rejected jobs among the arrived ones; capacity: their number */
     size_t rejected_count;
     const char *note; /* static text for the log about a fallback in this decision; may be NULL */
 } sc_plan;
 
 /* Grants free GPUs to a job. */
 void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus);
-/* Lets a job share the GPUs of the job of the last grant, which must have no partner yet. Both run at the speeds of
- * their pair until the next decision, also if one of them ends before. */
+/* Lets a job share the GPUs of the last grant's job, which must have no partner yet. Both run at the pair's speeds
+ * until the next decision, also if one ends before. */
 void sc_plan_share(sc_plan *plan, uint32_t job);
-/* Takes so many of the GPUs from this node, for the job of the last grant. A policy takes either all GPUs of a job in
- * this way, or none. Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs
- * in the order of the cluster's file. */
+/* Takes GPUs on this node for the last grant's job. A policy takes either all GPUs of a job in this way, or none.
+ * Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs in the order of the
+ * cluster's file. */
 void sc_plan_take(sc_plan *plan, uint32_t node, int gpus);
 /* Sets the batch size of the job of the last grant. It is changed without a restart. */
 void sc_plan_set_batch(sc_plan *plan, double batch);

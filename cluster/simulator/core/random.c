@@ -1,5 +1,5 @@
 /* random.c — splitmix64, and normal numbers by the Box-Muller transform. */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 
 #include <math.h>
 

@@ -22,7 +22,7 @@
 
 enum { SC_MAX_TYPES = 16 }; /* GPU types of a cluster */
 
-/* The GPUs of a job: how many on how many nodes, and in what pattern. */
+/* GPUs of a job: how many, on how many nodes, in which pattern. */
 typedef struct sc_placement {
     int nodes, gpus;
     uint64_t pattern; /* decimal digits, the GPUs of each node in the order of the nodes: 31; 0: unknown */
@@ -36,7 +36,6 @@ typedef struct sc_step_model {
     double overlap; /* 1: computation and synchronisation one after the other; large: at the same time */
 } sc_step_model;
 
-/* Seconds of a step with `passes` micro-batches of `samples` on each GPU. */
 double sc_step_model_s(const sc_step_model *model, int nodes, int gpus, double samples, int passes);
 
 /* A measured step. */
@@ -62,10 +61,10 @@ typedef struct sc_noise_row {
 
 typedef struct sc_scaling {
     sc_step_table tables[SC_MAX_TYPES];
-    unsigned source[SC_MAX_TYPES]; /* type whose table has the placements of this type; SC_MAX_TYPES: the job does not
-                                    * run there. Another type has only rows of one GPU here. The ratio of these to those
-                                    * of the source holds for all placements (Sia; Jayaram Subramanya et al., 2023) */
-    sc_noise_row *noise;           /* by batch and progress; NULL: the gain of a step is its scale */
+    unsigned source[SC_MAX_TYPES]; /* type whose table has the placements for this type; SC_MAX_TYPES: the job does not
+                                    * run there. Another type has only one-GPU rows here. Their ratio to the source's
+                                    * holds for all placements (Sia; Jayaram Subramanya et al., 2023) */
+    sc_noise_row *noise;           /* by batch and progress; NULL: a step's gain is its scale */
     size_t noise_count;
     double least_batch, most_batch; /* reference batch, and the largest one that may be used */
 } sc_scaling;
@@ -75,9 +74,9 @@ void sc_scaling_destroy(sc_scaling *scaling);
 /* Sorts rows, joins repeated ones by their mean, and computes most_samples and widest_node. */
 void sc_step_table_sort(sc_step_table *table);
 
-/* Seconds of a step as measured, interpolated between batch sizes in logarithms. A placement that was not measured has
- * the time of the nearest one times the model's ratio of both; so has a batch size beyond the measured ones. 0: the job
- * does not run on the type. */
+/* Seconds per step as measured, interpolated between batch sizes in logarithms. An unmeasured placement has the nearest
+ * one's time multiplied by the model's ratio; so has a batch size beyond the measured ones. 0: the job does not run on
+ * the type. */
 double sc_scaling_step_s(const sc_scaling *scaling, unsigned type, const sc_placement *at, double batch);
 
 /* The same by the model, as a policy predicts it. */

@@ -1,5 +1,5 @@
 /* schedule_plan.c — a policy's grants, and the choice of nodes that a policy leaves to the simulator. */
-#include "simulator/core/schedule_plan.h"
+#include "simulator/core/simulator.h"
 
 #include <assert.h>
 #include <math.h>

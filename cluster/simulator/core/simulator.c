@@ -1,7 +1,5 @@
 /* simulator.c — the discrete-event loop. */
 #include "simulator/core/simulator.h"
-#include "simulator/core/log.h"
-#include "simulator/core/schedule_plan.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,12 +1,4 @@
-/* simulator.h — the clock: jobs arrive, run as a policy decides, and complete. It is independent of any policy.
- *
- * At equal times, completions come first, then arrivals in the trace's order, then one decision. A job has either all
- * of its GPUs, of one type, or none. On several nodes it is slower by its spread. Between decisions only the time
- * changes.
- *
- * In rounds (sc_policy.round_s), jobs arrive at the beginning of a round and do whole steps until its end. A round
- * ends when the last of its jobs does, which may be earlier.
- */
+/* simulator.h — the clock, the completed answer of a policy, and the log. */
 #ifndef SC_SIMULATOR_H
 #define SC_SIMULATOR_H
 
@@ -14,11 +6,20 @@
 
 #include <stdio.h>
 
+/* Jobs arrive, run as a policy decides, and complete. The clock is independent of any policy.
+ *
+ * At equal times, completions come first, then arrivals in the trace's order, then one decision. A job has either all
+ * of its GPUs, of one type, or none. On several nodes it is slower by its spread. Between decisions only the time
+ * changes.
+ *
+ * In rounds (sc_policy.round_s), jobs arrive when a round begins and do whole steps until it ends. A round ends with
+ * its last job, which may be earlier. */
+
 typedef struct sc_run_options { /* all zero: a plain run */
     sc_errors errors;
     sc_restart restart;
-    /* Above 0: the limit of a job is its estimated duration times this plus limit_extra_s, and times the slowdown of
-     * its nodes. A job that reaches its limit is cut off, loses its work and arrives again with twice the limit. */
+    /* Above 0: a job's limit is its estimated duration times this plus limit_extra_s, times the slowdown on its nodes.
+     * A job at its limit is cut off, loses its work and arrives again with twice the limit. */
     double limit_factor, limit_extra_s;
     const sc_accounts *accounts;                             /* may be NULL */
     FILE *log;                                               /* may be NULL */
@@ -41,5 +42,48 @@ mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, 
                         const sc_estimator *estimator, const sc_run_options *options, sc_result *out_result,
                         mdot_error *err);
 void sc_result_free(sc_result *result);
+
+/* ---- Schedule plan ----------------------------------------------------------------------------------------------- */
+
+/* A policy's answer, from an empty plan to one in which every GPU has a node. */
+
+mdot_status sc_plan_create(const sc_workload *workload, const sc_cluster *cluster, sc_plan *out_plan, mdot_error *err);
+void sc_plan_free(sc_plan *plan);
+
+/* Starts an empty plan, in which every GPU is free. */
+void sc_plan_begin(sc_plan *plan, const sc_cluster *cluster);
+
+/* Chooses nodes for grants without any, and sorts each job's nodes. */
+void sc_plan_finish(sc_plan *plan, const sc_view *view);
+
+/* ---- Log --------------------------------------------------------------------------------------------------------- */
+
+/* Writes every decision as a CSV line: time_s,decision,job_id,type,gpus,note,nodes. The last field has the GPUs per
+ * node, "a:4 b:2". */
+
+#define SC_DECISION_MAP(X)                                                                                             \
+    X(ARRIVE, "arrive")                                                                                                \
+    X(REJECT, "reject")                                                                                                \
+    X(START, "start")                                                                                                  \
+    X(RESUME, "resume")                                                                                                \
+    X(MOVE, "move") /* to another type or width, with no pause except the restart */                                   \
+    X(PREEMPT, "preempt")                                                                                              \
+    X(CUT, "cut") /* off at its time limit */                                                                          \
+    X(COMPLETE, "complete")                                                                                            \
+    X(NOTE, "note") /* a policy's remark on the decision */
+
+typedef enum sc_decision {
+#define SC_DECISION_ENUM(name, text) SC_DECISION_##name,
+    SC_DECISION_MAP(SC_DECISION_ENUM)
+#undef SC_DECISION_ENUM
+} sc_decision;
+
+/* Writes a field of CSV, quoted if needed (RFC 4180). */
+void sc_log_field(FILE *file, const char *text);
+
+/* These do nothing if `log` is NULL. */
+void sc_log_begin(FILE *log);
+void sc_log_job(FILE *log, const sc_view *view, sc_decision decision, uint32_t job);
+void sc_log_note(FILE *log, double now_s, const char *note);
 
 #endif

@@ -1,14 +1,15 @@
-/* workload.h — the workload: the jobs of a trace, and their speeds on each type of GPU.
- *
- * core/ is the simulator without any policy: workload.h (jobs), cluster.h (GPUs), job_order.h (an order of jobs),
- * policy.h (the view and the answer of a policy), schedule_plan.h (the completed answer), estimate.h (estimated
- * durations), log.h (decisions), simulator.h (the clock).
- */
+/* workload.h — the workload: the jobs of a trace, and their speeds on each GPU type; and random numbers. */
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
 
 #include "history/mdot_history.h"
 #include "simulator/core/scaling.h"
+
+#include <stdint.h>
+
+/* core/ is the simulator without policies: workload.h (jobs), scaling.h (speeds by placement and batch), cluster.h
+ * (GPUs and accounts), job_order.h (an order of jobs), policy.h (a policy's view and answer), estimate.h (estimated
+ * durations), simulator.h (the clock, the completed answer, the log). */
 
 enum {
     SC_NONE = 0xffffffff, /* absent job or kind */
@@ -38,7 +39,7 @@ typedef struct sc_job {
     int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
                                    * a job with a kind takes any number */
     double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
-    double batch;                 /* batch size of a job whose kind has a scaling; 0: that of its reference steps */
+    double batch;                 /* batch size if the job's kind has a scaling; 0: that of its reference steps */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */
     double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
@@ -46,7 +47,7 @@ typedef struct sc_job {
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
     mdot_ended outcome;           /* its end in the trace */
     double limit_s;               /* time limit that the job requests, after which it is cut off; 0: it requests none */
-    double planned; /* work that it would do if it did not end early, over its work; 0: it ends as planned */
+    double planned; /* work that it would do without an early end, over its work; 0: it ends as planned */
 } sc_job;
 
 /* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
@@ -55,15 +56,14 @@ typedef struct sc_workload {
     size_t job_count;
     sc_kind *kinds;
     size_t kind_count;
-    double *pair_speeds; /* of kinds that share their GPUs, read by sc_workload_pair_speed; NULL: unknown */
+    double *pair_speeds; /* of kinds that share GPUs, read by sc_workload_pair_speed; NULL: unknown */
 } sc_workload;
 
 void sc_workload_free(sc_workload *workload);
 /* Frees the texts of a job. */
 void sc_job_free(sc_job *job);
 
-/* Returns the kind whose name is the first `length` bytes of `name`, or all of it if it is shorter; NULL if there is
- * none. */
+/* Returns the kind named by the first `length` bytes of `name`, or fewer if it ends before; NULL if there is none. */
 sc_kind *sc_workload_find_kind(const sc_workload *workload, const char *name, size_t length);
 
 /* Returns log2 of a power of two below 2^SC_WIDTHS, else SC_WIDTHS. */
@@ -80,10 +80,10 @@ bool sc_job_allows(const sc_job *job, int gpus);
  * nodes as the table of step times has for so many GPUs. */
 double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
 
-/* Slowdown if its GPUs are on several nodes of a type, at least 1. */
+/* Slowdown on several nodes of a type, at least 1. */
 double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus);
 
-/* Steps per second of a job of kind `kind` that shares its GPUs with one of kind `other`; 0: unknown or impossible. */
+/* Steps per second of kind `kind` if it shares GPUs with kind `other`; 0: unknown or impossible. */
 double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, int gpus);
 /* Stores it. `width` is below SC_WIDTHS. */
 mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
@@ -98,5 +98,13 @@ double sc_workload_rack_spread(const sc_job *job);
 /* Seconds that a job takes on one node, uninterrupted and at its own width, on the fastest of the first `type_count`
  * types; INFINITY if it can run on none of them. */
 double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
+
+/* ---- Random ------------------------------------------------------------------------------------------------------ */
+
+/* Random numbers that are the same on every machine, based on splitmix64. */
+
+uint64_t sc_random_next(uint64_t *state);
+double sc_random_unit(uint64_t *state);   /* above 0, below 1 */
+double sc_random_normal(uint64_t *state); /* Box-Muller transform of two such numbers */
 
 #endif

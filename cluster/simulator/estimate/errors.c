@@ -2,7 +2,7 @@
  *
  * The mean of |factor - 1| over z is exp(σ²/2) (2 Φ(σ) - 1), which grows with σ: σ is found by bisection.
  */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 
 #include <math.h>

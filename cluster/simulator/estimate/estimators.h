@@ -1,10 +1,16 @@
-/* estimators.h — sources of estimated durations. Each function makes an sc_estimator (core/estimate.h), whose
- * memory sc_estimator_destroy frees. Those that do not learn take every job's factor from an array that is made in
- * advance, so that policies are compared under the same errors. */
+/* estimators.h — sources of estimated durations, and of estimated speeds. */
 #ifndef SC_ESTIMATORS_H
 #define SC_ESTIMATORS_H
 
+#include "mdot/mdotjob.h"
+
+#include "simulator/core/cluster.h"
 #include "simulator/core/estimate.h"
+#include "simulator/core/workload.h"
+#include "simulator/input/csv.h"
+
+/* Each function makes an sc_estimator (core/estimate.h); sc_estimator_destroy frees it. Those that do not learn take
+ * every job's factor from a prepared array, so that policies are compared under the same errors. */
 
 /* True durations. */
 sc_estimator sc_estimator_oracle(void);
@@ -17,21 +23,21 @@ mdot_status sc_estimator_make_fixed(double *factors, sc_estimator *out_estimator
 mdot_status sc_estimator_make_errors(size_t job_count, double mean_error, uint64_t seed, sc_estimator *out_estimator,
                                      mdot_error *err);
 
-/* Mean duration of completed jobs of the same group and width; otherwise of the same group; otherwise of all;
+/* Mean duration of completed jobs with the same group and width; otherwise with the same group; otherwise of all;
  * otherwise 1 h. */
 mdot_status sc_estimator_make_rolling(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
 
-/* Mean duration of the last two jobs of the same user that completed (Tsafrir, Etsion and Feitelson, 2007); otherwise
- * of the last two of all; otherwise 1 h. */
+/* Mean duration of the same user's last two completed jobs (Tsafrir, Etsion and Feitelson, 2007); otherwise of the last
+ * two of all; otherwise 1 h. */
 mdot_status sc_estimator_make_last_two(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
 
-/* The durations of a history (mdot_history.h) that starts empty and learns from completed jobs. It has the residual
- * error model. A job without a user has its group instead. */
+/* Durations from a history (mdot_history.h) that starts empty and learns from completed jobs; the error model is
+ * residual. A job without a user has its group instead. */
 mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
 
-/* Corrects `base` by the ratio of true to estimated durations of completed jobs that are alike, and takes ownership of
- * it, also on failure. `digests` are of the jobs' operators, or NULL: then jobs are alike by their kind or else by user
- * and name. The error model is that of `base`. The digests must outlive the estimator. */
+/* Corrects `base` by the ratio of true to estimated durations of similar completed jobs, and takes ownership of `base`,
+ * also on failure. Jobs with equal `digests` are similar; if `digests` is NULL, those with the same kind, or else the
+ * same user and name. The error model is that of `base`. The digests must outlive the estimator. */
 mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, const uint64_t *digests,
                                        sc_estimator *out_estimator, mdot_error *err);
 
@@ -44,7 +50,42 @@ mdot_status sc_estimator_make_survival(const sc_workload *workload, sc_estimator
 
 void sc_estimator_destroy(sc_estimator *estimator);
 
-/* Returns σ of factors exp(σ z), z standard normal, with this mean of |factor - 1|. */
+/* Returns σ of factors exp(σ z), z standard normal, with the mean |factor - 1| `mean_error`. */
 double sc_error_sigma(double mean_error);
+
+/* ---- History job ------------------------------------------------------------------------------------------------- */
+
+/* A job of a trace as a history sees it. */
+
+/* A trace's job as a history sees it. Texts are borrowed. A job without a user has its group as its user. */
+mdot_history_job sc_history_job_of(const sc_job *job);
+
+/* ---- Job row ----------------------------------------------------------------------------------------------------- */
+
+/* A training job as a table row: its file and its training configuration, which are inputs of libmdot. */
+
+typedef struct sc_job_columns {
+    int job, batch, precision, layout, optimizer;
+} sc_job_columns;
+
+/* Finds the columns job,batch,precision,layout,optimizer. */
+mdot_status sc_job_columns_find(const sc_csv *csv, sc_job_columns *out_columns, mdot_error *err);
+
+/* Reads the row's job and its configuration, except for the GPU. The job is a .job or ONNX file beside the table, or an
+ * absolute path. The caller destroys the job. Messages name the row's line. */
+mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_job **out_job,
+                            mdot_configuration *out_configuration, mdot_error *err);
+
+/* ---- Sweep ------------------------------------------------------------------------------------------------------- */
+
+
+/* Reads a table job_type,job,batch,precision,layout,optimizer and predicts each kind's speeds on the cluster's types,
+ * with one sweep per kind, as estimates for policies. The types must be GPUs that mdot knows. Every width up to the
+ * type's number of GPUs is predicted, with the batch per GPU. The slowdown on several nodes is libmdot's, for the
+ * smallest number of nodes, at least two, that holds the width. Optional columns give the link between GPUs (link: pcie
+ * or nvlink) and between nodes (network_gbps). A job that exceeds a GPU's memory is estimated not to run there, unless
+ * it fits nowhere. The estimates replace unknown speeds and spreads. Kinds that the workload lacks are skipped. */
+mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const sc_cluster *cluster,
+                                 sc_workload *workload, mdot_error *err);
 
 #endif

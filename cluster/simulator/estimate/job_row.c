@@ -1,6 +1,6 @@
 /* job_row.c — reads jobs and configurations from tables. */
-#include "simulator/estimate/job_row.h"
 #include "runtime/job/configuration_table.h"
+#include "simulator/estimate/estimators.h"
 
 #include <stdio.h>
 #include <stdlib.h>

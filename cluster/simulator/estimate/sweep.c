@@ -1,6 +1,5 @@
 /* sweep.c — two calls of mdot_sweep for each kind: every type of GPU at every width, on one node and on several. */
-#include "simulator/estimate/sweep.h"
-#include "simulator/estimate/job_row.h"
+#include "simulator/estimate/estimators.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* arm_estimator.c — the estimator of an arm. */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
-#include "simulator/estimate/history_job.h"
 #include "simulator/experiment/experiment.h"
 
 #include <math.h>

@@ -1,9 +1,7 @@
-/* backfill_experiment.h — one question over many windows of traces: how much does a better time limit gain under
- * backfill?
+/* backfill_experiment.h — how much does a better time limit gain under backfill?
  *
- * Each policy runs with each source of limits on each window at each load. Results are relative to the limits that
- * users request, under the same policy in the same window.
- */
+ * Each policy runs with each source of limits on each trace window at each load. Results are relative to users'
+ * requested limits, under the same policy in the same window. */
 #ifndef SC_BACKFILL_EXPERIMENT_H
 #define SC_BACKFILL_EXPERIMENT_H
 

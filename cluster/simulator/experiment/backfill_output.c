@@ -1,6 +1,6 @@
 /* backfill_output.c — the backfill experiment as a table, as JSON and as a drawing. */
 #include "simulator/experiment/backfill_experiment.h"
-#include "simulator/experiment/text.h"
+#include "simulator/experiment/experiment.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,9 +1,8 @@
 /* backfill_run.c — runs every policy with every source of limits on every window, on all cores. */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/backfill_experiment.h"
 #include "simulator/experiment/command_line.h"
-#include "simulator/experiment/parallel.h"
 #include "simulator/policy/policies.h"
 
 #include <math.h>

@@ -5,7 +5,6 @@
  * whole window.
  */
 #include "simulator/experiment/experiment.h"
-#include "simulator/experiment/text.h"
 
 #include <math.h>
 

@@ -1,14 +1,4 @@
-/* experiment.h — one question over many windows of traces: what do errors of estimates cost?
- *
- * mdot-figure4 is the survey's figure 4: shortest remaining service first with mispredicted durations, compared with
- * policies that use no estimates. mdot-cold-start has estimates that learn while a window runs. An arm is a policy
- * with an estimate. Each arm runs on each window, at the trace's own load and at given loads; random arms run once per
- * seed. All results are relative to shortest remaining service first with true durations in the same window.
- *
- *   arms.c      the lists of arms           run_experiment.c     windows times arms
- *   bands.c     means and confidence        arm_estimator.c      the estimator of an arm
- *   experiment_table.c, svg.c, curves_svg.c     output
- */
+/* experiment.h — what do estimation errors cost? One question over many trace windows. */
 #ifndef SC_EXPERIMENT_H
 #define SC_EXPERIMENT_H
 
@@ -16,6 +6,15 @@
 #include "simulator/input/input.h"
 
 #include <stdio.h>
+
+/* mdot-figure4 is the survey's figure 4: shortest remaining service first with mispredicted durations, compared with
+ * policies that use no estimates. mdot-cold-start has estimates that learn while a window runs. An arm is a policy with
+ * an estimate. Each arm runs on each window, at the trace's own load and at given loads; random arms run once per seed.
+ * All results are relative to shortest remaining service first with true durations in the same window.
+ *
+ *   arms.c      the lists of arms           run_experiment.c     windows times arms
+ *   bands.c     means and confidence        arm_estimator.c      the estimator of an arm
+ *   experiment_table.c, svg.c, curves_svg.c     output */
 
 enum { EX_MAX_TRACES = 8, EX_MAX_ARMS = 48, EX_NO_COLUMN = -1, EX_LOADS = 2, EX_PARTS = 10 };
 
@@ -39,7 +38,7 @@ typedef enum ex_kind {
     EX_LEARNED,   /* the same, corrected by completed jobs */
     EX_HISTORY,   /* durations of a history */
     EX_MIXED,     /* EX_LEARNED for jobs with known steps, EX_HISTORY for the others */
-    EX_ROLLING,   /* mean durations of completed jobs of the same group and width */
+    EX_ROLLING,   /* mean durations of completed jobs with the same group and width */
     EX_LAST_TWO   /* mean durations of the user's last two completed jobs */
 } ex_kind;
 
@@ -47,7 +46,7 @@ typedef struct ex_arm {
     char label[48];
     const sc_policy *policy;
     ex_kind kind;
-    double error; /* mean of |predicted over true - 1|; for a predictor, that of its column; below 0: unknown */
+    double error; /* mean |predicted over true - 1|; for a predictor, that of its column; below 0: unknown */
     int column;   /* column of the predictions, or EX_NO_COLUMN */
 } ex_arm;
 
@@ -69,8 +68,8 @@ mdot_status ex_list_arms(ex_setup *setup, mdot_error *err);
 /* Fills the arms with estimates that learn. INVALID_ARGUMENT unless the predictions have a column mdot. */
 mdot_status ex_list_learning_arms(ex_setup *setup, mdot_error *err);
 
-/* Makes the estimator of an arm for one window; *out_errors is its error model. The memory of `digests`, one per job,
- * is the caller's and must outlive the estimator. */
+/* Makes an arm's estimator for one window; *out_errors is its error model. The caller owns `digests`, one per job,
+ * which must outlive the estimator. */
 mdot_status ex_make_estimator(const ex_setup *setup, const ex_arm *arm, const sc_workload *workload, uint64_t seed,
                               uint64_t *digests, sc_estimator *out_estimator, sc_errors *out_errors, mdot_error *err);
 /* Does the arm depend on the seed? */
@@ -79,7 +78,7 @@ bool ex_is_random(const ex_arm *arm);
 /* One window under one arm: mean completion time over the seeds, and its ratio to the exact arm in the same window. */
 typedef struct ex_cell {
     double mean_jct_s, ratio;
-    double parts_jct_s[EX_PARTS]; /* the same of jobs in each tenth of the window, in order of submission */
+    double parts_jct_s[EX_PARTS]; /* the same for jobs in each tenth of the window, by submission */
 } ex_cell;
 
 typedef struct ex_results {
@@ -108,7 +107,7 @@ ex_band ex_band_of(const double *values, size_t count);
 /* Bands over the windows of one trace, or of all traces (trace = trace_count): ratios, with a geometric mean, or
  * completion times in hours. */
 ex_band ex_ratio_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
-/* The mean over the windows of a trace of the logarithm of this ratio in one tenth of the window. */
+/* Mean logarithm of this ratio in one tenth of the window, over a trace's windows. */
 ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm,
                      size_t part);
 ex_band ex_hours_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
@@ -116,7 +115,29 @@ ex_band ex_hours_band(const ex_setup *setup, const ex_results *results, size_t l
 void ex_print_table(FILE *stream, const ex_setup *setup, const ex_results *results); /* Markdown */
 void ex_print_json(FILE *stream, const ex_setup *setup, const ex_results *results);
 void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results);
-/* Completion times of each arm over those of exact SRSF, along the window. */
+/* Each arm's completion times over those of exact SRSF, along the window. */
 void ex_print_curves(FILE *stream, const ex_setup *setup, const ex_results *results);
+
+/* ---- Experiment command ------------------------------------------------------------------------------------------ */
+
+
+typedef struct ex_command {
+    const char *usage;
+    mdot_status (*list_arms)(ex_setup *setup, mdot_error *err);
+    void (*print_svg)(FILE *stream, const ex_setup *setup, const ex_results *results);
+} ex_command;
+
+/* Runs the experiment and writes its three files. Returns the exit status: 0 success, 1 failure, 2 usage error. */
+int ex_command_run(const ex_command *command, int argc, char **argv);
+
+/* ---- Text -------------------------------------------------------------------------------------------------------- */
+
+/* Text in XML, and the beginning of drawings. */
+
+/* Prints text with the characters & < > escaped, because names come from the command line and from files. */
+void ex_put_escaped(FILE *stream, const char *text);
+
+/* Begins a white drawing, with its title at x = left. */
+void ex_put_svg_begin(FILE *stream, int width, int height, int left, const char *title);
 
 #endif

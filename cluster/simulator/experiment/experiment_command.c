@@ -1,6 +1,6 @@
 /* experiment_command.c — the command line of an experiment. It writes PREFIX.md, PREFIX.json and PREFIX.svg. */
-#include "simulator/experiment/experiment_command.h"
 #include "simulator/experiment/command_line.h"
+#include "simulator/experiment/experiment.h"
 
 #include <getopt.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* parallel.c — processes take tasks from a counter in shared memory and write results there. */
-#include "simulator/experiment/parallel.h"
+#include "simulator/experiment/command_line.h"
 
 #include <errno.h>
 #include <sched.h>

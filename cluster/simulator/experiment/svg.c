@@ -5,7 +5,6 @@
  * own error. Policies that use no estimates are horizontal lines, with their names at the right.
  */
 #include "simulator/experiment/experiment.h"
-#include "simulator/experiment/text.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* text.c — escapes names in XML, and begins drawings. */
-#include "simulator/experiment/text.h"
+#include "simulator/experiment/experiment.h"
 
 void ex_put_escaped(FILE *stream, const char *text)
 {

@@ -1,13 +1,12 @@
-/* idle.h — offline jobs in the idle windows of online services, the use case of MDOT's predictions.
+/* idle.h — offline jobs in the idle windows of online services, MDOT's use case.
  *
- * A window is a GPU that is unused from one time to another. Jobs of one GPU wait in order of arrival. If a window
- * opens, or has time left when a job in it ends, a rule selects the first job that it expects to fit. A job that is
- * still running at the end of its window is cut off: its work is lost, and it waits again behind all others.
+ * A window is a span in which a GPU is unused. Jobs with one GPU wait in order of arrival. If a window opens, or has
+ * time left when a job in it ends, a rule selects the first job that it expects to fit. A job that still runs when its
+ * window ends is cut off: its work is lost, and it waits again behind all others.
  *
  *   upper       selects a job if the predicted upper quantile of its time fits
  *   first-fit   ignores times and selects the first waiting job
- *   oracle      selects a job if its true time fits
- */
+ *   oracle      selects a job if its true time fits */
 #ifndef SC_IDLE_H
 #define SC_IDLE_H
 
@@ -22,8 +21,8 @@ typedef struct sc_idle_windows { /* sorted by from_s */
     size_t count;
 } sc_idle_windows;
 
-/* Reads gpu,from_s,to_s, one line per window. MALFORMED for a window that ends before it begins, and for two windows
- * of one GPU that overlap. */
+/* Reads gpu,from_s,to_s, one line per window. MALFORMED for a window that ends before it begins, and for overlapping
+ * windows on one GPU. */
 mdot_status sc_read_idle_windows(const char *path, sc_idle_windows *out_windows, mdot_error *err);
 void sc_idle_windows_free(sc_idle_windows *windows);
 
@@ -32,8 +31,8 @@ extern const char *const sc_idle_rule_names[SC_IDLE_RULES];
 
 typedef struct sc_idle_result {
     double idle_gpu_h; /* GPU hours of all windows */
-    double used_gpu_h; /* GPU hours of jobs that ended */
-    double lost_gpu_h; /* GPU hours of jobs that were cut off */
+    double used_gpu_h; /* GPU hours: completed jobs */
+    double lost_gpu_h; /* GPU hours: jobs that were cut off */
     size_t ended, cut_off;
 } sc_idle_result;
 

@@ -1,5 +1,5 @@
 /* build_workload.c — builds a workload job by job, sorts it, and cuts it to the part to simulate. */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/input/input.h"
 
 #include <math.h>

@@ -1,13 +1,14 @@
-/* input.h — reads the inputs of a simulation from files: traces, clusters and misprediction factors. It also selects
- * the part of a trace to simulate. README.md defines the formats. Messages name file and line. */
+/* input.h — reads a simulation's inputs from files, and selects the part of a trace to simulate. */
 #ifndef SC_INPUT_H
 #define SC_INPUT_H
 
-#include "simulator/core/accounts.h"
 #include "simulator/core/cluster.h"
+#include "simulator/core/scaling.h"
+
+/* cluster/docs/formats.md defines the formats. Messages name file and line. */
 
 /* Reads a trace in any form that its header identifies: mdot's own (trace.c), one of PAI's (pai.c), or Slurm's
- * accounting (sacct.c). */
+ * accounting (slurm_trace.c). */
 mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err);
 
 /* Reads PAI's pai_task_table.csv, with or without its header, or its simulator's table of jobs. For any other file
@@ -23,19 +24,19 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
 /* Reads account,parent,shares[,gpus][,gpu_minutes]. The caller still assigns jobs to it. */
 mdot_status sc_read_accounts(const char *path, sc_accounts *out_accounts, mdot_error *err);
 
-/* Reads job_id,factor: predicted over true duration, for every job of the workload; other jobs are skipped. The
- * caller frees the array, which has one factor per job. */
+/* Reads job_id,factor: predicted over true duration, for every job in the workload; other jobs are skipped. The caller
+ * frees the array, which has one factor per job. */
 mdot_status sc_read_factors(const char *path, const sc_workload *workload, double **out_factors, mdot_error *err);
 
 /* Reads speeds of the workload's kinds on the cluster's types (throughputs.c documents both forms). */
 mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 
-/* Reads step times by placement and batch size, and the gradient noise along training, of the workload's kinds, and
- * fits the model of step times (step_times.c documents the forms). */
+/* Reads step times by placement and batch size, and gradient noise along training, for the workload's kinds, and fits
+ * the step-time model (step_times.c documents the forms). */
 mdot_status sc_read_step_times(const char *steps_path, const char *noise_path, const sc_cluster *cluster,
                                sc_workload *workload, mdot_error *err);
 
-/* Reads the speeds of the workload's kinds that share GPUs (pairs.c documents the form). */
+/* Reads pair speeds for the workload's kinds (pairs.c documents the form). */
 mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 
 /* ---- Making a workload ------------------------------------------------------------------------------------------- */
@@ -64,18 +65,29 @@ mdot_status sc_workload_select(sc_workload *workload, const sc_cluster *cluster,
 void sc_workload_give_deadlines(sc_workload *workload, const sc_cluster *cluster, double low, double high,
                                 uint64_t seed);
 
-/* Draws the time limit that a user would request for a job of this duration, at most `most_s` unless the job is
- * longer (limits.c). */
+/* Draws the time limit that a user would request, at most `most_s` unless the job is longer (limits.c). */
 double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random);
 /* Draws limits for all jobs that request none. Equal seeds give equal limits. */
 void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed);
 
-/* Draws which jobs end early, and at which part of their plan, with the frequencies of Philly (outcomes.c), for all
- * jobs whose planned part is unknown. */
+/* Draws which jobs end early, and at which part of the plan, with Philly's frequencies (early_ends.c), for all jobs
+ * without a known planned part. */
 void sc_workload_draw_outcomes(sc_workload *workload, uint64_t seed);
 
 /* Returns the requested GPU-seconds per second between first and last submission, divided by the cluster's GPUs;
  * INFINITY if all jobs come at once. */
 double sc_workload_load(const sc_workload *workload, const sc_cluster *cluster);
+
+/* ---- Fit steps --------------------------------------------------------------------------------------------------- */
+
+/* Fits Pollux' model of step times to measured steps. */
+
+/* Fits table->model to the rows: least squares in the logarithm of the step time. The result depends on the rows alone.
+ * Terms without rows, for example for several nodes, stay at small values. At least one row. OUT_OF_MEMORY leaves
+ * table->model as it is. */
+mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err);
+
+/* Root mean squared error in the logarithm of the step time. */
+double sc_fit_error(const sc_step_table *table);
 
 #endif

@@ -7,7 +7,7 @@
  * "Modeling user runtime estimates", JSSPP 2005; D. Tsafrir, "Using inaccurate estimates accurately", JSSPP 2010).
  * Therefore the drawn time is rounded up to one of the twenty round values below, or to the maximum.
  */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/input/input.h"
 
 static const double round_s[] = {300,   600,   900,   1200,  1800,  2700,  3600,  5400,   7200,   10800,

@@ -15,7 +15,6 @@
  */
 #include "base/out_of_memory.h"
 #include "simulator/input/csv.h"
-#include "simulator/input/fit_steps.h"
 #include "simulator/input/input.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* active.c — keeps the list of active jobs. */
-#include "simulator/policy/active.h"
+#include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /* adaptive.c — options of jobs, their choice, and nodes for it. */
 #include "simulator/policy/adaptive.h"
-#include "simulator/policy/active.h"
-#include "simulator/policy/goodput.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>

@@ -1,29 +1,30 @@
-/* adaptive.h — the mechanism that Pollux and Sia share: every 60 s, each job gets one of its options, which are numbers
- * of GPUs of a type, or none.
- *
- * Options of a type whose nodes have R GPUs are powers of two up to R and all multiples of R, as in Sia, so that jobs
- * fit the nodes. Pollux considers any width up to the smaller of R and 8, too. A job that none of these suits has its
- * least or its own width as the only option, for example a job that fixes its width. A job starts on its least number
- * of GPUs. Later it may get twice as many as it ever had, because its speed is unknown beyond. Jobs that arrive or end
- * between two decisions change nothing until the next one.
- */
+/* adaptive.h — policies that change widths and batch sizes: the mechanism of Pollux and Sia, and goodput. */
 #ifndef SC_ADAPTIVE_H
 #define SC_ADAPTIVE_H
 
-#include "simulator/policy/packing.h"
-#include "simulator/solve/options.h"
+#include "simulator/core/policy.h"
+#include "simulator/policy/allocation.h"
+#include "simulator/solve/linear.h"
+
+/* Every 60 s, each job gets one option, a number of GPUs of one type, or none (Pollux, Sia).
+ *
+ * On nodes with R GPUs, options are powers of two up to R and all multiples of R, as in Sia, so that jobs fit the
+ * nodes. Pollux also considers any width up to min(R, 8). A job that none of these suits, for example one with a fixed
+ * width, has its minimum or own width as the only option. A job starts on its minimum number of GPUs. Later it may get
+ * twice the largest number so far, because its speed is unknown beyond. Jobs that arrive or end between two decisions
+ * change nothing until the next one. */
 
 #define SC_ADAPTIVE_S 60. /* the interval in both papers */
 
-/* What a policy knows of an option when it states its cost. */
+/* An option, as the cost function of a policy sees it. */
 typedef struct sc_offer {
     uint32_t job;
     double goodput;     /* predicted work per second */
-    double least, fair; /* goodput of the job's slowest option, and on an equal part of the cluster */
+    double least, fair; /* goodput on the job's slowest option, and on an equal part of the cluster */
     bool is_present;    /* the job runs on this option now */
     bool is_running;    /* the job runs, on this option or another */
-    double kept;        /* the part of its time that the job keeps if it restarts now: (age - restarts so far · cost) /
-                          * (age + cost), at least 0 */
+    double kept;        /* part of its time that the job keeps if it restarts now: (age - restarts so far · cost) / (age
+                         * + cost), at least 0 */
 } sc_offer;
 
 typedef struct sc_adaptive_rule {
@@ -35,5 +36,26 @@ typedef struct sc_adaptive_rule {
 mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule, void **out_self, mdot_error *err);
 mdot_status sc_adaptive_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
 void sc_adaptive_destroy(void *self);
+
+/* ---- Goodput ----------------------------------------------------------------------------------------------------- */
+
+/* The speed that a policy predicts for a job by GPUs and batch size: Pollux' goodput, which is the product
+ * of throughput and statistical efficiency.
+ */
+
+/* Returns the number of GPUs in the largest node. */
+int sc_goodput_node_width(const sc_cluster *cluster, unsigned type);
+
+/* Returns the predicted work per second on `gpus` GPUs of a type, on as few nodes as possible; 0: the job does not run
+ * there. If `adapts`, and the job has a scaling but no own batch size, the batch size is the best one by the step-time
+ * model and the present gradient noise. *out_batch is that batch size, or 0: the job's own. */
+double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bool adapts, double *out_batch);
+
+/* Returns the predicted seconds that the job still needs on so many GPUs, at its own batch size. */
+double sc_goodput_left_s(const sc_view *view, uint32_t job, unsigned type, int gpus);
+
+/* Returns the next wider number of GPUs than `gpus` that the job's bounds allow and on which it is known to run, at
+ * most `most`; 0: none. */
+int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int gpus, int most);
 
 #endif

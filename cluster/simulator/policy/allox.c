@@ -7,7 +7,7 @@
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
-#include "simulator/solve/matching.h"
+#include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,7 @@
 /* backfill.c — EASY and conservative backfill, with Slurm's priorities and quotas if the cluster has accounts. */
 #include "simulator/policy/backfill.h"
 #include "simulator/core/job_order.h"
-#include "simulator/policy/fair_tree.h"
-#include "simulator/policy/place.h"
-#include "simulator/policy/profile.h"
-#include "simulator/policy/queue.h"
-#include "simulator/policy/quota.h"
-#include "simulator/policy/topology.h"
+#include "simulator/policy/allocation.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
-#include "simulator/solve/leases.h"
+#include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,9 +9,9 @@
  * Left out: the estimate of memory by operator, for which the table has 0 steps per second if a pair does not fit;
  * groups of more than two jobs, whose speeds are unmeasured; and its other orders of the queue.
  */
-#include "simulator/policy/active.h"
-#include "simulator/policy/couples.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
+#include "simulator/policy/rounds.h"
 
 enum { LOOKED_AT = 64 };
 

@@ -1,5 +1,5 @@
 /* couples.c — selects and finds pairs of jobs. */
-#include "simulator/policy/couples.h"
+#include "simulator/policy/rounds.h"
 
 #include <math.h>
 #include <stdlib.h>

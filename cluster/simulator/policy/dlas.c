@@ -8,8 +8,8 @@
  *
  * All lists are stored as one order whose key is the level.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/queue.h"
 
 #include <math.h>
 #include <stdlib.h>

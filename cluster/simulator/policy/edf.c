@@ -6,8 +6,8 @@
  *   edf-admit   the same for admitted jobs. A job is admitted if a simulation by the same rule shows that it and every
  *               admitted job meet their deadlines; others are rejected. The simulation ignores restarts.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/queue.h"
 
 #include <math.h>
 #include <stdlib.h>

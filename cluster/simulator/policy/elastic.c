@@ -9,9 +9,8 @@
  * Implemented from Optimus: the greedy allocation by marginal gain. Left out: its parameter servers, for which it has a
  * second kind of task, its fit of convergence, which an estimate replaces, and its decisions at fixed intervals.
  */
-#include "simulator/policy/active.h"
-#include "simulator/policy/goodput.h"
-#include "simulator/policy/packing.h"
+#include "simulator/policy/adaptive.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
 /* Jobs that run after this decision. */

@@ -1,5 +1,5 @@
 /* fair_tree.c — ranks the users of a tree of accounts. */
-#include "simulator/policy/fair_tree.h"
+#include "simulator/policy/backfill.h"
 
 #include <math.h>
 #include <stdlib.h>

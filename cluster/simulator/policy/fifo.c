@@ -3,8 +3,8 @@
  *   fifo   waits at the first job that does not fit.
  *   fjf    skips jobs that do not fit ("fit job first", the FIFO of Tiresias' simulator) and makes no reservations.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/queue.h"
 
 static void decide(sc_order *order, const sc_view *view, sc_plan *plan, bool skips)
 {

@@ -9,9 +9,8 @@
  * and shrinking, because they concern interference on shared GPUs and elastic training; profiling, which predictions
  * replace.
  */
-#include "simulator/policy/place.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/queue.h"
 
 #include <math.h>
 #include <stdlib.h>

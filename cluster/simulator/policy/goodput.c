@@ -1,5 +1,5 @@
 /* goodput.c — a search over batch sizes, in steps of a quarter of an octave. */
-#include "simulator/policy/goodput.h"
+#include "simulator/policy/adaptive.h"
 
 #include <math.h>
 

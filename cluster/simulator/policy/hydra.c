@@ -7,8 +7,8 @@
  * it, which the greedy rule replaces; its sampling of a job's first steps, which an estimate replaces. A job that
  * would be late on every type, or that lacks a deadline, goes to the fastest free type. No preemption.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/queue.h"
 
 #include <math.h>
 

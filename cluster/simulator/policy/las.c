@@ -3,8 +3,8 @@
  * Keys are attained GPU-seconds. While jobs wait, it decides again a quantum after the last event, so that jobs of
  * equal service take turns.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/sorted_jobs.h"
 
 #define QUANTUM_S 60.
 

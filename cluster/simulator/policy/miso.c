@@ -11,9 +11,9 @@
  * which usually is the same. Left out: the phase in which jobs share the GPU without slices (MPS) while their speeds on
  * slices are predicted from it, which the table replaces; and jobs that stop while another one's slice changes.
  */
-#include "simulator/policy/active.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/solve/partitions.h"
+#include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <stdlib.h>

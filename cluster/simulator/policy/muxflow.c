@@ -13,11 +13,10 @@
  * measured pairs share a GPU freely; the predictor of speeds, which the table replaces; the protection of memory and
  * against faults; and the load of services over time. Measured pairs are two training jobs.
  */
-#include "simulator/policy/active.h"
-#include "simulator/policy/couples.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
+#include "simulator/policy/rounds.h"
 #include "simulator/solve/linear.h"
-#include "simulator/solve/options.h"
 
 #include <stdlib.h>
 

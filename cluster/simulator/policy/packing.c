@@ -1,5 +1,5 @@
 /* packing.c — keeps jobs on their nodes, or packs all of them anew. */
-#include "simulator/policy/packing.h"
+#include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
 #include <string.h>

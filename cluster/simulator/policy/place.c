@@ -1,5 +1,5 @@
 /* place.c — best fit on one node, or fragments of several. */
-#include "simulator/policy/place.h"
+#include "simulator/policy/allocation.h"
 
 uint32_t sc_place_find_node(const int *available, size_t node_count, int gpus)
 {

@@ -11,7 +11,7 @@
  * speed is known at only one width keeps that width. The policy decides at arrivals and completions; a job that grows
  * or shrinks has the cost of a restart.
  */
-#include "simulator/policy/active.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
 

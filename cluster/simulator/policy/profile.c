@@ -1,5 +1,5 @@
 /* profile.c — a sorted array of steps. */
-#include "simulator/policy/profile.h"
+#include "simulator/policy/backfill.h"
 
 #include <math.h>
 #include <stdlib.h>

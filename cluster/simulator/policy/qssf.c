@@ -4,8 +4,8 @@
  * The paper predicts from users' history and job names by gradient-boosted trees. Any estimate can be used here
  * (`--estimate rolling` is the closest). Its placement by consolidation is left out.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/queue.h"
 
 static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {

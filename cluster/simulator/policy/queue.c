@@ -1,5 +1,5 @@
 /* queue.c — an order of jobs on one type of GPUs. */
-#include "simulator/policy/queue.h"
+#include "simulator/policy/allocation.h"
 
 void sc_queue_fill(const sc_order *order, const sc_view *view, sc_plan *plan)
 {

@@ -1,5 +1,5 @@
 /* quota.c — sums over the ancestors of a job's user. */
-#include "simulator/policy/quota.h"
+#include "simulator/policy/backfill.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
-/* reservation.h — the GPUs that a job is guaranteed in future slots: ElasticFlow's plans.
+/* reservation.h — GPUs guaranteed to a job in future slots: ElasticFlow's plans.
  *
- * Slots count from the current one. Work, restarts and deadlines are followed slot by slot. Speeds are those that the
- * policy estimates, and the cost of restarts is that of the simulator.
- */
+ * Slots count from the current one. The plan follows work, restarts and deadlines slot by slot, with the policy's
+ * estimated speeds and the simulator's restart costs. */
 #ifndef SC_RESERVATION_H
 #define SC_RESERVATION_H
 
@@ -12,7 +11,7 @@
 
 typedef struct sc_reservation { /* all zero: empty */
     int *gpus;                  /* GPUs in each slot; 0 behind the last */
-    size_t count, first;        /* number of slots, and number of slots that have passed */
+    size_t count, first;        /* all slots, and those that have passed */
 } sc_reservation;
 
 /* GPUs that are free of plans, slot by slot; all GPUs are free behind the last slot. */
@@ -26,8 +25,8 @@ void sc_free_slots_reset(sc_free_slots *free_slots, int gpus);
 void sc_free_slots_destroy(sc_free_slots *free_slots);
 mdot_status sc_free_slots_reserve(sc_free_slots *free_slots, const sc_reservation *plan, mdot_error *err);
 
-/* Finds the least width with which the job ends before its deadline, and takes its GPUs from `free_slots`. If there is
- * none, *out_fits is false and `free_slots` stays as it was. */
+/* Finds the smallest width with which the job ends before its deadline, and takes its GPUs from `free_slots`. If there
+ * is none, *out_fits is false and `free_slots` stays as it was. */
 mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_free_slots *free_slots, sc_reservation *out_plan,
                                 bool *out_fits, mdot_error *err);
 void sc_reservation_free(sc_reservation *plan);
@@ -35,13 +34,13 @@ void sc_reservation_shift(sc_reservation *plan, size_t slots);
 /* Returns the GPUs in the current slot. */
 int sc_reservation_width(const sc_reservation *plan);
 
-/* Returns the next known width of the job within its bounds, above `width`: a power of two, or its own width if no
- * power of two is known; 0: there is none. */
+/* Returns the job's next known width above `width`, within its bounds: a power of two, or its own width if no power of
+ * two is known; 0: there is none. */
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width);
 
-/* Computes the job's end, and the GPU-seconds until then, if the current slot had `width` GPUs and later slots those
- * of the plan. Behind the plan's end, or without a plan, the job keeps its last width. end_s is INFINITY if that
- * width is 0. */
+/* Computes the job's end, and the GPU-seconds until then, if the current slot had `width` GPUs and later slots followed
+ * the plan. Behind the plan's end, or without a plan, the job keeps its last width. end_s is INFINITY if that width is
+ * 0. */
 typedef struct sc_outcome {
     double end_s, gpu_s;
 } sc_outcome;

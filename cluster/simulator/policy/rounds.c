@@ -1,7 +1,6 @@
 /* rounds.c — turns fractions of time into the jobs of the next round. */
 #include "simulator/policy/rounds.h"
-#include "simulator/core/random.h"
-#include "simulator/policy/couples.h"
+#include "simulator/core/workload.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,24 +1,25 @@
-/* rounds.h — Gavel's mechanism (Narayanan et al., OSDI 2020, section 5): fractions of time become rounds of 360 s.
- *
- * A policy computes the fraction of its time that each job should have on each type. In a round, a job's priority on a
- * type is its fraction over the part of that type's time that it has received since fractions were computed. Types are
- * filled in the cluster's order, jobs of highest priority first; jobs that have no fraction fill the remaining GPUs.
- * Equal priorities are ordered by the time that a job is owed, then by its fraction. Fractions are computed again after
- * arrivals and completions, at most every 1920 s; a job that arrives in between waits. If fractions do not depend on
- * types, these are filled in random order.
- *
- * With space sharing, a pair of jobs is treated as a job (section 3.1). At most 2,000 pairs are considered, of those in
- * which the two keep more than one job's speed together, the best ones. If one of the two ends, the other one runs at
- * the speed of the pair until the round ends.
- *
- * Left out from the paper: consolidation of a job's GPUs, and costs of preemption, which
- * the published simulation omits, too.
- */
+/* rounds.h — policies in rounds of 360 s: Gavel's mechanism, and pairs of jobs for space sharing. */
 #ifndef SC_ROUNDS_H
 #define SC_ROUNDS_H
 
 #include "simulator/core/policy.h"
 #include "simulator/solve/time_fractions.h"
+
+/* Gavel's mechanism (Narayanan et al., OSDI 2020, section 5): time fractions become rounds of 360 s.
+ *
+ * A policy computes the time fraction of each job on each type. In a round, a job's priority on a type is this fraction
+ * over the part of the type's time that it has received since fractions were computed. Types are filled in the
+ * cluster's order, with the highest priority first; jobs without a fraction fill the remaining GPUs. Equal priorities
+ * are ordered by the time that a job is owed, then by its fraction. Fractions are computed again after arrivals and
+ * completions, at most every 1920 s; a job that arrives in between waits. If fractions do not depend on types, these
+ * are filled in random order.
+ *
+ * With space sharing, a pair of jobs is treated as a job (section 3.1). The policy considers pairs that keep, together,
+ * more than one job's speed: the best 2,000 at most. If one job ends, the other runs at the pair's speed until the
+ * round ends.
+ *
+ * Left out from the paper: consolidation of a job's GPUs, and costs of preemption, which the published simulation
+ * omits, too. */
 
 #define SC_ROUND_S 360. /* the paper's value */
 
@@ -33,8 +34,8 @@ typedef struct sc_round_problem {
 /* Fills fractions[i * types + type]. */
 typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_fractions, mdot_error *err);
 
-/* Create, decide and destroy for a policy. Its own create passes `allocate` and whether that depends on types. If
- * `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */
+/* Create, decide and destroy for a policy. Its own create passes `allocate`, and whether `allocate` depends on types.
+ * If `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */
 mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
                              mdot_error *err);
 /* The same with space sharing: the problem has pairs of jobs that may share GPUs, and fractions behind those of the
@@ -42,5 +43,31 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
 mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err);
 mdot_status sc_rounds_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
 void sc_rounds_destroy(void *self);
+
+/* ---- Couples ----------------------------------------------------------------------------------------------------- */
+
+/* Pairs of active jobs that may share GPUs. */
+
+typedef struct sc_couple {
+    uint32_t a, b;     /* jobs, a < b */
+    size_t at_a, at_b; /* positions in the list that the pair was made from */
+    double gain;       /* largest sum, over the types, of the speed parts that both keep */
+    double speed_a[SC_MAX_TYPES], speed_b[SC_MAX_TYPES];
+    double fraction[SC_MAX_TYPES], received_s[SC_MAX_TYPES];
+} sc_couple;
+
+/* INVALID_ARGUMENT if the workload lacks the speeds of pairs (--pairs). */
+mdot_status sc_couples_check(const sc_view *view, mdot_error *err);
+
+/* Returns the part of its speed that a job keeps on a type if it shares its GPUs with the other one; 0: they cannot
+ * share them, for example because their memory does not suffice, or because they have different widths. */
+double sc_couples_kept(const sc_view *view, uint32_t job, uint32_t other, unsigned type);
+
+/* Finds pairs of jobs of equal width that keep, together, more than one job's speed on a type: the best `most` by gain,
+ * sorted by jobs. Returns their number. `couples` has room for 2 · most. */
+size_t sc_couples_find(const sc_view *view, const uint32_t *jobs, size_t job_count, size_t most, sc_couple *couples);
+
+/* Returns the couple of two jobs, or NULL. */
+sc_couple *sc_couples_get(sc_couple *couples, size_t count, uint32_t job, uint32_t other);
 
 #endif

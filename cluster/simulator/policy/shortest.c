@@ -4,8 +4,8 @@
  *   srsf   shortest remaining service, time × GPUs: Tiresias' policy for known durations (Gu et al., NSDI 2019), and
  *          that of the survey's figure 4. Tiresias' placement by skew is left out; it changes no order.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/sorted_jobs.h"
 
 static double remaining_s(const sc_view *view, uint32_t job)
 {

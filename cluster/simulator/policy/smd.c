@@ -10,9 +10,8 @@
  * job, because widths are the jobs' own here; utilities that differ; the knapsack's linear relaxation and its bound;
  * resources other than GPUs.
  */
-#include "simulator/policy/place.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/sorted_jobs.h"
 
 #include <stdlib.h>
 

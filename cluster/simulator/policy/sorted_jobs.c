@@ -1,5 +1,5 @@
 /* sorted_jobs.c — a sorted list of all jobs, in which running jobs move. */
-#include "simulator/policy/sorted_jobs.h"
+#include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
 

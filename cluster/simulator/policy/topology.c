@@ -1,6 +1,6 @@
 /* topology.c — best fit in a tree of nodes, domains and racks. */
-#include "simulator/policy/topology.h"
-#include "simulator/policy/place.h"
+#include "simulator/policy/allocation.h"
+#include "simulator/policy/backfill.h"
 
 #include <assert.h>
 #include <stdlib.h>

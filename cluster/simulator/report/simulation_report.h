@@ -33,8 +33,8 @@ mdot_status sc_check_output(const char *path, const char *input, mdot_error *err
  * file, because a named pipe would block until a reader opens it. */
 mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err);
 
-/* Writes job_id,start_s,end_s,jct_s,preemptions in order of arrival; the times of a rejected job are empty. The file
- * appears only when it is complete, and keeps the permissions of the file that it replaces. */
+/* Writes job_id,start_s,end_s,jct_s,preemptions in order of arrival; a rejected job's times are empty. The file appears
+ * only when it is complete, and keeps the permissions of the file that it replaces. */
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err);
 
 /* Print a table's header, a line of the table, and an indented JSON object. */

@@ -1,5 +1,4 @@
 /* options.c — dynamic programming over GPUs, and the integer program with a 0-1 column for each option. */
-#include "simulator/solve/options.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* partitions.c — dynamic programming over the sets of jobs that have a slice, for each set of slices. */
-#include "simulator/solve/partitions.h"
+#include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <string.h>

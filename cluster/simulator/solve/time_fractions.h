@@ -1,20 +1,18 @@
-/* time_fractions.h — Gavel's programs (Narayanan et al., OSDI 2020): the fraction of its time that a job gets on each
- * type of GPU.
+/* time_fractions.h — Gavel's programs (Narayanan et al., OSDI 2020): each job's time fraction on each GPU type.
  *
- * fraction(i, j) is job i's fraction of time on type j, on scale[i] GPUs. The fractions of a job sum to at most 1. The
- * fractions on a type, times the jobs' GPUs, sum to at most its number of GPUs. A job's throughput is the sum of
- * fraction(i, j) · speed(i, j).
+ * fraction(i, j) is job i's time fraction on type j, on scale[i] GPUs. A job's fractions sum to at most 1. The
+ * fractions on a type, times the jobs' GPUs, sum to at most its GPUs. A job's throughput is the sum over j: fraction(i,
+ * j) · speed(i, j).
  *
- * With pairs, these have fractions as well, behind those of the jobs: out_fractions[(jobs + pair) * types + type]. They
- * count once for the GPUs, for the sum of either job, and for the throughput of either job at its speed in the pair
- * (the paper's section 3.1). sum ignores pairs.
- */
+ * Pairs have fractions as well, behind those of the jobs: out_fractions[(jobs + pair) * types + type]. They count once
+ * for the GPUs, for the sum of either job, and for either job's throughput at its speed in the pair (the paper's
+ * section 3.1). `sum` ignores pairs. */
 #ifndef SC_TIME_FRACTIONS_H
 #define SC_TIME_FRACTIONS_H
 
 #include "mdot/mdot_base.h"
 
-/* Two jobs of equal width that may share their GPUs, and their speeds then: one per type, 0: they do not fit. */
+/* Two jobs of equal width that may share GPUs, and their speeds then: one per type, 0: they do not fit. */
 typedef struct sc_pair {
     size_t a, b;
     const double *speed_a, *speed_b;

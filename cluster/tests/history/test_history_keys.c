@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "history/history_keys.h"
+#include "history/history_nodes.h"
 
 static void names_lose_digits_dates_and_hashes(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "history/history_shape.h"
+#include "history/history_learning.h"
 
 static const double degrees[] = {1, 2, 4, INFINITY};
 

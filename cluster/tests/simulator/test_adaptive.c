@@ -11,15 +11,14 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
-#include "simulator/core/schedule_plan.h"
+#include "simulator/core/simulator.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
-#include "simulator/policy/goodput.h"
-#include "simulator/policy/packing.h"
+#include "simulator/policy/adaptive.h"
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/solve/linear.h"
-#include "simulator/solve/options.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 

@@ -10,12 +10,11 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
-#include "simulator/policy/fair_tree.h"
+#include "simulator/policy/backfill.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/profile.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"

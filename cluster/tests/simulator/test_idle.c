@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/idle/idle.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"

@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
-#include "simulator/solve/partitions.h"
+#include "simulator/solve/linear.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 

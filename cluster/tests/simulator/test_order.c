@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "simulator/core/job_order.h"
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "tests/simulator/support/workloads.h"
 

@@ -12,9 +12,8 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/input/csv.h"
-#include "simulator/input/fit_steps.h"
 #include "simulator/input/input.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdotjob.h"
-#include "simulator/estimate/sweep.h"
+#include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"

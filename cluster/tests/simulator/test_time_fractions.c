@@ -12,9 +12,8 @@
 
 #include <cmocka.h>
 
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/solve/linear.h"
-#include "simulator/solve/matching.h"
 #include "simulator/solve/time_fractions.h"
 
 #ifdef SC_HAVE_JSON

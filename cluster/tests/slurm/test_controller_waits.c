@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "slurm/base64.h"
+#include "slurm/request.h"
 #include "tests/slurm/support/controller_fixture.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/slurm/support/strict_calls.h"

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "slurm/durations.h"
+#include "slurm/user_records.h"
 #include "tests/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "slurm/gres.h"
+#include "slurm/partition.h"
 
 static void counts_and_types_are_read(void **state)
 {

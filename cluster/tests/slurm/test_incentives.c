@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "slurm/decision.h"
-#include "slurm/outcomes.h"
+#include "slurm/user_records.h"
 
 enum { GPUS = 8, OTHERS = 400, TASKS = 24, MOST_JOBS = OTHERS + 40 * TASKS, SEEDS = 12, LIAR = 1 };
 

@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "slurm/durations.h"
+#include "slurm/user_records.h"
 #include "tests/slurm/fake/plugin_fixture.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "slurm/limit.h"
+#include "slurm/decision.h"
 
 static sl_cluster cluster = {.partition_count = 3,
                              .partitions = {{.name = "long", .most_minutes = SL_UNLIMITED, .default_minutes = 60},

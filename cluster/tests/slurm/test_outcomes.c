@@ -16,8 +16,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "slurm/budget.h"
-#include "slurm/outcomes.h"
+#include "slurm/user_records.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/slurm/support/strict_calls.h"
 #include "tests/support/process.h"

@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include "slurm/base64.h"
-#include "slurm/parcel.h"
+#include "slurm/request.h"
 #include "tests/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "slurm/parcel.h"
+#include "slurm/request.h"
 #include "slurm/site.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-#include "slurm/parcel.h"
+#include "slurm/request.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
 

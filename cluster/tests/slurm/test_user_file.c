@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "slurm/user_file.h"
+#include "slurm/request.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
 

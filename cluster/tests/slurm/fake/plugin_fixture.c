@@ -1,4 +1,3 @@
-/* plugin_fixture.c — see plugin_fixture.h. */
 #include "tests/slurm/fake/plugin_fixture.h"
 
 #include <setjmp.h>
@@ -14,8 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "slurm/base64.h"
-#include "slurm/parcel.h"
+#include "slurm/request.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
 

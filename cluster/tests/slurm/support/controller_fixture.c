@@ -1,4 +1,3 @@
-/* controller_fixture.c — see controller_fixture.h. */
 #include "tests/slurm/support/controller_fixture.h"
 
 #include <setjmp.h>
@@ -15,7 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "slurm/base64.h"
+#include "slurm/request.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
 

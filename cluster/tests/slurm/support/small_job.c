@@ -1,4 +1,3 @@
-/* small_job.c — see small_job.h. */
 #include "tests/slurm/support/small_job.h"
 
 #include <setjmp.h>

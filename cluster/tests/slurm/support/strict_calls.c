@@ -1,4 +1,3 @@
-/* strict_calls.c — see strict_calls.h. */
 #include "tests/slurm/support/strict_calls.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* figure4.c — mdot-figure4: the survey's experiment as one command. */
-#include "simulator/experiment/experiment_command.h"
+#include "simulator/experiment/experiment.h"
 
 static const char usage[] =
     "usage: mdot-figure4 NAME=TRACE.csv… --out PREFIX [OPTION]…\n"

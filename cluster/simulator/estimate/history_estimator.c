@@ -9,7 +9,6 @@
 #include "history/mdot_history.h"
 
 #include "simulator/estimate/estimators.h"
-#include "simulator/estimate/history_job.h"
 
 #include <math.h>
 #include <stdlib.h>

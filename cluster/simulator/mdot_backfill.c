@@ -2,7 +2,6 @@
  * PREFIX.json and PREFIX.svg. */
 #include "simulator/experiment/backfill_experiment.h"
 #include "simulator/experiment/command_line.h"
-#include "simulator/experiment/parallel.h"
 
 #include <getopt.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* cold_start.c — mdot-cold-start: estimates that start without knowledge and learn from completed jobs, as one
  * command. */
-#include "simulator/experiment/experiment_command.h"
+#include "simulator/experiment/experiment.h"
 
 static const char usage[] =
     "usage: mdot-cold-start NAME=TRACE.csv… --predictions FILE --out PREFIX [OPTION]…\n"

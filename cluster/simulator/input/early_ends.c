@@ -6,7 +6,7 @@
  * Here it is uniform, for killed as for unsuccessful jobs, and the outcome is independent of the duration. In Philly,
  * killed jobs ran longer: they used 37.7 % of the GPU time.
  */
-#include "simulator/core/random.h"
+#include "simulator/core/workload.h"
 #include "simulator/input/input.h"
 
 static const double killed = .135, unsuccessful = .172;

@@ -1,6 +1,5 @@
-/* outcomes.c — see outcomes.h. */
-#include "slurm/outcomes.h"
 #include "base/out_of_memory.h"
+#include "slurm/user_records.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,98 @@
+/* allocation.h — common parts of policies: orders and lists of jobs, and the nodes that jobs get. */
+#ifndef SC_ALLOCATION_H
+#define SC_ALLOCATION_H
+
+#include "simulator/core/job_order.h"
+#include "simulator/core/policy.h"
+
+/* An order of jobs on a homogeneous pool, processed from its front. */
+
+/* Grants GPUs, at the jobs' own widths, to each job that fits, from the front. */
+void sc_queue_fill(const sc_order *order, const sc_view *view, sc_plan *plan);
+
+void sc_queue_keep_running(const sc_view *view, sc_plan *plan);
+
+/* Starts jobs from the front and removes them from the order. It stops at the first job that does not fit, or skips
+ * such jobs if `skips` is set. */
+void sc_queue_start(sc_order *order, const sc_view *view, sc_plan *plan, bool skips);
+
+/* Create and destroy for a policy whose only state is an order. */
+mdot_status sc_queue_create(const sc_view *view, void **out_self, mdot_error *err);
+void sc_queue_destroy(void *self);
+
+/* ---- Active ------------------------------------------------------------------------------------------------------ */
+
+/* Active jobs, which have arrived and are incomplete, in the order of arrival. */
+
+/* Drops jobs that are done or rejected from the list, and appends those that arrived. A job that was cut off at its
+ * limit arrives again and moves to the end. Returns the new number of jobs. `jobs` has room for the whole workload. */
+size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count);
+
+/* State of a policy with one item per job of the workload. */
+typedef struct sc_active {
+    uint32_t *jobs;
+    size_t count;
+    void *items; /* zero at first */
+} sc_active;
+
+mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_self, mdot_error *err);
+void sc_active_destroy(void *self); /* an sc_active, which may be NULL */
+
+/* ---- Sorted jobs ------------------------------------------------------------------------------------------------- */
+
+/* Preemptive policies that sort all jobs by a key at every event. */
+
+/* Returns the current key of a job. It changes only while the job runs, and within a policy always in one direction. */
+typedef double sc_key_fn(const sc_view *view, uint32_t job);
+
+typedef struct sc_sorted_jobs sc_sorted_jobs;
+
+mdot_status sc_sorted_jobs_create(const sc_view *view, void **out_self, mdot_error *err);
+void sc_sorted_jobs_destroy(void *self);
+
+/* Sorts the list stably, starting from the last decision's order. New jobs are at its end; completed jobs are
+ * removed. */
+void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key);
+/* Sorts the list, then grants GPUs to each job that fits. */
+void sc_sorted_jobs_decide(sc_sorted_jobs *self, const sc_view *view, sc_plan *plan, sc_key_fn *key);
+
+/* Jobs that are incomplete. */
+const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self);
+
+/* ---- Place ------------------------------------------------------------------------------------------------------- */
+
+/* Nodes for jobs, on a cluster with one GPU type.
+ *
+ * `available` is the number of GPUs that may be taken from each node, at most plan->node_free. */
+
+/* Returns the node with the fewest GPUs in `available` that still holds so many GPUs; SC_NONE if there is none. */
+uint32_t sc_place_find_node(const int *available, size_t node_count, int gpus);
+
+/* Each function grants the job GPUs at its own width, or returns false. */
+
+/* Grants the GPUs on which it runs, if all are free. */
+bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job);
+/* Grants GPUs on the node that sc_place_find_node finds. */
+bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, uint32_t job);
+/* Grants fragments, first from nodes with the fewest GPUs in `available`, so that whole nodes stay free. */
+bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job);
+
+/* ---- Packing ----------------------------------------------------------------------------------------------------- */
+
+/* Nodes for policies that change widths. */
+
+/* The GPUs that a policy gives to a job. */
+typedef struct sc_share {
+    uint32_t job;
+    unsigned type;
+    int gpus;     /* at least 1 */
+    double batch; /* 0: the job's own */
+} sc_share;
+
+/* Grants all shares, which must fit the types' GPUs. A job with the same type and width keeps its nodes. Others get as
+ * few nodes as possible: first jobs that fill whole nodes, wide ones first, then the fullest node that still holds a
+ * job. If a job would be on more nodes than necessary, all jobs of its type are placed anew, because moves may let it
+ * fit. Otherwise it gets fragments. */
+mdot_status sc_pack(const sc_view *view, sc_plan *plan, const sc_share *shares, size_t count, mdot_error *err);
+
+#endif
