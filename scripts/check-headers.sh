@@ -23,7 +23,7 @@ done > "$work/files"
 # "FILE FILE" for every include, without extensions. A file that includes its own header has no edge.
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
     sed 's/^\([^:]*\)\.[ch]:[^"]*"\([^"]*\)\.h".*/\1 \2/' |
-    awk '/^cluster\// && $2 ~ /^(history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' |
+    awk '/^cluster\// && $2 ~ /^(accounting|history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' |
     awk 'NF == 2 && $1 != $2' | LC_ALL=C sort -u > "$work/edges"
 
 # A file is in a circle if it reaches itself. The graph has about three thousand edges.

@@ -117,7 +117,7 @@ FILENAME == ARGV[1] { is_test[$1] = 1; name = $1; sub(/.*\//, "", name); sub(/\.
 FILENAME == ARGV[2] { row[++rows] = $0; next }
 /^#[ ]*include "/ {
     split($0, quoted, "\"")
-    if (FILENAME ~ /^cluster\//) sub(/^(tests\/)?(history|simulator|slurm|store)\//, "cluster/&", quoted[2])
+    if (FILENAME ~ /^cluster\//) sub(/^(tests\/)?(accounting|history|simulator|slurm|store)\//, "cluster/&", quoted[2])
     included[FILENAME, ++includes[FILENAME]] = quoted[2]
     next
 }

@@ -49,16 +49,17 @@ WALLS
 while read -r folder headers; do
     echo "cluster/$folder base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h runtime/job/configuration.def runtime/job/configuration_table.h $headers"
 done >> "$work/walls" <<'WALLS'
+accounting           mdot/mdot_store.h
 history
-store                mdot/mdot_store.h
+store                mdot/mdot_store.h cluster/accounting/
 store/command        mdot/mdot_store.h
-slurm                cluster/history/mdot_history.h
+slurm                cluster/history/mdot_history.h cluster/accounting/slurm_states.def
 simulator            cluster/history/mdot_history.h cluster/simulator/
 simulator/core       cluster/history/mdot_history.h
 simulator/policy     cluster/simulator/core/ cluster/simulator/solve/
 simulator/solve
 simulator/estimate   cluster/history/mdot_history.h cluster/simulator/core/ cluster/simulator/input/
-simulator/input      cluster/simulator/core/
+simulator/input      mdot/mdot_store.h cluster/accounting/ cluster/simulator/core/
 simulator/report     cluster/simulator/core/
 simulator/idle       cluster/simulator/core/ cluster/simulator/input/
 simulator/experiment cluster/simulator/
@@ -72,7 +73,7 @@ cat > "$work/libraries" <<'LIBRARIES'
 libmdot    base runtime
 libmdotjob base ir frontend
 libmdotc   base ir plan frontend/onnx codegen compiler
-libmdotstore base cluster/store
+libmdotstore base cluster/store cluster/accounting
 LIBRARIES
 
 find include base runtime ir plan frontend codegen compiler cli examples benchmarks cluster scripts \
@@ -82,7 +83,7 @@ find include base runtime ir plan frontend codegen compiler cli examples benchma
 # Prints "FILE HEADER" for every line #include "HEADER".
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
     sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' |
-    awk '/^cluster\// && $2 ~ /^(tests\/)?(history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' > "$work/includes"
+    awk '/^cluster\// && $2 ~ /^(tests\/)?(accounting|history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' > "$work/includes"
 
 awk '
 FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }
@@ -136,7 +137,7 @@ plan      pl_
 frontend  fe_ mdot_ mdotjob_ onnx__
 codegen   cg_ cu_
 compiler  co_ mdotc_
-cluster   st_ hs_ mdot_ mdotstore_
+cluster   ac_ st_ hs_ mdot_ mdotstore_
 PREFIXES
 if [ -n "$build" ]; then
     store=$build/cluster/store/CMakeFiles/mdot_store_objects.dir # absent from builds without the companion or SQLite

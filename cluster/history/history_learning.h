@@ -81,7 +81,6 @@ double hs_decay(double half_life_s, double at_s, double now_s);
 
 /* ---- History ----------------------------------------------------------------------------------------------------- */
 
-
 struct mdot_history {
     mdot_history_options options; /* complete */
     hs_nodes *nodes;

@@ -49,7 +49,6 @@ double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
 
 /* ---- Limit ------------------------------------------------------------------------------------------------------- */
 
-
 /* Returns the limit in minutes for a request without --time that needs `wanted_minutes`; 0: leave the limit to Slurm.
  *
  * Slurm accepts every such limit wherever it accepts its own default: the limit is within the MaxTime of all partitions

@@ -201,6 +201,18 @@ static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t un
     return true;
 }
 
+/* Every base state behind JOB_SUSPENDED is in the table. */
+static mdot_ended ended_by(uint32_t state)
+{
+    switch (state) {
+#define ENDED(name, code, outcome, constant)                                                                           \
+    case constant:                                                                                                     \
+        return MDOT_ENDED_##outcome;
+#include "accounting/slurm_states.def"
+    }
+    return MDOT_ENDED_CANCELLED;
+}
+
 /* Adds the duration of a job that ended in the same period, whether or not it came with --mdot. */
 static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t until)
 {
@@ -212,12 +224,8 @@ static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t u
     if (!gpus.is_requested || gpus.is_mixed) return false;
     char user[SL_USER_BYTES];
     mdot_history_job ended = sl_durations_job(&s, &gpus, (double)job->submit_time, user);
-    mdot_ended outcome = state == JOB_COMPLETE                           ? MDOT_ENDED_COMPLETED
-                         : state == JOB_FAILED || state == JOB_OOM       ? MDOT_ENDED_FAILED
-                         : state == JOB_TIMEOUT || state == JOB_DEADLINE ? MDOT_ENDED_TIMED_OUT
-                                                                         : MDOT_ENDED_CANCELLED;
-    sl_durations_add(sl_controller_durations(controller), &ended, outcome, difftime(job->end_time, job->start_time),
-                     (double)job->end_time);
+    sl_durations_add(sl_controller_durations(controller), &ended, ended_by(state),
+                     difftime(job->end_time, job->start_time), (double)job->end_time);
     return true;
 }
 

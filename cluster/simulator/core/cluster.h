@@ -4,7 +4,6 @@
 
 #include "simulator/core/workload.h"
 
-
 typedef struct sc_node {
     char *name;
     unsigned type;

@@ -47,7 +47,7 @@ typedef struct sc_job {
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
     mdot_ended outcome;           /* its end in the trace */
     double limit_s;               /* time limit that the job requests, after which it is cut off; 0: it requests none */
-    double planned; /* work that it would do without an early end, over its work; 0: it ends as planned */
+    double planned;               /* work that it would do without an early end, over its work; 0: it ends as planned */
 } sc_job;
 
 /* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */

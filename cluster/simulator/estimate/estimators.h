@@ -78,7 +78,6 @@ mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_jo
 
 /* ---- Sweep ------------------------------------------------------------------------------------------------------- */
 
-
 /* Reads a table job_type,job,batch,precision,layout,optimizer and predicts each kind's speeds on the cluster's types,
  * with one sweep per kind, as estimates for policies. The types must be GPUs that mdot knows. Every width up to the
  * type's number of GPUs is predicted, with the batch per GPU. The slowdown on several nodes is libmdot's, for the

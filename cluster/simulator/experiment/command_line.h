@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-
 /* Prints the program's name and the message. Returns false. */
 bool ex_refuse(const mdot_error *err);
 

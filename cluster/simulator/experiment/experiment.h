@@ -120,7 +120,6 @@ void ex_print_curves(FILE *stream, const ex_setup *setup, const ex_results *resu
 
 /* ---- Experiment command ------------------------------------------------------------------------------------------ */
 
-
 typedef struct ex_command {
     const char *usage;
     mdot_status (*list_arms)(ex_setup *setup, mdot_error *err);

@@ -23,7 +23,7 @@ typedef struct sc_offer {
     double least, fair; /* goodput on the job's slowest option, and on an equal part of the cluster */
     bool is_present;    /* the job runs on this option now */
     bool is_running;    /* the job runs, on this option or another */
-    double kept;        /* part of its time that the job keeps if it restarts now: (age - restarts so far · cost) / (age
+    double kept; /* part of its time that the job keeps if it restarts now: (age - restarts so far · cost) / (age
                          * + cost), at least 0 */
 } sc_offer;
 

@@ -126,6 +126,31 @@ static void slurms_accounting_is_a_trace(void **state)
     sc_workload_free(&w);
 }
 
+/* The store and the simulator read the same outcomes, because both use accounting/accounting.h. */
+static void every_ended_state_is_an_outcome(void **state)
+{
+    static const struct {
+        const char *text;
+        mdot_ended outcome;
+    } cases[] = {{"COMPLETED", MDOT_ENDED_COMPLETED},  {"BOOT_FAIL", MDOT_ENDED_FAILED},
+                 {"FAILED", MDOT_ENDED_FAILED},        {"LAUNCH_FAILED", MDOT_ENDED_FAILED},
+                 {"NODE_FAIL", MDOT_ENDED_FAILED},     {"OUT_OF_MEMORY", MDOT_ENDED_FAILED},
+                 {"RECONFIG_FAIL", MDOT_ENDED_FAILED}, {"CANCELLED by 7", MDOT_ENDED_CANCELLED},
+                 {"PREEMPTED", MDOT_ENDED_CANCELLED},  {"REVOKED", MDOT_ENDED_CANCELLED},
+                 {"DEADLINE", MDOT_ENDED_TIMED_OUT},   {"TIMEOUT", MDOT_ENDED_TIMED_OUT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sc_workload w;
+        mdot_error err = {0};
+        char text[512];
+        snprintf(text, sizeof text,
+                 HEAD "1|ann|lab|2026-11-01T10:00:00|3600|02:00:00|%s|gres/gpu:a100=4,gres/gpu=4|train\n",
+                 cases[i].text);
+        if (read_text(state, text, &w, &err) != MDOT_OK) fail_msg("%s: %s", cases[i].text, err.message);
+        if (w.jobs[0].outcome != cases[i].outcome) fail_msg("%s: outcome %d", cases[i].text, (int)w.jobs[0].outcome);
+        sc_workload_free(&w);
+    }
+}
+
 static void other_columns_of_sacct_are_understood(void **state)
 {
     sc_workload w;
@@ -148,11 +173,12 @@ static void damaged_accounting_is_refused_with_its_line(void **state)
 {
     static const char *const wrong[][2] = {
         {"JobID|Submit|State\n1|2|3\n", "no column Elapsed"},
-        {HEAD "12|anna|physics\n", "trace:2: 3 fields, but the header has 9"},
-        {HEAD "|u|a|2024-05-01T12:00:10|1|1:00|FAILED|gres/gpu=1|n\n", "trace:2: JobID is empty"},
-        {HEAD "1|u|a|2024-05-01T12:00:10|soon|1:00|FAILED|gres/gpu=1|n\n", "trace:2: ElapsedRaw is not a number"},
-        {HEAD "1|u|a|2024-05-01T12:00:10|-5|1:00|FAILED|gres/gpu=1|n\n", "trace:2: ElapsedRaw is -5"},
-        {HEAD "1|u|a|2024-05-01T12:00:10|5|1:00|FAILED|gres/gpu=99999999|n\n", "trace:2: the job has 1e+08 GPUs"},
+        {HEAD "12|anna|physics\n", "trace:2: 3 fields where the first line names 9"},
+        {HEAD "|u|a|2024-05-01T12:00:10|1|1:00|FAILED|gres/gpu=1|n\n",
+         "trace:2: JobID is \"\", which is not understood"},
+        {HEAD "1|u|a|2024-05-01T12:00:10|soon|1:00|FAILED|gres/gpu=1|n\n", "trace:2: ElapsedRaw is \"soon\""},
+        {HEAD "1|u|a|2024-05-01T12:00:10|-5|1:00|FAILED|gres/gpu=1|n\n", "trace:2: ElapsedRaw is \"-5\""},
+        {HEAD "1|u|a|2024-05-01T12:00:10|5|1:00|FAILED|gres/gpu=99999999|n\n", "trace:2: the job has 99999999 GPUs"},
         {HEAD, "holds no jobs"},
         {"JobID|Submit|Elapsed|State|AllocTRES\n1|5|1:2:3:4|FAILED|gres/gpu=1\n", "trace:2: Elapsed is \"1:2:3:4\""}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -169,6 +195,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(own_traces_may_have_users_and_outcomes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pai_tables_are_joined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(slurms_accounting_is_a_trace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_ended_state_is_an_outcome, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_columns_of_sacct_are_understood, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_accounting_is_refused_with_its_line, set_up, tear_down),
     };

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "accounting/accounting.h"
 #include "store/records.h"
-#include "store/sacct_fields.h"
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
 
@@ -112,24 +112,37 @@ static void a_job_has_all_of_its_fields(void **state)
     assert_int_equal(c->o.exit_code, 0);
 }
 
+/* The states of sacct(1) and squeue(1), by the outcome that docs/reference/formats/store.md states. */
 static void every_state_of_slurm_has_an_outcome(void **state)
 {
     store_fixture *f = *state;
-    static const char *const states[] = {
+    static const char *const states[][20] = {
+        [MDOT_OUTCOME_UNFINISHED] = {"COMPLETING", "CONFIGURING", "EXPEDITING", "PENDING", "POWER_UP_NODE", "REQUEUED",
+                                     "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "RUNNING", "SIGNALING",
+                                     "SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED", "UPDATE_DB"},
+        [MDOT_OUTCOME_COMPLETED] = {"COMPLETED"},
+        [MDOT_OUTCOME_FAILED] = {"BOOT_FAIL", "FAILED", "LAUNCH_FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "RECONFIG_FAIL"},
+        [MDOT_OUTCOME_CANCELLED] = {"CANCELLED", "PREEMPTED", "REVOKED"},
+        [MDOT_OUTCOME_TIMED_OUT] = {"DEADLINE", "TIMEOUT"}};
+    static const char *const table[] = {
 #define STATE(name, code, outcome) name,
-#include "store/slurm_states.def"
+#include "accounting/slurm_states.def"
     };
-    static const mdot_outcome wanted[] = {
-#define STATE(name, code, outcome) MDOT_OUTCOME_##outcome,
-    };
-    enum { COUNT = sizeof states / sizeof *states };
-    char text[COUNT * 64] = "JobID|State\n";
-    for (size_t i = 0; i < COUNT; i++) sprintf(text + strlen(text), "%zu|%s\n", i + 1, states[i]);
+    char text[4096] = "JobID|State\n";
+    size_t count = 0;
+    for (int outcome = 0; outcome <= MDOT_OUTCOME_TIMED_OUT; outcome++)
+        for (const char *const *name = states[outcome]; *name != NULL; name++)
+            sprintf(text + strlen(text), "%zu|%s\n", ++count, *name);
+    assert_int_equal(count, sizeof table / sizeof *table);
     mdot_store_import counts = import_text(f, text, NULL);
     assert_int_equal(counts.malformed_count, 0);
     list *l = outcomes_of(f);
-    assert_int_equal(l->count, COUNT);
-    for (size_t i = 0; i < COUNT; i++) assert_int_equal(l->item[i].o.outcome, wanted[i]);
+    assert_int_equal(l->count, count);
+    count = 0;
+    for (int outcome = 0; outcome <= MDOT_OUTCOME_TIMED_OUT; outcome++)
+        for (const char *const *name = states[outcome]; *name != NULL; name++)
+            if ((int)l->item[count++].o.outcome != outcome)
+                fail_msg("%s: outcome %d, not %d", *name, (int)l->item[count - 1].o.outcome, outcome);
 }
 
 static void states_are_read_with_users_codes_and_cuts(void **state)
@@ -152,7 +165,7 @@ static void states_are_read_with_users_codes_and_cuts(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_outcome outcome;
-        bool is_read = st_read_slurm_state(cases[i].text, &outcome);
+        bool is_read = ac_read_state(cases[i].text, &outcome);
         if (is_read != (cases[i].outcome >= 0) || (is_read && (int)outcome != cases[i].outcome))
             fail_msg("%s", cases[i].text);
     }
@@ -183,8 +196,8 @@ static void durations_and_limits_are_seconds(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t duration = 0, limit = 0;
-        if (!st_read_slurm_duration(cases[i].text, &duration)) duration = INT64_MIN;
-        if (!st_read_slurm_limit(cases[i].text, &limit)) limit = INT64_MIN;
+        if (!ac_read_duration(cases[i].text, &duration)) duration = INT64_MIN;
+        if (!ac_read_limit(cases[i].text, &limit)) limit = INT64_MIN;
         if (duration != cases[i].duration || limit != cases[i].limit)
             fail_msg("%s: %lld and %lld", cases[i].text, (long long)duration, (long long)limit);
     }
@@ -209,7 +222,7 @@ static void times_are_dates_or_seconds(void **state)
                  {"2026-11-24T", -1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t seconds;
-        if (!st_read_slurm_time(cases[i].text, &seconds)) seconds = -1;
+        if (!ac_read_time(cases[i].text, &seconds)) seconds = -1;
         if (seconds != cases[i].seconds) fail_msg("%s: %lld", cases[i].text, (long long)seconds);
     }
 }
@@ -233,7 +246,7 @@ static void gpus_are_found_among_resources(void **state)
         int64_t count;
         const char *type = NULL;
         size_t length = 0;
-        if (!st_read_slurm_gpus(cases[i].text, &count, &type, &length)) count = -1;
+        if (!ac_read_gpus(cases[i].text, &count, &type, &length)) count = -1;
         if (count != cases[i].count) fail_msg("%s: %lld", cases[i].text, (long long)count);
         if (count >= 0) assert_int_equal(length, strlen(cases[i].type));
         if (count >= 0 && length > 0) assert_memory_equal(type, cases[i].type, length);
@@ -244,12 +257,12 @@ static void exit_codes_include_signals(void **state)
 {
     (void)state;
     int64_t code;
-    assert_true(st_read_slurm_exit("1:0", &code) && code == 1);
-    assert_true(st_read_slurm_exit("0:9", &code) && code == 137);
-    assert_true(st_read_slurm_exit("", &code) && code == -1);
-    assert_false(st_read_slurm_exit("1:", &code));
-    assert_true(st_read_slurm_count("12K", &code) && code == 12000);
-    assert_false(st_read_slurm_count("x", &code));
+    assert_true(ac_read_exit("1:0", &code) && code == 1);
+    assert_true(ac_read_exit("0:9", &code) && code == 137);
+    assert_true(ac_read_exit("", &code) && code == -1);
+    assert_false(ac_read_exit("1:", &code));
+    assert_true(ac_read_count("12K", &code) && code == 12000);
+    assert_false(ac_read_count("x", &code));
 }
 
 static void array_tasks_are_jobs_and_steps_are_not(void **state)

@@ -1,5 +1,4 @@
-/* sacct_fields.c — see sacct_fields.h. */
-#include "store/sacct_fields.h"
+#include "accounting/accounting.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,14 +7,14 @@
 #include <strings.h>
 #include <time.h>
 
-bool st_read_slurm_state(const char *text, mdot_outcome *out)
+bool ac_read_state(const char *text, mdot_outcome *out)
 {
     static const struct {
         const char *name, *code;
         mdot_outcome outcome;
     } states[] = {
 #define STATE(name, code, outcome) {name, code, MDOT_OUTCOME_##outcome},
-#include "store/slurm_states.def"
+#include "accounting/slurm_states.def"
     };
     size_t length = strcspn(text, " +");
     bool is_cut = text[length] == '+';
@@ -73,7 +72,7 @@ static bool read_clock(const char *text, int64_t *out_days, int64_t part[3], int
     return *at == '\0';
 }
 
-bool st_read_slurm_duration(const char *text, int64_t *out_seconds)
+bool ac_read_duration(const char *text, int64_t *out_seconds)
 {
     int64_t days, part[3] = {0};
     int parts;
@@ -93,7 +92,7 @@ bool st_read_slurm_duration(const char *text, int64_t *out_seconds)
     return true;
 }
 
-bool st_read_slurm_limit(const char *text, int64_t *out_seconds)
+bool ac_read_limit(const char *text, int64_t *out_seconds)
 {
     *out_seconds = 0;
     if (*text == '\0' || strcasecmp(text, "Partition_Limit") == 0 || strcmp(text, "INVALID") == 0 ||
@@ -103,12 +102,12 @@ bool st_read_slurm_limit(const char *text, int64_t *out_seconds)
         *out_seconds = -1;
         return true;
     }
-    if (!st_read_slurm_duration(text, out_seconds)) return false;
+    if (!ac_read_duration(text, out_seconds)) return false;
     if (strpbrk(text, "-:") == NULL) *out_seconds *= 60; /* TimelimitRaw */
     return true;
 }
 
-bool st_read_slurm_time(const char *text, int64_t *out_seconds)
+bool ac_read_time(const char *text, int64_t *out_seconds)
 {
     *out_seconds = 0;
     if (*text == '\0' || strcasecmp(text, "Unknown") == 0 || strcasecmp(text, "None") == 0 || strcmp(text, "N/A") == 0)
@@ -139,7 +138,7 @@ bool st_read_slurm_time(const char *text, int64_t *out_seconds)
     return true;
 }
 
-bool st_read_slurm_count(const char *text, int64_t *out_count)
+bool ac_read_count(const char *text, int64_t *out_count)
 {
     *out_count = 0;
     if (*text == '\0') return true;
@@ -151,7 +150,7 @@ bool st_read_slurm_count(const char *text, int64_t *out_count)
     return *text == '\0';
 }
 
-bool st_read_slurm_gpus(const char *text, int64_t *out_count, const char **out_type, size_t *out_type_length)
+bool ac_read_gpus(const char *text, int64_t *out_count, const char **out_type, size_t *out_type_length)
 {
     static const char gres[] = "gres/gpu";
     int64_t total = -1, typed = 0;
@@ -185,7 +184,27 @@ bool st_read_slurm_gpus(const char *text, int64_t *out_count, const char **out_t
     return true;
 }
 
-bool st_read_slurm_exit(const char *text, int64_t *out_code)
+bool ac_read_gres(const char *text, int64_t *out_count, const char **out_type, size_t *out_type_length)
+{
+    *out_count = 0;
+    *out_type = NULL;
+    *out_type_length = 0;
+    for (const char *part = text; *part != '\0'; part += strcspn(part, ","), part += *part == ',') {
+        if (strncmp(part, "gpu:", 4) != 0) continue;
+        const char *item = part + 4, *end = item + strcspn(item, ",("), *number = end;
+        int64_t count;
+        while (number > item && number[-1] != ':') number--;
+        const char *digits = number;
+        if (!read_digits(&digits, &count) || digits != end) return false;
+        *out_count += count;
+        if (number == item || *out_type != NULL) continue;
+        *out_type = item;
+        *out_type_length = (size_t)(number - item) - 1;
+    }
+    return true;
+}
+
+bool ac_read_exit(const char *text, int64_t *out_code)
 {
     int64_t code, signal;
     *out_code = -1;
