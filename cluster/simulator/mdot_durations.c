@@ -4,6 +4,7 @@
  * in order of submission, for comparisons with other estimates (cluster/durations). Outcome and key are the numbers
  * of mdot_ended and mdot_history_key.
  */
+#include "base/csv.h"
 #include "history/mdot_history.h"
 
 #include "simulator/core/simulator.h"
@@ -47,7 +48,7 @@ static mdot_status print_job(const mdot_history *history, const sc_job *job, mdo
     if (status != MDOT_OK) return status;
     const char *const texts[] = {job->id, job->user, job->group, job->name, job->gpu_type};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        sc_log_field(stdout, texts[i] != NULL ? texts[i] : "");
+        bs_csv_write_text(stdout, texts[i] != NULL ? texts[i] : "");
         putchar(',');
     }
     printf("%d,%.17g,%.17g,%d,%.17g,%.6g,%d,%.4g", job->gpus, job->submit_s, job->work, (int)job->outcome, job->limit_s,

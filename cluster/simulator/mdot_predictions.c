@@ -33,13 +33,13 @@ typedef struct columns {
     int network, gpu, gpus, step;
 } columns;
 
-static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
+static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err)
 {
     mdot_status status = sc_job_columns_find(csv, &out->row, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "note", &out->network, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "gpu", &out->gpu, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "gpus", &out->gpus, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "ms", &out->step, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "note", &out->network, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "gpu", &out->gpu, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "gpus", &out->gpus, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "ms", &out->step, err);
     return status;
 }
 
@@ -67,7 +67,7 @@ static double roofline_ms(const mdot_job *job, const mdot_configuration *c, cons
     return 1e3 * sum_s;
 }
 
-static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const columns *at, row *out, mdot_error *err)
+static mdot_status predict_row(mdot_context *context, const bs_csv *csv, const columns *at, row *out, mdot_error *err)
 {
     mdot_configuration configuration;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -75,8 +75,8 @@ static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const c
     mdot_error reason = {0};
     mdot_job *job = NULL;
     int gpus;
-    mdot_status status = sc_csv_number(csv, at->step, 1e-6, 1e9, &out->step_ms, err);
-    if (status == MDOT_OK) status = sc_csv_integer(csv, at->gpus, 1, 1 << 16, &gpus, err);
+    mdot_status status = bs_csv_number(csv, at->step, 1e-6, 1e9, &out->step_ms, err);
+    if (status == MDOT_OK) status = bs_csv_integer(csv, at->gpus, 1, 1 << 16, &gpus, err);
     if (status == MDOT_OK) status = sc_job_row_read(csv, &at->row, &job, &configuration, err);
     if (status != MDOT_OK) return status;
     configuration.gpu = csv->field[at->gpu];
@@ -89,7 +89,7 @@ static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const c
         out->network = strdup(csv->field[at->network]);
         if (out->network == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     } else {
-        status = sc_csv_fail(csv, err, "%s", reason.message);
+        status = bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
     }
     mdot_job_destroy(job);
     return status;
@@ -97,13 +97,13 @@ static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const c
 
 static mdot_status read_table(const char *path, mdot_context *context, table *out, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     columns at;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
     status = find_columns(&csv, &at, err);
     for (bool is_row = true; status == MDOT_OK;) {
-        status = sc_csv_next(&csv, &is_row, err);
+        status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         row *rows = realloc(out->rows, (out->count + 1) * sizeof *rows);
         if (rows == NULL) {
@@ -115,7 +115,7 @@ static mdot_status read_table(const char *path, mdot_context *context, table *ou
         status = predict_row(context, &csv, &at, &rows[out->count], err);
         if (status == MDOT_OK) out->count++;
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     if (status == MDOT_OK && out->count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no jobs", path);
     return status;
 }

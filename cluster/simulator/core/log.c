@@ -1,27 +1,12 @@
 /* log.c — writes decisions, one per line. */
+#include "base/csv.h"
 #include "simulator/core/simulator.h"
-
-#include <string.h>
 
 static const char *const texts[] = {
 #define SC_DECISION_TEXT(name, text) [SC_DECISION_##name] = (text),
     SC_DECISION_MAP(SC_DECISION_TEXT)
 #undef SC_DECISION_TEXT
 };
-
-void sc_log_field(FILE *file, const char *text)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, file);
-        return;
-    }
-    fputc('"', file);
-    for (; *text != '\0'; text++) {
-        if (*text == '"') fputc('"', file);
-        fputc(*text, file);
-    }
-    fputc('"', file);
-}
 
 void sc_log_begin(FILE *log)
 {
@@ -33,13 +18,13 @@ void sc_log_job(FILE *log, const sc_view *view, sc_decision decision, uint32_t j
     if (log == NULL) return;
     const sc_state *state = &view->states[job];
     fprintf(log, "%.10g,%s,", view->now_s, texts[decision]);
-    sc_log_field(log, view->workload->jobs[job].id);
+    bs_csv_write_text(log, view->workload->jobs[job].id);
     if (state->phase != SC_RUNNING) {
         fputs(",,,,\n", log);
         return;
     }
     fputc(',', log);
-    sc_log_field(log, view->cluster->types[state->type].name);
+    bs_csv_write_text(log, view->cluster->types[state->type].name);
     fprintf(log, ",%d,,", state->gpus);
     for (size_t i = 0; i < state->part_count; i++) {
         const sc_part *part = &view->parts[state->first_part + i];

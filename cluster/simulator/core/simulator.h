@@ -78,9 +78,6 @@ typedef enum sc_decision {
 #undef SC_DECISION_ENUM
 } sc_decision;
 
-/* Writes a field of CSV, quoted if needed (RFC 4180). */
-void sc_log_field(FILE *file, const char *text);
-
 /* These do nothing if `log` is NULL. */
 void sc_log_begin(FILE *log);
 void sc_log_job(FILE *log, const sc_view *view, sc_decision decision, uint32_t job);

@@ -4,10 +4,10 @@
 
 #include "mdot/mdotjob.h"
 
+#include "base/csv.h"
 #include "simulator/core/cluster.h"
 #include "simulator/core/estimate.h"
 #include "simulator/core/workload.h"
-#include "simulator/input/csv.h"
 
 /* Each function makes an sc_estimator (core/estimate.h); sc_estimator_destroy frees it. Those that do not learn take
  * every job's factor from a prepared array, so that policies are compared under the same errors. */
@@ -69,11 +69,11 @@ typedef struct sc_job_columns {
 } sc_job_columns;
 
 /* Finds the columns job,batch,precision,layout,optimizer. */
-mdot_status sc_job_columns_find(const sc_csv *csv, sc_job_columns *out_columns, mdot_error *err);
+mdot_status sc_job_columns_find(const bs_csv *csv, sc_job_columns *out_columns, mdot_error *err);
 
 /* Reads the row's job and its configuration, except for the GPU. The job is a .job or ONNX file beside the table, or an
  * absolute path. The caller destroys the job. Messages name the row's line. */
-mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_job **out_job,
+mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_job **out_job,
                             mdot_configuration *out_configuration, mdot_error *err);
 
 /* ---- Sweep ------------------------------------------------------------------------------------------------------- */

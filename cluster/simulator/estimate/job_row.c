@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-mdot_status sc_job_columns_find(const sc_csv *csv, sc_job_columns *out_columns, mdot_error *err)
+mdot_status sc_job_columns_find(const bs_csv *csv, sc_job_columns *out_columns, mdot_error *err)
 {
     const struct {
         const char *name;
@@ -18,20 +18,21 @@ mdot_status sc_job_columns_find(const sc_csv *csv, sc_job_columns *out_columns, 
                {"optimizer", &out_columns->optimizer}};
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < sizeof all / sizeof all[0]; i++)
-        status = sc_csv_need(csv, all[i].name, all[i].at, err);
+        status = bs_csv_need(csv, all[i].name, all[i].at, err);
     return status;
 }
 
 /* Reads the choice of an option from its column. */
-static mdot_status choose(const sc_csv *csv, int column, int option, mdot_configuration *out, mdot_error *err)
+static mdot_status choose(const bs_csv *csv, int column, int option, mdot_configuration *out, mdot_error *err)
 {
     int choice = rt_option_find_choice(&rt_options[option], csv->field[column]);
-    if (choice < 0) return sc_csv_fail(csv, err, "%s is \"%.40s\"", csv->header[column], csv->field[column]);
+    if (choice < 0)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "%s is \"%.40s\"", csv->header[column], csv->field[column]);
     rt_option_set(out, &rt_options[option], choice);
     return MDOT_OK;
 }
 
-static mdot_status read_file(const sc_csv *csv, const char *file, mdot_job **out_job, mdot_error *err)
+static mdot_status read_file(const bs_csv *csv, const char *file, mdot_job **out_job, mdot_error *err)
 {
     const char *slash = strrchr(csv->path, '/');
     int folder = file[0] == '/' || slash == NULL ? 0 : (int)(slash - csv->path) + 1;
@@ -42,15 +43,15 @@ static mdot_status read_file(const sc_csv *csv, const char *file, mdot_job **out
     bool is_job = length > 4 && strcmp(path + length - 4, ".job") == 0;
     mdot_status status = is_job ? mdot_job_load(path, out_job, &reason) : mdot_job_read(path, NULL, out_job, &reason);
     free(path);
-    return status == MDOT_OK ? MDOT_OK : sc_csv_fail(csv, err, "%s", reason.message);
+    return status == MDOT_OK ? MDOT_OK : bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
 }
 
-mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_job **out_job,
+mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_job **out_job,
                             mdot_configuration *out_configuration, mdot_error *err)
 {
     mdot_configuration c = {.struct_size = sizeof c};
     int batch, most = (int)rt_options[RT_OPTION_batch].most;
-    mdot_status status = sc_csv_integer(csv, at->batch, 1, most, &batch, err);
+    mdot_status status = bs_csv_integer(csv, at->batch, 1, most, &batch, err);
     if (status == MDOT_OK) status = choose(csv, at->precision, RT_OPTION_precision, &c, err);
     if (status == MDOT_OK) status = choose(csv, at->layout, RT_OPTION_layout, &c, err);
     if (status == MDOT_OK) status = choose(csv, at->optimizer, RT_OPTION_optimizer, &c, err);

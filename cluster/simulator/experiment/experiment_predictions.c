@@ -1,7 +1,7 @@
 /* experiment_predictions.c — reads measured step times of networks and the predictions for them. */
+#include "base/csv.h"
 #include "base/out_of_memory.h"
 #include "simulator/experiment/experiment.h"
-#include "simulator/input/csv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@ void ex_predictions_free(ex_predictions *predictions)
 }
 
 /* Finds the columns behind the label. */
-static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, ex_predictions *p, mdot_error *err)
+static mdot_status find_predictors(const bs_csv *csv, int label, int *columns, ex_predictions *p, mdot_error *err)
 {
-    p->names = calloc(SC_CSV_MAX_FIELDS, sizeof *p->names);
+    p->names = calloc(BS_CSV_MAX_FIELDS, sizeof *p->names);
     if (p->names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int i = label + 1; i < csv->header_count; i++) {
         columns[p->predictor_count] = i;
@@ -28,14 +28,14 @@ static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, e
     return mdot_fail(err, MDOT_MALFORMED, "%s: the table lacks a predictor column", csv->path);
 }
 
-static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_predictions *p, mdot_error *err)
+static mdot_status read_rows(bs_csv *csv, int label, const int *columns, ex_predictions *p, mdot_error *err)
 {
     double *rows = NULL; /* by network first; transposed at the end */
     mdot_status status = MDOT_OK;
     size_t width = p->predictor_count;
     for (bool is_row = true; status == MDOT_OK;) {
         double step_ms, predicted_ms;
-        status = sc_csv_next(csv, &is_row, err);
+        status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         double *grown = realloc(rows, (p->network_count + 1) * width * sizeof *rows);
         if (grown == NULL) {
@@ -43,9 +43,9 @@ static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_pred
             break;
         }
         rows = grown;
-        status = sc_csv_number(csv, label, 1e-6, 1e9, &step_ms, err);
+        status = bs_csv_number(csv, label, 1e-6, 1e9, &step_ms, err);
         for (size_t i = 0; status == MDOT_OK && i < width; i++) {
-            status = sc_csv_number(csv, columns[i], 1e-6, 1e9, &predicted_ms, err);
+            status = bs_csv_number(csv, columns[i], 1e-6, 1e9, &predicted_ms, err);
             if (status == MDOT_OK) rows[p->network_count * width + i] = predicted_ms / step_ms;
         }
         if (status == MDOT_OK) p->network_count++;
@@ -62,16 +62,16 @@ static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_pred
 
 mdot_status ex_predictions_read(const char *path, ex_predictions *out_predictions, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     ex_predictions p = {0};
-    int network, label, columns[SC_CSV_MAX_FIELDS];
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    int network, label, columns[BS_CSV_MAX_FIELDS];
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = sc_csv_need(&csv, "network", &network, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "step_ms", &label, err);
+    status = bs_csv_need(&csv, "network", &network, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "step_ms", &label, err);
     if (status == MDOT_OK) status = find_predictors(&csv, label, columns, &p, err);
     if (status == MDOT_OK) status = read_rows(&csv, label, columns, &p, err);
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     if (status == MDOT_OK)
         *out_predictions = p;
     else

@@ -1,6 +1,6 @@
 /* idle_windows.c — reads idle windows from a file. */
+#include "base/csv.h"
 #include "simulator/idle/idle.h"
-#include "simulator/input/csv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +33,18 @@ static int by_begin(const void *a, const void *b)
     return (x->to_s > y->to_s) - (x->to_s < y->to_s);
 }
 
-static mdot_status read_rows(sc_csv *csv, named **rows, size_t *count, mdot_error *err)
+static mdot_status read_rows(bs_csv *csv, named **rows, size_t *count, mdot_error *err)
 {
     int gpu, from, to;
-    mdot_status status = sc_csv_need(csv, "gpu", &gpu, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "from_s", &from, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "to_s", &to, err);
+    mdot_status status = bs_csv_need(csv, "gpu", &gpu, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "from_s", &from, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "to_s", &to, err);
     for (bool is_row = true; status == MDOT_OK;) {
         sc_idle_window window;
-        status = sc_csv_next(csv, &is_row, err);
+        status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = sc_csv_number(csv, from, 0, MAX_SECONDS, &window.from_s, err);
-        if (status == MDOT_OK) status = sc_csv_number(csv, to, window.from_s, MAX_SECONDS, &window.to_s, err);
+        status = bs_csv_number(csv, from, 0, MAX_SECONDS, &window.from_s, err);
+        if (status == MDOT_OK) status = bs_csv_number(csv, to, window.from_s, MAX_SECONDS, &window.to_s, err);
         if (status != MDOT_OK) break;
         if ((*count & (*count - 1)) == 0) {
             named *grown = realloc(*rows, (*count > 0 ? 2 * *count : 1) * sizeof *grown);
@@ -59,10 +59,10 @@ static mdot_status read_rows(sc_csv *csv, named **rows, size_t *count, mdot_erro
 
 mdot_status sc_read_idle_windows(const char *path, sc_idle_windows *out_windows, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     named *rows = NULL;
     size_t count = 0;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
     status = read_rows(&csv, &rows, &count, err);
     if (status == MDOT_OK && count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no windows", path);
@@ -80,6 +80,6 @@ mdot_status sc_read_idle_windows(const char *path, sc_idle_windows *out_windows,
         *out_windows = windows;
     }
     free(rows);
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     return status;
 }

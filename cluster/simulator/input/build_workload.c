@@ -14,6 +14,19 @@ static void *grow(void *items, size_t count, size_t size)
     return count > SIZE_MAX / 2 / size ? NULL : realloc(items, (count > 0 ? 2 * count : 1) * size);
 }
 
+char *sc_copy_text(const char *text, bool *out_is_missing)
+{
+    if (*text == '\0') return NULL;
+    char *copy = strdup(text);
+    *out_is_missing = *out_is_missing || copy == NULL;
+    return copy;
+}
+
+char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing)
+{
+    return column == BS_CSV_ABSENT ? NULL : sc_copy_text(csv->field[column], out_is_missing);
+}
+
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
 {
     sc_job *jobs = workload->job_count < SC_NONE ? grow(workload->jobs, workload->job_count, sizeof *jobs) : NULL;

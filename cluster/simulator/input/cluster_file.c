@@ -1,6 +1,6 @@
 /* cluster_file.c — reads a cluster from a file: node,type,gpus, one line per node; watts if power matters; domain and
  * rack if the topology matters. */
-#include "simulator/input/csv.h"
+#include "base/csv.h"
 #include "simulator/input/input.h"
 
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include <string.h>
 
 /* Reads the power of the type's GPUs, which must be the same for all nodes of the type. */
-static mdot_status read_watts(const sc_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
+static mdot_status read_watts(const bs_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
 {
     double value;
-    mdot_status status = sc_csv_number(csv, watts, 1, 1e5, &value, err);
+    mdot_status status = bs_csv_number(csv, watts, 1, 1e5, &value, err);
     if (status != MDOT_OK) return status;
     sc_type *t = &cluster->types[sc_cluster_find_type(cluster, csv->field[type])];
     if (t->watts != 0 && t->watts != value)
-        return sc_csv_fail(csv, err, "type %s has %g watts and %g", t->name, t->watts, value);
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "type %s has %g watts and %g", t->name, t->watts, value);
     t->watts = value;
     return MDOT_OK;
 }
@@ -48,7 +48,7 @@ static uint32_t index_of(names *list, const char *name)
 }
 
 /* Reads the domain and the rack of the last node. A node with an empty domain is a domain of its own. */
-static mdot_status read_place(const sc_csv *csv, int domain, int rack, names *domains, names *racks,
+static mdot_status read_place(const bs_csv *csv, int domain, int rack, names *domains, names *racks,
                               sc_cluster *cluster, mdot_error *err)
 {
     const char *rack_name = rack >= 0 ? csv->field[rack] : "";
@@ -56,12 +56,12 @@ static mdot_status read_place(const sc_csv *csv, int domain, int rack, names *do
     snprintf(own, sizeof own, ":%zu", cluster->node_count); /* names in the file lack colons */
     const char *domain_name = domain >= 0 && csv->field[domain][0] != '\0' ? csv->field[domain] : own;
     if (domain_name != own && strchr(domain_name, ':') != NULL)
-        return sc_csv_fail(csv, err, "domain \"%.40s\" contains a colon", domain_name);
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "domain \"%.40s\" contains a colon", domain_name);
     uint32_t domain_index = index_of(domains, domain_name), rack_index = index_of(racks, rack_name);
     if (domain_index == SC_NONE || rack_index == SC_NONE) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_error reason = {0};
     mdot_status status = sc_cluster_locate(cluster, domain_index, rack_index, &reason);
-    return status == MDOT_OK ? MDOT_OK : sc_csv_fail(csv, err, "%s", reason.message);
+    return status == MDOT_OK ? MDOT_OK : bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
 }
 
 static int by_name(const void *a, const void *b)
@@ -85,32 +85,32 @@ static mdot_status check_names(const sc_cluster *cluster, const char *path, mdot
 
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     sc_cluster cluster = {0};
     int node, type, gpus;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = sc_csv_need(&csv, "node", &node, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus, err);
-    int watts = sc_csv_find(&csv, "watts"), domain = sc_csv_find(&csv, "domain"), rack = sc_csv_find(&csv, "rack");
+    status = bs_csv_need(&csv, "node", &node, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus, err);
+    int watts = bs_csv_find(&csv, "watts"), domain = bs_csv_find(&csv, "domain"), rack = bs_csv_find(&csv, "rack");
     names domains = {0}, racks = {0};
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
         int count;
         mdot_error reason = {0};
-        status = sc_csv_next(&csv, &is_row, err);
+        status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = sc_csv_integer(&csv, gpus, 1, 1 << 20, &count, err);
+        status = bs_csv_integer(&csv, gpus, 1, 1 << 20, &count, err);
         if (status != MDOT_OK) break;
         if (csv.field[type][0] == '\0') {
-            status = sc_csv_fail(&csv, err, "type is empty");
+            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "type is empty");
         } else if (csv.field[node][0] == '\0' || strpbrk(csv.field[node], " :,\"") != NULL) {
-            status = sc_csv_fail(&csv, err,
+            status = bs_csv_fail(&csv, err, MDOT_MALFORMED,
                                  "node is \"%.40s\", but a name must not contain blanks, colons, commas or quotes",
                                  csv.field[node]);
         } else if (sc_cluster_add_node(&cluster, csv.field[node], csv.field[type], count, &reason) != MDOT_OK) {
-            status = sc_csv_fail(&csv, err, "%s", reason.message);
+            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "%s", reason.message);
         } else if (watts >= 0) {
             status = read_watts(&csv, type, watts, &cluster, err);
         }
@@ -121,7 +121,7 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
     free_names(&racks);
     if (status == MDOT_OK) status = check_names(&cluster, path, err);
     if (status == MDOT_OK && cluster.gpus == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no nodes", path);
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     if (status == MDOT_OK)
         *out_cluster = cluster;
     else

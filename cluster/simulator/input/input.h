@@ -2,6 +2,7 @@
 #ifndef SC_INPUT_H
 #define SC_INPUT_H
 
+#include "base/csv.h"
 #include "simulator/core/cluster.h"
 #include "simulator/core/scaling.h"
 
@@ -41,6 +42,10 @@ mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_worklo
 
 /* ---- Making a workload ------------------------------------------------------------------------------------------- */
 
+/* Returns a copy, or NULL if the text is empty. *out_is_missing becomes true if memory ran out. */
+char *sc_copy_text(const char *text, bool *out_is_missing);
+/* The same for the row's field in a column, which may be BS_CSV_ABSENT. */
+char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing);
 /* Appends a job and takes ownership of its texts, also on failure. */
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err);
 /* Finds or creates the kind of this name. */

@@ -14,8 +14,8 @@
  * which may be a fraction, for each of num_inst instances. `user` is its user and its group, and the optional column
  * `group` its name.
  */
+#include "base/csv.h"
 #include "base/out_of_memory.h"
-#include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -55,31 +55,31 @@ static int by_line(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
-static mdot_status read_task(const sc_csv *csv, task *out, mdot_error *err)
+static mdot_status read_task(const bs_csv *csv, task *out, mdot_error *err)
 {
     const char *const *field = (const char *const *)csv->field;
     *out = (task){
         .job = field[0], .gpu_type = field[9], .line = csv->line, .is_valid = strcmp(field[3], "Terminated") == 0};
     double instances = 1, percent = 0;
     mdot_status status = MDOT_OK;
-    if (field[0][0] == '\0') return sc_csv_fail(csv, err, "job_name is empty");
-    if (field[2][0] != '\0') status = sc_csv_number(csv, 2, 0, MAX_INSTANCES, &instances, err);
-    if (status == MDOT_OK && field[8][0] != '\0') status = sc_csv_number(csv, 8, 0, 1e6, &percent, err);
+    if (field[0][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_name is empty");
+    if (field[2][0] != '\0') status = bs_csv_number(csv, 2, 0, MAX_INSTANCES, &instances, err);
+    if (status == MDOT_OK && field[8][0] != '\0') status = bs_csv_number(csv, 8, 0, 1e6, &percent, err);
     out->gpus = instances * percent / 100;
     if (field[4][0] == '\0' || field[5][0] == '\0') out->is_valid = false;
-    if (status == MDOT_OK && field[4][0] != '\0') status = sc_csv_number(csv, 4, 0, MAX_SECONDS, &out->start_s, err);
-    if (status == MDOT_OK && field[5][0] != '\0') status = sc_csv_number(csv, 5, 0, MAX_SECONDS, &out->end_s, err);
+    if (status == MDOT_OK && field[4][0] != '\0') status = bs_csv_number(csv, 4, 0, MAX_SECONDS, &out->start_s, err);
+    if (status == MDOT_OK && field[5][0] != '\0') status = bs_csv_number(csv, 5, 0, MAX_SECONDS, &out->end_s, err);
     if (status == MDOT_OK && out->is_valid && out->end_s < out->start_s)
-        status = sc_csv_fail(csv, err, "end_time is before start_time");
+        status = bs_csv_fail(csv, err, MDOT_MALFORMED, "end_time is before start_time");
     return status;
 }
 
-static mdot_status read_tasks(sc_csv *csv, tasks *out, mdot_error *err)
+static mdot_status read_tasks(bs_csv *csv, tasks *out, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
-        status = sc_csv_next(csv, &is_row, err);
+        status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         if ((out->count & (out->count - 1)) == 0) {
             task *items = realloc(out->items, (out->count > 0 ? 2 * out->count : 1) * sizeof *items);
@@ -115,7 +115,7 @@ static void join_tasks(tasks *all)
 
 /* A table that may be absent, with its rows sorted by the first field. */
 typedef struct side_table {
-    sc_csv csv;
+    bs_csv csv;
     char *path;
     char *(*rows)[6]; /* first fields of each row */
     size_t count;
@@ -125,7 +125,7 @@ static void close_side(side_table *table)
 {
     free(table->rows);
     free(table->path);
-    sc_csv_close(&table->csv);
+    bs_csv_close(&table->csv);
 }
 
 static int by_first_field(const void *a, const void *b)
@@ -137,7 +137,7 @@ static mdot_status read_side_rows(side_table *table, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     for (bool is_row = true; status == MDOT_OK;) {
-        status = sc_csv_next(&table->csv, &is_row, err);
+        status = bs_csv_next(&table->csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         if ((table->count & (table->count - 1)) == 0) {
             void *rows = realloc(table->rows, (table->count > 0 ? 2 * table->count : 1) * sizeof *table->rows);
@@ -159,7 +159,7 @@ static mdot_status open_side(const char *beside, const char *name, const char *h
     side_table table = {0};
     if (asprintf(&table.path, "%.*s%s", slash != NULL ? (int)(slash - beside) + 1 : 0, beside, name) < 0)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = sc_csv_open(table.path, header, &table.csv, err);
+    mdot_status status = bs_csv_open(table.path, UINT64_MAX, header, &table.csv, err);
     if (status == MDOT_OK) status = read_side_rows(&table, err);
     if (status == MDOT_NOT_FOUND) status = MDOT_OK;
     if (status == MDOT_OK)
@@ -203,7 +203,7 @@ static mdot_status add_side_facts(const side_table *jobs, const side_table *tags
     return is_missing ? BS_OUT_OF_MEMORY(err, "job %s", from->job) : MDOT_OK;
 }
 
-static mdot_status add_task_job(const sc_csv *csv, const side_table *jobs, const side_table *tags, const task *from,
+static mdot_status add_task_job(const bs_csv *csv, const side_table *jobs, const side_table *tags, const task *from,
                                 sc_workload *workload, mdot_error *err)
 {
     if (from->gpus > MAX_GPUS)
@@ -222,7 +222,7 @@ static mdot_status add_task_job(const sc_csv *csv, const side_table *jobs, const
     return status;
 }
 
-static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_error *err)
+static mdot_status read_task_table(bs_csv *csv, sc_workload *workload, mdot_error *err)
 {
     tasks all = {0};
     side_table jobs = {0}, tags = {0};
@@ -247,35 +247,36 @@ static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_erro
 
 /* ---- The simulator's table --------------------------------------------------------------------------------------- */
 
-static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error *err)
+static mdot_status read_job_table(bs_csv *csv, sc_workload *workload, mdot_error *err)
 {
-    int id = sc_csv_find(csv, "job_id"), gpus = sc_csv_find(csv, "num_gpu"), user = sc_csv_find(csv, "user");
-    int instances = sc_csv_find(csv, "num_inst"), group = sc_csv_find(csv, "group"), submit, duration;
-    int gpu_type = sc_csv_find(csv, "gpu_type");
-    mdot_status status = sc_csv_need(csv, "submit_time", &submit, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "duration", &duration, err);
+    int id = bs_csv_find(csv, "job_id"), gpus = bs_csv_find(csv, "num_gpu"), user = bs_csv_find(csv, "user");
+    int instances = bs_csv_find(csv, "num_inst"), group = bs_csv_find(csv, "group"), submit, duration;
+    int gpu_type = bs_csv_find(csv, "gpu_type");
+    mdot_status status = bs_csv_need(csv, "submit_time", &submit, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "duration", &duration, err);
     bool is_row = true;
     while (status == MDOT_OK) {
         double each = 0, count = 1;
         sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
-        status = sc_csv_next(csv, &is_row, err);
+        status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        if (csv->field[id][0] == '\0') return sc_csv_fail(csv, err, "job_id is empty");
-        if (csv->field[gpus][0] != '\0') status = sc_csv_number(csv, gpus, 0, MAX_INSTANCES, &each, err);
-        if (status == MDOT_OK && instances != SC_CSV_ABSENT && csv->field[instances][0] != '\0')
-            status = sc_csv_number(csv, instances, 0, 1024, &count, err);
-        if (status == MDOT_OK) status = sc_csv_number(csv, submit, 0, MAX_SECONDS, &job.submit_s, err);
-        if (status == MDOT_OK) status = sc_csv_number(csv, duration, 0, MAX_SECONDS, &job.work, err);
+        if (csv->field[id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
+        if (csv->field[gpus][0] != '\0') status = bs_csv_number(csv, gpus, 0, MAX_INSTANCES, &each, err);
+        if (status == MDOT_OK && instances != BS_CSV_ABSENT && csv->field[instances][0] != '\0')
+            status = bs_csv_number(csv, instances, 0, 1024, &count, err);
+        if (status == MDOT_OK) status = bs_csv_number(csv, submit, 0, MAX_SECONDS, &job.submit_s, err);
+        if (status == MDOT_OK) status = bs_csv_number(csv, duration, 0, MAX_SECONDS, &job.work, err);
         if (status == MDOT_OK && each * count > MAX_GPUS)
-            status = sc_csv_fail(csv, err, "num_gpu times num_inst is %g, more than %d", each * count, MAX_GPUS);
+            status = bs_csv_fail(csv, err, MDOT_MALFORMED, "num_gpu times num_inst is %g, more than %d", each * count,
+                                 MAX_GPUS);
         if (status != MDOT_OK || each * count <= 0) continue;
         job.gpus = (int)ceil(each * count - 1e-9);
         bool is_missing = false;
-        job.id = sc_csv_copy(csv, id, &is_missing);
-        job.group = sc_csv_copy(csv, user, &is_missing);
-        job.user = sc_csv_copy(csv, user, &is_missing);
-        job.name = sc_csv_copy(csv, group, &is_missing);
-        job.gpu_type = sc_csv_copy(csv, gpu_type, &is_missing);
+        job.id = sc_copy_field(csv, id, &is_missing);
+        job.group = sc_copy_field(csv, user, &is_missing);
+        job.user = sc_copy_field(csv, user, &is_missing);
+        job.name = sc_copy_field(csv, group, &is_missing);
+        job.gpu_type = sc_copy_field(csv, gpu_type, &is_missing);
         status = sc_workload_add(workload, job, err);
         if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
@@ -284,25 +285,25 @@ static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error
 
 mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err)
 {
-    sc_csv csv;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    bs_csv csv;
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    bool is_job_table = sc_csv_find(&csv, "job_id") != SC_CSV_ABSENT && sc_csv_find(&csv, "num_gpu") != SC_CSV_ABSENT;
+    bool is_job_table = bs_csv_find(&csv, "job_id") != BS_CSV_ABSENT && bs_csv_find(&csv, "num_gpu") != BS_CSV_ABSENT;
     /* without a header: ten columns, the fourth of which is a status */
     static const char *const statuses[] = {"Terminated", "Failed", "Running", "Waiting", "Interrupted"};
-    bool is_task_table = sc_csv_find(&csv, "job_name") == 0 && sc_csv_find(&csv, "plan_gpu") == 8;
+    bool is_task_table = bs_csv_find(&csv, "job_name") == 0 && bs_csv_find(&csv, "plan_gpu") == 8;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0] && csv.header_count == 10; i++)
         is_task_table |= strcmp(csv.header[3], statuses[i]) == 0;
     *out_is_pai = is_job_table || is_task_table;
     if (is_task_table) {
-        sc_csv_close(&csv);
-        status = sc_csv_open(path, task_header, &csv, err);
+        bs_csv_close(&csv);
+        status = bs_csv_open(path, UINT64_MAX, task_header, &csv, err);
         if (status != MDOT_OK) return status;
     }
     if (is_task_table)
         status = read_task_table(&csv, out_workload, err);
     else if (is_job_table)
         status = read_job_table(&csv, out_workload, err);
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     return status;
 }

@@ -10,18 +10,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_GPUS = 1 << 20 };
-
-/* Returns a copy, or NULL if the text is empty. */
-static char *copy_text(const char *text, bool *out_is_missing)
-{
-    if (*text == '\0') return NULL;
-    char *copy = strdup(text);
-    *out_is_missing = *out_is_missing || copy == NULL;
-    return copy;
-}
 
 static mdot_status add_job(const mdot_store_outcome *ended, sc_workload *workload, mdot_error *err)
 {
@@ -34,11 +24,11 @@ static mdot_status add_job(const mdot_store_outcome *ended, sc_workload *workloa
                   .limit_s = ended->limit_s > 0 ? (double)ended->limit_s : 0,
                   .gpus = (int)ended->gpu_count,
                   .outcome = (mdot_ended)(ended->outcome - MDOT_OUTCOME_COMPLETED),
-                  .id = copy_text(ended->job_id, &is_missing),
-                  .user = copy_text(ended->user, &is_missing),
-                  .group = copy_text(ended->account, &is_missing),
-                  .name = copy_text(ended->name, &is_missing),
-                  .gpu_type = copy_text(ended->gpu, &is_missing)};
+                  .id = sc_copy_text(ended->job_id, &is_missing),
+                  .user = sc_copy_text(ended->user, &is_missing),
+                  .group = sc_copy_text(ended->account, &is_missing),
+                  .name = sc_copy_text(ended->name, &is_missing),
+                  .gpu_type = sc_copy_text(ended->gpu, &is_missing)};
     _Static_assert(MDOT_ENDED_TIMED_OUT - MDOT_ENDED_COMPLETED == MDOT_OUTCOME_TIMED_OUT - MDOT_OUTCOME_COMPLETED,
                    "a history's ends are a store's outcomes, except UNFINISHED");
     mdot_status status = sc_workload_add(workload, job, err);

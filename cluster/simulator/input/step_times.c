@@ -13,8 +13,8 @@
  * `batch` is the batch size at which they were observed, and progress counts steps of the smallest batch. Negative
  * estimates of the variance count as 0.
  */
+#include "base/csv.h"
 #include "base/out_of_memory.h"
-#include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -51,42 +51,44 @@ static mdot_status add_step(sc_step_table *table, sc_step_row row, mdot_error *e
 }
 
 /* Reads 31 as a pattern of two nodes. An empty field leaves it unknown. */
-static mdot_status read_pattern(const sc_csv *csv, int column, sc_placement *out, mdot_error *err)
+static mdot_status read_pattern(const bs_csv *csv, int column, sc_placement *out, mdot_error *err)
 {
-    if (column == SC_CSV_ABSENT || csv->field[column][0] == '\0') return MDOT_OK;
+    if (column == BS_CSV_ABSENT || csv->field[column][0] == '\0') return MDOT_OK;
     sc_placement read = {0};
     for (const char *at = csv->field[column]; *at != '\0'; at++) {
         if (*at < '1' || *at > '9')
-            return sc_csv_fail(csv, err, "placement is \"%.40s\", but must be the GPUs of each node as digits",
+            return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                               "placement is \"%.40s\", but must be the GPUs of each node as digits",
                                csv->field[column]);
         read.nodes++;
         read.gpus += *at - '0';
         sc_placement_add(&read, *at - '0');
     }
     if (read.nodes != out->nodes || read.gpus != out->gpus)
-        return sc_csv_fail(csv, err, "placement \"%.40s\" has %d GPUs on %d nodes, but the row has %d on %d",
-                           csv->field[column], read.gpus, read.nodes, out->gpus, out->nodes);
+        return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                           "placement \"%.40s\" has %d GPUs on %d nodes, but the row has %d on %d", csv->field[column],
+                           read.gpus, read.nodes, out->gpus, out->nodes);
     *out = read;
     return MDOT_OK;
 }
 
-static mdot_status read_step(const sc_csv *csv, const columns *at, const sc_cluster *cluster, sc_workload *workload,
+static mdot_status read_step(const bs_csv *csv, const columns *at, const sc_cluster *cluster, sc_workload *workload,
                              mdot_error *err)
 {
     sc_step_row row = {0};
-    mdot_status status = sc_csv_integer(csv, at->nodes, 1, MOST_NODES, &row.placement.nodes, err);
+    mdot_status status = bs_csv_integer(csv, at->nodes, 1, MOST_NODES, &row.placement.nodes, err);
     if (status == MDOT_OK)
-        status = sc_csv_integer(csv, at->gpus, row.placement.nodes, MOST_GPUS, &row.placement.gpus, err);
+        status = bs_csv_integer(csv, at->gpus, row.placement.nodes, MOST_GPUS, &row.placement.gpus, err);
     if (status == MDOT_OK) status = read_pattern(csv, at->placement, &row.placement, err);
-    if (status == MDOT_OK) status = sc_csv_number(csv, at->samples, 1, 1e9, &row.samples, err);
-    if (status == MDOT_OK) status = sc_csv_number(csv, at->step, 1e-6, 1e12, &row.step_s, err);
-    if (status == MDOT_OK) status = sc_csv_number(csv, at->sync, 0, 1e12, &row.sync_s, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, at->samples, 1, 1e9, &row.samples, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, at->step, 1e-6, 1e12, &row.step_s, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, at->sync, 0, 1e12, &row.sync_s, err);
     if (status != MDOT_OK) return status;
     row.step_s *= 1e-3;
     row.sync_s *= 1e-3;
     sc_kind *kind = sc_workload_find_kind(workload, csv->field[at->application], SIZE_MAX);
     if (kind == NULL) return MDOT_OK;
-    unsigned type = at->type == SC_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[at->type]);
+    unsigned type = at->type == BS_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[at->type]);
     if (type == cluster->type_count) return MDOT_OK;
     status = make_scaling(kind, err);
     return status == MDOT_OK ? add_step(&kind->scaling->tables[type], row, err) : status;
@@ -95,25 +97,25 @@ static mdot_status read_step(const sc_csv *csv, const columns *at, const sc_clus
 static mdot_status read_steps(const char *path, const sc_cluster *cluster, sc_workload *workload, bool *out_has_types,
                               mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     columns at;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = sc_csv_need(&csv, "application", &at.application, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "nodes", &at.nodes, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &at.gpus, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "batch_per_gpu", &at.samples, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "step_ms", &at.step, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "sync_ms", &at.sync, err);
-    at.placement = sc_csv_find(&csv, "placement");
-    at.type = sc_csv_find(&csv, "type");
-    *out_has_types = at.type != SC_CSV_ABSENT;
+    status = bs_csv_need(&csv, "application", &at.application, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "nodes", &at.nodes, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &at.gpus, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "batch_per_gpu", &at.samples, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "step_ms", &at.step, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "sync_ms", &at.sync, err);
+    at.placement = bs_csv_find(&csv, "placement");
+    at.type = bs_csv_find(&csv, "type");
+    *out_has_types = at.type != BS_CSV_ABSENT;
     for (bool is_row = true; status == MDOT_OK;) {
-        status = sc_csv_next(&csv, &is_row, err);
+        status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         status = read_step(&csv, &at, cluster, workload, err);
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     return status;
 }
 
@@ -130,30 +132,30 @@ static mdot_status add_noise(sc_scaling *scaling, sc_noise_row row, mdot_error *
 
 static mdot_status read_noise(const char *path, sc_workload *workload, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     int kind_at, batch_at, progress_at, squared_at, variance_at;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = sc_csv_need(&csv, "application", &kind_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "batch", &batch_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "progress", &progress_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "grad_sqr", &squared_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "grad_var", &variance_at, err);
+    status = bs_csv_need(&csv, "application", &kind_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "batch", &batch_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "progress", &progress_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "grad_sqr", &squared_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "grad_var", &variance_at, err);
     for (bool is_row = true; status == MDOT_OK;) {
         double squared, variance;
         sc_noise_row row;
-        status = sc_csv_next(&csv, &is_row, err);
+        status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = sc_csv_number(&csv, batch_at, 1, 1e9, &row.batch, err);
-        if (status == MDOT_OK) status = sc_csv_number(&csv, progress_at, 0, 1e12, &row.progress, err);
-        if (status == MDOT_OK) status = sc_csv_number(&csv, squared_at, 0, 1e300, &squared, err);
-        if (status == MDOT_OK) status = sc_csv_number(&csv, variance_at, -1e300, 1e300, &variance, err);
+        status = bs_csv_number(&csv, batch_at, 1, 1e9, &row.batch, err);
+        if (status == MDOT_OK) status = bs_csv_number(&csv, progress_at, 0, 1e12, &row.progress, err);
+        if (status == MDOT_OK) status = bs_csv_number(&csv, squared_at, 0, 1e300, &squared, err);
+        if (status == MDOT_OK) status = bs_csv_number(&csv, variance_at, -1e300, 1e300, &variance, err);
         if (status != MDOT_OK) break;
         row.noise = fmin(fmax(0, variance) / fmax(squared, 1e-300), 1e12); /* far above any batch size */
         sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
         if (kind != NULL && kind->scaling != NULL) status = add_noise(kind->scaling, row, err);
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     return status;
 }
 

@@ -10,7 +10,7 @@
  * The last is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone
  * ("null") are read. Types are those of the cluster, ignoring case; kinds are those of the trace. Others are skipped.
  */
-#include "simulator/input/csv.h"
+#include "base/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -25,15 +25,15 @@
 #define MAX_SPEED 1e9
 #define MAX_SPREAD 1e3
 
-static mdot_status read_slice(const sc_csv *csv, int model_at, int batch_at, int ms_at, const sc_cluster *cluster,
+static mdot_status read_slice(const bs_csv *csv, int model_at, int batch_at, int ms_at, const sc_cluster *cluster,
                               sc_workload *workload, mdot_error *err)
 {
     char name[128], type_name[16];
     int batch, slices;
     double step_ms;
-    mdot_status status = sc_csv_integer(csv, batch_at, 1, 1 << 24, &batch, err);
-    if (status == MDOT_OK) status = sc_csv_integer(csv, sc_csv_find(csv, "slices_of_7"), 1, 7, &slices, err);
-    if (status == MDOT_OK) status = sc_csv_number(csv, ms_at, 1e-6, 1e9, &step_ms, err);
+    mdot_status status = bs_csv_integer(csv, batch_at, 1, 1 << 24, &batch, err);
+    if (status == MDOT_OK) status = bs_csv_integer(csv, bs_csv_find(csv, "slices_of_7"), 1, 7, &slices, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, ms_at, 1e-6, 1e9, &step_ms, err);
     if (status != MDOT_OK) return status;
     snprintf(name, sizeof name, "%.80s (batch size %d)", csv->field[model_at], batch);
     snprintf(type_name, sizeof type_name, "mig-%dg", slices);
@@ -42,19 +42,20 @@ static mdot_status read_slice(const sc_csv *csv, int model_at, int batch_at, int
     if (kind != NULL && type < cluster->type_count) kind->speed[type][0] = 1000 / step_ms;
     type = sc_cluster_find_type(cluster, "mig");
     unsigned index = sc_speed_index(slices);
-    if (index == SC_SPEEDS) return sc_csv_fail(csv, err, "slices_of_7 is %d, but a slice has 1, 2, 3, 4 or 7", slices);
+    if (index == SC_SPEEDS)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "slices_of_7 is %d, but a slice has 1, 2, 3, 4 or 7", slices);
     if (kind != NULL && type < cluster->type_count) kind->speed[type][index] = 1000 / step_ms;
     return MDOT_OK;
 }
 
-static mdot_status read_slices(sc_csv *csv, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+static mdot_status read_slices(bs_csv *csv, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     int model_at, batch_at, ms_at;
-    mdot_status status = sc_csv_need(csv, "model", &model_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "batch", &batch_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "step_ms_median", &ms_at, err);
+    mdot_status status = bs_csv_need(csv, "model", &model_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "batch", &batch_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "step_ms_median", &ms_at, err);
     for (bool is_row = true; status == MDOT_OK;) {
-        status = sc_csv_next(csv, &is_row, err);
+        status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         status = read_slice(csv, model_at, batch_at, ms_at, cluster, workload, err);
     }
@@ -63,40 +64,40 @@ static mdot_status read_slices(sc_csv *csv, const sc_cluster *cluster, sc_worklo
 
 static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     int kind_at, gpus_at, type_at, speed_at;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    if (sc_csv_find(&csv, "slices_of_7") != SC_CSV_ABSENT) {
+    if (bs_csv_find(&csv, "slices_of_7") != BS_CSV_ABSENT) {
         status = read_slices(&csv, cluster, workload, err);
-        sc_csv_close(&csv);
+        bs_csv_close(&csv);
         return status;
     }
-    status = sc_csv_need(&csv, "job_type", &kind_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type_at, err);
-    if (status == MDOT_OK) status = sc_csv_need(&csv, "steps_per_s", &speed_at, err);
-    int spread_at = sc_csv_find(&csv, "spread");
+    status = bs_csv_need(&csv, "job_type", &kind_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type_at, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "steps_per_s", &speed_at, err);
+    int spread_at = bs_csv_find(&csv, "spread");
     for (bool is_row = true; status == MDOT_OK;) {
         int gpus;
         double speed, spread = 0;
-        status = sc_csv_next(&csv, &is_row, err);
+        status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = sc_csv_integer(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
-        if (status == MDOT_OK) status = sc_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
-        if (status == MDOT_OK && spread_at != SC_CSV_ABSENT && csv.field[spread_at][0] != '\0')
-            status = sc_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
+        status = bs_csv_integer(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
+        if (status == MDOT_OK) status = bs_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
+        if (status == MDOT_OK && spread_at != BS_CSV_ABSENT && csv.field[spread_at][0] != '\0')
+            status = bs_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
         if (status != MDOT_OK) break;
         unsigned width = sc_width_of(gpus), type = sc_cluster_find_type(cluster, csv.field[type_at]);
         sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
         if (width == SC_WIDTHS) {
-            status = sc_csv_fail(&csv, err, "gpus is %d, but must be a power of two", gpus);
+            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "gpus is %d, but must be a power of two", gpus);
         } else if (kind != NULL && type < cluster->type_count) {
             kind->speed[type][width] = speed;
             kind->spread[type][width] = spread;
         }
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     return status;
 }
 

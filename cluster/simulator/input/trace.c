@@ -7,7 +7,7 @@
  * of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part, min_gpus,
  * max_gpus, scaling, batch, online.
  */
-#include "simulator/input/csv.h"
+#include "base/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -24,43 +24,43 @@ typedef struct columns {
     int least_gpus, most_gpus, scaling, batch, online;
 } columns;
 
-static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
+static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err)
 {
-    *out = (columns){.duration = sc_csv_find(csv, "duration_s"),
-                     .type = sc_csv_find(csv, "job_type"),
-                     .steps = sc_csv_find(csv, "steps"),
-                     .deadline = sc_csv_find(csv, "deadline_s"),
-                     .weight = sc_csv_find(csv, "weight"),
-                     .group = sc_csv_find(csv, "group"),
-                     .spread = sc_csv_find(csv, "spread"),
-                     .rack_spread = sc_csv_find(csv, "rack_spread"),
-                     .user = sc_csv_find(csv, "user"),
-                     .name = sc_csv_find(csv, "name"),
-                     .gpu_type = sc_csv_find(csv, "gpu_type"),
-                     .outcome = sc_csv_find(csv, "outcome"),
-                     .limit = sc_csv_find(csv, "limit_s"),
-                     .planned = sc_csv_find(csv, "planned_part"),
-                     .least_gpus = sc_csv_find(csv, "min_gpus"),
-                     .most_gpus = sc_csv_find(csv, "max_gpus"),
-                     .scaling = sc_csv_find(csv, "scaling"),
-                     .batch = sc_csv_find(csv, "batch"),
-                     .online = sc_csv_find(csv, "online"),
-                     .gpus = sc_csv_find(csv, "scale_factor")};
-    mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
-    if (status == MDOT_OK && out->gpus == SC_CSV_ABSENT) status = sc_csv_need(csv, "gpus", &out->gpus, err);
-    if (status == MDOT_OK && out->type == SC_CSV_ABSENT) status = sc_csv_need(csv, "duration_s", &out->duration, err);
-    if (status == MDOT_OK && out->type != SC_CSV_ABSENT) status = sc_csv_need(csv, "steps", &out->steps, err);
+    *out = (columns){.duration = bs_csv_find(csv, "duration_s"),
+                     .type = bs_csv_find(csv, "job_type"),
+                     .steps = bs_csv_find(csv, "steps"),
+                     .deadline = bs_csv_find(csv, "deadline_s"),
+                     .weight = bs_csv_find(csv, "weight"),
+                     .group = bs_csv_find(csv, "group"),
+                     .spread = bs_csv_find(csv, "spread"),
+                     .rack_spread = bs_csv_find(csv, "rack_spread"),
+                     .user = bs_csv_find(csv, "user"),
+                     .name = bs_csv_find(csv, "name"),
+                     .gpu_type = bs_csv_find(csv, "gpu_type"),
+                     .outcome = bs_csv_find(csv, "outcome"),
+                     .limit = bs_csv_find(csv, "limit_s"),
+                     .planned = bs_csv_find(csv, "planned_part"),
+                     .least_gpus = bs_csv_find(csv, "min_gpus"),
+                     .most_gpus = bs_csv_find(csv, "max_gpus"),
+                     .scaling = bs_csv_find(csv, "scaling"),
+                     .batch = bs_csv_find(csv, "batch"),
+                     .online = bs_csv_find(csv, "online"),
+                     .gpus = bs_csv_find(csv, "scale_factor")};
+    mdot_status status = bs_csv_need(csv, "job_id", &out->id, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "submit_s", &out->submit, err);
+    if (status == MDOT_OK && out->gpus == BS_CSV_ABSENT) status = bs_csv_need(csv, "gpus", &out->gpus, err);
+    if (status == MDOT_OK && out->type == BS_CSV_ABSENT) status = bs_csv_need(csv, "duration_s", &out->duration, err);
+    if (status == MDOT_OK && out->type != BS_CSV_ABSENT) status = bs_csv_need(csv, "steps", &out->steps, err);
     return status;
 }
 
-static bool has(const sc_csv *csv, int column)
+static bool has(const bs_csv *csv, int column)
 {
-    return column != SC_CSV_ABSENT && csv->field[column][0] != '\0';
+    return column != BS_CSV_ABSENT && csv->field[column][0] != '\0';
 }
 
 /* Reads the columns of elastic jobs, of jobs with a batch size, and of services. Bounds go around `gpus`. */
-static mdot_status read_elastic_columns(const sc_csv *csv, const columns *at, sc_job *job, mdot_error *err)
+static mdot_status read_elastic_columns(const bs_csv *csv, const columns *at, sc_job *job, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     double online = 0;
@@ -68,72 +68,74 @@ static mdot_status read_elastic_columns(const sc_csv *csv, const columns *at, sc
         job->least_gpus = job->most_gpus = job->gpus;
         job->scaling = 1;
     }
-    if (has(csv, at->least_gpus)) status = sc_csv_integer(csv, at->least_gpus, 1, job->gpus, &job->least_gpus, err);
+    if (has(csv, at->least_gpus)) status = bs_csv_integer(csv, at->least_gpus, 1, job->gpus, &job->least_gpus, err);
     if (status == MDOT_OK && has(csv, at->most_gpus))
-        status = sc_csv_integer(csv, at->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
-    if (status == MDOT_OK && has(csv, at->scaling)) status = sc_csv_number(csv, at->scaling, 0, 1, &job->scaling, err);
-    if (status == MDOT_OK && has(csv, at->batch)) status = sc_csv_number(csv, at->batch, 1, 1e9, &job->batch, err);
-    if (status == MDOT_OK && has(csv, at->online)) status = sc_csv_number(csv, at->online, 0, 1, &online, err);
+        status = bs_csv_integer(csv, at->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
+    if (status == MDOT_OK && has(csv, at->scaling)) status = bs_csv_number(csv, at->scaling, 0, 1, &job->scaling, err);
+    if (status == MDOT_OK && has(csv, at->batch)) status = bs_csv_number(csv, at->batch, 1, 1e9, &job->batch, err);
+    if (status == MDOT_OK && has(csv, at->online)) status = bs_csv_number(csv, at->online, 0, 1, &online, err);
     if (status == MDOT_OK && online != floor(online))
-        status = sc_csv_fail(csv, err, "online is \"%.40s\", but must be 0 or 1", csv->field[at->online]);
+        status =
+            bs_csv_fail(csv, err, MDOT_MALFORMED, "online is \"%.40s\", but must be 0 or 1", csv->field[at->online]);
     job->is_online = online == 1;
     return status;
 }
 
 /* Reads the columns that estimates from history use. */
-static mdot_status read_history_columns(const sc_csv *csv, const columns *at, sc_job *job, mdot_error *err)
+static mdot_status read_history_columns(const bs_csv *csv, const columns *at, sc_job *job, mdot_error *err)
 {
     static const char *const outcomes[] = {"completed", "failed", "cancelled", "timed-out"};
     mdot_status status = MDOT_OK;
-    if (at->limit != SC_CSV_ABSENT && csv->field[at->limit][0] != '\0')
-        status = sc_csv_number(csv, at->limit, 0, MAX_SECONDS, &job->limit_s, err);
-    if (status == MDOT_OK && at->outcome != SC_CSV_ABSENT && csv->field[at->outcome][0] != '\0') {
+    if (at->limit != BS_CSV_ABSENT && csv->field[at->limit][0] != '\0')
+        status = bs_csv_number(csv, at->limit, 0, MAX_SECONDS, &job->limit_s, err);
+    if (status == MDOT_OK && at->outcome != BS_CSV_ABSENT && csv->field[at->outcome][0] != '\0') {
         int outcome = 0;
         while (outcome < 4 && strcmp(csv->field[at->outcome], outcomes[outcome]) != 0) outcome++;
         if (outcome == 4)
-            return sc_csv_fail(csv, err, "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
+            return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                               "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
                                csv->field[at->outcome]);
         job->outcome = (mdot_ended)outcome;
     }
     return status;
 }
 
-static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const columns *at, mdot_error *err)
+static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const columns *at, mdot_error *err)
 {
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
-    if (csv->field[at->id][0] == '\0') return sc_csv_fail(csv, err, "job_id is empty");
-    mdot_status status = sc_csv_number(csv, at->submit, 0, MAX_SECONDS, &job.submit_s, err);
-    if (status == MDOT_OK) status = sc_csv_integer(csv, at->gpus, 1, MAX_GPUS, &job.gpus, err);
-    if (status == MDOT_OK && at->type == SC_CSV_ABSENT)
-        status = sc_csv_number(csv, at->duration, 0, MAX_SECONDS, &job.work, err);
-    if (status == MDOT_OK && at->type != SC_CSV_ABSENT) {
-        status = sc_csv_number(csv, at->steps, 1, MAX_SECONDS, &job.work, err);
+    if (csv->field[at->id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
+    mdot_status status = bs_csv_number(csv, at->submit, 0, MAX_SECONDS, &job.submit_s, err);
+    if (status == MDOT_OK) status = bs_csv_integer(csv, at->gpus, 1, MAX_GPUS, &job.gpus, err);
+    if (status == MDOT_OK && at->type == BS_CSV_ABSENT)
+        status = bs_csv_number(csv, at->duration, 0, MAX_SECONDS, &job.work, err);
+    if (status == MDOT_OK && at->type != BS_CSV_ABSENT) {
+        status = bs_csv_number(csv, at->steps, 1, MAX_SECONDS, &job.work, err);
         if (status == MDOT_OK && job.work != floor(job.work))
-            status = sc_csv_fail(csv, err, "steps is not an integer: \"%.40s\"", csv->field[at->steps]);
+            status = bs_csv_fail(csv, err, MDOT_MALFORMED, "steps is not an integer: \"%.40s\"", csv->field[at->steps]);
         if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[at->type], &job.kind, err);
     }
-    if (status == MDOT_OK && at->deadline != SC_CSV_ABSENT && csv->field[at->deadline][0] != '\0')
-        status = sc_csv_number(csv, at->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
-    if (status == MDOT_OK && at->weight != SC_CSV_ABSENT && csv->field[at->weight][0] != '\0')
-        status = sc_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
-    if (status == MDOT_OK && at->spread != SC_CSV_ABSENT && csv->field[at->spread][0] != '\0')
-        status = sc_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
-    if (status == MDOT_OK && at->rack_spread != SC_CSV_ABSENT && csv->field[at->rack_spread][0] != '\0')
-        status = sc_csv_number(csv, at->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
-    if (status == MDOT_OK && at->planned != SC_CSV_ABSENT && csv->field[at->planned][0] != '\0') {
+    if (status == MDOT_OK && at->deadline != BS_CSV_ABSENT && csv->field[at->deadline][0] != '\0')
+        status = bs_csv_number(csv, at->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
+    if (status == MDOT_OK && at->weight != BS_CSV_ABSENT && csv->field[at->weight][0] != '\0')
+        status = bs_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
+    if (status == MDOT_OK && at->spread != BS_CSV_ABSENT && csv->field[at->spread][0] != '\0')
+        status = bs_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
+    if (status == MDOT_OK && at->rack_spread != BS_CSV_ABSENT && csv->field[at->rack_spread][0] != '\0')
+        status = bs_csv_number(csv, at->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
+    if (status == MDOT_OK && at->planned != BS_CSV_ABSENT && csv->field[at->planned][0] != '\0') {
         double part;
-        status = sc_csv_number(csv, at->planned, 1e-6, 1, &part, err);
+        status = bs_csv_number(csv, at->planned, 1e-6, 1, &part, err);
         if (status == MDOT_OK) job.planned = 1 / part;
     }
     if (status == MDOT_OK) status = read_history_columns(csv, at, &job, err);
     if (status == MDOT_OK) status = read_elastic_columns(csv, at, &job, err);
     if (status != MDOT_OK) return status;
     bool is_missing = false;
-    job.id = sc_csv_copy(csv, at->id, &is_missing);
-    job.group = sc_csv_copy(csv, at->group, &is_missing);
-    job.user = sc_csv_copy(csv, at->user, &is_missing);
-    job.name = sc_csv_copy(csv, at->name, &is_missing);
-    job.gpu_type = sc_csv_copy(csv, at->gpu_type, &is_missing);
+    job.id = sc_copy_field(csv, at->id, &is_missing);
+    job.group = sc_copy_field(csv, at->group, &is_missing);
+    job.user = sc_copy_field(csv, at->user, &is_missing);
+    job.name = sc_copy_field(csv, at->name, &is_missing);
+    job.gpu_type = sc_copy_field(csv, at->gpu_type, &is_missing);
     status = sc_workload_add(workload, job, err);
     if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
@@ -141,17 +143,17 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
 
 static mdot_status read_own(const char *path, sc_workload *workload, mdot_error *err)
 {
-    sc_csv csv;
+    bs_csv csv;
     columns at;
-    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
     status = find_columns(&csv, &at, err);
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
-        status = sc_csv_next(&csv, &is_row, err);
+        status = bs_csv_next(&csv, &is_row, err);
         if (status == MDOT_OK && is_row) status = read_job(workload, &csv, &at, err);
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     return status;
 }
 

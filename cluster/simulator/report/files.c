@@ -1,4 +1,5 @@
 /* files.c — opens result files, writes results per job, and writes text as JSON. */
+#include "base/csv.h"
 #include "base/out_of_memory.h"
 #include "simulator/core/simulator.h"
 #include "simulator/report/simulation_report.h"
@@ -41,7 +42,7 @@ static bool write_rows(FILE *file, const sc_workload *workload, const sc_result 
     for (size_t i = 0; i < workload->job_count; i++) {
         const sc_job *job = &workload->jobs[i];
         const sc_state *state = &result->states[i];
-        sc_log_field(file, job->id);
+        bs_csv_write_text(file, job->id);
         if (state->phase == SC_REJECTED)
             fprintf(file, ",,,,%u\n", state->preemptions);
         else

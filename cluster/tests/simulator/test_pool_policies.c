@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
+#include "base/csv.h"
 #include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
-#include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 #include "tests/simulator/support/naive_pool.h"
 #include "tests/simulator/support/workloads.h"
@@ -161,7 +161,7 @@ static void check_case(const char *file, const char *input, int gpus, const char
     char path[512];
     mdot_error err = {0};
     sc_workload workload;
-    sc_csv csv;
+    bs_csv csv;
     double *factors = NULL, want_sum = 0, got_sum = 0;
     size_t equal = 0, count = 0;
     snprintf(path, sizeof path, MDOT_SHARED_DATA "/simulators/inputs/%s.csv", input);
@@ -173,14 +173,14 @@ static void check_case(const char *file, const char *input, int gpus, const char
     sc_result result = workload_run(&workload, gpus, policy, factors,
                                     strcmp(errors, "total") == 0 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE);
     snprintf(path, sizeof path, MDOT_SHARED_DATA "/simulators/cases/%s", file);
-    assert_int_equal(sc_csv_open(path, NULL, &csv, &err), MDOT_OK);
+    assert_int_equal(bs_csv_open(path, UINT64_MAX, NULL, &csv, &err), MDOT_OK);
     for (bool is_row = true;; count++) {
         double end_s, jct_s;
-        assert_int_equal(sc_csv_next(&csv, &is_row, &err), MDOT_OK);
+        assert_int_equal(bs_csv_next(&csv, &is_row, &err), MDOT_OK);
         if (!is_row) break;
         assert_string_equal(csv.field[0], workload.jobs[count].id);
-        assert_int_equal(sc_csv_number(&csv, 2, 0, 1e12, &end_s, &err), MDOT_OK);
-        assert_int_equal(sc_csv_number(&csv, 3, 0, 1e12, &jct_s, &err), MDOT_OK);
+        assert_int_equal(bs_csv_number(&csv, 2, 0, 1e12, &end_s, &err), MDOT_OK);
+        assert_int_equal(bs_csv_number(&csv, 3, 0, 1e12, &jct_s, &err), MDOT_OK);
         equal += result.states[count].end_s == end_s;
         got_sum += result.states[count].end_s - workload.jobs[count].submit_s;
         want_sum += jct_s;
@@ -189,7 +189,7 @@ static void check_case(const char *file, const char *input, int gpus, const char
     assert_int_equal(count, workload.job_count);
     assert_true(fabs(got_sum / want_sum - 1) < 1e-3);
     assert_true(100 * equal >= 99 * count);
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     free(factors);
     sc_result_free(&result);
     sc_workload_free(&workload);

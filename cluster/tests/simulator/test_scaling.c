@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "base/csv.h"
 #include "simulator/core/workload.h"
-#include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
@@ -289,12 +289,12 @@ static void published_step_times_are_reproduced(void **state)
     static const double scipy[] = {.1068, .0973, .0917, .1023, .1308, .1227};
     if (is_absent()) skip();
     sc_workload w = read_published();
-    sc_csv csv;
+    bs_csv csv;
     bool is_row = true;
     size_t rows = 0, off = 0;
     double worst = 0;
-    assert_int_equal(sc_csv_open(STEPS, NULL, &csv, NULL), MDOT_OK);
-    while (sc_csv_next(&csv, &is_row, NULL) == MDOT_OK && is_row) {
+    assert_int_equal(bs_csv_open(STEPS, UINT64_MAX, NULL, &csv, NULL), MDOT_OK);
+    while (bs_csv_next(&csv, &is_row, NULL) == MDOT_OK && is_row) {
         size_t kind = 0;
         while (strcmp(applications[kind], csv.field[0]) != 0) kind++;
         if (strcmp(csv.field[1], "placements") != 0) continue;
@@ -306,7 +306,7 @@ static void published_step_times_are_reproduced(void **state)
         off += error > .05;
         rows++;
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     print_message("%zu step times, %zu off by more than 5 %%, worst %.2f %%\n", rows, off, 100 * worst);
     assert_true(rows > 5000);
     assert_int_equal(off, 0);
@@ -325,13 +325,13 @@ static void published_efficiency_is_reproduced(void **state)
     (void)state;
     if (is_absent()) skip();
     sc_workload w = read_published();
-    sc_csv csv;
+    bs_csv csv;
     bool is_row = true;
     double last_progress = 0, last_iteration = 0, last_batch = 0;
     size_t rows = 0, close = 0;
     char last[32] = "";
-    assert_int_equal(sc_csv_open(NOISE, NULL, &csv, NULL), MDOT_OK);
-    while (sc_csv_next(&csv, &is_row, NULL) == MDOT_OK && is_row) {
+    assert_int_equal(bs_csv_open(NOISE, UINT64_MAX, NULL, &csv, NULL), MDOT_OK);
+    while (bs_csv_next(&csv, &is_row, NULL) == MDOT_OK && is_row) {
         size_t kind = 0;
         while (strcmp(applications[kind], csv.field[0]) != 0) kind++;
         double batch = strtod(csv.field[1], NULL), progress = strtod(csv.field[2], NULL);
@@ -347,7 +347,7 @@ static void published_efficiency_is_reproduced(void **state)
         last_iteration = iteration;
         last_batch = batch;
     }
-    sc_csv_close(&csv);
+    bs_csv_close(&csv);
     sc_workload_free(&w);
     print_message("%zu of %zu gains within 5 %%\n", close, rows);
     assert_true(rows > 2000 && close >= .97 * rows);

@@ -89,7 +89,7 @@ static void pai_tables_are_joined(void **state)
     free(workload_write_file(*state, "pai_job_table.csv", "j2,i2,bob\n"));
     assert_int_equal(read_text(state, "j2,t,1.0,Terminated,200.0,300.0,600.0,29.3,100.0,T4\n", &w, &err),
                      MDOT_MALFORMED);
-    expect_contains(err.message, "pai_job_table.csv:1: 3 fields, but the header has 6");
+    expect_contains(err.message, "pai_job_table.csv:1: there are 3 fields, but 6 columns");
 }
 
 #define HEAD "JobID|User|Account|Submit|ElapsedRaw|Timelimit|State|AllocTRES|JobName\n"
