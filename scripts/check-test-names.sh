@@ -17,7 +17,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 whole="abi cuda_host fault growth portability weights"
-sources="base runtime ir plan frontend codegen compiler cli cluster/store cluster/slurm"
+sources="base runtime ir plan frontend codegen compiler cli cluster/accounting cluster/store cluster/slurm"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 

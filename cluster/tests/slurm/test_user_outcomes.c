@@ -1,4 +1,4 @@
-/* test_outcomes.c — users' records of predicted and actual times, and budgets of prediction time. */
+/* test_user_outcomes.c — users' records of predicted and actual times, and budgets of prediction time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
