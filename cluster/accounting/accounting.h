@@ -2,9 +2,9 @@
  *
  *     sacct -a -X -P --format=JobID,User,Account,Submit,Elapsed,Timelimit,State,AllocTRES,JobName
  *
- * Columns may stand in any order; JobID and State are required. sacct writes "|" between fields and does not quote. Surplus
- * cells therefore belong to the field that users choose freely, such as JobName, if the table has a single one.
- */
+ * Columns may stand in any order; JobID and State are required. sacct writes "|" between fields and does not
+ * quote. Surplus cells therefore belong to the field that users choose freely, such as JobName, if the table has a
+ * single one. */
 #ifndef AC_ACCOUNTING_H
 #define AC_ACCOUNTING_H
 
@@ -55,8 +55,8 @@ typedef struct ac_table {
 /* Returns whether the text's first line is a header of sacct: it has "|" and JobID, but no comma. */
 bool ac_is_accounting(const char *text);
 
-/* Reads the header. The text must end in a NUL behind `size_bytes`; lines are split in place. MALFORMED names the required
- * fields. */
+/* Reads the header. The text must end in a NUL behind `size_bytes`; lines are split in place. MALFORMED names the
+ * required fields. */
 mdot_status ac_table_open(const char *name, char *text, size_t size_bytes, ac_table *out_table, mdot_error *err);
 
 typedef enum ac_item {

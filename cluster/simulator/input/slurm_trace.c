@@ -1,8 +1,7 @@
-/* slurm_trace.c — jobs from Slurm's accounting (accounting/accounting.h). Submit and Elapsed or ElapsedRaw are required, too.
+/* slurm_trace.c — jobs from Slurm's accounting (accounting/accounting.h). Submit and Elapsed are required, too.
  *
- * The account is the group; name and user are kept. Jobs without GPUs, job steps, jobs that never ran, and jobs without an
- * outcome are skipped.
- */
+ * The account is the group; name and user are kept. Jobs without GPUs, job steps, jobs that never ran, and jobs without
+ * an outcome are skipped. */
 #include "accounting/accounting.h"
 #include "base/file.h"
 #include "base/out_of_memory.h"

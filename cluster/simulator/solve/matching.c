@@ -1,7 +1,6 @@
 /* matching.c — the transportation problem behind matching.h. */
 #include "base/out_of_memory.h"
 #include "simulator/solve/linear.h"
-#include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <stdlib.h>
