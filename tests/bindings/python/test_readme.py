@@ -14,7 +14,7 @@ import support
 
 import mdot
 
-READMES = (support.SOURCE / "README.md", support.SOURCE / "docs" / "how-to" / "call-from-python.md",
+READMES = (support.SOURCE / "README.md",
            support.SOURCE / "bindings" / "python" / "README.md")
 
 
