@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 set(tools mdot_simulate mdot_predictions mdot_round mdot_figure4 mdot_backfill mdot_cold_start mdot_durations)
 install(TARGETS ${tools} DESTINATION bin COMPONENT cluster)
 install(
-  FILES simulator/README.md simulator/IN_YOUR_SCHEDULER.md
+  FILES README.md docs/compare-schedulers.md docs/simulator.md docs/results.md docs/in-your-scheduler.md
   DESTINATION share/doc/mdot-cluster
   COMPONENT cluster)
 if(TARGET mdotstore)

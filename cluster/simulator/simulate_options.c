@@ -76,7 +76,7 @@ static const char help[] =
     "  --list              list the policies\n"
     "  --help\n"
     "\n"
-    "Exit status: 0 success, 1 failure, 2 usage error. Formats: cluster/simulator/README.md.\n";
+    "Exit status: 0 success, 1 failure, 2 usage error. Formats: cluster/docs/simulator.md.\n";
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {

@@ -6,7 +6,7 @@
 #include "simulator/core/cluster.h"
 #include "simulator/core/scaling.h"
 
-/* cluster/docs/formats.md defines the formats. Messages name file and line. */
+/* cluster/docs/simulator.md defines the formats. Messages name file and line. */
 
 /* Reads a trace in any form that its header identifies: mdot's own (trace.c), one of PAI's (pai.c), or Slurm's
  * accounting (slurm_trace.c). */
