@@ -12,8 +12,6 @@ void tables_write_reference(FILE *out);
 /* Prediction members in docs/predict.schema.json that are training options, and names of the required ones. */
 void tables_write_json_members(FILE *out);
 void tables_write_json_required(FILE *out);
-/* Rows for the key table in cluster/slurm/README.md. */
-void tables_write_slurm_keys(FILE *out);
 /* bindings/python/mdot/options.py: the options as Python reads them. */
 void tables_write_python(FILE *out);
 

@@ -211,17 +211,3 @@ void tables_write_json_members(FILE *out)
                 strchr(o->json, '?') != NULL ? "; absent at the default" : "");
     }
 }
-
-/* ---- cluster/slurm/README.md -------------------------------------------------------------------------------- */
-
-void tables_write_slurm_keys(FILE *out)
-{
-    fputs("| --- | --- |\n", out);
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
-        const rt_option *o = &rt_options[i];
-        if (o->slurm[0] == '\0') continue;
-        fprintf(out, "| %s | %s: ", o->slurm, o->meaning);
-        write_values(out, o);
-        fprintf(out, " (default: %s) |\n", o->default_text);
-    }
-}

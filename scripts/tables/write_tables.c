@@ -21,7 +21,6 @@ static const part parts[] = {
     {"docs/reference/configuration.md", NULL, NULL, tables_write_reference},
     {"docs/predict.schema.json", "\"required\": [\"gpu\",", "\"step_ms\", \"lower_ms\"", tables_write_json_required},
     {"docs/predict.schema.json", "the swept dimension's value; absent", "\"step_ms\": {", tables_write_json_members},
-    {"cluster/slurm/README.md", "| key | value |", "| steps | ", tables_write_slurm_keys},
     {"bindings/python/mdot/options.py", NULL, NULL, tables_write_python},
 };
 
