@@ -103,7 +103,7 @@ void cli_print_help(FILE *stream, const cli_command *command)
         cli_print_wrapped(stream, command->notes, 0, 0);
         fputc('\n', stream);
     }
-    char last[256];
-    snprintf(last, sizeof last, "Exit status: %s.", command->exit_status);
-    cli_print_wrapped(stream, last, 0, 0);
+    char status_line[256];
+    snprintf(status_line, sizeof status_line, "Exit status: %s.", command->exit_status);
+    cli_print_wrapped(stream, status_line, 0, 0);
 }

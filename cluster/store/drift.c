@@ -57,7 +57,7 @@ static uint64_t key_of(const mdot_store_group *g)
     uint64_t key = st_hash(1, g->digest, strlen(g->digest) + 1);
     key = st_hash(key, &g->batch, sizeof g->batch);
     st_setting s;
-    for (const char *at = g->settings; st_next_setting(&at, &s);)
+    for (const char *cursor = g->settings; st_next_setting(&cursor, &s);)
         if (s.name_length != strlen("torch") || memcmp(s.name, "torch", s.name_length) != 0)
             key = st_hash(key, s.name, s.name_length + 1 + s.value_length);
     return key;
@@ -69,7 +69,7 @@ static char *software_of(const mdot_store_group *g)
     char *text = NULL;
     st_setting s;
     if (*g->software != '\0') return strdup(g->software);
-    for (const char *at = g->settings; st_next_setting(&at, &s);)
+    for (const char *cursor = g->settings; st_next_setting(&cursor, &s);)
         if (s.name_length == strlen("torch") && memcmp(s.name, "torch", s.name_length) == 0)
             return asprintf(&text, "torch %.*s", (int)s.value_length, s.value) < 0 ? NULL : text;
     return strdup("");
@@ -91,19 +91,19 @@ static bool take_group(void *user, const mdot_store_group *g)
     }
     const double bounds_of_90_percent = 2 * 1.6448536269514722, least_sigma = 0.01;
     double sigma = log(g->upper_ms / g->lower_ms) / bounds_of_90_percent;
-    group *to = &d->groups[d->group_count++];
-    *to = (group){.id = g->id,
-                  .first_at = g->first_at,
-                  .gpu_name = strdup(g->gpu_name),
-                  .software = software_of(g),
-                  .digest = strdup(g->digest),
-                  .key = key_of(g),
-                  .mean = log(g->ms),
-                  .spread = g->spread,
-                  .predicted = log(g->predicted_ms),
-                  .sigma = sigma > least_sigma ? sigma : least_sigma,
-                  .rows = (double)g->row_count};
-    d->failed_memory |= to->gpu_name == NULL || to->software == NULL || to->digest == NULL;
+    group *taken = &d->groups[d->group_count++];
+    *taken = (group){.id = g->id,
+                     .first_at = g->first_at,
+                     .gpu_name = strdup(g->gpu_name),
+                     .software = software_of(g),
+                     .digest = strdup(g->digest),
+                     .key = key_of(g),
+                     .mean = log(g->ms),
+                     .spread = g->spread,
+                     .predicted = log(g->predicted_ms),
+                     .sigma = sigma > least_sigma ? sigma : least_sigma,
+                     .rows = (double)g->row_count};
+    d->failed_memory |= taken->gpu_name == NULL || taken->software == NULL || taken->digest == NULL;
     return !d->failed_memory;
 }
 
@@ -156,7 +156,7 @@ static int compare_ids(const void *left, const void *right)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-static bool add_row(drift *d, size_t group_at, int64_t at, double value)
+static bool add_row(drift *d, size_t group_at, int64_t measured_at, double value)
 {
     if (d->row_count == d->row_capacity) {
         size_t capacity = 2 * d->row_capacity + 256;
@@ -165,7 +165,7 @@ static bool add_row(drift *d, size_t group_at, int64_t at, double value)
         d->rows = larger;
         d->row_capacity = capacity;
     }
-    d->rows[d->row_count++] = (row){.at = at, .group = group_at, .value = value};
+    d->rows[d->row_count++] = (row){.at = measured_at, .group = group_at, .value = value};
     return true;
 }
 
@@ -276,7 +276,7 @@ static void fill_series(const drift *d, size_t cell_at, series *s)
 }
 
 /* Mean of log times from `at` on less that before, over the groups with rows on both sides. */
-static double change_of(const drift *d, size_t cell_at, int64_t at)
+static double change_of(const drift *d, size_t cell_at, int64_t moment)
 {
     const cell *c = &d->cells[cell_at];
     double total = 0, weights = 0;
@@ -284,9 +284,9 @@ static double change_of(const drift *d, size_t cell_at, int64_t at)
     if (sum == NULL) return NAN;
     for (size_t i = 0; i < d->row_count; i++) {
         if (d->groups[d->rows[i].group].cell != cell_at) continue;
-        double *to = &sum[4 * (d->rows[i].group - c->first) + (d->rows[i].at >= at ? 2 : 0)];
-        to[0] += d->rows[i].value;
-        to[1]++;
+        double *side_sum = &sum[4 * (d->rows[i].group - c->first) + (d->rows[i].at >= moment ? 2 : 0)];
+        side_sum[0] += d->rows[i].value;
+        side_sum[1]++;
     }
     for (size_t k = 0; k < c->count; k++) {
         const double *s = &sum[4 * k];

@@ -37,11 +37,11 @@ static mdot_status visit(mdot_store *store, mdot_error *err)
 static mdot_status add(mdot_store *store, const mdot_job *job, mdot_error *err)
 {
     /* [example: mdot_store_add_job, mdot_store_digest, mdot_store_add_rows] */
-    char digest[MDOT_STORE_DIGEST_BYTES], same[MDOT_STORE_DIGEST_BYTES];
+    char digest[MDOT_STORE_DIGEST_BYTES], second_digest[MDOT_STORE_DIGEST_BYTES];
     size_t added = 0;
     mdot_store_row rows[ROW_COUNT];
     mdot_status status = mdot_store_add_job(store, job, "ResNet-50", digest, err);
-    if (status == MDOT_OK) status = mdot_store_digest(job, same, err); /* equal, without a store */
+    if (status == MDOT_OK) status = mdot_store_digest(job, second_digest, err); /* equal, without a store */
     for (int i = 0; i < ROW_COUNT; i++)
         rows[i] = (mdot_store_row){.struct_size = sizeof rows[i],
                                    .digest = digest,

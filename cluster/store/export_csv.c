@@ -61,7 +61,7 @@ static void collect_setting(table *t, const st_setting *s)
 static void collect(table *t, const line *l)
 {
     st_setting s;
-    for (const char *at = l->settings; st_next_setting(&at, &s);)
+    for (const char *cursor = l->settings; st_next_setting(&cursor, &s);)
         if (!is_left_out(t, &s)) collect_setting(t, &s);
     t->has_note |= *l->note != '\0';
     t->has_memory |= l->memory_gib != 0;
@@ -113,7 +113,7 @@ static void write_settings(const table *t, const char *settings)
     for (size_t i = 0; i < t->setting_count; i++) {
         st_setting s;
         fputc(',', t->stream);
-        for (const char *at = settings; st_next_setting(&at, &s);)
+        for (const char *cursor = settings; st_next_setting(&cursor, &s);)
             if (has_name(t->settings[i], &s)) bs_csv_write(t->stream, s.value, s.value_length);
     }
 }

@@ -161,26 +161,26 @@ static mdot_status prepare(refresh *f)
     const struct {
         sqlite3_stmt **statement;
         const char *sql;
-    } all[] = {{&f->new_rows, sql_new_rows},
-               {&f->add_group, sql_add_group},
-               {&f->find_group, sql_find_group},
-               {&f->add_member, sql_add_member},
-               {&f->mark, sql_mark},
-               {&f->marked, sql_marked},
-               {&f->read_group, sql_read_group},
-               {&f->set_weight, sql_set_weight},
-               {&f->set_group, sql_set_group}};
+    } statements[] = {{&f->new_rows, sql_new_rows},
+                      {&f->add_group, sql_add_group},
+                      {&f->find_group, sql_find_group},
+                      {&f->add_member, sql_add_member},
+                      {&f->mark, sql_mark},
+                      {&f->marked, sql_marked},
+                      {&f->read_group, sql_read_group},
+                      {&f->set_weight, sql_set_weight},
+                      {&f->set_group, sql_set_group}};
     mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < sizeof all / sizeof *all; i++)
-        status = st_prepare(f->store, all[i].sql, all[i].statement, f->err);
+    for (size_t i = 0; status == MDOT_OK && i < sizeof statements / sizeof *statements; i++)
+        status = st_prepare(f->store, statements[i].sql, statements[i].statement, f->err);
     return status;
 }
 
 static void finalize(refresh *f)
 {
-    sqlite3_stmt *all[] = {f->new_rows, f->add_group,  f->find_group, f->add_member, f->mark,
-                           f->marked,   f->read_group, f->set_weight, f->set_group};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sqlite3_finalize(all[i]);
+    sqlite3_stmt *statements[] = {f->new_rows, f->add_group,  f->find_group, f->add_member, f->mark,
+                                  f->marked,   f->read_group, f->set_weight, f->set_group};
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) sqlite3_finalize(statements[i]);
 }
 
 mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out_report, mdot_error *err)

@@ -165,9 +165,9 @@ mdot_status mdot_store_migrate(const char *path, uint32_t *out_from, mdot_error 
 {
     mdot_store_options existing = {.struct_size = sizeof existing, .flags = MDOT_STORE_EXISTING};
     mdot_store *store = NULL;
-    int from = 0;
-    mdot_status status = st_open(path, &existing, &st_schema, true, 0, &from, &store, err);
-    if (status == MDOT_OK && out_from != NULL) *out_from = (uint32_t)from;
+    int version = 0;
+    mdot_status status = st_open(path, &existing, &st_schema, true, 0, &version, &store, err);
+    if (status == MDOT_OK && out_from != NULL) *out_from = (uint32_t)version;
     mdot_store_close(store);
     return status;
 }

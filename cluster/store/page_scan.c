@@ -42,9 +42,9 @@ static uint32_t big_32(const unsigned char *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static bool read_at(int file, uint64_t offset, void *to, size_t size)
+static bool read_at(int file, uint64_t offset, void *target, size_t size)
 {
-    return pread(file, to, size, (off_t)offset) == (ssize_t)size;
+    return pread(file, target, size, (off_t)offset) == (ssize_t)size;
 }
 
 static uint64_t frame_offset(const scan *s, uint64_t frame)
@@ -53,16 +53,17 @@ static uint64_t frame_offset(const scan *s, uint64_t frame)
 }
 
 /* Reads a page from the newest frame that has it, or from the file. The last page of a file may be cut. */
-static bool read_page(const scan *s, uint32_t number, bool uses_wal, unsigned char *to)
+static bool read_page(const scan *s, uint32_t number, bool uses_wal, unsigned char *target)
 {
     if (number == 0) return false;
     for (uint64_t f = uses_wal ? s->frame_count : 0; f-- > 0;)
-        if (s->frame_page[f] == number) return read_at(s->wal, frame_offset(s, f) + FRAME_HEADER, to, s->page_bytes);
+        if (s->frame_page[f] == number)
+            return read_at(s->wal, frame_offset(s, f) + FRAME_HEADER, target, s->page_bytes);
     uint64_t offset = (uint64_t)(number - 1) * s->page_bytes;
     if (offset >= s->file_bytes) return false;
-    memset(to, 0, s->page_bytes);
+    memset(target, 0, s->page_bytes);
     uint64_t rest = s->file_bytes - offset;
-    return read_at(s->file, offset, to, rest < s->page_bytes ? (size_t)rest : s->page_bytes);
+    return read_at(s->file, offset, target, rest < s->page_bytes ? (size_t)rest : s->page_bytes);
 }
 
 /* ---- Cells ------------------------------------------------------------------------------------------------------- */
@@ -174,10 +175,10 @@ static bool has_seal(const st_table *table, const header *h, const unsigned char
 /* Puts the local part of a payload and its overflow pages together. */
 static bool assemble(scan *s, const unsigned char *at, const unsigned char *end, uint64_t payload_bytes, bool uses_wal)
 {
-    uint64_t usable = s->usable_bytes, most = usable - 35, local = payload_bytes;
-    if (payload_bytes > most) {
-        uint64_t least = (usable - 12) * 32 / 255 - 23, fits = least + (payload_bytes - least) % (usable - 4);
-        local = fits <= most ? fits : least;
+    uint64_t usable = s->usable_bytes, maximum = usable - 35, local = payload_bytes;
+    if (payload_bytes > maximum) {
+        uint64_t minimum = (usable - 12) * 32 / 255 - 23, fits = minimum + (payload_bytes - minimum) % (usable - 4);
+        local = fits <= maximum ? fits : minimum;
     }
     if (local + (local < payload_bytes ? 4 : 0) > (uint64_t)(end - at)) return false;
     if (payload_bytes > s->payload_capacity) {
@@ -187,12 +188,12 @@ static bool assemble(scan *s, const unsigned char *at, const unsigned char *end,
         s->payload_capacity = payload_bytes;
     }
     memcpy(s->payload, at, local);
-    uint32_t next = local < payload_bytes ? big_32(at + local) : 0;
+    uint32_t next_page = local < payload_bytes ? big_32(at + local) : 0;
     for (uint64_t have = local; have < payload_bytes;) {
-        if (!read_page(s, next, uses_wal, s->overflow)) return false;
+        if (!read_page(s, next_page, uses_wal, s->overflow)) return false;
         uint64_t part = payload_bytes - have < usable - 4 ? payload_bytes - have : usable - 4;
         memcpy(s->payload + have, s->overflow + 4, part);
-        next = big_32(s->overflow);
+        next_page = big_32(s->overflow);
         have += part;
     }
     return true;
@@ -223,7 +224,8 @@ static void try_cell(scan *s, const unsigned char *at, const unsigned char *end)
 static void scan_page(scan *s)
 {
     const unsigned char *end = s->page + s->usable_bytes;
-    for (const unsigned char *at = s->page; at < end && !s->stopped; at++) try_cell(s, at, end);
+    for (const unsigned char *cell_start = s->page; cell_start < end && !s->stopped; cell_start++)
+        try_cell(s, cell_start, end);
 }
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
@@ -254,10 +256,10 @@ static bool read_frames(scan *s, const char *path)
     free(name);
     if (!is_open || size < WAL_HEADER || !read_at(s->wal, 0, head, sizeof head) || big_32(head + 8) != s->page_bytes)
         return true;
-    uint64_t most = (size - WAL_HEADER) / ((uint64_t)FRAME_HEADER + s->page_bytes);
-    s->frame_page = malloc((most + 1) * sizeof *s->frame_page);
+    uint64_t maximum = (size - WAL_HEADER) / ((uint64_t)FRAME_HEADER + s->page_bytes);
+    s->frame_page = malloc((maximum + 1) * sizeof *s->frame_page);
     if (s->frame_page == NULL) return false;
-    for (uint64_t f = 0; f < most; f++) {
+    for (uint64_t f = 0; f < maximum; f++) {
         if (!read_at(s->wal, frame_offset(s, f), frame, sizeof frame) || memcmp(frame + 8, head + 16, 8) != 0) break;
         s->frame_page[f] = big_32(frame);
         if (big_32(frame + 4) != 0) s->frame_count = f + 1;

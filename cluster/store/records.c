@@ -100,19 +100,19 @@ mdot_status st_insert(const mdot_store *store, const st_table *table, sqlite3_st
         sqlite3_bind_null(insert, 1);
     for (int i = 0; i < table->width; i++) {
         const st_value *v = &values[i];
-        int at = i + 2;
+        int index = i + 2;
         switch (table->types[i]) {
         case 'I':
-            sqlite3_bind_int64(insert, at, v->whole);
+            sqlite3_bind_int64(insert, index, v->whole);
             break;
         case 'R':
-            sqlite3_bind_double(insert, at, v->real);
+            sqlite3_bind_double(insert, index, v->real);
             break;
         case 'B':
-            sqlite3_bind_blob64(insert, at, v->bytes, v->size_bytes, SQLITE_STATIC);
+            sqlite3_bind_blob64(insert, index, v->bytes, v->size_bytes, SQLITE_STATIC);
             break;
         default:
-            sqlite3_bind_text64(insert, at, v->bytes, v->size_bytes, SQLITE_STATIC, SQLITE_UTF8);
+            sqlite3_bind_text64(insert, index, v->bytes, v->size_bytes, SQLITE_STATIC, SQLITE_UTF8);
         }
     }
     sqlite3_bind_int64(insert, table->width + 2, st_seal(table, values));
@@ -125,22 +125,22 @@ bool st_read_sealed(const st_table *table, sqlite3_stmt *row, st_value *out_valu
 {
     for (int i = 0; i < table->width; i++) {
         st_value *v = &out_values[i];
-        int at = i + 1;
+        int index = i + 1;
         *v = (st_value){.bytes = ""};
         switch (table->types[i]) {
         case 'I':
-            v->whole = sqlite3_column_int64(row, at);
+            v->whole = sqlite3_column_int64(row, index);
             break;
         case 'R':
-            v->real = sqlite3_column_double(row, at);
+            v->real = sqlite3_column_double(row, index);
             break;
         case 'B':
-            v->bytes = sqlite3_column_blob(row, at);
-            v->size_bytes = (size_t)sqlite3_column_bytes(row, at);
+            v->bytes = sqlite3_column_blob(row, index);
+            v->size_bytes = (size_t)sqlite3_column_bytes(row, index);
             break;
         default:
-            v->bytes = st_column_text(row, at);
-            v->size_bytes = (size_t)sqlite3_column_bytes(row, at);
+            v->bytes = st_column_text(row, index);
+            v->size_bytes = (size_t)sqlite3_column_bytes(row, index);
         }
     }
     return st_seal(table, out_values) == sqlite3_column_int64(row, table->width + 1);

@@ -26,16 +26,16 @@ bool st_is_field(const char *name, size_t length)
 
 bool st_next_setting(const char **io_at, st_setting *out)
 {
-    const char *at = *io_at;
-    while (*at == '\n') at++;
-    size_t length = strcspn(at, "\n");
-    const char *equals = memchr(at, '=', length);
-    if (length == 0 || equals == NULL || equals == at) return false;
-    *out = (st_setting){.name = at,
-                        .name_length = (size_t)(equals - at),
+    const char *cursor = *io_at;
+    while (*cursor == '\n') cursor++;
+    size_t length = strcspn(cursor, "\n");
+    const char *equals = memchr(cursor, '=', length);
+    if (length == 0 || equals == NULL || equals == cursor) return false;
+    *out = (st_setting){.name = cursor,
+                        .name_length = (size_t)(equals - cursor),
                         .value = equals + 1,
-                        .value_length = length - (size_t)(equals + 1 - at)};
-    *io_at = at + length;
+                        .value_length = length - (size_t)(equals + 1 - cursor)};
+    *io_at = cursor + length;
     return true;
 }
 
@@ -65,30 +65,30 @@ static const char *fault_of(const st_setting *list, size_t count)
 
 static char *join(const st_setting *list, size_t count, size_t size)
 {
-    char *text = malloc(size + 1), *to = text;
+    char *text = malloc(size + 1), *target = text;
     if (text == NULL) return NULL;
     for (size_t i = 0; i < count; i++) {
         if (list[i].value_length == 0) continue;
-        if (to > text) *to++ = '\n';
+        if (target > text) *target++ = '\n';
         size_t length = list[i].name_length + 1 + list[i].value_length;
-        memcpy(to, list[i].name, length); /* name, '=' and value are adjacent */
-        to += length;
+        memcpy(target, list[i].name, length); /* name, '=' and value are adjacent */
+        target += length;
     }
-    *to = '\0';
+    *target = '\0';
     return text;
 }
 
 char *st_sort_settings(const char *settings, const char **out_fault)
 {
-    const char *at = settings != NULL ? settings : "";
-    size_t size = strlen(at), most = 1, count = 0;
-    for (const char *c = at; *c != '\0'; c++) most += *c == '\n';
-    st_setting *list = malloc(most * sizeof *list);
+    const char *cursor = settings != NULL ? settings : "";
+    size_t size = strlen(cursor), maximum = 1, count = 0;
+    for (const char *c = cursor; *c != '\0'; c++) maximum += *c == '\n';
+    st_setting *list = malloc(maximum * sizeof *list);
     *out_fault = NULL;
     if (list == NULL) return NULL;
-    while (count < most && st_next_setting(&at, &list[count])) count++;
-    while (*at == '\n') at++;
-    if (*at != '\0') {
+    while (count < maximum && st_next_setting(&cursor, &list[count])) count++;
+    while (*cursor == '\n') cursor++;
+    if (*cursor != '\0') {
         *out_fault = "a setting is not of the form name=value";
     } else {
         qsort(list, count, sizeof *list, compare);
@@ -101,16 +101,16 @@ char *st_sort_settings(const char *settings, const char **out_fault)
 
 char *st_strip_reading(const char *settings)
 {
-    char *text = malloc(strlen(settings) + 1), *to = text;
+    char *text = malloc(strlen(settings) + 1), *target = text;
     st_setting s;
     if (text == NULL) return NULL;
-    for (const char *at = settings; st_next_setting(&at, &s);) {
+    for (const char *cursor = settings; st_next_setting(&cursor, &s);) {
         if (st_is_reading_setting(s.name, s.name_length)) continue;
-        if (to > text) *to++ = '\n';
+        if (target > text) *target++ = '\n';
         size_t length = s.name_length + 1 + s.value_length;
-        memcpy(to, s.name, length);
-        to += length;
+        memcpy(target, s.name, length);
+        target += length;
     }
-    *to = '\0';
+    *target = '\0';
     return text;
 }

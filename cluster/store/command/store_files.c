@@ -22,10 +22,10 @@ mdot_store *store_open_to_read(const char *path)
 
 const char *store_print_time(store_time *buffer, int64_t seconds)
 {
-    time_t at = (time_t)seconds;
+    time_t moment = (time_t)seconds;
     struct tm parts;
     buffer->text[0] = '\0';
-    if (seconds != 0 && gmtime_r(&at, &parts) != NULL)
+    if (seconds != 0 && gmtime_r(&moment, &parts) != NULL)
         strftime(buffer->text, sizeof buffer->text, "%Y-%m-%dT%H:%M:%SZ", &parts);
     return buffer->text;
 }

@@ -60,11 +60,11 @@ static void print_settings(const char *settings)
 {
     cli_text buffer;
     char line[sizeof buffer.text];
-    for (const char *at = settings; *at != '\0';) {
-        size_t length = strcspn(at, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), at);
-        printf("%s%s", at > settings ? ", " : "  ", cli_printable(&buffer, line));
-        at += length + (at[length] == '\n');
+    for (const char *cursor = settings; *cursor != '\0';) {
+        size_t length = strcspn(cursor, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), cursor);
+        printf("%s%s", cursor > settings ? ", " : "  ", cli_printable(&buffer, line));
+        cursor += length + (cursor[length] == '\n');
     }
 }
 
