@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "history/mdot_history.h"
+#include "tests/simulator/support/numbers.h"
 
 static const double day_s = 86400;
 
@@ -49,9 +50,14 @@ static double width_of(const mdot_history_estimate *e)
 /* The structs have padding. */
 static void expect_equal(const mdot_history_estimate *a, const mdot_history_estimate *b)
 {
-    assert_true(a->median_s == b->median_s && a->lower_scale == b->lower_scale && a->upper_scale == b->upper_scale);
-    assert_true(a->degrees == b->degrees && a->early_failure == b->early_failure && a->failure_s == b->failure_s);
-    assert_true(a->key == b->key && a->weight == b->weight);
+    expect_number(a->median_s, b->median_s);
+    expect_number(a->lower_scale, b->lower_scale);
+    expect_number(a->upper_scale, b->upper_scale);
+    expect_number(a->degrees, b->degrees);
+    expect_number(a->early_failure, b->early_failure);
+    expect_number(a->failure_s, b->failure_s);
+    expect_number(a->key, b->key);
+    expect_number(a->weight, b->weight);
 }
 
 static double unit(uint64_t *state)
@@ -81,8 +87,10 @@ static void an_empty_history_answers_one_hour_with_wide_scales(void **state)
     (void)state;
     mdot_history *h = create();
     mdot_history_estimate e = ask(h, "anna", "train", 0);
-    assert_true(e.weight == 0 && e.key == MDOT_HISTORY_KEY_ALL);
-    assert_true(e.median_s > 1800 && e.median_s < 7200);
+    expect_number(e.weight, 0);
+    assert_int_equal(e.key, MDOT_HISTORY_KEY_ALL);
+    assert_true(e.median_s > 1800);
+    assert_true(e.median_s < 7200);
     assert_true(width_of(&e) > 100);
     mdot_history_destroy(h);
 }
@@ -97,7 +105,8 @@ static void quantiles_are_ordered(void **state)
         double before = 0;
         for (double p = 0; p <= 1; p += 1 / 64.) {
             double quantile = mdot_history_quantile_s(&e, p);
-            assert_true(quantile >= before && isfinite(quantile));
+            assert_true(quantile >= before);
+            assert_true(isfinite(quantile));
             before = quantile;
         }
         assert_true(fabs(mdot_history_quantile_s(&e, .5) / e.median_s - 1) < 1e-9);
@@ -122,8 +131,10 @@ static void an_unknown_user_gets_the_estimate_of_all_jobs(void **state)
     (void)state;
     mdot_history *h = three_users(300, .2, 3);
     mdot_history_estimate known = ask(h, "anna", "train", 1e6), unknown = ask(h, "dora", "other", 1e6);
-    assert_true(unknown.key < MDOT_HISTORY_KEY_USER && known.key >= MDOT_HISTORY_KEY_USER);
-    assert_true(unknown.median_s > 300 && unknown.median_s < 3000);
+    assert_true(unknown.key < MDOT_HISTORY_KEY_USER);
+    assert_true(known.key >= MDOT_HISTORY_KEY_USER);
+    assert_true(unknown.median_s > 300);
+    assert_true(unknown.median_s < 3000);
     assert_true(width_of(&unknown) > 4 * width_of(&known));
     mdot_history_destroy(h);
 }
@@ -142,7 +153,8 @@ static void more_history_narrows_the_interval(void **state)
     mdot_history *h = three_users(3000, .3, 4);
     mdot_history_estimate e = ask(h, "ben", "train", 2e6);
     double truth = exp(2 * 1.645 * .3);
-    assert_true(width_of(&e) > .75 * truth && width_of(&e) < 1.5 * truth);
+    assert_true(width_of(&e) > .75 * truth);
+    assert_true(width_of(&e) < 1.5 * truth);
     mdot_history_destroy(h);
 }
 
@@ -166,8 +178,10 @@ static void intervals_cover_their_share_of_heavy_tails(void **state)
         }
         add(h, user, NULL, submit_s, duration_s);
     }
-    assert_true(covered > .86 * asked && covered < .94 * asked);
-    assert_true(below > .4 * asked && below < .6 * asked);
+    assert_true(covered > .86 * asked);
+    assert_true(covered < .94 * asked);
+    assert_true(below > .4 * asked);
+    assert_true(below < .6 * asked);
     mdot_history_destroy(h);
 }
 
@@ -183,7 +197,8 @@ static void stale_jobs_are_forgotten(void **state)
     assert_true(fabs(log(ask(h, "anna", "alone", soon_s).median_s / 100)) < .2);
     for (int i = 0; i < 50; i++) add(h, "ben", "train", later_s - 1e6 + 600. * i, 10000 + i % 7);
     mdot_history_estimate e = ask(h, "anna", "alone", later_s);
-    assert_true(e.key < MDOT_HISTORY_KEY_USER && e.median_s > 5000);
+    assert_true(e.key < MDOT_HISTORY_KEY_USER);
+    assert_true(e.median_s > 5000);
     add(h, "anna", "alone", later_s, 5000);
     e = ask(h, "anna", "alone", later_s + 6000);
     assert_true(fabs(log(e.median_s / 5000)) < .8);
@@ -245,7 +260,8 @@ static void early_failures_are_a_probability_and_leave_durations(void **state)
         assert_int_equal(mdot_history_add(h, &job, outcome, 20, job.submit_s + 20, NULL), MDOT_OK);
     }
     mdot_history_estimate ben = ask(h, "ben", "train", 3e5), anna = ask(h, "anna", "train", 3e5);
-    assert_true(ben.early_failure > .25 && ben.early_failure < .6);
+    assert_true(ben.early_failure > .25);
+    assert_true(ben.early_failure < .6);
     assert_true(anna.early_failure < .15);
     assert_true(fabs(log(ben.median_s / before_s)) < .2);
     mdot_history_destroy(h);
@@ -300,7 +316,8 @@ static void the_rest_of_a_job_follows_its_distribution(void **state)
     double before = 0; /* it grows in the tail */
     for (double executed_s = 4000; executed_s < 1e9; executed_s *= 2) {
         double rest_s = mdot_history_remaining_s(&e, executed_s, .5);
-        assert_true(rest_s > before && isfinite(rest_s));
+        assert_true(rest_s > before);
+        assert_true(isfinite(rest_s));
         before = rest_s;
     }
     assert_true(mdot_history_remaining_s(&e, 1000, .9) > mdot_history_remaining_s(&e, 1000, .1));
@@ -353,9 +370,15 @@ static void any_order_and_size_of_durations_stays_finite(void **state)
         assert_int_equal(mdot_history_add(h, &job, (mdot_ended)(i % 4), durations[i % 8], end_s, NULL), MDOT_OK);
         mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
         assert_int_equal(mdot_history_ask(h, &job, &e, NULL), MDOT_OK);
-        assert_true(e.median_s > 0 && isfinite(e.median_s) && e.lower_scale > 0 && e.upper_scale > 0);
-        assert_true(isfinite(e.lower_scale) && isfinite(e.upper_scale));
-        assert_true(e.early_failure >= 0 && e.early_failure <= 1 && isfinite(e.weight));
+        assert_true(e.median_s > 0);
+        assert_true(isfinite(e.median_s));
+        assert_true(e.lower_scale > 0);
+        assert_true(e.upper_scale > 0);
+        assert_true(isfinite(e.lower_scale));
+        assert_true(isfinite(e.upper_scale));
+        assert_true(e.early_failure >= 0);
+        assert_true(e.early_failure <= 1);
+        assert_true(isfinite(e.weight));
         assert_true(isfinite(mdot_history_remaining_s(&e, durations[i % 8], .5)));
     }
     free(long_name);
@@ -391,7 +414,8 @@ static void a_flood_of_names_leaves_the_keys_in_use(void **state)
         if (i % 20 == 0) add(h, "anna", "train", 600. * i, 500);
     }
     mdot_history_estimate e = ask(h, "anna", "train", 1.9e6);
-    assert_true(e.key >= MDOT_HISTORY_KEY_USER_NAME && fabs(log(e.median_s / 500)) < .3);
+    assert_true(e.key >= MDOT_HISTORY_KEY_USER_NAME);
+    assert_true(fabs(log(e.median_s / 500)) < .3);
     mdot_history_destroy(h);
 }
 

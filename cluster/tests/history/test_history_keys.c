@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "history/history_nodes.h"
+#include "tests/simulator/support/numbers.h"
 
 static void names_lose_digits_dates_and_hashes(void **state)
 {
@@ -50,7 +51,8 @@ static void long_names_are_cut(void **state)
     for (size_t i = 3; i < sizeof name; i += 4) name[i] = '_';
     name[sizeof name - 1] = '\0';
     mdot_history_normalise_name(name, out);
-    assert_true(strlen(out) >= MDOT_HISTORY_NAME_BYTES - 4 && strlen(out) < MDOT_HISTORY_NAME_BYTES);
+    assert_true(strlen(out) >= MDOT_HISTORY_NAME_BYTES - 4);
+    assert_true(strlen(out) < MDOT_HISTORY_NAME_BYTES);
 }
 
 /* The test vectors of SipHash's authors: bytes 0, 1, 2 … under the key 0, 1 … 15. */
@@ -69,7 +71,7 @@ static void hashes_are_siphash(void **state)
     unsigned char bytes[16];
     for (unsigned char i = 0; i < 16; i++) bytes[i] = i;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        assert_true(hs_hash(seed, bytes, known[i].bytes) == known[i].hash);
+        expect_number(hs_hash(seed, bytes, known[i].bytes), known[i].hash);
 }
 
 static void keys_need_their_properties(void **state)
@@ -79,18 +81,19 @@ static void keys_need_their_properties(void **state)
     mdot_history_job job = {.struct_size = sizeof job};
     hs_keys keys = hs_keys_of(seed, &job);
     for (int i = 0; i < HS_KEYS; i++)
-        assert_true((keys.hash[i] != 0) == (i == MDOT_HISTORY_KEY_ALL || i == MDOT_HISTORY_KEY_HOUR));
+        expect_number((keys.hash[i] != 0), (i == MDOT_HISTORY_KEY_ALL || i == MDOT_HISTORY_KEY_HOUR));
     job.user = "anna";
     job.gpus = 2;
     keys = hs_keys_of(seed, &job);
-    assert_true(keys.hash[MDOT_HISTORY_KEY_USER_RESOURCES] != 0 && keys.hash[MDOT_HISTORY_KEY_USER_NAME] == 0);
+    assert_true(keys.hash[MDOT_HISTORY_KEY_USER_RESOURCES] != 0);
+    expect_number(keys.hash[MDOT_HISTORY_KEY_USER_NAME], 0);
     job.name = "train";
     keys = hs_keys_of(seed, &job);
     assert_true(keys.hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES] != 0);
-    assert_true(keys.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] == 0); /* it would repeat the one before */
+    expect_number(keys.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME], 0); /* it would repeat the one before */
     job.name = "train7";
     hs_keys other = hs_keys_of(seed, &job);
-    assert_true(other.hash[MDOT_HISTORY_KEY_USER_NAME] == keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
+    expect_number(other.hash[MDOT_HISTORY_KEY_USER_NAME], keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
     assert_true(other.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] != 0);
 }
 

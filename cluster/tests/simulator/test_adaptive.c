@@ -19,6 +19,7 @@
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/solve/linear.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -236,8 +237,10 @@ static void the_batch_size_of_most_goodput_is_found(void **state)
             const sc_scaling *s = w.kinds[w.jobs[job].kind].scaling;
             for (double b = 64; b <= 2048; b++)
                 best = fmax(best, sc_scaling_gain(s, b, done) / sc_scaling_model_s(s, 0, (gpus + 3) / 4, gpus, b));
-            assert_true(got <= best * (1 + 1e-12) && got >= .99 * best);
-            assert_true(batch >= 64 && batch <= 2048);
+            assert_true(got <= best * (1 + 1e-12));
+            assert_true(got >= .99 * best);
+            assert_true(batch >= 64);
+            assert_true(batch <= 2048);
             if (job == 0) assert_true(got > last); /* this kind scales */
             last = got;
         }
@@ -246,12 +249,12 @@ static void the_batch_size_of_most_goodput_is_found(void **state)
     sc_scaling *scaling = w.kinds[w.jobs[0].kind].scaling;
     scaling->most_batch = 70;
     double fewest, speed = sc_goodput(&view, 0, 0, 72, true, &fewest);
-    assert_true(speed == 0);
+    expect_number(speed, 0);
     scaling->most_batch = 2048;
     w.jobs[0].batch = 128; /* a job that fixes its batch size keeps it */
     double batch, fixed = sc_goodput(&view, 0, 0, 4, true, &batch);
     const sc_scaling *s = w.kinds[w.jobs[0].kind].scaling;
-    assert_true(batch == 0);
+    expect_number(batch, 0);
     expect_near(fixed, sc_scaling_gain(s, 128, 0) / sc_scaling_model_s(s, 0, 1, 4, 128), 1e-12);
     sc_cluster_free(&c);
     sc_workload_free(&w);
@@ -270,7 +273,8 @@ static size_t read_log(FILE *log, const sc_cluster *c, grant_line *out, size_t m
     size_t count = 0, jobs = 1000;
     int *held = calloc(jobs * c->node_count, sizeof *held), *used = calloc(c->node_count, sizeof *used);
     double last_s = 0;
-    assert_true(held != NULL && used != NULL);
+    assert_non_null(held);
+    assert_non_null(used);
     rewind(log);
     assert_non_null(fgets(line, sizeof line, log));
     while (fgets(line, sizeof line, log) != NULL) {
@@ -371,7 +375,8 @@ static void random_jobs_keep_their_bounds(void **state)
             /* No job ends before its work could be done at the highest speed. */
             for (size_t i = 0; i < w.job_count; i++) {
                 assert_true(r.states[i].executed_s >= w.jobs[i].work / (2048 / 64 / .01));
-                assert_true(r.states[i].remaining == 0 && isfinite(r.states[i].end_s));
+                expect_number(r.states[i].remaining, 0);
+                assert_true(isfinite(r.states[i].end_s));
             }
             free(had);
             fclose(log);
@@ -432,7 +437,8 @@ static void sia_uses_the_fast_type(void **state)
     double slow_s = sc_scaling_step_s(s, 0, &one, 64);
     expect_near(sc_scaling_step_s(s, 1, &one, 64), slow_s / 4, 1e-9);
     double makespan_s = fmax(r.states[0].end_s, r.states[1].end_s);
-    assert_true(makespan_s >= 20000 * slow_s / 4 && makespan_s <= 20000 * slow_s / 4 + 2000 * slow_s + 60);
+    assert_true(makespan_s >= 20000 * slow_s / 4);
+    assert_true(makespan_s <= 20000 * slow_s / 4 + 2000 * slow_s + 60);
     sc_result_free(&r);
     sc_cluster_free(&c);
     sc_workload_free(&w);

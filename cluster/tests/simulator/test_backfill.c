@@ -15,6 +15,7 @@
 #include "simulator/input/input.h"
 #include "simulator/policy/backfill.h"
 #include "simulator/policy/policies.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -192,7 +193,7 @@ static void a_job_at_its_limit_starts_again_with_twice_the_limit(void **state)
     sc_result r = run(&w, 2, &sc_policy_easy, factors, &(sc_run_options){.limit_factor = 1});
     expect_times(&r, (const double[]){0, 30}, (const double[]){200, 40});
     assert_int_equal(r.states[0].cuts, 2);
-    assert_true(r.states[0].lost_gpu_s == 180);
+    expect_number(r.states[0].lost_gpu_s, 180);
     assert_int_equal(r.states[1].cuts, 0);
     sc_result_free(&r);
     /* An addition of 70 s makes the limit 100 s, and a job that ends at its limit has ended. */
@@ -229,15 +230,17 @@ static void drawn_limits_are_round_and_suffice(void **state)
     for (size_t i = 0; i < count; i++) {
         double duration_s = 3600 * (.01 + sc_random_unit(&random));
         double limit_s = sc_draw_limit_s(duration_s, 86400, &random);
-        assert_true(limit_s >= duration_s && limit_s <= 86400);
-        assert_true(fmod(limit_s, 300) == 0);
+        assert_true(limit_s >= duration_s);
+        assert_true(limit_s <= 86400);
+        expect_number(fmod(limit_s, 300), 0);
         at_most += limit_s == 86400;
         used += duration_s / limit_s / (double)count;
     }
     /* The used part would be uniform, with mean one half, without rounding up. */
-    assert_true(used > .3 && used < .5);
+    assert_true(used > .3);
+    assert_true(used < .5);
     assert_true(at_most > count / 200);
-    assert_true(sc_draw_limit_s(100000, 86400, &random) == 100000);
+    expect_number(sc_draw_limit_s(100000, 86400, &random), 100000);
 }
 
 static void requested_limits_are_an_estimate(void **state)
@@ -252,8 +255,8 @@ static void requested_limits_are_an_estimate(void **state)
     expect_contains(err.message, "--user-limits");
     w.jobs[1].limit_s = 200;
     assert_int_equal(sc_estimator_make_limits(&w, &estimator, &err), MDOT_OK);
-    assert_true(estimator.factor(estimator.self, &w, 0, 100) == 3);
-    assert_true(estimator.factor(estimator.self, &w, 1, 200) == 1);
+    expect_number(estimator.factor(estimator.self, &w, 0, 100), 3);
+    expect_number(estimator.factor(estimator.self, &w, 1, 200), 1);
     sc_workload_free(&w);
 }
 
@@ -279,25 +282,26 @@ static void fair_tree_ranks_accounts_before_users(void **state)
     uint32_t cat = add(&a, "cat", "biology", 1), dan = add(&a, "dan", "biology", 1);
     assert_int_equal(sc_fair_tree_create(&a, &tree, NULL), MDOT_OK);
     /* Without usage all are tied. */
-    assert_true(sc_fair_tree_factor(tree, ann) == 1 && sc_fair_tree_factor(tree, dan) == 1);
+    expect_number(sc_fair_tree_factor(tree, ann), 1);
+    expect_number(sc_fair_tree_factor(tree, dan), 1);
     /* Physics has 3/4 of the shares and 2/3 of the usage, biology 1/4 and 1/3: all of physics come first, although dan
      * has used nothing. */
     sc_fair_tree_use(tree, ann, 100);
     sc_fair_tree_use(tree, bob, 300);
     sc_fair_tree_use(tree, cat, 200);
     sc_fair_tree_rank(tree);
-    assert_true(sc_fair_tree_factor(tree, ann) == 1);
-    assert_true(sc_fair_tree_factor(tree, bob) == .75);
-    assert_true(sc_fair_tree_factor(tree, dan) == .5);
-    assert_true(sc_fair_tree_factor(tree, cat) == .25);
+    expect_number(sc_fair_tree_factor(tree, ann), 1);
+    expect_number(sc_fair_tree_factor(tree, bob), .75);
+    expect_number(sc_fair_tree_factor(tree, dan), .5);
+    expect_number(sc_fair_tree_factor(tree, cat), .25);
     /* Decay keeps parts, and new usage outweighs old usage: now biology has used more. */
     sc_fair_tree_decay(tree, 2 * a.priority.half_life_s);
     sc_fair_tree_use(tree, bob, 1000);
     sc_fair_tree_rank(tree);
-    assert_true(sc_fair_tree_factor(tree, dan) == 1);
-    assert_true(sc_fair_tree_factor(tree, cat) == .75);
-    assert_true(sc_fair_tree_factor(tree, ann) == .5);
-    assert_true(sc_fair_tree_factor(tree, bob) == .25);
+    expect_number(sc_fair_tree_factor(tree, dan), 1);
+    expect_number(sc_fair_tree_factor(tree, cat), .75);
+    expect_number(sc_fair_tree_factor(tree, ann), .5);
+    expect_number(sc_fair_tree_factor(tree, bob), .25);
     sc_fair_tree_destroy(tree);
     sc_accounts_free(&a);
 }
@@ -318,8 +322,10 @@ static void members_of_tied_accounts_are_ranked_together(void **state)
     sc_fair_tree_use(tree, y1, 40);
     sc_fair_tree_use(tree, y2, 60);
     sc_fair_tree_rank(tree);
-    assert_true(sc_fair_tree_factor(tree, x1) == 1 && sc_fair_tree_factor(tree, y1) == .75);
-    assert_true(sc_fair_tree_factor(tree, y2) == .5 && sc_fair_tree_factor(tree, x2) == .25);
+    expect_number(sc_fair_tree_factor(tree, x1), 1);
+    expect_number(sc_fair_tree_factor(tree, y1), .75);
+    expect_number(sc_fair_tree_factor(tree, y2), .5);
+    expect_number(sc_fair_tree_factor(tree, x2), .25);
     sc_fair_tree_destroy(tree);
     sc_accounts_free(&a);
 }
@@ -411,7 +417,9 @@ static void accounts_are_read_or_refused_with_their_line(void **state)
     assert_int_equal(sc_read_accounts(good, &a, &err), MDOT_OK);
     assert_int_equal(a.count, 4);
     assert_int_equal(a.items[1].most_gpus, 8);
-    assert_true(a.items[2].most_gpu_s == 36000 && a.items[2].parent == 1 && a.items[3].parent == 0);
+    expect_number(a.items[2].most_gpu_s, 36000);
+    expect_number(a.items[2].parent, 1);
+    expect_number(a.items[3].parent, 0);
     /* A group that is unknown becomes a user; a group that has members cannot be one. */
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
     sc_workload w = workload_make(jobs, 2);

@@ -15,6 +15,7 @@
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
 #include "simulator/solve/linear.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 
 #define LEASE_S 1200.
@@ -45,7 +46,9 @@ static void integer_columns_have_integer_values(void **state)
     sc_linear_add_term(l, second, y, 2);
     if (sc_linear_solves_integers()) {
         assert_int_equal(sc_linear_solve(l, 10, values, &cost, &err), MDOT_OK);
-        assert_true(values[0] == 4 && values[1] == 0 && cost == -20);
+        expect_number(values[0], 4);
+        expect_number(values[1], 0);
+        expect_number(cost, -20);
         size_t third = sc_linear_add_row(l, 21, INFINITY); /* 5 x + 4 y >= 21 */
         sc_linear_add_term(l, third, x, 5);
         sc_linear_add_term(l, third, y, 4);
@@ -107,7 +110,8 @@ static void the_program_finds_existing_leases(void **state)
         }
         found += status == MDOT_OK;
     }
-    assert_true(found > 20 && found < 180);
+    assert_true(found > 20);
+    assert_true(found < 180);
 }
 
 /* ---- The policy -------------------------------------------------------------------------------------------------- */
@@ -196,8 +200,10 @@ static void earlier_guarantees_keep_their_leases(void **state)
     w.jobs[0].deadline_s = 3 * LEASE_S;
     w.jobs[1].deadline_s = 2000;
     sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
-    assert_true(r.states[0].end_s == 3 * LEASE_S && r.states[0].preemptions == 0);
-    assert_true(r.states[1].start_s >= 3 * LEASE_S && r.states[2].start_s >= 3 * LEASE_S);
+    expect_number(r.states[0].end_s, 3 * LEASE_S);
+    expect_number(r.states[0].preemptions, 0);
+    assert_true(r.states[1].start_s >= 3 * LEASE_S);
+    assert_true(r.states[2].start_s >= 3 * LEASE_S);
     sc_result_free(&r);
     sc_workload_free(&w);
 }
@@ -209,8 +215,10 @@ static void remaining_leases_go_to_the_shortest_job(void **state)
     sc_workload w = workload_make(jobs, 3);
     sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
     /* The first job holds its lease. At the end of the lease the shortest job starts. */
-    assert_true(r.states[0].start_s == 0 && r.states[0].preemptions == 1);
-    assert_true(r.states[2].start_s == LEASE_S && r.states[1].start_s == LEASE_S + 100);
+    expect_number(r.states[0].start_s, 0);
+    expect_number(r.states[0].preemptions, 1);
+    expect_number(r.states[2].start_s, LEASE_S);
+    expect_number(r.states[1].start_s, LEASE_S + 100);
     sc_result_free(&r);
     sc_workload_free(&w);
 }

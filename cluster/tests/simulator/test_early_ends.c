@@ -13,6 +13,7 @@
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -38,11 +39,13 @@ static void a_job_that_fails_is_ordered_by_its_plan(void **state)
     for (int errors = SC_ERRORS_SCALE; errors <= SC_ERRORS_TOTAL; errors++) {
         w.jobs[0].planned = 0;
         sc_result r = run(&w, &sc_policy_srsf, (sc_errors)errors);
-        assert_true(r.states[0].end_s == 100 && r.states[1].end_s == 600);
+        expect_number(r.states[0].end_s, 100);
+        expect_number(r.states[1].end_s, 600);
         sc_result_free(&r);
         w.jobs[0].planned = 10;
         r = run(&w, &sc_policy_srsf, (sc_errors)errors);
-        assert_true(r.states[0].end_s == 600 && r.states[1].end_s == 500);
+        expect_number(r.states[0].end_s, 600);
+        expect_number(r.states[1].end_s, 500);
         sc_result_free(&r);
     }
     sc_workload_free(&w);
@@ -56,13 +59,13 @@ static void estimates_follow_the_plan_while_it_runs(void **state)
     double factor = 1.5, duration_s;
     w.jobs[0].planned = 4;
     duration_s = sc_estimate_base_duration_s(&w, &w.jobs[0], 1);
-    assert_true(duration_s == 400);
+    expect_number(duration_s, 400);
     sc_estimate e = {.workload = &w, .factors = &factor, .durations_s = &duration_s};
-    assert_true(sc_estimate_duration_s(&e, 0) == 600);
-    assert_true(sc_estimate_remaining_s(&e, 0, 100, 0) == 600);
-    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 480); /* 320 of the plan are left */
+    expect_number(sc_estimate_duration_s(&e, 0), 600);
+    expect_number(sc_estimate_remaining_s(&e, 0, 100, 0), 600);
+    expect_number(sc_estimate_remaining_s(&e, 0, 20, 80), 480); /* 320 of the plan are left */
     e.errors = SC_ERRORS_TOTAL;
-    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 520);
+    expect_number(sc_estimate_remaining_s(&e, 0, 20, 80), 520);
     sc_workload_free(&w);
 }
 
@@ -74,12 +77,13 @@ static void outcomes_have_the_published_frequency(void **state)
     w.jobs[0].planned = again.jobs[0].planned = 7; /* known from the trace */
     sc_workload_draw_outcomes(&w, 5);
     sc_workload_draw_outcomes(&again, 5);
-    assert_true(w.jobs[0].planned == 7);
+    expect_number(w.jobs[0].planned, 7);
     for (size_t i = 1; i < w.job_count; i++) {
-        assert_true(w.jobs[i].planned == again.jobs[i].planned);
+        expect_number(w.jobs[i].planned, again.jobs[i].planned);
         assert_true((w.jobs[i].planned > 0) == (w.jobs[i].outcome != MDOT_ENDED_COMPLETED));
         if (w.jobs[i].planned == 0) continue;
-        assert_true(w.jobs[i].planned >= 1 && w.jobs[i].planned <= 100);
+        assert_true(w.jobs[i].planned >= 1);
+        assert_true(w.jobs[i].planned <= 100);
         early++;
         halves += w.jobs[i].planned > 2;
     }
@@ -96,8 +100,8 @@ static void survival_estimates_grow_with_age_under_heavy_tails(void **state)
     sc_workload w = workload_make(jobs, 2);
     sc_estimator s;
     assert_int_equal(sc_estimator_make_survival(&w, &s, NULL), MDOT_OK);
-    assert_true(s.remaining_s(s.self, &w, 0, 0) == 3600); /* nothing is known */
-    assert_true(s.remaining_s(s.self, &w, 0, 9000) == 9000);
+    expect_number(s.remaining_s(s.self, &w, 0, 0), 3600); /* nothing is known */
+    expect_number(s.remaining_s(s.self, &w, 0, 9000), 9000);
     /* 90 jobs of 10 s and 10 of 10,000 s, of one GPU each. */
     for (int i = 0; i < 100; i++) s.learn(s.self, &w, 0, i % 10 == 0 ? 10000 : 10, 0);
     assert_true(fabs(s.remaining_s(s.self, &w, 0, 0) - 1009) < 1e-9);

@@ -14,6 +14,7 @@
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -105,7 +106,9 @@ static void follow(const sc_workload *w, int gpus, FILE *log)
     double *since_s = calloc(w->job_count, sizeof *since_s), *work = calloc(w->job_count, sizeof *work);
     int *width = calloc(w->job_count, sizeof *width), used = 0;
     char line[512], decision[32];
-    assert_true(since_s != NULL && work != NULL && width != NULL);
+    assert_non_null(since_s);
+    assert_non_null(work);
+    assert_non_null(width);
     assert_non_null(fgets(line, sizeof line, log)); /* header */
     double at_s = 0;
     while (fgets(line, sizeof line, log) != NULL) {
@@ -177,7 +180,8 @@ static void bounds_without_a_power_of_two_are_run(void **state)
         w.jobs[0].deadline_s = 1000;
         sc_result r = run(&w, 16, names[i], 0);
         if (!isfinite(r.states[0].end_s)) fail_msg("%s does not run the job", names[i]);
-        assert_true(r.states[0].executed_s >= 600 / 7. - 1e-9 && r.states[0].executed_s <= 120 + 1e-9);
+        assert_true(r.states[0].executed_s >= 600 / 7. - 1e-9);
+        assert_true(r.states[0].executed_s <= 120 + 1e-9);
         sc_result_free(&r);
         sc_workload_free(&w);
     }
@@ -224,9 +228,12 @@ static void bounds_are_read_or_refused(void **state)
                                      "job_id,submit_s,gpus,duration_s,min_gpus,max_gpus,scaling\n"
                                      "a,0,4,10,2,8,.5\nb,0,4,10,,,\nc,0,4,10,,8,\n");
     if (sc_read_trace(path, &w, &err) != MDOT_OK) fail_msg("%s", err.message);
-    assert_true(sc_workload_speed(&w, &w.jobs[0], 0, 8) == pow(2, .5) && sc_workload_speed(&w, &w.jobs[0], 0, 1) == 0);
-    assert_true(sc_workload_speed(&w, &w.jobs[1], 0, 4) == 1 && sc_workload_speed(&w, &w.jobs[1], 0, 8) == 0);
-    assert_true(sc_workload_speed(&w, &w.jobs[2], 0, 8) == 2 && sc_workload_speed(&w, &w.jobs[2], 0, 3) == 0);
+    expect_number(sc_workload_speed(&w, &w.jobs[0], 0, 8), pow(2, .5));
+    expect_number(sc_workload_speed(&w, &w.jobs[0], 0, 1), 0);
+    expect_number(sc_workload_speed(&w, &w.jobs[1], 0, 4), 1);
+    expect_number(sc_workload_speed(&w, &w.jobs[1], 0, 8), 0);
+    expect_number(sc_workload_speed(&w, &w.jobs[2], 0, 8), 2);
+    expect_number(sc_workload_speed(&w, &w.jobs[2], 0, 3), 0);
     sc_workload_free(&w);
     free(path);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

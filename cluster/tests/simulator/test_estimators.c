@@ -11,6 +11,7 @@
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 
 static void sigma_follows_the_mean_error(void **state)
@@ -33,7 +34,7 @@ static void errors_are_log_normal_with_median_one(void **state)
     assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 6, &other, NULL), MDOT_OK);
     for (uint32_t job = 0; job < COUNT; job++) {
         double factor = e.factor(e.self, NULL, job, 1);
-        assert_true(factor == again.factor(again.self, NULL, job, 1));
+        expect_number(factor, again.factor(again.self, NULL, job, 1));
         differs |= factor != other.factor(other.self, NULL, job, 1);
         sum += fabs(factor - 1);
         below += factor < 1;
@@ -52,12 +53,12 @@ static void both_error_models_match(void **state)
     static const double jobs[][3] = {{0, 1, 100}};
     sc_workload w = workload_make(jobs, 1);
     sc_estimate e = {.workload = &w, .factors = (double[]){0.5}, .durations_s = (double[]){100}};
-    assert_true(sc_estimate_duration_s(&e, 0) == 50);
-    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 10);
-    assert_true(sc_estimate_speed(&e, 0, 0, 1) == 2);
+    expect_number(sc_estimate_duration_s(&e, 0), 50);
+    expect_number(sc_estimate_remaining_s(&e, 0, 20, 80), 10);
+    expect_number(sc_estimate_speed(&e, 0, 0, 1), 2);
     e.errors = SC_ERRORS_TOTAL;
-    assert_true(sc_estimate_remaining_s(&e, 0, 80, 20) == 30);
-    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 0);
+    expect_number(sc_estimate_remaining_s(&e, 0, 80, 20), 30);
+    expect_number(sc_estimate_remaining_s(&e, 0, 20, 80), 0);
     sc_workload_free(&w);
 }
 
@@ -70,15 +71,15 @@ static void rolling_predicts_the_mean_of_similar_jobs(void **state)
     w.jobs[5].group = strdup("anna");
     sc_estimator e;
     assert_int_equal(sc_estimator_make_rolling(&w, &e, NULL), MDOT_OK);
-    assert_true(e.factor(e.self, &w, 3, 50) == 3600.0 / 50);
+    expect_number(e.factor(e.self, &w, 3, 50), 3600.0 / 50);
     e.learn(e.self, &w, 0, 100, 0);
     e.learn(e.self, &w, 1, 200, 0);
     e.learn(e.self, &w, 2, 600, 0);
-    assert_true(e.factor(e.self, &w, 3, 50) == 3); /* estimate from group and width: 150 */
-    assert_true(e.factor(e.self, &w, 5, 50) == 6); /* estimate from the group: 300 */
-    assert_true(e.factor(e.self, &w, 4, 50) == 6); /* estimate from all jobs: 300 */
+    expect_number(e.factor(e.self, &w, 3, 50), 3); /* estimate from group and width: 150 */
+    expect_number(e.factor(e.self, &w, 5, 50), 6); /* estimate from the group: 300 */
+    expect_number(e.factor(e.self, &w, 4, 50), 6); /* estimate from all jobs: 300 */
     e.learn(e.self, &w, 4, 50, 0);
-    assert_true(e.factor(e.self, &w, 4, 50) == 1);
+    expect_number(e.factor(e.self, &w, 4, 50), 1);
     sc_estimator_destroy(&e);
     sc_workload_free(&w);
 }
@@ -101,8 +102,8 @@ static void every_policy_uses_estimates_of_kinds(void **state)
         }
         for (size_t p = 0; p < 4; p++) {
             sc_result r = workload_run(&w, 1, policies[p], NULL, SC_ERRORS_SCALE);
-            assert_true(r.states[0].end_s == (has_estimate ? 100 : 150) &&
-                        r.states[1].end_s == (has_estimate ? 150 : 50));
+            expect_number(r.states[0].end_s, (has_estimate ? 100 : 150));
+            expect_number(r.states[1].end_s, (has_estimate ? 150 : 50));
             sc_result_free(&r);
         }
     }

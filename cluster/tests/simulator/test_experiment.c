@@ -13,6 +13,7 @@
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/experiment.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -34,10 +35,13 @@ static void bands_use_students_t(void **state)
     (void)state;
     ex_band band = ex_band_of((const double[]){1, 2, 3, 4, 5}, 5);
     /* The standard error is sqrt(2.5 / 5), and t with 4 degrees of freedom is 2.776. */
-    assert_true(band.mean == 3 && fabs(band.high - 3 - 2.776 * sqrt(.5)) < 1e-9);
+    expect_number(band.mean, 3);
+    assert_true(fabs(band.high - 3 - 2.776 * sqrt(.5)) < 1e-9);
     assert_true(fabs(band.low + band.high - 6) < 1e-9);
     band = ex_band_of((const double[]){7}, 1);
-    assert_true(band.mean == 7 && band.low == 7 && band.high == 7);
+    expect_number(band.mean, 7);
+    expect_number(band.low, 7);
+    expect_number(band.high, 7);
     double many[40];
     for (int i = 0; i < 40; i++) many[i] = i % 2;
     band = ex_band_of(many, 40);
@@ -53,7 +57,10 @@ static void predictions_are_factors_of_measurements(void **state)
     assert_int_equal(p.network_count, 2);
     assert_int_equal(p.predictor_count, 2);
     assert_string_equal(p.names[0], "mdot");
-    assert_true(p.factors[0] == .5 && p.factors[1] == 1.5 && p.factors[2] == .75 && p.factors[3] == .75);
+    expect_number(p.factors[0], .5);
+    expect_number(p.factors[1], 1.5);
+    expect_number(p.factors[2], .75);
+    expect_number(p.factors[3], .75);
     ex_setup setup = {.predictions = p};
     assert_int_equal(ex_list_arms(&setup, &err), MDOT_OK);
     size_t found = 0;
@@ -131,7 +138,7 @@ static void one_command_writes_table_json_and_drawing(void **state)
     assert_int_equal(json_numbers(json, "ratio_low", lows, 256), count);
     assert_int_equal(json_numbers(json, "ratio_high", highs, 256), count);
     for (size_t i = 0; i < count; i++) assert_true(lows[i] <= ratios[i] && ratios[i] <= highs[i]);
-    assert_true(ratios[0] == 1);
+    expect_number(ratios[0], 1);
     /* A predictor with zero error equals the exact policy. */
     const char *good = strstr(json, "\"arm\": \"SRSF, good\"");
     assert_non_null(good);

@@ -14,6 +14,7 @@
 
 #include "simulator/input/input.h"
 #include "simulator/solve/linear.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -69,7 +70,8 @@ static void jobs_run_where_they_gain_most(void **state)
         assert_int_equal(json_numbers(result.out, "makespan_s", &makespan, 1), 1);
         assert_int_equal(json_numbers(result.out, "mean_jct_s", &mean, 1), 1);
         /* Both take 3600 s on their best types. With the types exchanged, picky would take ten hours. */
-        assert_true(makespan == 3600 && mean == 3600);
+        expect_number(makespan, 3600);
+        expect_number(mean, 3600);
     }
 }
 
@@ -83,7 +85,8 @@ static void time_slices_follow_the_allocation(void **state)
     simulate(*state, "gavel", &result);
     if (result.status != 0) fail_msg("%s", result.err);
     assert_int_equal(json_numbers(result.out, "makespan_s", &makespan, 1), 1);
-    assert_true(makespan > 3600 && makespan < 2 * 3600);
+    assert_true(makespan > 3600);
+    assert_true(makespan < 2 * 3600);
     simulate(*state, "isolated", &result);
     assert_int_equal(result.status, 0);
     simulate(*state, "gavel-ftf", &result);
@@ -120,9 +123,12 @@ static void tables_of_throughputs_are_read(void **state)
                                      "picky,1,slow,1,\nunknown,1,fast,7,\n");
     assert_int_equal(sc_read_throughputs(path, &c, &w, NULL), MDOT_OK);
     free(path);
-    assert_true(w.kinds[picky].speed[0][0] == 10 && w.kinds[picky].speed[0][2] == 30);
-    assert_true(w.kinds[picky].spread[0][2] == 1.25 && w.kinds[picky].spread[0][0] == 0);
-    assert_true(w.kinds[picky].speed[0][1] == 0 && w.kinds[other].speed[0][0] == 0);
+    expect_number(w.kinds[picky].speed[0][0], 10);
+    expect_number(w.kinds[picky].speed[0][2], 30);
+    expect_number(w.kinds[picky].spread[0][2], 1.25);
+    expect_number(w.kinds[picky].spread[0][0], 0);
+    expect_number(w.kinds[picky].speed[0][1], 0);
+    expect_number(w.kinds[other].speed[0][0], 0);
     static const char *const wrong[][2] = {
         {"job_type,gpus,type,steps_per_s\npicky,3,fast,10\n", "t.csv:2: gpus is 3, but must be a power of two"},
         {"job_type,gpus,type,steps_per_s\npicky,1,fast,-1\n", "t.csv:2: steps_per_s is -1"},
@@ -140,7 +146,7 @@ static void tables_of_throughputs_are_read(void **state)
     mdot_status status = sc_read_throughputs(path, &c, &w, &err);
     if (status != MDOT_UNSUPPORTED) {
         assert_int_equal(status, MDOT_OK);
-        assert_true(w.kinds[picky].speed[0][1] == 5.5);
+        expect_number(w.kinds[picky].speed[0][1], 5.5);
         free(path);
         path = workload_write_file(*state, "t.json", "{\"fast\": {\"('picky', 2)\": {\"nil\": 5.5}}}");
         assert_int_equal(sc_read_throughputs(path, &c, &w, &err), MDOT_MALFORMED);

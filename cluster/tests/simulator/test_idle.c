@@ -12,6 +12,7 @@
 
 #include "simulator/core/workload.h"
 #include "simulator/idle/idle.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -50,12 +51,15 @@ static void rules_start_jobs_that_are_estimated_to_fit(void **state)
     /* Jobs 1 and 2 run in the first window, job 3 in the second. */
     assert_int_equal(r.ended, 3);
     assert_int_equal(r.cut_off, 0);
-    assert_true(fabs(r.idle_gpu_h - 3) < 1e-9 && fabs(r.used_gpu_h - 10200. / 3600) < 1e-9 && r.lost_gpu_h == 0);
+    assert_true(fabs(r.idle_gpu_h - 3) < 1e-9);
+    assert_true(fabs(r.used_gpu_h - 10200. / 3600) < 1e-9);
+    expect_number(r.lost_gpu_h, 0);
     /* First-fit loses two hours to job 0, then job 1 fills the second window. */
     r = fill(&w, &windows, SC_IDLE_FIRST_FIT, NULL);
     assert_int_equal(r.ended, 1);
     assert_int_equal(r.cut_off, 1);
-    assert_true(fabs(r.lost_gpu_h - 2) < 1e-9 && fabs(r.used_gpu_h - 1) < 1e-9);
+    assert_true(fabs(r.lost_gpu_h - 2) < 1e-9);
+    assert_true(fabs(r.used_gpu_h - 1) < 1e-9);
     /* With estimates that are a tenth too long, 1 and 2 together exceed the first window. Therefore 3 follows 1, and
      * the second window stays empty. */
     const double longer[] = {9900, 3960, 3960, 3300};
@@ -125,7 +129,9 @@ static void files_are_checked(void **state)
     char *path = workload_write_file(*state, "w.csv", "gpu,from_s,to_s\nb,50,60\na,0,50\na,50,70\n");
     assert_int_equal(sc_read_idle_windows(path, &windows, &err), MDOT_OK);
     assert_int_equal(windows.count, 3);
-    assert_true(windows.items[0].from_s == 0 && windows.items[1].to_s == 60 && windows.items[2].to_s == 70);
+    expect_number(windows.items[0].from_s, 0);
+    expect_number(windows.items[1].to_s, 60);
+    expect_number(windows.items[2].to_s, 70);
     sc_idle_windows_free(&windows);
     free(path);
     static const double wide[][3] = {{0, 2, 10}};
@@ -148,8 +154,9 @@ static void the_command_compares_rules(void **state)
     assert_int_equal(result.status, 0);
     assert_true(json_is_valid(result.out));
     assert_int_equal(json_numbers(result.out, "used_gpu_h", used, 3), 3);
-    assert_true(fabs(used[0] - 6600. / 3600) < 1e-5 && fabs(used[1] - 1) < 1e-5 &&
-                fabs(used[2] - 10200. / 3600) < 1e-5);
+    assert_true(fabs(used[0] - 6600. / 3600) < 1e-5);
+    assert_true(fabs(used[1] - 1) < 1e-5);
+    assert_true(fabs(used[2] - 10200. / 3600) < 1e-5);
     const char *const both[] = {MDOT_SIMULATE, trace, "--idle", idle, "--gpus", "4", NULL};
     process_run(both, &result);
     assert_int_equal(result.status, 2);

@@ -12,6 +12,7 @@
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -49,9 +50,11 @@ static void history_learns_users_and_ranks_the_rest(void **state)
     }
     for (uint32_t i = JOBS - 2; i < JOBS; i++) {
         double factor = e.factor(e.self, &w, i, w.jobs[i].work);
-        assert_true(factor > .8 && factor < 1.25);
+        assert_true(factor > .8);
+        assert_true(factor < 1.25);
         double whole_s = e.remaining_s(e.self, &w, i, 0), half_s = e.remaining_s(e.self, &w, i, w.jobs[i].work / 2);
-        assert_true(whole_s > .3 * w.jobs[i].work && whole_s < 1.1 * w.jobs[i].work);
+        assert_true(whole_s > .3 * w.jobs[i].work);
+        assert_true(whole_s < 1.1 * w.jobs[i].work);
         assert_true(half_s < whole_s);
         /* a job that outlasts all others of its kind goes behind */
         assert_true(e.remaining_s(e.self, &w, i, 20 * w.jobs[i].work) > whole_s);
@@ -66,15 +69,15 @@ static void last_two_is_the_mean_of_two_jobs_of_the_user(void **state)
     sc_workload w = two_users();
     sc_estimator e;
     assert_int_equal(sc_estimator_make_last_two(&w, &e, NULL), MDOT_OK);
-    assert_true(e.factor(e.self, &w, 0, 100) == 36); /* one hour */
+    expect_number(e.factor(e.self, &w, 0, 100), 36); /* one hour */
     e.learn(e.self, &w, 0, 100, 0);
-    assert_true(e.factor(e.self, &w, 1, 100) == 1); /* of all */
+    expect_number(e.factor(e.self, &w, 1, 100), 1); /* of all */
     e.learn(e.self, &w, 2, 300, 0);
-    assert_true(e.factor(e.self, &w, 4, 100) == 2);
+    expect_number(e.factor(e.self, &w, 4, 100), 2);
     e.learn(e.self, &w, 4, 500, 0);
     e.learn(e.self, &w, 1, 7000, 0);
-    assert_true(e.factor(e.self, &w, 6, 100) == 4);
-    assert_true(e.factor(e.self, &w, 3, 7000) == 1);
+    expect_number(e.factor(e.self, &w, 6, 100), 4);
+    expect_number(e.factor(e.self, &w, 3, 7000), 1);
     sc_estimator_destroy(&e);
     sc_workload_free(&w);
 }
@@ -92,7 +95,7 @@ static void learning_removes_the_error_of_a_network(void **state)
     sc_estimator base, e;
     assert_int_equal(sc_estimator_make_fixed(factors, &base, NULL), MDOT_OK);
     assert_int_equal(sc_estimator_make_learning(&w, &base, digests, &e, NULL), MDOT_OK);
-    assert_true(e.factor(e.self, &w, 0, 100) == .6); /* nothing is known */
+    expect_number(e.factor(e.self, &w, 0, 100), .6); /* nothing is known */
     for (uint32_t i = 0; i < JOBS - 10; i++) {
         e.factor(e.self, &w, i, w.jobs[i].work);
         e.learn(e.self, &w, i, w.jobs[i].work, w.jobs[i].submit_s + w.jobs[i].work);
@@ -135,7 +138,8 @@ static void the_command_has_the_learning_estimates(void **state)
     double oracle = mean_of(trace, "oracle", NULL), history = mean_of(trace, "history", NULL);
     double wrong = mean_of(trace, "error:2", NULL), learned = mean_of(trace, "error:2", "--learn");
     assert_true(history < 1.05 * oracle);
-    assert_true(mean_of(trace, "last-two", NULL) < 1.1 * oracle && mean_of(trace, "rolling", NULL) > oracle);
+    assert_true(mean_of(trace, "last-two", NULL) < 1.1 * oracle);
+    assert_true(mean_of(trace, "rolling", NULL) > oracle);
     assert_true(learned != wrong); /* each job has its own error, so that only their mean can be learned */
     const char *const bad[] = {MDOT_SIMULATE, trace,        "--gpus",  "1",       "--policy",
                                "srsf",        "--estimate", "history", "--learn", NULL};
@@ -169,7 +173,11 @@ static void durations_prints_quantiles_of_each_job(void **state)
     assert_int_equal(sscanf(strstr(last, ",3600,"), ",3600,%lf,%d,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf\n", &failure, &key,
                             &weight, &q[0], &q[1], &q[2], &q[3], &q[4], &q[5], &q[6]),
                      10);
-    assert_true(q[0] > 80 && q[3] > 95 && q[3] < 115 && q[6] < 130 && weight > 100);
+    assert_true(q[0] > 80);
+    assert_true(q[3] > 95);
+    assert_true(q[3] < 115);
+    assert_true(q[6] < 130);
+    assert_true(weight > 100);
     for (int i = 1; i < 7; i++) assert_true(q[i - 1] <= q[i]);
     process_result result;
     process_run((const char *const[]){MDOT_DURATIONS, "/nowhere", NULL}, &result);
@@ -212,7 +220,8 @@ static void cold_start_writes_table_json_and_curves(void **state)
         assert_true(json_is_valid(text));
         double ratios[64];
         assert_int_equal(json_numbers(text, "ratio", ratios, 64), 9 * 2 * 2);
-        assert_true(ratios[0] == 1 && ratios[3] < ratios[8]); /* history is better than none */
+        expect_number(ratios[0], 1);
+        assert_true(ratios[3] < ratios[8]); /* history is better than none */
         expect_contains(text, "\"tenths_ratio\": [1.0000, 1.0000");
     }
     snprintf(path, sizeof path, "%s/other.csv", folder);

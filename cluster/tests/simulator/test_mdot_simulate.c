@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -66,8 +67,10 @@ static void json_matches_the_table(void **state)
     assert_true(json_is_valid(f->result.out));
     /* fifo: 100, 110, 120: (100 + 110 + 140) / 3; srtf: b 10-30, a 0-10 and 30-120, d 30-80. */
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", means, 3), 2);
-    assert_true(means[0] > 116.66 && means[0] < 116.67);
-    assert_true(means[1] > 63.33 && means[1] < 63.34);
+    assert_true(means[0] > 116.66);
+    assert_true(means[0] < 116.67);
+    assert_true(means[1] > 63.33);
+    assert_true(means[1] < 63.34);
 }
 
 static void energy_is_printed_if_power_is_known(void **state)
@@ -80,11 +83,14 @@ static void energy_is_printed_if_power_is_known(void **state)
     RUN(f, f->trace, "--cluster", with, "--policy", "fifo,powerflow", "--json");
     assert_int_equal(f->result.status, 0);
     assert_int_equal(json_numbers(f->result.out, "energy_kwh", energy, 2), 2);
-    assert_true(energy[0] > .3299 && energy[0] < .3301 && energy[1] == energy[0]);
+    assert_true(energy[0] > .3299);
+    assert_true(energy[0] < .3301);
+    expect_number(energy[1], energy[0]);
     RUN(f, f->trace, "--cluster", with, "--policy", "fifo");
     expect_contains(f->result.out, " 0.3 kWh\n");
     RUN(f, f->trace, "--cluster", without, "--policy", "fifo");
-    assert_true(f->result.status == 0 && strstr(f->result.out, "kWh") == NULL);
+    expect_number(f->result.status, 0);
+    assert_null(strstr(f->result.out, "kWh"));
     RUN(f, f->trace, "--cluster", without, "--policy", "powerflow");
     assert_int_equal(f->result.status, 1);
     expect_contains(f->result.err, "watts");
@@ -168,11 +174,13 @@ static void factors_and_windows_are_accepted(void **state)
     assert_int_equal(f->result.status, 0);
     /* b is predicted to be long and waits for a, while d runs beside a: 100, 110, 50. */
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
-    assert_true(value > 86.66 && value < 86.67);
+    assert_true(value > 86.66);
+    assert_true(value < 86.67);
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "1:2", "--scale-load", "0.5", "--json");
     assert_int_equal(f->result.status, 0);
     assert_int_equal(json_numbers(f->result.out, "load", &value, 1), 1);
-    assert_true(value > 0.495 && value < 0.505);
+    assert_true(value > 0.495);
+    assert_true(value < 0.505);
     RUN(f, f->trace, "--gpus", "4", "--policy", "srsf", "--estimate", "error:0.5", "--errors", "total", "--seed", "7");
     assert_int_equal(f->result.status, 0);
     RUN(f, f->trace, "--gpus", "4", "--policy", "qssf", "--estimate", "history");
@@ -186,10 +194,12 @@ static void first_starts_cost_as_much_as_restarts_on_request(void **state)
     double value;
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--restart-cost", "30", "--json");
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
-    assert_true(value > 116.66 && value < 116.67);
+    assert_true(value > 116.66);
+    assert_true(value < 116.67);
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--restart-cost", "30", "--start-cost", "--json");
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
-    assert_true(value > 176.66 && value < 176.67);
+    assert_true(value > 176.66);
+    assert_true(value < 176.67);
 }
 
 static void wrong_command_lines_are_refused(void **state)
@@ -305,7 +315,8 @@ static void inputs_are_not_replaced_by_outputs(void **state)
             assert_int_equal(f->result.status, 2);
             expect_contains(f->result.err, "would replace its own input");
             assert_int_equal(stat(inputs[k], &after), 0);
-            assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+            expect_number(before.st_ino, after.st_ino);
+            expect_number(before.st_size, after.st_size);
         }
     }
     char *output = process_in_folder(f->folder, "out.csv");

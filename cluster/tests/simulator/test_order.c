@@ -11,6 +11,7 @@
 #include "simulator/core/job_order.h"
 #include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 
 enum { JOBS = 60 };
@@ -52,7 +53,7 @@ static void expect_equal(const sc_order *order, const list *l, const sc_workload
         if (workload->jobs[l->job[i]].gpus > gpus) continue;
         job = sc_order_next(order, job, gpus);
         assert_int_equal(job, l->job[i]);
-        assert_true(sc_order_key(order, job) == l->key[i]);
+        expect_number(sc_order_key(order, job), l->key[i]);
     }
     assert_int_equal(sc_order_next(order, job, gpus), SC_NONE);
 }

@@ -17,6 +17,7 @@
 #include "simulator/report/simulation_report.h"
 #include "simulator/solve/linear.h"
 #include "simulator/solve/time_fractions.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -79,7 +80,8 @@ static double next(FILE *file)
 static bool read_instance(FILE *file, instance *out)
 {
     if (fscanf(file, " instance %zu %zu", &out->jobs, &out->pair_count) != 2) return false;
-    assert_true(out->jobs <= MOST_JOBS && out->pair_count <= MOST_PAIRS);
+    assert_true(out->jobs <= MOST_JOBS);
+    assert_true(out->pair_count <= MOST_PAIRS);
     for (size_t i = 0; i < TYPES; i++) out->gpus[i] = next(file);
     for (size_t i = 0; i < out->jobs; i++) {
         out->scale[i] = next(file);
@@ -223,8 +225,9 @@ static void a_table_of_pairs_is_read_or_refused(void **state)
                                      "# source\ntable,gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\n"
                                      "simulation,GPU,A,B,2,3,4\nphysical,gpu,A,B,2,9,9\nsimulation,gpu,A,C,2,1,1\n");
     assert_int_equal(sc_read_pairs(good, &c, &w, &err), MDOT_OK);
-    assert_true(sc_workload_pair_speed(&w, a, b, 0, 2) == 3 && sc_workload_pair_speed(&w, b, a, 0, 2) == 4);
-    assert_true(sc_workload_pair_speed(&w, a, b, 0, 1) == 0);
+    expect_number(sc_workload_pair_speed(&w, a, b, 0, 2), 3);
+    expect_number(sc_workload_pair_speed(&w, b, a, 0, 2), 4);
+    expect_number(sc_workload_pair_speed(&w, a, b, 0, 1), 0);
     static const char *const bad[][2] = {
         {"gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\ngpu,A,B,3,1,1\n", "power of two"},
         {"gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\ngpu,A,B,1,-1,1\n", "together_a_steps_s"},
@@ -261,12 +264,14 @@ static void slices_of_a_gpu_are_types(void **state)
     assert_int_equal(sc_workload_add_kind(&w, "big (batch size 8)", &w.jobs[0].kind, NULL), MDOT_OK);
     assert_int_equal(sc_workload_add_kind(&w, "small (batch size 2)", &w.jobs[1].kind, NULL), MDOT_OK);
     assert_int_equal(sc_read_throughputs(path, &c, &w, &err), MDOT_OK);
-    assert_true(w.kinds[w.jobs[0].kind].speed[0][0] == 10 && w.kinds[w.jobs[1].kind].speed[1][0] == 4);
+    expect_number(w.kinds[w.jobs[0].kind].speed[0][0], 10);
+    expect_number(w.kinds[w.jobs[1].kind].speed[1][0], 4);
     if (sc_simulate(&w, &c, &sc_policy_gavel, &oracle, &(sc_run_options){0}, &r, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     /* The large job gets most of the large slice, on which it is nine times as fast; the small one loses little on the
      * small slice. Shares are fair, so that both get a part of the other slice. */
-    assert_true(r.states[0].end_s >= 3600 && r.states[0].end_s < 1.15 * 3600);
+    assert_true(r.states[0].end_s >= 3600);
+    assert_true(r.states[0].end_s < 1.15 * 3600);
     assert_true(r.states[1].end_s < 1800);
     sc_result_free(&r);
     sc_cluster_free(&c);

@@ -125,7 +125,9 @@ static void equal_jobs_are_one_column_of_a_program(void **state)
     enum { JOBS = 20000, TYPES = 3 };
     double *speed = calloc(JOBS * TYPES, sizeof *speed), *ones = calloc(JOBS, sizeof *ones);
     double *fractions = calloc(JOBS * TYPES, sizeof *fractions), value, throughput_0 = 0;
-    assert_true(speed != NULL && ones != NULL && fractions != NULL);
+    assert_non_null(speed);
+    assert_non_null(ones);
+    assert_non_null(fractions);
     for (size_t i = 0; i < JOBS; i++) {
         ones[i] = 1;
         for (size_t type = 0; type < TYPES; type++) speed[i * TYPES + type] = 1 + (double)(i % 10 * (type + 1));

@@ -15,6 +15,7 @@
 #include "base/csv.h"
 #include "simulator/core/workload.h"
 #include "simulator/input/input.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -69,7 +70,8 @@ static void a_batch_gains_less_than_its_scale(void **state)
     expect_near(sc_scaling_gain(&s, 64, 1e9), 16 / (15. / 4 + 1), 1e-12); /* the last value stays */
     for (double batch = 16; batch <= 64; batch *= 1.3) {
         double gain = sc_scaling_gain(&s, batch, 30);
-        assert_true(gain >= 1 && gain <= batch / 16);
+        assert_true(gain >= 1);
+        assert_true(gain <= batch / 16);
     }
 }
 
@@ -133,10 +135,11 @@ static void a_fit_without_memory_is_refused(void **state)
         if (failing_calloc > 0) break; /* fewer calls than that */
         assert_int_equal(status, MDOT_OUT_OF_MEMORY);
         assert_non_null(strstr(err.message, "memory ran out"));
-        assert_true(t.model.overlap == 0);
+        expect_number(t.model.overlap, 0);
     }
     failing_calloc = 0;
-    assert_true(at > 1 && sc_fit_error(&t) < 1e-3);
+    assert_true(at > 1);
+    assert_true(sc_fit_error(&t) < 1e-3);
     free(t.rows);
 }
 
@@ -155,7 +158,8 @@ static void step_times_are_interpolated_and_extended(void **state)
     /* A GPU holds 256 samples, so that 512 take two passes. */
     expect_near(sc_scaling_step_s(&s, 0, &at, 3 * 512), sc_step_model_s(&model, 2, 3, 256, 2), 1e-9);
     expect_near(sc_scaling_model_s(&s, 0, 2, 3, 3 * 512), sc_step_model_s(&model, 2, 3, 256, 2), 1e-9);
-    assert_true(sc_scaling_step_s(&s, 1, &at, 64) == 0 && sc_scaling_speed(&s, 1, &at, 64, 0) == 0);
+    expect_number(sc_scaling_step_s(&s, 1, &at, 64), 0);
+    expect_number(sc_scaling_speed(&s, 1, &at, 64, 0), 0);
     /* A type with steps of one GPU, three times as fast. */
     sc_step_row fast[] = {{place(1), 8, .018 / 3, 0}, {place(1), 256, .266 / 3, 0}};
     s.tables[1] = (sc_step_table){.rows = fast, .row_count = 2};
@@ -174,11 +178,12 @@ static void placements_of_many_nodes_have_no_pattern(void **state)
     for (int i = 0; i < 12; i++) sc_placement_add(&at, 4);
     uint64_t unknown = at.pattern;
     sc_placement_add(&at, 1);
-    assert_true(unknown == at.pattern && unknown >= 10000000000);
+    expect_number(unknown, at.pattern);
+    assert_true(unknown >= 10000000000);
     at = (sc_placement){0};
     sc_placement_add(&at, 16);
     sc_placement_add(&at, 2);
-    assert_true(at.pattern == unknown);
+    expect_number(at.pattern, unknown);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
@@ -216,7 +221,8 @@ static void tables_of_types_are_read(void **state)
     if (read_tables(good_steps, good_noise, 0, &w, &err) != MDOT_OK) fail_msg("%s", err.message);
     const sc_scaling *s = w.kinds[0].scaling;
     sc_placement one = place(1), four = place(22);
-    assert_true(s->least_batch == 16 && s->most_batch == 32);
+    expect_number(s->least_batch, 16);
+    expect_number(s->most_batch, 32);
     expect_near(sc_scaling_step_s(s, 0, &one, 16), .1, 1e-9);
     expect_near(sc_scaling_step_s(s, 0, &four, 64), .15, 1e-9);
     expect_near(sc_scaling_step_s(s, 1, &four, 64), .075, 1e-9); /* by the ratio of one GPU */
@@ -350,7 +356,8 @@ static void published_efficiency_is_reproduced(void **state)
     bs_csv_close(&csv);
     sc_workload_free(&w);
     print_message("%zu of %zu gains within 5 %%\n", close, rows);
-    assert_true(rows > 2000 && close >= .97 * rows);
+    assert_true(rows > 2000);
+    assert_true(close >= .97 * rows);
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "simulator/estimate/estimators.h"
 #include "simulator/policy/policies.h"
 #include "simulator/report/simulation_report.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 
 static mdot_status run(const sc_workload *workload, int gpus, const sc_policy *policy, const sc_run_options *options,
@@ -53,11 +54,11 @@ static void a_restart_costs_time_without_progress(void **state)
     /* 0 works 0-10; 1 works 10-20; 0 restores 20-23, works 23-28; 1 restores 28-30, is evaluated at 28: runs on to
      * 38. */
     assert_int_equal(run(&workload, 1, &turns, &options, &result, NULL), MDOT_OK);
-    assert_true(result.states[0].end_s == 28);
+    expect_number(result.states[0].end_s, 28);
     assert_int_equal(result.states[0].preemptions, 1);
-    assert_true(result.states[0].executed_s == 18);
-    assert_true(result.states[1].end_s == 36);
-    assert_true(result.states[1].attained_gpu_s == 18);
+    expect_number(result.states[0].executed_s, 18);
+    expect_number(result.states[1].end_s, 36);
+    expect_number(result.states[1].attained_gpu_s, 18);
     sc_result_free(&result);
     options.restart.first = true;
     assert_int_equal(run(&workload, 1, &turns, &options, &result, NULL), MDOT_OK);
@@ -128,8 +129,10 @@ static void rejected_jobs_count_in_no_time(void **state)
     assert_int_equal(result.states[1].phase, SC_REJECTED);
     assert_int_equal(sc_summarise(&workload, &cluster, &result, &summary, NULL), MDOT_OK);
     assert_int_equal(summary.rejected, 1);
-    assert_true(summary.mean_jct_s == 15 && summary.makespan_s == 20 && summary.median_jct_s == 15);
-    assert_true(summary.utilisation == 0.75);
+    expect_number(summary.mean_jct_s, 15);
+    expect_number(summary.makespan_s, 20);
+    expect_number(summary.median_jct_s, 15);
+    expect_number(summary.utilisation, 0.75);
     sc_result_free(&result);
     sc_cluster_free(&cluster);
     sc_workload_free(&workload);
@@ -172,8 +175,8 @@ static void percentiles_use_nearest_ranks(void **state)
         sc_result result = workload_run(&workload, 20, "fifo", NULL, SC_ERRORS_SCALE);
         sc_summary summary;
         assert_int_equal(sc_summarise(&workload, &cluster, &result, &summary, NULL), MDOT_OK);
-        assert_true(summary.p95_jct_s == 19);
-        assert_true(summary.median_jct_s == (count == 19 ? 10 : 10.5));
+        expect_number(summary.p95_jct_s, 19);
+        expect_number(summary.median_jct_s, (count == 19 ? 10 : 10.5));
         sc_result_free(&result);
         sc_workload_free(&workload);
     }

@@ -13,6 +13,7 @@
 #include "mdot/mdotjob.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -103,7 +104,8 @@ static void every_type_and_width_is_predicted(void **state)
     expect_near(k->speed[0][0], 1e3 / predict("A100", 1, 64).step_ms);
     expect_near(k->speed[0][1], 1e3 / predict("A100", 2, 64).step_ms);
     expect_near(k->speed[1][0], 1e3 / predict("T4", 1, 64).step_ms);
-    assert_true(k->speed[0][2] == 0 && k->speed[1][1] == 0); /* wider than the number of GPUs of the type */
+    expect_number(k->speed[0][2], 0);
+    expect_number(k->speed[1][1], 0); /* wider than the number of GPUs of the type */
     /* On a T4 the batch of 512 exceeds the memory. */
     assert_false(predict("T4", 1, 512).fits);
 }
@@ -114,13 +116,13 @@ static void configurations_that_do_not_fit_get_no_speed(void **state)
     char row[512];
     snprintf(row, sizeof row, "resnet,%s,512,amp,nchw,sgd\n", resnet);
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
-    assert_true(f->workload.kinds[f->kind].estimated_speed[1][0] == 0 &&
-                f->workload.kinds[f->kind].estimated_speed[0][0] > 0);
+    expect_number(f->workload.kinds[f->kind].estimated_speed[1][0], 0);
+    assert_true(f->workload.kinds[f->kind].estimated_speed[0][0] > 0);
     snprintf(row, sizeof row, "resnet,%s,65536,amp,nchw,sgd\n",
              resnet); /* it fits on no GPU, therefore it is placed in spite of the memory */
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
-    assert_true(f->workload.kinds[f->kind].estimated_speed[1][0] > 0 &&
-                f->workload.kinds[f->kind].estimated_speed[0][0] > 0);
+    assert_true(f->workload.kinds[f->kind].estimated_speed[1][0] > 0);
+    assert_true(f->workload.kinds[f->kind].estimated_speed[0][0] > 0);
 }
 
 static void spread_over_nodes_is_predicted(void **state)
@@ -142,8 +144,10 @@ static void spread_over_nodes_is_predicted(void **state)
     expect_near(k->estimated_spread[0][1], step_ms(2, 2, 1) / step_ms(2, 1, 1));
     expect_near(k->estimated_spread[0][2], step_ms(4, 2, 1) / step_ms(4, 1, 1));
     expect_near(k->estimated_spread[0][3], step_ms(8, 4, 1) / step_ms(8, 1, 1));
-    assert_true(k->estimated_spread[0][0] == 1 && k->estimated_spread[0][1] > 1.05);
-    assert_true(k->spread[0][1] == k->estimated_spread[0][1] && k->spread[0][2] == 7);
+    expect_number(k->estimated_spread[0][0], 1);
+    assert_true(k->estimated_spread[0][1] > 1.05);
+    expect_number(k->spread[0][1], k->estimated_spread[0][1]);
+    expect_number(k->spread[0][2], 7);
     free(path);
     snprintf(rows, sizeof rows,
              "job_type,job,batch,precision,layout,optimizer,link\nresnet,%s,64,amp,nchw,sgd,ethernet\n", resnet);
@@ -164,12 +168,14 @@ static void predictions_are_kept_beside_measurements(void **state)
     snprintf(row, sizeof row, "resnet,%s,64,amp,nchw,sgd\n", resnet);
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
     k = &f->workload.kinds[f->kind];
-    assert_true(k->speed[0][0] == 3 && k->speed[1][0] == 5 && k->speed[0][1] == 0);
+    expect_number(k->speed[0][0], 3);
+    expect_number(k->speed[1][0], 5);
+    expect_number(k->speed[0][1], 0);
     sc_job job = {.id = strdup("j"), .gpus = 1, .work = 100, .kind = f->kind};
     assert_int_equal(sc_workload_add(&f->workload, job, NULL), MDOT_OK);
     sc_estimate e = {.workload = &f->workload, .factors = (double[]){2}, .durations_s = (double[]){20}};
     expect_near(sc_estimate_speed(&e, 0, 1, 1), 1e3 / predict("T4", 1, 64).step_ms / 2);
-    assert_true(sc_workload_speed(&f->workload, &f->workload.jobs[0], 1, 1) == 5);
+    expect_number(sc_workload_speed(&f->workload, &f->workload.jobs[0], 1, 1), 5);
 }
 
 static void faults_name_the_line(void **state)

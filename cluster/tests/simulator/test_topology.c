@@ -13,6 +13,7 @@
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -105,8 +106,8 @@ static void jobs_get_the_smallest_part_that_holds_them(void **state)
         w.jobs[i].rack_spread = 3;
     }
     sc_result r = run(&w, &c, &sc_policy_easy);
-    assert_true(r.states[1].end_s == 201); /* two nodes of one rack */
-    assert_true(r.states[2].end_s == 102); /* the rest of the domain */
+    expect_number(r.states[1].end_s, 201); /* two nodes of one rack */
+    expect_number(r.states[2].end_s, 102); /* the rest of the domain */
     sc_result_free(&r);
     r = run(&w, &c, &sc_policy_hare);
     assert_true(r.states[2].end_s > 102);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "simulator/input/input.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -49,12 +50,17 @@ static void jobs_are_in_order_of_arrival(void **state)
     assert_int_equal(w.job_count, 3);
     assert_string_equal(w.jobs[0].id, "a, \"b\"");
     assert_string_equal(w.jobs[0].group, "anna");
-    assert_true(w.jobs[0].submit_s == 10 && w.jobs[0].work == 7 && w.jobs[0].gpus == 1 && w.jobs[0].deadline_s == 40);
+    expect_number(w.jobs[0].submit_s, 10);
+    expect_number(w.jobs[0].work, 7);
+    expect_number(w.jobs[0].gpus, 1);
+    expect_number(w.jobs[0].deadline_s, 40);
     assert_string_equal(w.jobs[1].id, "late");
     assert_string_equal(w.jobs[2].id, "later");
-    assert_true(w.jobs[2].deadline_s == INFINITY && w.jobs[2].group == NULL);
-    assert_true(sc_workload_spread(&w, &w.jobs[0], 0, 1) == 1); /* one GPU is on one node */
-    assert_true(sc_workload_spread(&w, &w.jobs[1], 0, 2) == 1.5 && sc_workload_spread(&w, &w.jobs[2], 0, 3) == 1);
+    expect_number(w.jobs[2].deadline_s, INFINITY);
+    assert_null(w.jobs[2].group);
+    expect_number(sc_workload_spread(&w, &w.jobs[0], 0, 1), 1); /* one GPU is on one node */
+    expect_number(sc_workload_spread(&w, &w.jobs[1], 0, 2), 1.5);
+    expect_number(sc_workload_spread(&w, &w.jobs[2], 0, 3), 1);
     sc_workload_free(&w);
 }
 
@@ -121,9 +127,13 @@ static void pai_tasks_become_jobs(void **state)
         if (read_text(state, forms[i], &w, &err) != MDOT_OK) fail_msg("%s", err.message);
         assert_int_equal(w.job_count, 2);
         assert_string_equal(w.jobs[0].id, "b");
-        assert_true(w.jobs[0].submit_s == 90 && w.jobs[0].work == 860 && w.jobs[0].gpus == 2);
+        expect_number(w.jobs[0].submit_s, 90);
+        expect_number(w.jobs[0].work, 860);
+        expect_number(w.jobs[0].gpus, 2);
         assert_string_equal(w.jobs[1].id, "a");
-        assert_true(w.jobs[1].submit_s == 100 && w.jobs[1].work == 60 && w.jobs[1].gpus == 1);
+        expect_number(w.jobs[1].submit_s, 100);
+        expect_number(w.jobs[1].work, 60);
+        expect_number(w.jobs[1].gpus, 1);
         sc_workload_free(&w);
     }
     sc_workload w;
@@ -150,7 +160,9 @@ static void pai_simulator_traces_have_one_line_per_job(void **state)
                      MDOT_OK);
     assert_int_equal(w.job_count, 2);
     assert_string_equal(w.jobs[0].id, "2");
-    assert_true(w.jobs[0].gpus == 2 && w.jobs[0].work == 50.5 && w.jobs[0].submit_s == 10);
+    expect_number(w.jobs[0].gpus, 2);
+    expect_number(w.jobs[0].work, 50.5);
+    expect_number(w.jobs[0].submit_s, 10);
     assert_string_equal(w.jobs[0].group, "u");
     assert_int_equal(w.jobs[1].gpus, 1);
     sc_workload_free(&w);
@@ -175,13 +187,15 @@ static void a_cluster_has_nodes_of_types(void **state)
     assert_int_equal(c.types[0].gpus, 8);
     assert_int_equal(c.gpus, 16);
     assert_int_equal(c.node_count, 3);
-    assert_true(sc_cluster_holds(&c, 8) && !sc_cluster_holds(&c, 9));
-    assert_true(c.types[0].watts == 0);
+    assert_true(sc_cluster_holds(&c, 8));
+    assert_false(sc_cluster_holds(&c, 9));
+    expect_number(c.types[0].watts, 0);
     sc_cluster_free(&c);
     free(path);
     path = workload_write_file(*state, "c.csv", "node,type,gpus,watts\na,V100,4,300\nb,K80,8,149.5\nc,V100,4,300\n");
     assert_int_equal(sc_read_cluster(path, &c, NULL), MDOT_OK);
-    assert_true(c.types[0].watts == 300 && c.types[1].watts == 149.5);
+    expect_number(c.types[0].watts, 300);
+    expect_number(c.types[1].watts, 149.5);
     sc_cluster_free(&c);
     free(path);
     static const char *const wrong[][2] = {
@@ -210,7 +224,8 @@ static void factors_are_joined_by_name(void **state)
     mdot_error err = {0};
     char *path = workload_write_file(*state, "f.csv", "job_id,factor\n1,0.5\nother,3\n0,2\n");
     assert_int_equal(sc_read_factors(path, &w, &factors, NULL), MDOT_OK);
-    assert_true(factors[0] == 2 && factors[1] == 0.5);
+    expect_number(factors[0], 2);
+    expect_number(factors[1], 0.5);
     free(factors);
     free(path);
     static const char *const wrong[][2] = {{"job_id,factor\n1,0.5\n", "no factor for job 0"},
@@ -244,8 +259,10 @@ static void a_window_counts_jobs_that_fit_the_cluster(void **state)
     assert_int_equal(sc_workload_select(&w, &c, &window, NULL), MDOT_OK);
     assert_int_equal(w.job_count, 2);
     assert_string_equal(w.jobs[0].id, "2");
-    assert_true(w.jobs[0].submit_s == 0 && w.jobs[0].deadline_s == 40 && w.jobs[1].submit_s == 15);
-    assert_true(w.jobs[1].work == 10);
+    expect_number(w.jobs[0].submit_s, 0);
+    expect_number(w.jobs[0].deadline_s, 40);
+    expect_number(w.jobs[1].submit_s, 15);
+    expect_number(w.jobs[1].work, 10);
     sc_workload_free(&w);
     sc_cluster_free(&c);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "simulator/input/input.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -48,9 +49,13 @@ static void own_traces_may_have_users_and_outcomes(void **state)
     assert_string_equal(w.jobs[0].group, "physics");
     assert_string_equal(w.jobs[0].name, "train-7");
     assert_string_equal(w.jobs[0].gpu_type, "A100");
-    assert_true(w.jobs[0].outcome == MDOT_ENDED_TIMED_OUT && w.jobs[0].limit_s == 50);
-    assert_true(w.jobs[1].user == NULL && w.jobs[1].name == NULL && w.jobs[1].gpu_type == NULL);
-    assert_true(w.jobs[1].outcome == MDOT_ENDED_COMPLETED && w.jobs[1].limit_s == 0);
+    assert_int_equal(w.jobs[0].outcome, MDOT_ENDED_TIMED_OUT);
+    expect_number(w.jobs[0].limit_s, 50);
+    assert_null(w.jobs[1].user);
+    assert_null(w.jobs[1].name);
+    assert_null(w.jobs[1].gpu_type);
+    assert_int_equal(w.jobs[1].outcome, MDOT_ENDED_COMPLETED);
+    expect_number(w.jobs[1].limit_s, 0);
     sc_workload_free(&w);
     assert_int_equal(read_text(state, "job_id,submit_s,gpus,duration_s,outcome\n1,0,2,50,lost\n", &w, &err),
                      MDOT_MALFORMED);
@@ -80,11 +85,14 @@ static void pai_tables_are_joined(void **state)
     assert_string_equal(w.jobs[0].user, "anna");
     assert_string_equal(w.jobs[0].name, "fbeb14d671c6");
     assert_string_equal(w.jobs[0].gpu_type, "V100");
-    assert_true(w.jobs[0].submit_s == 100 && w.jobs[0].work == 250 && w.jobs[0].gpus == 1);
+    expect_number(w.jobs[0].submit_s, 100);
+    expect_number(w.jobs[0].work, 250);
+    expect_number(w.jobs[0].gpus, 1);
     assert_string_equal(w.jobs[1].user, "bob");
     assert_null(w.jobs[1].name);
-    assert_true(w.jobs[1].submit_s == 200); /* a submission after the start is left out */
-    assert_true(w.jobs[2].user == NULL && w.jobs[2].submit_s == 300);
+    expect_number(w.jobs[1].submit_s, 200); /* a submission after the start is left out */
+    assert_null(w.jobs[2].user);
+    expect_number(w.jobs[2].submit_s, 300);
     sc_workload_free(&w);
     free(workload_write_file(*state, "pai_job_table.csv", "j2,i2,bob\n"));
     assert_int_equal(read_text(state, "j2,t,1.0,Terminated,200.0,300.0,600.0,29.3,100.0,T4\n", &w, &err),
@@ -113,16 +121,21 @@ static void slurms_accounting_is_a_trace(void **state)
         fail_msg("%s", err.message);
     assert_int_equal(w.job_count, 4);
     assert_string_equal(w.jobs[0].id, "13_2");
-    assert_true(w.jobs[0].outcome == MDOT_ENDED_CANCELLED && w.jobs[0].limit_s == 0 && w.jobs[0].gpus == 1);
+    assert_int_equal(w.jobs[0].outcome, MDOT_ENDED_CANCELLED);
+    expect_number(w.jobs[0].limit_s, 0);
+    expect_number(w.jobs[0].gpus, 1);
     assert_string_equal(w.jobs[1].id, "12");
     assert_string_equal(w.jobs[1].user, "anna");
     assert_string_equal(w.jobs[1].group, "physics");
     assert_string_equal(w.jobs[1].name, "train|a,b");
     assert_string_equal(w.jobs[1].gpu_type, "a100");
-    assert_true(w.jobs[1].gpus == 4 && w.jobs[1].work == 3600 && w.jobs[1].limit_s == 26 * 3600);
-    assert_true(w.jobs[1].submit_s == 1714564810); /* date -u -d 2024-05-01T12:00:10 +%s */
-    assert_true(w.jobs[2].outcome == MDOT_ENDED_TIMED_OUT && w.jobs[2].limit_s == 600);
-    assert_true(w.jobs[3].outcome == MDOT_ENDED_FAILED);
+    expect_number(w.jobs[1].gpus, 4);
+    expect_number(w.jobs[1].work, 3600);
+    expect_number(w.jobs[1].limit_s, 26 * 3600);
+    expect_number(w.jobs[1].submit_s, 1714564810); /* date -u -d 2024-05-01T12:00:10 +%s */
+    assert_int_equal(w.jobs[2].outcome, MDOT_ENDED_TIMED_OUT);
+    expect_number(w.jobs[2].limit_s, 600);
+    assert_int_equal(w.jobs[3].outcome, MDOT_ENDED_FAILED);
     sc_workload_free(&w);
 }
 
@@ -163,9 +176,13 @@ static void other_columns_of_sacct_are_understood(void **state)
                   &w, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     assert_int_equal(w.job_count, 2);
-    assert_true(w.jobs[0].work == 90001 && w.jobs[0].gpus == 2 && w.jobs[0].limit_s == 5400);
+    expect_number(w.jobs[0].work, 90001);
+    expect_number(w.jobs[0].gpus, 2);
+    expect_number(w.jobs[0].limit_s, 5400);
     assert_string_equal(w.jobs[0].gpu_type, "v100");
-    assert_true(w.jobs[1].work == 303 && w.jobs[1].gpus == 3 && w.jobs[1].gpu_type == NULL);
+    expect_number(w.jobs[1].work, 303);
+    expect_number(w.jobs[1].gpus, 3);
+    assert_null(w.jobs[1].gpu_type);
     sc_workload_free(&w);
 }
 

@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "tests/simulator/support/numbers.h"
 #include "tests/slurm/support/decision_fixture.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
@@ -49,7 +50,8 @@ static void the_limit_adds_margin_and_startup_to_the_quantile(void **state)
     (void)state;
     mdot_prediction p = predict("A100-SXM-40GB", 1, 32, MDOT_OPTIMIZER_SGD);
     sl_decision d = decides(&site, "batch=32,optimizer=sgd,steps=1000000", &on_a100);
-    assert_true(d.step_ms == p.step_ms && d.total_s == 1e-3 * 1e6 * p.step_ms);
+    expect_number(d.step_ms, p.step_ms);
+    expect_number(d.total_s, 1e-3 * 1e6 * p.step_ms);
     assert_int_equal(d.limit_minutes, (uint32_t)ceil((1e3 * p.upper_ms * 1.5 + 300) / 60));
     assert_false(d.is_chosen);
     sl_site other = site;
@@ -73,7 +75,10 @@ static void no_limit_is_set_without_steps_or_with_warnings(void **state)
 {
     (void)state;
     sl_decision d = decides(&site, "batch=32", &on_a100);
-    assert_true(d.limit_minutes == 0 && d.total_s == 0 && !d.has_priority && d.step_ms > 0);
+    expect_number(d.limit_minutes, 0);
+    expect_number(d.total_s, 0);
+    assert_false(d.has_priority);
+    assert_true(d.step_ms > 0);
     sl_site other = site;
     other.limits_doubtful = false;
     mdot_prediction p = predict("A100-SXM-40GB", 1, 1 << 20, MDOT_OPTIMIZER_ADAM);
@@ -95,7 +100,8 @@ static void four_warnings_make_a_prediction_doubtful(void **state)
                                  MDOT_WARN_NO_PARAMETERS};
     uint32_t all = 0;
     for (size_t i = 0; i < 4; i++) {
-        assert_true(sl_is_doubtful(doubtful[i]) && sl_is_doubtful(doubtful[i] | MDOT_WARN_FOLDED));
+        assert_true(sl_is_doubtful(doubtful[i]));
+        assert_true(sl_is_doubtful(doubtful[i] | MDOT_WARN_FOLDED));
         all |= doubtful[i];
     }
     assert_false(sl_is_doubtful(~all));
@@ -104,9 +110,9 @@ static void four_warnings_make_a_prediction_doubtful(void **state)
 static void omitted_settings_come_from_the_job(void **state)
 {
     (void)state;
-    assert_true(decides(&site, "", &on_a100).step_ms == predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
-    assert_true(decides(&site, "optimizer=sgd", &on_a100).step_ms ==
-                predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_SGD).step_ms);
+    expect_number(decides(&site, "", &on_a100).step_ms, predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
+    expect_number(decides(&site, "optimizer=sgd", &on_a100).step_ms,
+                  predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_SGD).step_ms);
 }
 
 static void gpus_are_counted_from_slurm_requests(void **state)
@@ -171,7 +177,7 @@ static void the_slowest_of_the_most_places_decides(void **state)
         strcpy(full.places[slow].partition, "a100");
         sl_decision d = decides(&full, "steps=100", &on_a100);
         assert_string_equal(d.place.gpu, "T4");
-        assert_true(d.step_ms == predict("T4", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
+        expect_number(d.step_ms, predict("T4", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
         full.places[slow] = site.places[0];
     }
 }
@@ -254,8 +260,9 @@ static void priority_counts_the_limit_that_ends_the_job(void **state)
     assert_true(d.limit_minutes > 0);
     assert_int_equal(d.priority, sl_priority(&site, d.total_s, d.limit_minutes, 1, 1));
     sl_decision brief = decides(&site, "batch=64,steps=1", &s);
-    assert_true(brief.has_priority && brief.limit_minutes <= 6); /* the startup, and then the job ends */
-    s.own_minutes = 3 * 1440;                                    /* the same claim, and three days of one's own */
+    assert_true(brief.has_priority);
+    assert_true(brief.limit_minutes <= 6); /* the startup, and then the job ends */
+    s.own_minutes = 3 * 1440;              /* the same claim, and three days of one's own */
     sl_decision lie = decides(&site, "batch=64,steps=1", &s);
     assert_int_equal(lie.limit_minutes, 0);
     assert_int_equal(lie.priority, sl_priority(&site, 0, 3 * 1440, 1, 1));
@@ -400,7 +407,8 @@ static void an_exclusive_job_has_no_priority_by_service_while_its_gpus_are_unkno
     assert_int_equal(d.priority, sl_priority(&by_service, d.total_s, d.limit_minutes, 2, 1));
     a100->type_count = 0;
     d = decides(&by_service, "batch=64,steps=100", &exclusive);
-    assert_true(d.limit_minutes > 0 && !d.has_priority);
+    assert_true(d.limit_minutes > 0);
+    assert_false(d.has_priority);
     *a100 = before;
     use_again(small);
 }
@@ -482,7 +490,8 @@ static void calibration_corrects_decisions(void **state)
     sl_decision after = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
     mdot_calibration_destroy(calibration);
     calibration = NULL;
-    assert_true(after.step_ms == wanted.step_ms && after.step_ms > 1.2 * before.step_ms);
+    expect_number(after.step_ms, wanted.step_ms);
+    assert_true(after.step_ms > 1.2 * before.step_ms);
     assert_int_equal(after.limit_minutes, (uint32_t)ceil((1e3 * wanted.upper_ms * 1.5 + 300) / 60));
 }
 

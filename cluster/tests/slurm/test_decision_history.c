@@ -1,4 +1,5 @@
 /* test_decision_history.c — decisions about jobs of an unknown number of steps, from the site's history. */
+#include "tests/simulator/support/numbers.h"
 #include "tests/slurm/support/decision_fixture.h"
 #include "tests/support/process.h"
 
@@ -27,7 +28,9 @@ static void unknown_steps_are_answered_by_the_history(void **state)
     sl_submission s = ON(.partitions = "a100", .per_job = "gres/gpu:1", .history = &known_duration);
     sl_decision d = decides(&site, "batch=8", &s);
     expect_contains(d.comment, " history_s=3000 history_interval_s=2159..4914 history_jobs=8 early_failure=0.12");
-    assert_true(d.total_s == 0 && d.limit_minutes == 0 && !d.has_priority);
+    expect_number(d.total_s, 0);
+    expect_number(d.limit_minutes, 0);
+    assert_false(d.has_priority);
     d = decides(&site, "batch=8,steps=1000", &s);
     assert_null(strstr(d.comment, "history"));
 }

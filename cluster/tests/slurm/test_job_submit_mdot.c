@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "slurm/user_records.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/slurm/fake/plugin_fixture.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
@@ -58,7 +59,7 @@ static void the_thread_starts_with_the_plugin(void **state)
     assert_int_equal(calls.partitions, 1);
     assert_int_equal(calls.jobs, 0); /* this slurmctld may be a backup */
     assert_true(calls.blocks_signals);
-    assert_true(calls.waited_s == 2);
+    expect_number(calls.waited_s, 2);
 }
 
 static void an_unloaded_plugin_accepts_requests(void **state)
@@ -90,7 +91,9 @@ static void without_files_a_request_only_loses_the_parcel(void **state)
     assert_string_equal(request.spank_job_env[2], "LAST=2");
     assert_string_equal(request.partition, plain.partition);
     assert_string_equal(request.tres_per_node, plain.tres_per_node);
-    assert_true(request.time_limit == NO_VAL && request.site_factor == NO_VAL && request.admin_comment == NULL);
+    expect_number(request.time_limit, NO_VAL);
+    expect_number(request.site_factor, NO_VAL);
+    assert_null(request.admin_comment);
     plugin_free_request(&plain);
     plugin_free_request(&request);
 }
@@ -246,7 +249,8 @@ static void limits_stay_within_the_partition(void **state)
     b->max_time = INFINITE;
     fake_modify();
     uint32_t whole = limit_of(plugin_make_request());
-    assert_true(whole > 10000 && whole < INFINITE - 2);
+    assert_true(whole > 10000);
+    assert_true(whole < INFINITE - 2);
     b->max_time = NO_VAL;
     fake_modify();
     assert_int_equal(limit_of(plugin_make_request()), whole);
@@ -363,21 +367,23 @@ static void limits_and_factors_of_the_user_stay(void **state)
     r.admin_comment = strdup("by an administrator");
     plugin_submit("batch=32,steps=10", &r);
     assert_int_equal(r.time_limit, 77);
-    assert_true(r.site_factor == NICE_OFFSET + 5);
+    expect_number(r.site_factor, NICE_OFFSET + 5);
     assert_string_equal(r.admin_comment, "by an administrator");
     plugin_free_request(&r);
     r = plugin_make_request();
     r.site_factor = NICE_OFFSET; /* no change */
     plugin_submit("batch=32,steps=10", &r);
     uint32_t factor = r.site_factor;
-    assert_true(factor > NICE_OFFSET && factor <= NICE_OFFSET + 10000);
+    assert_true(factor > NICE_OFFSET);
+    assert_true(factor <= NICE_OFFSET + 10000);
     assert_int_equal(plugin_number_of(&r, " priority="), factor - NICE_OFFSET);
     static const uint32_t unlimited[] = {0, INFINITE};
     for (size_t i = 0; i < 2; i++) {
         r = plugin_make_request();
         r.time_limit = unlimited[i];
         plugin_submit("batch=32,steps=10", &r);
-        assert_true(r.site_factor == NO_VAL && r.time_limit == unlimited[i]);
+        expect_number(r.site_factor, NO_VAL);
+        expect_number(r.time_limit, unlimited[i]);
         plugin_free_request(&r);
     }
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/simulator/support/numbers.h"
 #include "tests/slurm/fake/plugin_fixture.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
@@ -102,8 +103,8 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
         if (calls.updates != loses[i]) fail_msg("%s: %d updates", reasons[i], calls.updates);
         if (!loses[i]) continue;
         assert_int_equal(calls.update.job_id, 42);
-        assert_true(calls.update.site_factor == NICE_OFFSET);
-        assert_true(calls.update.time_limit == NO_VAL); /* nothing else changes */
+        expect_number(calls.update.site_factor, NICE_OFFSET);
+        expect_number(calls.update.time_limit, NO_VAL); /* nothing else changes */
     }
     expect_contains(calls.log, "its priority is removed");
     fake.jobs[0] = jobs[1];
@@ -206,11 +207,17 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     fake_modify();
     fake_modify(); /* of an empty period */
     for (uint32_t i = 0; i < 4; i++) read_outcome(BEFORE + i, &predicted[i], &excess);
-    assert_true(predicted[0] == 0 && predicted[1] == 2000 && predicted[2] == 2000 && predicted[3] == 0);
+    expect_number(predicted[0], 0);
+    expect_number(predicted[1], 2000);
+    expect_number(predicted[2], 2000);
+    expect_number(predicted[3], 0);
     fake.now_s = from + 20;
     fake_modify();
     for (uint32_t i = 0; i < 4; i++) read_outcome(BEFORE + i, &predicted[i], &excess);
-    assert_true(predicted[0] == 0 && predicted[1] == 2000 && predicted[2] == 2000 && predicted[3] == 2000);
+    expect_number(predicted[0], 0);
+    expect_number(predicted[1], 2000);
+    expect_number(predicted[2], 2000);
+    expect_number(predicted[3], 2000);
     fake.has_no_jobs = true; /* a failed request leaves the period open */
     fake.jobs[0] = ended_job(BEFORE, from + 25);
     fake.now_s = from + 30;
@@ -219,7 +226,7 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     fake.now_s = from + 40;
     fake_modify();
     read_outcome(BEFORE, &predicted[0], &excess);
-    assert_true(predicted[0] == 2000);
+    expect_number(predicted[0], 2000);
 }
 
 /* The file of outcomes appears when the first job with a prediction ends. Jobs that lack one leave it alone. */
@@ -278,17 +285,19 @@ static void durations_of_all_jobs_with_gpus_are_remembered(void **state)
     slurm_job_info_t job = ended_job(0, fake.now_s);
     job.admin_comment = NULL;
     double seconds = learned_duration(job, &failures);
-    assert_true(seconds > 2000 && seconds < 3500 && failures < .2); /* other users' jobs count a little */
+    assert_true(seconds > 2000);
+    assert_true(seconds < 3500);
+    assert_true(failures < .2); /* other users' jobs count a little */
 #define CASE(field, value) (job = ended_job(0, fake.now_s), job.field = value, learned_duration(job, &failures))
     assert_true(CASE(job_state, JOB_COMPLETE | JOB_COMPLETING) > 2000);
-    assert_true(CASE(job_state, JOB_RUNNING) == 0);
-    assert_true(CASE(job_state, JOB_SUSPENDED) == 0);
-    assert_true(CASE(start_time, 0) == 0);
-    assert_true(CASE(start_time, fake.now_s) == 0);
-    assert_true(CASE(tres_per_node, mixed) == 0);
-    assert_true(CASE(tres_per_node, nothing) == 0);
-    assert_true(CASE(end_time, fake.now_s + 10) == 0);
-    assert_true(CASE(end_time, fake.now_s - 1) == 0);
+    expect_number(CASE(job_state, JOB_RUNNING), 0);
+    expect_number(CASE(job_state, JOB_SUSPENDED), 0);
+    expect_number(CASE(start_time, 0), 0);
+    expect_number(CASE(start_time, fake.now_s), 0);
+    expect_number(CASE(tres_per_node, mixed), 0);
+    expect_number(CASE(tres_per_node, nothing), 0);
+    expect_number(CASE(end_time, fake.now_s + 10), 0);
+    expect_number(CASE(end_time, fake.now_s - 1), 0);
     assert_true(CASE(start_time, fake.now_s - 300) < 1000);
     static const struct {
         uint32_t state;

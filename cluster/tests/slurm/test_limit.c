@@ -104,7 +104,8 @@ static void random_requests_stay_acceptable(void **state)
             if (cluster.partitions[p].default_minutes < usual) usual = cluster.partitions[p].default_minutes;
         }
         if (set == 0) continue;
-        assert_true(set <= most && set >= s.least_minutes);
+        assert_true(set <= most);
+        assert_true(set >= s.least_minutes);
         if (s.has_deadline && usual <= deadline) assert_true(set <= deadline);
         if (s.has_reservation) assert_true(set <= usual);
     }

@@ -157,10 +157,14 @@ static void parcels_are_found_among_other_variables(void **state)
     assert_true(sl_parcel_is_in(some, 3));
     sl_parcel parcel;
     assert_int_equal(open_texts(none, 5, &parcel, NULL), MDOT_OK);
-    assert_true(parcel.job == NULL && parcel.settings == NULL && parcel.problem == NULL);
+    assert_null(parcel.job);
+    assert_null(parcel.settings);
+    assert_null(parcel.problem);
     assert_int_equal(open_texts(some, 3, &parcel, NULL), MDOT_OK);
     assert_string_equal(parcel.problem, "no file");
-    assert_true(sl_parcel_owns("SPANK_MDOT_X=1") && sl_parcel_owns("MDOT_JOB_1=A") && !sl_parcel_owns("SPANK_PATH=1"));
+    assert_true(sl_parcel_owns("SPANK_MDOT_X=1"));
+    assert_true(sl_parcel_owns("MDOT_JOB_1=A"));
+    assert_false(sl_parcel_owns("SPANK_PATH=1"));
 }
 
 int main(void)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "slurm/partition.h"
+#include "tests/simulator/support/numbers.h"
 
 static void gpus_of_nodes_are_added_up_by_type(void **state)
 {
@@ -23,9 +24,13 @@ static void gpus_of_nodes_are_added_up_by_type(void **state)
     assert_int_equal(p.type_count, 2);
     sl_node_gpus a100 = sl_partition_gpus(&p, "a100"), all = sl_partition_gpus(&p, ""),
                  none = sl_partition_gpus(&p, "t4");
-    assert_true(a100.nodes == 2 && a100.per_node == 8 && a100.all == 12);
-    assert_true(all.nodes == 2 && all.all == 14);
-    assert_true(none.nodes == 0 && none.all == 0);
+    expect_number(a100.nodes, 2);
+    expect_number(a100.per_node, 8);
+    expect_number(a100.all, 12);
+    expect_number(all.nodes, 2);
+    expect_number(all.all, 14);
+    expect_number(none.nodes, 0);
+    expect_number(none.all, 0);
 }
 
 static void the_largest_node_counts_in_any_order(void **state)

@@ -11,6 +11,7 @@
 
 #include "runtime/job/configuration_table.h"
 #include "slurm/request.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/support/process.h"
 
 static sl_request parse(const char *text)
@@ -27,7 +28,7 @@ static void refuses(const char *text, const char *reason)
     mdot_error err = {0};
     assert_int_equal(sl_request_parse(text, &request, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, reason);
-    assert_true(request.steps == 7);
+    expect_number(request.steps, 7);
 }
 
 static void a_file_alone_is_read(void **state)
@@ -35,7 +36,10 @@ static void a_file_alone_is_read(void **state)
     (void)state;
     sl_request r = parse("folder/a b.job");
     assert_string_equal(r.file, "folder/a b.job");
-    assert_true(r.training.batch == 0 && r.steps == 0 && r.epochs == 0 && !r.has_optimizer);
+    expect_number(r.training.batch, 0);
+    expect_number(r.steps, 0);
+    expect_number(r.epochs, 0);
+    assert_false(r.has_optimizer);
     assert_int_equal(r.training.precision, MDOT_PRECISION_PYTORCH);
     assert_string_equal(sl_request_settings("folder/a b.job"), "");
     assert_string_equal(parse("").file, "");
@@ -49,15 +53,26 @@ static void each_key_sets_its_field(void **state)
               "compile=yes,accumulate=2,dp=3,tp=4,pp=5,micro=6,zero=0,torch=1.12,steps=7");
     const mdot_configuration *c = &r.training;
     assert_string_equal(r.file, "a.job");
-    assert_true(c->batch == 1 && c->precision == MDOT_PRECISION_BF16 && c->layout == MDOT_LAYOUT_NHWC);
-    assert_true(r.has_optimizer && c->optimizer == MDOT_OPTIMIZER_ADAMW && c->attention == MDOT_ATTENTION_EAGER);
-    assert_true(c->recompute == MDOT_RECOMPUTE_SELECTIVE && c->compiled == 1 && c->accumulate == 2);
-    assert_true(c->data_parallel == 3 && c->tensor_parallel == 4 && c->pipeline_parallel == 5);
-    assert_true(c->micro_batches == 6 && c->zero_stage == 0 && r.steps == 7);
+    expect_number(c->batch, 1);
+    assert_int_equal(c->precision, MDOT_PRECISION_BF16);
+    assert_int_equal(c->layout, MDOT_LAYOUT_NHWC);
+    assert_true(r.has_optimizer);
+    assert_int_equal(c->optimizer, MDOT_OPTIMIZER_ADAMW);
+    assert_int_equal(c->attention, MDOT_ATTENTION_EAGER);
+    assert_int_equal(c->recompute, MDOT_RECOMPUTE_SELECTIVE);
+    expect_number(c->compiled, 1);
+    expect_number(c->accumulate, 2);
+    expect_number(c->data_parallel, 3);
+    expect_number(c->tensor_parallel, 4);
+    expect_number(c->pipeline_parallel, 5);
+    expect_number(c->micro_batches, 6);
+    expect_number(c->zero_stage, 0);
+    expect_number(r.steps, 7);
     assert_int_equal(parse("zero=3").training.zero_stage, 3);
     assert_int_equal(c->torch, 112);
     assert_int_equal(parse("torch=2.4").training.torch, 204);
-    assert_true(parse("dataset=9,epochs=8").epochs == 8 && parse("dataset=9,epochs=8").dataset == 9);
+    expect_number(parse("dataset=9,epochs=8").epochs, 8);
+    expect_number(parse("dataset=9,epochs=8").dataset, 9);
 }
 
 static void expect_key(const rt_option *option, const char *text, double expected)
@@ -140,12 +155,13 @@ static void epochs_are_converted_to_steps_of_whole_batches(void **state)
 {
     (void)state;
     sl_request r = parse("epochs=3,dataset=1000");
-    assert_true(sl_request_steps(&r, 64) == 3 * 16 && sl_request_steps(&r, 1000) == 3 &&
-                sl_request_steps(&r, 1001) == 3);
+    expect_number(sl_request_steps(&r, 64), 3 * 16);
+    expect_number(sl_request_steps(&r, 1000), 3);
+    expect_number(sl_request_steps(&r, 1001), 3);
     r = parse("steps=5");
-    assert_true(sl_request_steps(&r, 64) == 5);
+    expect_number(sl_request_steps(&r, 64), 5);
     r = parse("batch=5");
-    assert_true(sl_request_steps(&r, 64) == 0);
+    expect_number(sl_request_steps(&r, 64), 0);
 }
 
 int main(void)

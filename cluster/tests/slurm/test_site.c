@@ -15,6 +15,7 @@
 
 #include "slurm/request.h"
 #include "slurm/site.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
 
@@ -59,7 +60,7 @@ static void refuses(const char *text, mdot_status status, const char *reason)
     assert_int_equal(read_text(text, &site, &err), status);
     expect_contains(err.message, path);
     expect_contains(err.message, reason);
-    assert_true(site.margin == 7);
+    expect_number(site.margin, 7);
 }
 
 static void every_line_sets_its_field(void **state)
@@ -74,18 +75,29 @@ static void every_line_sets_its_field(void **state)
                       "  Partition=y\tGpu=NVIDIA-H100-SXM-80GB MaxTime=UNLIMITED Price=8");
     assert_string_equal(s.predictor, "/a/p.mdot");
     assert_string_equal(s.calibration, "/a/site.cal");
-    assert_true(s.quantile == .9 && s.margin == 1.5 && s.startup_s == 90 && s.limits_doubtful);
-    assert_true(s.limits_by_history && s.most_work == 77);
-    assert_true(s.priority_weight == 1000 && s.order == SL_ORDER_TIME && s.shortest_s == 120 && s.longest_s == 172800);
-    assert_true(s.choice == SL_CHOOSE_COST && s.most_job_bytes == 5000 && s.patience_ms == 7);
+    expect_number(s.quantile, .9);
+    expect_number(s.margin, 1.5);
+    expect_number(s.startup_s, 90);
+    assert_true(s.limits_doubtful);
+    assert_true(s.limits_by_history);
+    expect_number(s.most_work, 77);
+    expect_number(s.priority_weight, 1000);
+    assert_int_equal(s.order, SL_ORDER_TIME);
+    expect_number(s.shortest_s, 120);
+    expect_number(s.longest_s, 172800);
+    assert_int_equal(s.choice, SL_CHOOSE_COST);
+    expect_number(s.most_job_bytes, 5000);
+    expect_number(s.patience_ms, 7);
     assert_int_equal(s.place_count, 2);
     assert_string_equal(s.places[0].partition, "x");
     assert_string_equal(s.places[0].gpu, "A100-SXM-40GB");
     assert_string_equal(s.places[0].type, "a100");
-    assert_true(s.places[0].price == 2.5 && s.places[0].most_s == 36.5 * 3600);
+    expect_number(s.places[0].price, 2.5);
+    expect_number(s.places[0].most_s, 36.5 * 3600);
     assert_string_equal(s.places[1].partition, "y");
     assert_string_equal(s.places[1].gpu, "H100-SXM-80GB");
-    assert_true(s.places[1].type[0] == '\0' && isinf(s.places[1].most_s));
+    expect_number(s.places[1].type[0], '\0');
+    assert_true(isinf(s.places[1].most_s));
 }
 
 static void the_ends_of_ranges_are_accepted(void **state)
@@ -128,10 +140,16 @@ static void omitted_lines_keep_defaults(void **state)
 {
     (void)state;
     sl_site s = reads(LEAST);
-    assert_true(s.quantile == .95 && s.margin == 1.1 && s.startup_s == 600 && !s.limits_doubtful &&
-                !s.limits_by_history);
-    assert_true(s.priority_weight == 0 && s.order == SL_ORDER_SERVICE && s.choice == SL_CHOOSE_NOT);
-    assert_true(s.most_job_bytes == 128 * 1024 && s.patience_ms == 20);
+    expect_number(s.quantile, .95);
+    expect_number(s.margin, 1.1);
+    expect_number(s.startup_s, 600);
+    assert_false(s.limits_doubtful);
+    assert_false(s.limits_by_history);
+    expect_number(s.priority_weight, 0);
+    assert_int_equal(s.order, SL_ORDER_SERVICE);
+    assert_int_equal(s.choice, SL_CHOOSE_NOT);
+    expect_number(s.most_job_bytes, 128 * 1024);
+    expect_number(s.patience_ms, 20);
 }
 
 static void faults_name_their_line(void **state)
@@ -205,7 +223,7 @@ static void times_use_the_slurm_format(void **state)
     double seconds;
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         assert_true(sl_read_time_s(times[i].text, &seconds));
-        assert_true(seconds == times[i].seconds);
+        expect_number(seconds, times[i].seconds);
     }
     static const char *const wrong[] = {"",      "-1",  "1-",   "1:", ":1",       "1:2:3:4",
                                         "1-2-3", "1.5", "0x10", "1 ", "1-2:3:4:5"};

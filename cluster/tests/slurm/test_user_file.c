@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "slurm/request.h"
+#include "tests/simulator/support/numbers.h"
 #include "tests/slurm/support/small_job.h"
 #include "tests/support/process.h"
 
@@ -47,7 +48,8 @@ static void refuses(const char *path, size_t most, mdot_status status, const cha
     assert_int_equal(sl_user_file_read(path, most, &bytes, &count, &err), status);
     expect_contains(err.message, reason);
     expect_contains(err.message, path);
-    assert_true(bytes == NULL && count == 7);
+    assert_null(bytes);
+    expect_number(count, 7);
 }
 
 static void a_job_is_read_unchanged(void **state)
