@@ -200,7 +200,7 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Returns the first option with one of the facts that differs from its default; NULL if there is none. */
+/* Returns the first option with such a fact that differs from its default; NULL if there is none. */
 static const char *find_set_option(const mdot_configuration *c, int facts)
 {
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)

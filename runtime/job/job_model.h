@@ -68,7 +68,7 @@ struct mdot_job {
 enum { RT_JOB_MAX_TYPE = 65535 };
 /* Limit of operators. Each takes about a kilobyte (mdot_job.h). The longest real job has some ten thousand. */
 enum { RT_JOB_MAX_OPERATORS = 1 << 22 };
-/* Limit of a `.job` file: 64 bytes per operator, about the size of an operator with its name. */
+/* Limit of a `.job` file: 64 bytes per operator, about the size of an operator and a name. */
 #define RT_JOB_MAX_FILE_BYTES (UINT64_C(1) << 28)
 
 /* mdot_job_create with these components, which must outlive the job. */

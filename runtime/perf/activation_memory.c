@@ -106,7 +106,7 @@ static uint32_t block_of(const step *s, size_t index)
     return by_program ? op->block : 0;
 }
 
-/* Does the operator save these tensors? A mask of 0 marks an unknown operator, which saves all tensors that it
+/* True if the operator saves these tensors. A mask of 0 marks an unknown operator, which saves every tensor it
  * touches. */
 static bool saves(const step *s, const mdot_job_operator *op, uint32_t tensors)
 {
@@ -128,8 +128,8 @@ static void add_lifetime(step *s, size_t first, size_t end, double bytes)
     if (s->at_peak != NULL && first <= s->peak && s->peak <= end) s->at_peak[s->owner] += bytes;
 }
 
-/* Bytes that an operator keeps from its forward operation for its backward one. If its block is recomputed, they are
- * alive only from the recomputation on. */
+/* Bytes that an operator keeps from the forward operation for the backward one. In a recomputed block, they are alive
+ * from the recomputation on. */
 static void keep_for_backward(step *s, size_t index, double bytes)
 {
     uint32_t block = block_of(s, index);
@@ -157,7 +157,7 @@ static void record_saver(step *s, memory_node *root, uint32_t saver)
     if (saver < *first_saver) *first_saver = saver; /* NO_OPERATOR is larger than any */
 }
 
-/* A convolution fused with its normalisation writes its own result and the normalised one. */
+/* A convolution fused with a normalisation writes two results: the convolution's and the normalised one. */
 static double result_bytes(const mdot_job_operator *op)
 {
     double written = op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
@@ -338,7 +338,7 @@ static double find_peak(step *s)
     return largest;
 }
 
-/* Requires that all other fields of the step are set. */
+/* Requires all other fields of the step. */
 static void build_timeline(step *s)
 {
     s->input_bytes = 0;
@@ -404,7 +404,7 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
     for (size_t moment = 0; moment < 2 * n; moment++) {
         now += s->change[moment];
         size_t node = moment < n ? moment : 2 * n - 1 - moment;
-        /* A fused loss computes the gradients of its matmul in the forward pass. */
+        /* A fused loss computes the matmul's gradients in the forward pass. */
         bool is_early = s->which.loss == MDOT_LOSS_FUSED && node + 1 == s->logits;
         if (is_early == (moment < n)) with_gradient += rt_dense_parameters(&s->job->operators[node]);
         count = append_vertex(hull, count, (vertex){trained > 0 ? with_gradient / trained : 0, now, moment});
@@ -436,7 +436,7 @@ static void measure_each(step *s, double weight, double *by_operator, double *by
 
 /* ---- All combinations ------------------------------------------------------------------------------------------- */
 
-/* Selects a case and the parts of the logits that exist at once. */
+/* Selects a case, and the logits that exist at once. */
 static void select_case(step *s, rt_activation_case selected)
 {
     s->which = selected;

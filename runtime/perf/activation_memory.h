@@ -32,7 +32,7 @@ typedef struct rt_activation_case {
 typedef struct rt_activation_moment {
     double all;
     double whole;     /* excluding the tensors that tensor parallelism shards */
-    double gradients; /* fraction of the dense gradients that exist, 0 to 1 */
+    double gradients; /* fraction of dense gradients that exist, 0 to 1 */
 } rt_activation_moment;
 
 /* Bytes per sample at the peak, and the moments at which activations and gradients together may be largest. The first

@@ -1,5 +1,5 @@
-/* analysis.h — the analysis that a job carries: values that predictions need and that are independent of the
- * configuration. They are computed once, when the job is created, so that a prediction allocates no memory. */
+/* analysis.h — the analysis in each job: values for predictions, independent of the configuration. Creating the job
+ * computes them, so that a prediction allocates no memory. */
 #ifndef RT_ANALYSIS_H
 #define RT_ANALYSIS_H
 
@@ -12,7 +12,7 @@ struct rt_analysis {
     rt_op_costs op_costs;
     rt_sharding sharding;
     rt_operator_groups groups;
-    rt_operator_groups sharded_groups;   /* groups of operators that are also sharded and fused alike */
+    rt_operator_groups sharded_groups;   /* groups that are also sharded and fused alike */
     rt_roofline_inputs *roofline_inputs; /* for each of sharded_groups, unsharded */
     rt_roofline_inputs *roofline_sums;   /* of those inputs, by kind (rt_sum_roofline_inputs) */
     size_t roofline_sum_count;

@@ -21,11 +21,11 @@ void rt_free_op_costs(rt_op_costs *costs);
 
 /* A group of operators with the same type id, settings, loads and parameters. */
 typedef struct rt_operator_group {
-    uint32_t first, count; /* index of the first operator; number of operators */
+    uint32_t first, count; /* first operator's index; number of operators */
 } rt_operator_group;
 
 typedef struct rt_operator_groups {
-    rt_operator_group *items; /* in the order of their first operators */
+    rt_operator_group *items; /* ordered by first operator */
     size_t count;
     uint32_t *of; /* indexed by operator: its group's index in `items` */
 } rt_operator_groups;
@@ -37,7 +37,7 @@ bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding
                                 rt_operator_groups *out_groups);
 void rt_free_operator_groups(rt_operator_groups *groups);
 
-/* Hash of the fields that make operators equal. */
+/* Hash over the fields that make operators equal. */
 uint64_t rt_hash_operator(const mdot_job_operator *op);
 
 /* ---- Roofline inputs --------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ typedef struct rt_roofline_inputs {
 /* The inputs of one operator on one GPU of the shard. `fused_bytes` covers all operators (op_cost.c). */
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                          size_t index, const rt_shard *shard);
-/* The inputs of each group of the unsharded job, which the caller frees. Returns NULL if memory runs out. */
+/* The inputs for each group in the unsharded job, which the caller frees. Returns NULL if memory runs out. */
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
                                                const double *fused_bytes, const rt_operator_groups *groups);
 /* The sums of those inputs over groups whose other fields are equal, with a count of one. Flops and bytes grow linearly
@@ -81,12 +81,12 @@ rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, siz
 typedef struct rt_update_parts {
     rt_parts factored;          /* numbers in Adafactor's second moments: rows and columns for matrices, and all
                                  * elements for other parameters */
-    rt_parts matrices;          /* parameters of the matrices in blocks, which Muon orthogonalises */
+    rt_parts matrices;          /* parameters of matrices in blocks, which Muon orthogonalises */
     rt_parts orthogonalisation; /* FLOPs of Muon's five Newton-Schulz iterations */
-    rt_parts frozen_matmuls;    /* frozen parameters of operators that autocast computes in half precision */
+    rt_parts frozen_matmuls;    /* frozen parameters that autocast computes in half precision */
     double largest;             /* trained parameters of the largest operator: one tensor, and perhaps a bias */
-    double largest_matrix;      /* the same of the largest of `matrices` */
-    double largest_frozen;      /* the same of the largest of `frozen_matmuls` */
+    double largest_matrix;      /* of the largest operator in `matrices` */
+    double largest_frozen;      /* of the largest operator in `frozen_matmuls` */
     double tensors;             /* trained tensors: weights and biases */
 } rt_update_parts;
 
@@ -103,7 +103,7 @@ typedef struct rt_job_totals {
     size_t logits; /* 1 + index of the matmul whose result a cross-entropy reads; 0: none */
     bool has_attention;
     double attention_count, attention_flops; /* flops of one sample's forward pass */
-    double key_value_bytes;                  /* fp32 bytes of the keys and values of one sample, in all attentions */
+    double key_value_bytes;                  /* fp32 bytes of all keys and values in one sample */
     bool is_recomputed;                      /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
     bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
     bool compiles_in_nhwc[2];                /* by mdot_mode (compiled_layout.c) */
@@ -123,12 +123,12 @@ bool rt_compiles_in_nhwc(const mdot_job *job, mdot_mode mode);
 
 /* ---- Job identity ------------------------------------------------------------------------------------------------ */
 
-/* Shares are whole numbers of ten-thousandths, so that text holds them exactly. */
+/* Shares are whole ten-thousandths, which text holds exactly. */
 enum { RT_WORK_CLASSES = 32, RT_SHARE_UNITS = 10000 };
 
 typedef struct rt_job_identity {
     uint64_t digest;              /* of types, attributes, parameters and dependencies; never 0 */
-    float share[RT_WORK_CLASSES]; /* fraction of the job's work by class of operator; adds up to 1 */
+    float share[RT_WORK_CLASSES]; /* fraction of work by operator class; adds up to 1 */
 } rt_job_identity;
 
 /* `cost` has a value for each operator (op_cost.c). */

@@ -36,7 +36,7 @@
 #define FILLING 0.14 /* ms per square root of a transfer's ms: the time to fill the rings */
 enum { MOST_TO_START = 8 };
 #define LEAST_WAITED 0.1
-#define BACKWARD_FLOPS 2.5 /* of fused attention, relative to its forward pass */
+#define BACKWARD_FLOPS 2.5 /* fused attention's, relative to the forward pass */
 
 typedef struct exchange {
     const mdot_job *job;
@@ -68,7 +68,7 @@ static double send_rate(const exchange *e, double members, double stride)
     return rate_through(e, members, stride, 1);
 }
 
-/* Time of `count` exchanges between n GPUs. `ms` is their total time at the full rate of the link or network. */
+/* Time for `count` exchanges between n GPUs; `ms` is the total time at the link's or network's full rate. */
 static double started_ms(double n, double count, double ms)
 {
     if (count == 0) return 0;
@@ -86,7 +86,7 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
     return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
 
-/* The part of an exchange that the backward pass does not hide. */
+/* The part of an exchange that a backward pass leaves visible. */
 static double waited_ms(double ms, double backward_ms)
 {
     return fmax(LEAST_WAITED * ms, ms - backward_ms);

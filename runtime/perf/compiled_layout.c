@@ -24,7 +24,7 @@ enum { SMALL = 64 }; /* channels and filters */
 
 typedef enum kind { KIND_GROUPED, KIND_SMALL, KIND_NARROWING, KIND_OTHER, KIND_COUNT } kind;
 
-/* Sides of the weights as PyTorch stores them, which a transposed convolution exchanges. */
+/* Weight sides as PyTorch stores them; a transposed convolution swaps the two. */
 static void find_sides(const mdot_job_operator *op, int64_t *out_first, int64_t *out_second)
 {
     int64_t channels_in = op->setting[MDOT_SETTING_CHANNELS_IN], channels_out = op->setting[MDOT_SETTING_CHANNELS_OUT];
@@ -34,7 +34,7 @@ static void find_sides(const mdot_job_operator *op, int64_t *out_first, int64_t 
     *out_second = (is_transposed ? channels_out : channels_in) / groups;
 }
 
-/* The rules overlap. The order is that in which the compiler weights FLOPs. */
+/* The rules overlap. Their order is the compiler's when it weights FLOPs. */
 static void find_kinds(const mdot_job_operator *op, bool out_is[KIND_COUNT])
 {
     int64_t first, second;

@@ -35,7 +35,7 @@ static uint64_t hash_type(uint64_t hash, const char *type)
 static uint64_t hash_operator(uint64_t hash, const mdot_job_operator *op)
 {
     hash = hash_type(hash, op->type);
-    /* Zero settings are left out, so that a setting that a later version adds keeps the digests of saved files. */
+    /* Zero settings are left out, so that a setting from a later version keeps the digests in saved files. */
     for (uint64_t s = 0; s < MDOT_SETTING_COUNT; s++)
         if (op->setting[s] != 0) hash = hash_word(hash_word(hash, s + 1), (uint64_t)op->setting[s]);
     hash = hash_word(hash, 0);

@@ -1,4 +1,4 @@
-/* operator_traits.h — properties of a single operator that several estimates need. */
+/* operator_traits.h — properties of one operator, for several estimates. */
 #ifndef RT_OPERATOR_TRAITS_H
 #define RT_OPERATOR_TRAITS_H
 
@@ -53,7 +53,7 @@ static inline double rt_result_bytes(const mdot_job_operator *op)
     return op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
 }
 
-/* Type ids of ir/ops_job.def, which predictors store. */
+/* Type ids from ir/ops_job.def, which predictors store. */
 enum { RT_TYPE_SOFTMAX_CROSS_ENTROPY = 138, RT_TYPE_NEGATIVE_LOG_LIKELIHOOD = 139 };
 
 /* True for a cross-entropy of logits. */

@@ -18,7 +18,7 @@ enum { FLOAT_BYTES = 4 };
 #define EIGHT_BIT (2 * (1 + 4.0 / 256) / FLOAT_BYTES) /* both states, in fp32 tensors */
 static const struct {
     int flops;
-    double read, written; /* numbers of tensors of the parameters' size */
+    double read, written; /* numbers of parameter-sized tensors */
 } steps[] = {
     [MDOT_OPTIMIZER_SGD] = {6, 3, 2},
     [MDOT_OPTIMIZER_ADAM] = {13, 4, 3},

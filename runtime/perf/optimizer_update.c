@@ -36,10 +36,10 @@ enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 
 typedef struct update_rule {
     double elements;       /* of the state, per parameter; 0: none, or of matrices, as for Adafactor and Muon */
-    double bytes_of_state; /* of an element; 0: those of the configuration */
+    double bytes_of_state; /* per element; 0: the configuration's */
     double fused;          /* fused kernel's traffic relative to kernels over tensor lists */
-    double list_update;    /* temporary elements per parameter of kernels over lists of tensors */
-    double loop_update;    /* temporary elements of a loop over tensors, per parameter of the largest tensor */
+    double list_update;    /* temporary elements per parameter, in kernels over tensor lists */
+    double loop_update;    /* temporary elements per parameter of the largest tensor, in a loop over tensors */
     int launches;          /* kernels per tensor in a loop over tensors */
     bool has_kernels;      /* optimizer_kernels applies; otherwise the optimizer loops over tensors */
 } update_rule;

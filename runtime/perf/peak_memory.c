@@ -68,7 +68,7 @@ typedef struct parts {
     double parameters, weights, quantised;
     /* ZeRO stage 3: elements that exist as a whole, in blocks and outside of them. Without it, 0. */
     double gathered_blocks, block, root;
-    double gradients;     /* bytes of the gradients that can exist at once */
+    double gradients;     /* gradient bytes that can exist at once */
     double all_gradients; /* bytes of all gradients */
     bool keeps_gradients;
 } parts;
@@ -109,7 +109,7 @@ static double largest_gradient(const parts *p)
     return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor / workers;
 }
 
-/* Elements of the rows that a step looks up in tables with sparse gradients. */
+/* Elements in the rows that a step looks up, in tables with sparse gradients. */
 static double picked_elements(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const rt_sparse_tables *sparse = &job->analysis->sharding.sparse;
@@ -158,13 +158,13 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     return p;
 }
 
-/* The elements of weights that ZeRO leaves on a GPU from step to step. */
+/* Weight elements that ZeRO leaves on a GPU between steps. */
 static double kept_part(const mdot_configuration *c, rt_elements elements)
 {
     return c->zero_stage >= 3 ? rt_zero_part(c, elements) : rt_sum_elements(elements);
 }
 
-/* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. Every worker has all buffers. */
+/* Bytes of weights that exist on a GPU throughout the step, without gathered ones. Every worker has all buffers. */
 static double kept_weights(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
@@ -173,10 +173,10 @@ static double kept_weights(const parts *p)
     double quantised = on_host ? 0 : kept_part(c, p->quantised_by_kind);
     double bytes = rt_weight_bytes(p->job, width, elements) - quantised * (width - rt_frozen_width(c, width));
     double average = c->ema != 0 ? FULL_BYTES * kept_part(c, p->trained_by_kind) : 0;
-    return fmax(bytes, 0) + average; /* the program's sizes may be smaller than what quantisation saves */
+    return fmax(bytes, 0) + average; /* the program's sizes may be smaller than the quantisation's savings */
 }
 
-/* Bytes of whole weights that ZeRO stage 3 gathered, at a moment with this fraction of the gradients. */
+/* Bytes of whole weights gathered by ZeRO stage 3, at a moment with this fraction of gradients. */
 static double gathered_weights(const parts *p, double gradients)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
@@ -234,8 +234,8 @@ static double weight_copies(const parts *p, double elements)
     return copied + dequantised / p->resolved->shard.tensor;
 }
 
-/* Bytes of the results that a stage sent to the next one. PyTorch's and DeepSpeed's pipelines keep them up to the
- * backward pass of their micro-batch. */
+/* Bytes of results that a stage sent to the next one. The pipelines of PyTorch and DeepSpeed keep them up to the
+ * micro-batch's backward pass. */
 static double sent_results(const parts *p)
 {
     const rt_resolved_configuration *resolved = p->resolved;
@@ -252,7 +252,7 @@ static double sum_of(const rt_memory *m)
     return m->weights + m->gradients + m->optimizer + m->activations;
 }
 
-/* `m` with the tensors of one moment, if that is more than *largest has. */
+/* Keeps the larger sum in *largest. */
 static void consider(rt_memory m, rt_memory *largest)
 {
     if (sum_of(&m) > sum_of(largest)) *largest = m;

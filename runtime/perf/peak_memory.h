@@ -10,7 +10,7 @@ typedef struct rt_memory {
     double weights, gradients, optimizer, activations; /* activations include all temporary tensors */
     double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
                                             * update */
-    double logits; /* the part of pass_activations that is as large as the logits of a loss, if it was recorded */
+    double logits; /* the part of pass_activations as large as a loss's logits, if it was recorded */
     double pass;   /* the largest sum in a pass, which may be less than that in the update */
     double flat;   /* contiguous tensors of all gradients in the update on the GPU */
 } rt_memory;

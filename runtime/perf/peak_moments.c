@@ -20,9 +20,9 @@ static double peak_of(const mdot_job *job, const rt_resolved_configuration *reso
     return sample / resolved->sequence;
 }
 
-/* The fraction of the activations that stays on the GPU. Offloading keeps the tensors of the block that computes. If
- * blocks are not recomputed, it also keeps those of the block whose tensors are being moved. The difference between the
- * peaks without and with recomputed blocks is what all blocks but one save besides their inputs. */
+/* The fraction of activations that stays on the GPU. Offloading keeps the current block's tensors. Without
+ * recomputation, it also keeps those of the block on its way to the host. The peak without recomputed blocks minus the
+ * peak with them is the saved tensors in all blocks but one, besides block inputs. */
 static double kept_on_gpu(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     rt_activation_case activation_case = resolved->activation_case, recomputed = activation_case;

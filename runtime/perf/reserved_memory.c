@@ -88,8 +88,8 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
     return CUBLAS_THREADS * cublas + (job->analysis->totals.is_convolutional ? cudnn_workspace : 0);
 }
 
-/* Bytes of segments that the update takes although the pass has freed more. Its flat gradients are large tensors, and
- * the free parts of segments are those of many smaller ones. */
+/* Segment bytes that the update takes although the pass has freed more. Flat gradients are large tensors, and free
+ * segment parts come from many smaller tensors. */
 static double flat_segment(const rt_memory *memory)
 {
     double sum = memory->pass + memory->flat;
@@ -114,8 +114,8 @@ static double peers_of_pipeline(const mdot_job *job, const mdot_configuration *c
            (splits_model ? peers_of(c, (double)c->tensor_parallel * c->pipeline_parallel) : 0);
 }
 
-/* Bytes of the segment of half-precision logits that a loss on fp32 copies has freed at the peak. At least three fp32
- * tensors of their size exist then: the logarithms of the probabilities, and two gradients. */
+/* Segment bytes of half-precision logits, which a loss on fp32 copies has freed at the peak. At least three fp32
+ * tensors of equal size exist then: log-probabilities and two gradients. */
 static double freed_logits(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
 {
     const rt_activation_case *activation_case = &resolved->activation_case;

@@ -29,10 +29,10 @@ rt_rates rt_rates_of(const rt_configuration *configuration);
 typedef struct rt_widths {
     double weights;   /* weights that a GPU keeps from step to step */
     double master;    /* second, fp32 weights that the optimizer updates; 0: it updates the others */
-    double compute;   /* weights that operators read, and that ZeRO stage 3 gathers */
+    double compute;   /* weights as operators read them, and as ZeRO stage 3 gathers them */
     double gradients; /* gradients that a GPU keeps until the update */
     double reduced;   /* gradients as they are summed over GPUs */
-    double state;     /* tensors of the optimizer's state that are neither factored nor quantised */
+    double state;     /* optimizer state tensors that are neither factored nor quantised */
 } rt_widths;
 
 rt_widths rt_widths_of(const mdot_configuration *c);
@@ -51,8 +51,8 @@ typedef struct rt_resolved_configuration {
     double
         micro_steps; /* micro-steps of a step, one after the other: `steps`, and those that fill and empty a pipeline */
     double in_flight;  /* micro-batches whose activations a GPU keeps */
-    double sequence;   /* context parallelism: the factor by which a GPU's part of each sequence is shorter */
-    double replicated; /* the factor by which sequence parallelism divides tensors that tensor parallelism replicates */
+    double sequence;   /* factor by which context parallelism shortens sequences on a GPU */
+    double replicated; /* factor by which sequence parallelism divides tensors that tensor parallelism replicates */
     rt_rates rates;
     rt_widths widths;
     rt_activation_case activation_case; /* includes the recomputation that compiled code does by itself */
@@ -61,8 +61,8 @@ typedef struct rt_resolved_configuration {
 /* Checks that the job can be trained that way: it has blocks to recompute or to distribute, and matmuls to shard. */
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err);
 
-/* Replaces the precision PYTORCH by that of the job's program, and the attention PROGRAM by that of the program, or by
- * FLASH if it is unknown. */
+/* Replaces the precision PYTORCH by the program's, and the attention PROGRAM by the program's, or by FLASH if it is
+ * unknown. */
 rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs);
 
 /* Resolves a configuration that the job can be trained with. */

@@ -31,7 +31,7 @@
 #define SCORE_PASSES_BACKWARD 6
 #define FLASH_BACKWARD_FLOPS 1.25 /* five matmuls instead of four */
 #define ADDED_TENSORS 3           /* a sum in place reads two tensors and writes one */
-#define MASKED 0.5                /* fraction of the scores that a causal mask removes */
+#define MASKED 0.5                /* fraction of scores that a causal mask removes */
 
 /* libm's fmax checks for NaN, in a function call. */
 static double larger(double a, double b)
@@ -104,14 +104,14 @@ static bool prepares_operands(const mdot_configuration *c)
     return c->frozen_weights != MDOT_FROZEN_UNCHANGED || rt_is_fp8(c->precision);
 }
 
-/* Time of the kernels that prepare a matmul's operands. */
+/* Kernel time to prepare a matmul's operands. */
 static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
                              const rt_resolved_configuration *resolved)
 {
     return dequantisation_ms(inputs, phase, resolved) + cast_ms(inputs, phase, resolved);
 }
 
-/* Number of times that the operator's forward pass is recomputed. */
+/* Number of recomputations of the operator's forward pass. */
 static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved)
 {
     mdot_recompute recompute = resolved->configuration.c.recompute;

@@ -27,7 +27,7 @@ typedef struct rt_experts {
     /* A degree of expert parallelism must divide `common_count`, a common divisor of the layers' expert counts. 0 means
      * that the job has no experts. */
     uint64_t common_count;
-    double exchanged_bytes;  /* fp32 bytes of one sample that a forward pass sends to experts and collects */
+    double exchanged_bytes;  /* fp32 bytes per sample that a forward pass sends to experts and collects */
     uint32_t exchange_count; /* all-to-alls of one forward pass */
 } rt_experts;
 
@@ -64,7 +64,7 @@ typedef struct rt_parts {
 /* Tables with sparse gradients. */
 typedef struct rt_sparse_tables {
     double parameters; /* elements of all tables */
-    double picked;     /* elements of the rows that one sample looks up */
+    double picked;     /* elements in the rows that one sample looks up */
 } rt_sparse_tables;
 
 typedef struct rt_sharding {
@@ -72,8 +72,7 @@ typedef struct rt_sharding {
     uint8_t *position; /* rt_pipeline_position of each operator */
     /* Tensor parallelism. A degree must divide `common`. 0 means that the job has no operator to shard. */
     uint64_t common;
-    double summed_forward_bytes, summed_backward_bytes; /* fp32 bytes of one sample: results and gradients that are
-                                                         * summed */
+    double summed_forward_bytes, summed_backward_bytes; /* fp32 bytes per sample of summed results and gradients */
     uint32_t summed_count;                              /* number of summed tensors, both ways */
     rt_experts experts;
     rt_parts parameters,
@@ -82,8 +81,7 @@ typedef struct rt_sharding {
     /* Heads behind the blocks that are tied to a table before them. The last stage of a pipeline has a copy of it. */
     rt_parts tied, frozen_tied;
     rt_sparse_tables sparse;
-    rt_parts half_parameters;        /* trained and frozen parameters of operators that autocast computes in half
-                                      * precision */
+    rt_parts half_parameters;        /* trained and frozen parameters that autocast computes in half precision */
     double largest_block_parameters; /* trained and frozen parameters of the largest block */
     double largest_block_experts;    /* parameters of the experts in that block */
     /* Pipeline: fp32 bytes of one sample that cross the widest border between two blocks. */
@@ -91,8 +89,8 @@ typedef struct rt_sharding {
     rt_pipeline_position heavier_end; /* RT_PIPELINE_BEFORE or RT_PIPELINE_AFTER, whichever costs more */
 } rt_sharding;
 
-/* The part of a job that one GPU computes: the degrees of tensor and expert parallelism, and the fraction of the
- * operators at each position. */
+/* One GPU's part of a job: the degrees of tensor and expert parallelism, and the fraction of operators at each
+ * position. */
 typedef struct rt_shard {
     double tensor, experts;
     double of[RT_PIPELINE_POSITIONS];

@@ -29,8 +29,8 @@ static rt_elements sum_of_elements(rt_elements a, rt_elements b)
     return (rt_elements){a.others + b.others, a.experts + b.experts};
 }
 
-/* The elements of a stage. A stage without the operators before the blocks has a copy of the tables that its head is
- * tied to. */
+/* The elements in a stage. A stage with a tied head, but without the operators before the blocks, has a copy of the
+ * tied tables. */
 static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
 {
     rt_elements untied = rt_part_of(parts, shard);

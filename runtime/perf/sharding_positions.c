@@ -11,7 +11,7 @@ static void add_sparse_table(const mdot_job_operator *op, rt_sparse_tables *out)
     out->picked += op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written / sizeof(float);
 }
 
-/* A head behind the blocks without weights of its own multiplies by those of a table before them. */
+/* A tied output head behind the blocks reuses the weights of a table before them. */
 static void add_tied_head(const mdot_job_operator *op, size_t index, rt_sharding *out)
 {
     const int64_t *setting = op->setting;

@@ -289,7 +289,7 @@ void mdot_calibration_destroy(mdot_calibration *calibration)
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
-/* The correction of a job that shares nothing with the measured ones, without the effect of several GPUs. */
+/* The correction for a job that shares nothing with measured jobs, without the effect of several GPUs. */
 static rt_corrected correct_any_job(const mdot_calibration *calibration, const rt_calibration_gpu *gpu,
                                     mdot_precision precision, uint32_t gpu_count)
 {

@@ -31,7 +31,7 @@ typedef enum rt_precision_class { RT_PRECISION_FULL, RT_PRECISION_HALF, RT_PRECI
 /* The two quantities that are measured. */
 typedef enum rt_quantity { RT_QUANTITY_TIME, RT_QUANTITY_MEMORY, RT_QUANTITIES } rt_quantity;
 
-/* Index of a job in a calibration; its digest is found again at other indices of other calibrations. */
+/* Index of a job in a calibration; other calibrations find the digest at other indices. */
 enum { RT_NO_JOB = UINT32_MAX };
 
 /* A step, as far as a calibration distinguishes steps of one GPU model. */
@@ -70,7 +70,7 @@ typedef enum rt_term {
     RT_TERMS
 } rt_term;
 
-/* The model of one quantity on one GPU. Arrays are indexed by the anchors that have rows of this quantity. */
+/* One quantity's model on one GPU. Arrays are indexed by the anchors with rows for this quantity. */
 typedef struct rt_fit {
     size_t count;
     uint32_t *anchor;     /* their indices */
@@ -136,16 +136,16 @@ static inline rt_precision_class rt_precision_class_of(uint32_t precision)
 
 /* ---- calibration_prior.c ----------------------------------------------------------------------------------------- */
 
-/* Covariance of two steps on one GPU by term, in units of the stated variance; the terms that jobs share are
- * multiplied by `general`. Returns their sum. */
+/* Covariance between two steps on one GPU by term, in units of the stated variance; `general` multiplies the shared
+ * terms. Returns the sum. */
 double rt_common_terms(const rt_step *a, const rt_step *b, rt_quantity quantity, double general,
                        double out_terms[RT_TERMS]);
-/* Correlation of the variance that is added for two steps of an outlying job. Steps on one GPU and on several GPUs
- * share a part, because communication may be the cause of the residual. Steps of two layouts, or of two versions of
- * PyTorch, share a part, because the kernels of one of them may be the cause. Steps of training and of inference share
- * a part, because a training step has a backward pass besides. */
+/* Correlation between the added variances of two steps of an outlying job. Steps on one GPU and on several GPUs share a
+ * part, because communication may cause the residual. Steps in two layouts or two PyTorch versions share a part,
+ * because kernels may cause it. Training and inference share a part, because a training step has a backward pass
+ * besides. */
 double rt_own_correlation(const rt_step *a, const rt_step *b);
-/* Correlation of the effects of a job in two configurations, in which it is trained on any GPU model. */
+/* Correlation between a job's effects in two configurations, on any GPU model. */
 double rt_job_correlation(const rt_step *a, const rt_step *b);
 /* Variance of one measured quantity, from this stated deviation. */
 double rt_noise(double deviation, double idle);

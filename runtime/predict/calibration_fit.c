@@ -124,8 +124,8 @@ static size_t end_of_job(const fitting *f, size_t first)
     return end;
 }
 
-/* The squared mean residual of a job, predicted by the other jobs, in units of its variance without the added one.
- * The inverse of the job's block of the inverse is its covariance given the others. */
+/* A job's squared mean residual, predicted by other jobs, in units of the variance without the added one. The inverse
+ * of the job's block in the inverse matrix is the covariance, given the other jobs. */
 static double surprise_of(const fitting *f, size_t first, size_t end)
 {
     size_t n = f->fit->count, size = end - first;

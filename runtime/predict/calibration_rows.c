@@ -1,8 +1,7 @@
-/* calibration_rows.c — measured steps → anchors: each different step of a GPU model once, with the mean residual of
- * its rows.
+/* calibration_rows.c — measured steps → anchors: each different step on a GPU model once, with the mean residual of its
+ * rows.
  *
- * Rows are ordered before they are averaged, so that a calibration is independent of their order to the last bit.
- */
+ * Rows are sorted before averaging, so that a calibration is independent of row order to the last bit. */
 #include "base/struct_version.h"
 #include "base/text.h"
 #include "runtime/core/core.h"

@@ -84,8 +84,8 @@ static size_t count_common(const rt_calibration_gpu *const gpu[2], const rt_fit 
 
 /* ---- Standardised residuals -------------------------------------------------------------------------------------- */
 
-/* The residual of each anchor minus its prediction by other jobs, in standard deviations. The inverse of a job's block
- * of the inverse is its covariance given the other jobs. */
+/* Each anchor's residual minus the prediction by other jobs, in standard deviations. The inverse of a job's block in
+ * the inverse matrix is the covariance, given the other jobs. */
 static void standardise(const rt_calibration_gpu *gpu, rt_fit *fit, double *inverse)
 {
     size_t n = fit->count;
@@ -185,7 +185,7 @@ static rt_agreement *agreement_of(const mdot_calibration *c, rt_quantity q, size
     return &c->agreement[q][source * c->gpu_count + target];
 }
 
-/* The GPU models are ordered by name, so that the order of rows changes no bit of the sums. */
+/* GPU models are ordered by name, so that the row order changes no bit in the sums. */
 static mdot_status agree(mdot_calibration *c, rt_quantity q, size_t a, size_t b, mdot_error *err)
 {
     if (strcmp(c->gpus[a].name, c->gpus[b].name) > 0) {

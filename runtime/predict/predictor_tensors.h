@@ -22,8 +22,8 @@ typedef struct rt_cached_features {
     void *tensors[RT_CACHED_CAPACITY];
 } rt_cached_features;
 
-/* Configurations of one run of the entry, and its answers. Number k of configuration i is at index k * block + i.
- * The arrays hold all numbers of this runtime and any further ones that the entry reads. */
+/* Configurations for one run of the entry, and the answers. Number k of configuration i is at index k * block + i. The
+ * arrays hold this runtime's numbers and any others that the entry reads. */
 typedef struct rt_job_block {
     float *configuration, *gpu, *step_ms, *outside;
     size_t count;
@@ -71,7 +71,7 @@ void rt_find_feature_rows(const mdot_job *job, const rt_shard *shard, const rt_j
 
 /* ---- Encoding ---------------------------------------------------------------------------------------------------- */
 
-/* Writes the rows of one GPU's shard of the job and encodes them. `out` holds the maximum number of rows. */
+/* Writes the rows for one GPU's shard and encodes them. `out` holds the maximum number of rows. */
 void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_shard *shard,
                rt_cached_features *out);
 
