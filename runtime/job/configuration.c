@@ -157,7 +157,7 @@ static mdot_status split_optimizer(mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Checks options of the training that need or exclude each other. */
+/* Checks training options that need or exclude each other. */
 static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
 {
     bool half_weights = c->precision == MDOT_PRECISION_BF16 || rt_is_mixed(c->precision);

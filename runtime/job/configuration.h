@@ -33,7 +33,7 @@ mdot_status rt_configuration_complete(rt_configuration *configuration, mdot_erro
 
 /* ---- By the column `facts` of configuration.def ------------------------------------------------------------------ */
 
-/* Sets the options that no predictor reads to their defaults. */
+/* Sets options that no predictor reads to their defaults. */
 void rt_set_unread_defaults(mdot_configuration *c);
 /* The two differ in an option that a predictor may lack as an input. Precision and attention are compared apart,
  * because their effect depends on the job. */
@@ -58,7 +58,7 @@ static inline bool rt_is_fp8(mdot_precision precision)
            precision == MDOT_PRECISION_MXFP8;
 }
 
-/* Weights in half precision that matmuls read, beside fp32 weights that the optimizer updates. */
+/* Half-precision weights for matmuls, beside fp32 weights for the optimizer's update. */
 static inline bool rt_is_mixed(mdot_precision precision)
 {
     return precision == MDOT_PRECISION_MIXED_BF16 || precision == MDOT_PRECISION_MIXED_FP16 || rt_is_fp8(precision);

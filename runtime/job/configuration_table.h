@@ -32,7 +32,7 @@ typedef enum rt_option_section {
     RT_SECTION_LINK
 } rt_option_section;
 
-/* Type of a member of mdot_configuration. The compilers give the enums the type unsigned int. */
+/* A member's type in mdot_configuration. Enums have the type unsigned int. */
 typedef enum rt_member_type {
     RT_MEMBER_INT,
     RT_MEMBER_UINT32,
@@ -57,10 +57,10 @@ typedef enum rt_option_fact {
     RT_CORRECTED = 4,     /* some predictors lack it as an input: its effect is estimated analytically then */
     RT_UNREAD = 8,        /* all predictors lack it as an input: they are queried at its default */
     RT_MICRO_STEP = 16,   /* the time of one shard's micro-step depends on it */
-    RT_KERNELS = 32       /* selects kernels of the operators or of the update */
+    RT_KERNELS = 32       /* selects kernels for operators or for the update */
 } rt_option_fact;
 #define RT_DEFAULT_FACTS (RT_TRAINING_ONLY | RT_UNREAD | RT_KERNELS)
-/* The facts of a row, from its columns behind `fallback`. */
+/* A row's facts, from the columns behind `fallback`. */
 #define RT_FACTS(...) RT_FACTS_COLUMN(__VA_ARGS__, RT_DEFAULT_FACTS, 0)
 #define RT_FACTS_COLUMN(DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, HELP, MEANING, FACTS, ...) (FACTS)
 
@@ -195,7 +195,7 @@ static const rt_choice_word rt_link_words[] = {{NULL, NULL, false}};
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
-/* The number of each option: RT_OPTION_precision and so on, in the order of the table. */
+/* Option numbers in table order: RT_OPTION_precision and so on. */
 enum {
 #define OPTION(field, ...) RT_OPTION_##field,
 #include "runtime/job/configuration.def"
@@ -243,7 +243,7 @@ static const rt_option rt_options[RT_OPTION_COUNT] = {
 
 /* ---- Inputs of predictors ---------------------------------------------------------------------------------------- */
 
-/* A number that predictors read, in the order of MDOT_CONFIGURATION_MAP. */
+/* A predictor input, in the order of MDOT_CONFIGURATION_MAP. */
 typedef struct rt_option_input {
     const char *name;
     int option;    /* RT_OPTION_… whose value it is */
@@ -294,7 +294,7 @@ static inline int rt_option_find_choice(const rt_option *option, const char *tex
     return option->choices[choice] != NULL ? choice : -1;
 }
 
-/* Stores a value that is within the option's range. Pointers keep their values. */
+/* Stores a value in the option's range. Pointers keep their values. */
 static inline void rt_option_set(mdot_configuration *c, const rt_option *option, double value)
 {
     char *member = (char *)c + option->offset;

@@ -39,7 +39,7 @@ static void collect(blocks *b)
     }
 }
 
-/* Finds the next operator of the same block that `op` reads, starting at its input *at. Stores its index in the
+/* Finds the next operator in the same block that `op` reads, from input *position on, and stores its index in the
  * block. Returns false after the last one. */
 static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *position, uint32_t *out_index)
 {

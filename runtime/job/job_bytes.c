@@ -131,7 +131,7 @@ bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_byte
     return d->operators != NULL && d->inputs != NULL;
 }
 
-enum { MASK_BITS = 64 }; /* of settings and of loads */
+enum { MASK_BITS = 64 }; /* settings and loads */
 
 void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_count)
 {

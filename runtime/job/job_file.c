@@ -27,7 +27,7 @@ enum {
     SECTIONS_AT = 32,
     HEADER_BYTES = 40
 };
-enum { ENTRY_BYTES = 16, ENTRY_FLAGS_AT = 4, ENTRY_SIZE_AT = 8, FLAG_REQUIRED = 1 }; /* of the table of sections */
+enum { ENTRY_BYTES = 16, ENTRY_FLAGS_AT = 4, ENTRY_SIZE_AT = 8, FLAG_REQUIRED = 1 }; /* for the section table */
 enum {
     SECTION_JOB = 1,
     SECTION_TYPES,
@@ -498,7 +498,7 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
         status = rt_job_make(components, &d.description, d.operators, d.program, out_job, err);
         d.operators = NULL;
     }
-    /* For the reader of a file, content that violates a rule is a malformed file. */
+    /* When a file is read, content that violates a rule makes the file malformed. */
     if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED;
     if (status != MDOT_OK && err != NULL) err->status = status;
     free_decoded(&d);

@@ -49,7 +49,7 @@ double rt_get_count(rt_reader *r);
 /* A NUL-free text, stored as length and bytes; allocated. Returns NULL if the read failed or, if `failed` is false,
  * because memory ran out. */
 char *rt_get_text(rt_reader *r);
-/* A part, stored with its size in front. Unread bytes of it are skipped. */
+/* A part, stored behind its size. Unread bytes are skipped. */
 rt_reader rt_get_part(rt_reader *r);
 /* The next `size` bytes as a part. */
 rt_reader rt_get_bytes(rt_reader *r, uint64_t size);

@@ -1,8 +1,7 @@
-/* job_model.h — a job in memory: its operators and everything that follows from them alone. job_model.c makes jobs.
+/* job_model.h — a job in memory: operators and everything that follows from them alone. job_model.c makes jobs.
  *
- * A job carries an analysis (core.h), which another component makes once when the job is created. The files of
- * runtime/job know only its address.
- */
+ * A job carries an analysis (core.h), which another component makes when the job is created. The files of runtime/job
+ * know only its address. */
 #ifndef RT_JOB_MODEL_H
 #define RT_JOB_MODEL_H
 
@@ -22,7 +21,7 @@ bool rt_pool_strings(mdot_job_operator *operators, size_t count, rt_string_pool 
 
 /* ---- Job program ------------------------------------------------------------------------------------------------- */
 
-/* Fractions are stored as multiples of 1 / RT_PROGRAM_FRACTIONS, so that a file holds them exactly. */
+/* Fractions are multiples of 1 / RT_PROGRAM_FRACTIONS, which a file holds exactly. */
 enum { RT_PROGRAM_FRACTIONS = 1 << 20 };
 
 /* The program with all that it points to. */
@@ -45,7 +44,7 @@ void rt_program_link(rt_program *program);
 rt_program *rt_program_copy(const rt_program *program);
 /* Estimates the analytic bytes that are missing, from a job's analysis. */
 void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, rt_program *program);
-/* Accounts for parameters that were frozen: the trained part that is left, 0 to 1. */
+/* Accounts for frozen parameters: the remaining trained part, 0 to 1. */
 void rt_program_freeze(rt_program *program, double trained_part);
 
 /* ---- Job model --------------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_BYTES 0x1p53 /* the limit of loads, up to which a double represents every integer */
+#define MAX_BYTES 0x1p53 /* the limit for loads, up to which a double represents every integer */
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 

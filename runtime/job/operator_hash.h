@@ -1,4 +1,4 @@
-/* operator_hash.h — hash tables of operators and blocks: the hash and the size of a table. */
+/* operator_hash.h — hash tables for operators and blocks: hash and table size. */
 #ifndef RT_OPERATOR_HASH_H
 #define RT_OPERATOR_HASH_H
 

@@ -1,4 +1,4 @@
-/* program_section.c — the section of a `.job` file that holds the program. Private to runtime/job. */
+/* program_section.c — the program's section in a `.job` file. Private to runtime/job. */
 #include "runtime/job/job_file.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* with_program.c — jobs that hold the program that they were traced from (mdot_program.h). */
+/* with_program.c — jobs with the program from which they were traced (mdot_program.h). */
 #include "base/struct_version.h"
 #include "runtime/job/job_model.h"
 

@@ -60,7 +60,7 @@ typedef struct memory_node {
     uint32_t reader;     /* for a root, the last operator that reads it, or the root itself */
     uint32_t saver;      /* for a root, the first operator that saves it, or NO_OPERATOR; if blocks are recomputed, the
                          * first one outside its own block */
-    uint32_t own_saver;  /* for a root, the first operator inside its own block that saves it, or NO_OPERATOR */
+    uint32_t own_saver;  /* for a root, the first saving operator inside its own block, or NO_OPERATOR */
     bool needs_gradient; /* this operator or one before it has parameters, so a gradient passes */
     bool half;           /* the result takes two bytes per element */
     bool loss;           /* between the logits' matmul, which is included, and the cross-entropy */
@@ -392,9 +392,9 @@ static size_t append_vertex(vertex *hull, size_t count, vertex vertex_added)
     return count - 1;
 }
 
-/* Fills the moments, and `whole`. Requires `all` and a built timeline of all tensors. Replaces the timeline by that of
- * the tensors that stay whole if these differ. The first moment has the peak of the latter, because the sum of both
- * peaks' parts bounds the peak of a shard. */
+/* Fills the moments, and `whole`. Requires `all` and a built timeline of all tensors. If some tensors are sharded,
+ * replaces the timeline by one of the whole tensors. The first moment has the latter's peak, because the sum of both
+ * peaks' parts bounds a shard's peak. */
 static void find_moments(step *s, bool can_shard, rt_activations *out)
 {
     vertex hull[RT_ACTIVATION_MOMENTS + 1];

@@ -1,4 +1,4 @@
-/* analysis_parts.h — the parts of the analysis that a job carries (analysis.h), beside sharding and activations. */
+/* analysis_parts.h — the parts of a job's analysis (analysis.h), beside sharding and activations. */
 #ifndef RT_ANALYSIS_PARTS_H
 #define RT_ANALYSIS_PARTS_H
 
@@ -112,8 +112,8 @@ typedef struct rt_job_totals {
 /* `costs` are those of the operators (op_cost.c). */
 rt_job_totals rt_sum_job(const mdot_job *job, const double *costs);
 
-/* The part of the logits that a loss computes at once: an eighth if it is chunked, or as many bytes as the operand of
- * the logits' matmul has if it is fused. `logits` is that of the totals. */
+/* The part of the logits that a loss computes at once: an eighth if chunked, or as many bytes as the operand of the
+ * logits' matmul if fused. `logits` comes from the totals. */
 double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss);
 
 /* ---- Compiled layout --------------------------------------------------------------------------------------------- */

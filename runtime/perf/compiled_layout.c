@@ -1,13 +1,13 @@
-/* compiled_layout.c — the layout in which torch.compile runs the convolutions of a job. From PyTorch 2.1 on, its
- * compiler for NVIDIA GPUs (Inductor) turns the convolutions of a network to channels last by these rules
- * (PyTorch 2.15, torch/_inductor/graph.py, decide_layout_opt):
+/* compiled_layout.c — the layout in which torch.compile runs a job's convolutions. From PyTorch 2.1 on, the compiler
+ * for NVIDIA GPUs (Inductor) turns a network's convolutions to channels last by these rules (PyTorch 2.15,
+ * torch/_inductor/graph.py, decide_layout_opt):
  *
  *   training    unless a convolution has groups of several channels, or a window and at most half as many filters as
  *               channels, or all convolutions are small
- *   inference   if its benchmarks let it expect a gain: the FLOPs of convolutions are weighted by kind
+ *   inference   if its benchmarks predict a gain: convolution FLOPs are weighted by kind
  *
- * A network whose FLOPs are mostly outside of convolutions keeps its layout here. The compiler decides about it by its
- * number of operators, which the job lacks, and few of its operators have a layout. */
+ * Here, a network keeps its layout if most FLOPs are outside of convolutions. The compiler decides by the number of
+ * operators, which the job lacks, and few operators in such a network have a layout. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"

@@ -1,5 +1,5 @@
-/* op_cost.c — the cost of an operator relative to others, and the traffic that fusing it saves. Both are independent
- * of the configuration. */
+/* op_cost.c — operator costs relative to each other, and the traffic that fusion saves. Both are independent of the
+ * configuration. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"

@@ -35,7 +35,7 @@ enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 #define FLOPS_PER_MS 1e9
 
 typedef struct update_rule {
-    double elements;       /* of the state, per parameter; 0: none, or of matrices, as for Adafactor and Muon */
+    double elements;       /* state per parameter; 0: none, or by matrix, as for Adafactor and Muon */
     double bytes_of_state; /* per element; 0: the configuration's */
     double fused;          /* fused kernel's traffic relative to kernels over tensor lists */
     double list_update;    /* temporary elements per parameter, in kernels over tensor lists */

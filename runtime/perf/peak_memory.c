@@ -193,7 +193,7 @@ static bool is_sharded_pipeline(const parts *p)
     return c->zero_stage >= 3 && c->pipeline_parallel > 1;
 }
 
-/* Bytes of whole gradients at ZeRO stage 3, in a moment of the backward pass. */
+/* Bytes of whole gradients at ZeRO stage 3, at a moment in the backward pass. */
 static double whole_gradients(const parts *p)
 {
     double trained = p->weights > 0 ? p->parameters / p->weights : 0;
@@ -211,7 +211,7 @@ static double accumulated_gradients(const parts *p)
     return fmax(p->width.compute, p->width.reduced) * p->parameters + trained * p->width.compute * (p->block + p->root);
 }
 
-/* Bytes of half-precision gradients that stay beside the fp32 ones to which they are added, as in DeepSpeed's
+/* Bytes of half-precision gradients beside the fp32 gradients to which they are added, as in DeepSpeed's
  * BF16_Optimizer. Megatron adds each gradient at once. */
 static double pass_gradients(const parts *p)
 {

@@ -11,7 +11,7 @@ typedef struct rt_memory {
     double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
                                             * update */
     double logits; /* the part of pass_activations as large as a loss's logits, if it was recorded */
-    double pass;   /* the largest sum in a pass, which may be less than that in the update */
+    double pass;   /* the largest sum in a pass, possibly smaller than in the update */
     double flat;   /* contiguous tensors of all gradients in the update on the GPU */
 } rt_memory;
 
@@ -21,11 +21,11 @@ uint64_t rt_sum_memory(const rt_memory *memory);
 
 /* ---- Peak moments ------------------------------------------------------------------------------------------------ */
 
-/* Fills at most MDOT_PEAK_MOMENTS_MAX moments that can be the peak, and returns their number, at least 1. They are
- * those of one GPU of the shard: tensor parallelism and the part of a pipeline's blocks are included. Recorded moments
+/* Fills at most MDOT_PEAK_MOMENTS_MAX moments that can be the peak, and returns the number, at least 1. They belong to
+ * one GPU of the shard, with tensor parallelism and the stage's part of the blocks. Recorded moments
  * (recorded_memory.c) are preferred. Otherwise the first moment has the largest activations. peak_memory.c adds
- * weights, optimizer state and gradients, and multiplies by the numbers of samples and of micro-batches in flight. The
- * fractions of gradients are those of a single pass that begins without gradients (zero_grad(set_to_none=True)). */
+ * weights, optimizer state and gradients, and multiplies by samples and by micro-batches in flight. Gradient fractions
+ * assume a single pass that begins without gradients (zero_grad(set_to_none=True)). */
 size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_peak_moment *out_moments);
 
 /* Bytes per sample that move to host memory in a forward pass, and back in the backward pass; 0 unless activations are

@@ -9,8 +9,8 @@ enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* ---- Moments ----------------------------------------------------------------------------------------------------- */
 
-/* The record of the same tensor types and recomputation; or else of the same types; or else of the same
- * recomputation; or else the first. */
+/* The record with the same tensor types and recomputation; otherwise with the same types; otherwise with the same
+ * recomputation; otherwise the first. */
 static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted)
 {
     size_t nearest = 0;

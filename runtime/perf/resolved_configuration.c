@@ -117,8 +117,8 @@ rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *
     return followed;
 }
 
-/* Micro-steps in which a stage waits for others. A zero-bubble schedule (ZB-H1, arXiv 2401.10241) computes gradients of
- * weights meanwhile, a third of a micro-step. */
+/* Micro-steps in which a stage waits. A zero-bubble schedule (ZB-H1, arXiv 2401.10241) computes weight gradients
+ * meanwhile, a third of a micro-step. */
 static double waiting_steps(const mdot_configuration *c)
 {
     double waiting = (double)(c->pipeline_parallel - 1) / c->virtual_stages;

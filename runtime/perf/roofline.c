@@ -86,7 +86,7 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
  * the clamp and the cast are kernels of their own; the last three work in fp32. */
 #define CAST_BYTES(compiled, by_tensor) ((compiled) ? ((by_tensor) ? 5.0 : 3.0) : 25.0)
 
-/* Time of the kernels that cast a matmul's two operands to FP8 before the phase. */
+/* Kernel time to cast a matmul's two operands to FP8 before the phase. */
 static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;

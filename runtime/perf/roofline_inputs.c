@@ -1,5 +1,5 @@
-/* roofline_inputs.c — the inputs of the roofline: each group of operators in a few words, computed with the job. A
- * prediction then reads them sequentially instead of operators of a kilobyte each. */
+/* roofline_inputs.c — roofline inputs: each operator group in a few words, computed with the job. A prediction then
+ * reads them sequentially, instead of a kilobyte per operator. */
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 

@@ -13,7 +13,7 @@ static void shard_matmul(mdot_job_operator *op, bool by_columns, double tensor)
 {
     mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
     double operand_divisor = by_columns ? 1 : tensor, result_divisor = by_columns ? tensor : 1;
-    /* The parameters' gradient reads the operand and the result's gradient, one of which is sharded. */
+    /* The weight gradient reads the operand and the result's gradient, one of which is sharded. */
     double sharded_bytes = by_columns ? forward->bytes_written : forward->bytes_read;
     weight->bytes_read = fmax(weight->bytes_read - sharded_bytes * (1 - 1 / tensor), 0);
     weight->flops /= tensor;

@@ -24,8 +24,8 @@ static inline uint64_t rt_common_divisor(uint64_t a, uint64_t b)
 
 typedef struct rt_experts {
     uint8_t *is_expert; /* for each operator */
-    /* A degree of expert parallelism must divide `common_count`, a common divisor of the layers' expert counts. 0 means
-     * that the job has no experts. */
+    /* A degree of expert parallelism must divide `common_count`, a common divisor of the expert counts in all layers. 0
+     * means a job without experts. */
     uint64_t common_count;
     double exchanged_bytes;  /* fp32 bytes per sample that a forward pass sends to experts and collects */
     uint32_t exchange_count; /* all-to-alls of one forward pass */
@@ -40,8 +40,8 @@ bool rt_find_experts(const mdot_job *job, rt_experts *out_experts);
 typedef enum rt_role {
     RT_ROLE_REPLICATED, /* replicated: every GPU computes all of it */
     RT_ROLE_SHARDED,    /* operands and result are sharded */
-    RT_ROLE_COLUMNS,    /* matmul of a whole operand with some columns of the parameters; the result is sharded */
-    RT_ROLE_ROWS,       /* matmul of a sharded operand with some rows of the parameters; results are summed over GPUs */
+    RT_ROLE_COLUMNS,    /* matmul with a whole operand and some parameter columns; the result is sharded */
+    RT_ROLE_ROWS,       /* matmul with a sharded operand and some parameter rows; results are summed over GPUs */
     RT_ROLE_TABLE       /* look-up in some rows of the table; results are summed, too */
 } rt_role;
 
@@ -54,8 +54,8 @@ typedef enum rt_pipeline_position {
     RT_PIPELINE_POSITIONS
 } rt_pipeline_position;
 
-/* Numbers of elements by position: in all operators, in those that tensor parallelism shards, in experts, and in
- * experts that it shards. */
+/* Element counts by position: all operators, operators that tensor parallelism shards, experts, and experts that it
+ * shards. */
 typedef struct rt_parts {
     double all[RT_PIPELINE_POSITIONS], sharded[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS],
         sharded_experts[RT_PIPELINE_POSITIONS];
@@ -78,7 +78,7 @@ typedef struct rt_sharding {
     rt_parts parameters,
         frozen; /* tables with sparse gradients count as frozen, because no tensor beside them has their
                                   * size except the state of Adam */
-    /* Heads behind the blocks that are tied to a table before them. The last stage of a pipeline has a copy of it. */
+    /* Heads behind the blocks that are tied to a table before them. A pipeline's last stage has a table copy. */
     rt_parts tied, frozen_tied;
     rt_sparse_tables sparse;
     rt_parts half_parameters;        /* trained and frozen parameters that autocast computes in half precision */
@@ -110,7 +110,7 @@ static inline double rt_sum_elements(rt_elements elements)
 void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);
 /* The elements on one GPU of the shard. */
 rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard);
-/* The trained parameters, and all weights, on one GPU of the shard, with the copy of a table that a tied head uses. */
+/* Trained parameters, and all weights, on one GPU of the shard, with the table copy for a tied head. */
 rt_elements rt_trained_part(const rt_sharding *sharding, const rt_shard *shard);
 rt_elements rt_weights_part(const rt_sharding *sharding, const rt_shard *shard);
 

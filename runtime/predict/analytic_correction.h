@@ -16,7 +16,7 @@ typedef struct rt_correction {
     bool is_analytic;       /* estimated analytically by more than a negligible change */
     bool differs;           /* the queried and requested configurations differ */
     bool exchanges;
-    double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if it is computed here (`exchanges`) */
+    double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if computed here (`exchanges`) */
     double transferred_ms; /* part of step_ms in which the GPU waits for host memory */
     double launched_ms;    /* part of step_ms in which the GPU waits for optimizer kernel launches */
 } rt_correction;

@@ -31,7 +31,7 @@ const char *mdot_calibration_effect_name(mdot_calibration_effect effect)
 
 /* ---- Making ------------------------------------------------------------------------------------------------------ */
 
-/* A calibration file holds the name as one line of printable text that must be non-empty. */
+/* A calibration file holds the name as one non-empty line of printable text. */
 static void copy_predictor_name(mdot_calibration *calibration, const char *name)
 {
     memcpy(calibration->predictor, name, bs_cut_length(name, sizeof calibration->predictor - 1));

@@ -1,13 +1,12 @@
-/* calibration.h — the correction of a predictor's answers by a site's measurements, shared by the files that fit,
- * store and apply it.
+/* calibration.h — correction of a predictor's answers by a site's measurements, shared by the files that fit, store and
+ * apply it.
  *
  *   calibration_rows.c    measured steps → anchors
- *   calibration_prior.c   how much two steps have in common
- *   calibration_fit.c     anchors of a GPU → the fitted model; a step → its correction
- *   calibration_transfer.c  jobs in common → what a job's residual on one GPU model says of another
- *   calibrate.c           the public calls
- *   calibration_text.c    a calibration as text, and back
- */
+ *   calibration_prior.c   common part of two steps
+ *   calibration_fit.c     a GPU's anchors → fitted model; step → correction
+ *   calibration_transfer.c  jobs in common → evidence from one GPU model about another
+ *   calibrate.c           public calls
+ *   calibration_text.c    a calibration as text, and back */
 #ifndef RT_CALIBRATION_H
 #define RT_CALIBRATION_H
 
@@ -149,7 +148,7 @@ double rt_own_correlation(const rt_step *a, const rt_step *b);
 double rt_job_correlation(const rt_step *a, const rt_step *b);
 /* Variance of one measured quantity, from this stated deviation. */
 double rt_noise(double deviation, double idle);
-/* The part of the site in the variance that the site and a GPU share. */
+/* The site's part of the variance that site and GPU share. */
 double rt_site_part(void);
 
 /* ---- calibration_fit.c ------------------------------------------------------------------------------------------- */
@@ -170,7 +169,7 @@ typedef struct rt_carried {
 typedef struct rt_corrected {
     double mean;
     double interval;          /* multiplies the logarithms of the interval's bounds over the median */
-    double by_term[RT_TERMS]; /* parts of the mean; of a measured GPU, the site's and the GPU's are one term */
+    double by_term[RT_TERMS]; /* parts of the mean; for a measured GPU, site and GPU are one term */
     rt_carried carried;       /* included in the job's term */
 } rt_corrected;
 /* `gpu` may be NULL: a GPU that lacks a row. Allocates nothing. */
@@ -191,7 +190,7 @@ void rt_transfer_find(const mdot_calibration *calibration, const rt_calibration_
 
 /* ---- calibration_rows.c ------------------------------------------------------------------------------------------ */
 
-/* Reads a configuration and finds its GPU's name, which lives as long as the configuration. */
+/* Reads a configuration and finds the GPU's name, which lives as long as the configuration. */
 mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step *out_step, const char **out_gpu,
                                 mdot_error *err);
 /* Sets the stated deviations, and whether the GPU model is new to the predictor. A quantity that the prediction lacks
@@ -209,8 +208,8 @@ void rt_calibration_free(mdot_calibration *calibration);
 /* ---- Cholesky ---------------------------------------------------------------------------------------------------- */
 
 double rt_dot(const double *a, const double *b, size_t n);
-/* Replaces the lower triangle of a positive definite matrix by its factor. Pivots have a lower bound, so that rounding
- * never makes a factor invalid. */
+/* Replaces the lower triangle of a positive definite matrix by the factor. A lower bound on pivots keeps factors valid
+ * despite rounding. */
 void rt_cholesky_factorise(double *a, size_t n);
 /* Solves L x = b in place. */
 void rt_cholesky_solve_lower(const double *factor, size_t n, double *x);

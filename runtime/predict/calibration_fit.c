@@ -222,7 +222,7 @@ static void adapt(fitting *f, double *scratch)
     for (size_t i = 0; i < n; i++) anchor_of(f, i)->own[f->quantity] = f->own[i];
 }
 
-/* The mean added variance of a job, which PRIOR_JOBS pseudo-jobs without any pull towards 0. */
+/* A job's mean added variance, which PRIOR_JOBS pseudo-jobs without any pull towards 0. */
 static double mean_outlier(const fitting *f)
 {
     double sum = 0, jobs = PRIOR_JOBS;

@@ -68,7 +68,7 @@ static double relation(const rt_step *a, const rt_step *b)
     return RELATED * exp(-rt_job_distance(a->share, b->share) / RELATED_DISTANCE);
 }
 
-/* Covariance of the effects of two configurations. */
+/* Covariance between the effects of two configurations. */
 static double of_configuration(const rt_step *a, const rt_step *b)
 {
     double doublings = fabs(log2(a->batch / b->batch)), alike = exp(-doublings / BATCH_DOUBLINGS);

@@ -66,7 +66,7 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
     mdot_configuration c = read.c;
-    c.link_gbps = requested.link_gbps; /* else a rate of the GPU model, which makes equal options differ */
+    c.link_gbps = requested.link_gbps; /* otherwise a rate of the GPU model, which makes equal options differ */
     rt_step step = {.job = RT_NO_JOB,
                     .precision = (uint32_t)c.precision,
                     .layout = (uint32_t)c.layout,
@@ -251,8 +251,7 @@ static int compare_doubles(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Orders by job, so that a job's anchors stand together, and then from the property that merges last to the one that
- * merges first. */
+/* Orders by job, so that a job's anchors stand together, and then from the property that merges last to the first. */
 static int compare_steps(const rt_step *a, const rt_step *b)
 {
     int order = compare_words(a->job, b->job);

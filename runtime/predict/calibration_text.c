@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 24 }; /* more than the text of RT_CALIBRATION_MAX_JOBS jobs and of all anchors */
+enum { MAX_BYTES = 1 << 24 }; /* more than the text for RT_CALIBRATION_MAX_JOBS jobs and all anchors */
 static const char magic[] = "mdot-calibration", version[] = "5";
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
-    char *at; /* position in a copy of the text, which is split in place */
+    char *at; /* position in a text copy, which is split in place */
     int line;
     mdot_error *err;
     mdot_status status;

@@ -27,14 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAUTION 0.5    /* standard deviations of independent residuals that are subtracted */
+#define CAUTION 0.5    /* standard deviations by which independent residuals are reduced */
 #define PRIOR_JOBS 2.0 /* pseudo-jobs without a correlation */
 #define MOST_CORRELATION 0.95
 enum { LEAST_COMMON_JOBS = 3 };
 
 /* ---- Steps of a job ---------------------------------------------------------------------------------------------- */
 
-/* A run of a fit's anchors that belong to one job; empty if first == end. */
+/* A run of one job's anchors in a fit; empty if first == end. */
 typedef struct run {
     size_t first, end;
 } run;
@@ -147,7 +147,7 @@ static size_t find_means(const rt_calibration_gpu *const gpu[2], const rt_fit *c
     return jobs;
 }
 
-/* The product and the square of a job. Each pair of steps counts by how much their configurations have in common. */
+/* A job's product and square. Each pair of steps counts by the common part of the configurations. */
 static void add_job(const rt_calibration_gpu *const gpu[2], const rt_fit *const fit[2], rt_precision_class class,
                     const double mean[2], const run runs[2], double sums[3])
 {

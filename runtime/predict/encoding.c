@@ -1,5 +1,5 @@
-/* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once
- * and held by the caller or for the duration of a call. */
+/* encoding.c — cached features: an evaluation's inputs for a job. They are computed from the job's rows once, and the
+ * caller or a call holds them. */
 #include "runtime/predict/predictor_tensors.h"
 
 #include <string.h>

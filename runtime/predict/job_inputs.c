@@ -49,7 +49,7 @@ static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const md
     return MDOT_OK;
 }
 
-/* The data of input `at` of the entry. */
+/* Data for input number `index` of the entry. */
 static const void *data_of(const rt_job_tensors *tensors, size_t entry, uint32_t index)
 {
     const rt_job_schema *schema = &tensors->schema;

@@ -24,7 +24,7 @@ enum { MOST_CELLS = RT_OPTION_COUNT + 7, CELL_BYTES = 192, DIGITS = 9 };
 /* A column and its value in the row. */
 typedef struct cell {
     const char *column, *value;
-    bool is_optional;      /* a table that lacks the column loses no part of the configuration */
+    bool is_optional;      /* a table without the column loses no part of the configuration */
     char text[CELL_BYTES]; /* memory of a short value */
 } cell;
 
@@ -85,7 +85,7 @@ static void write_value(cell *target, size_t index, double value)
     }
 }
 
-/* Adds the cells of all options behind the batch. The members of `c` have been checked. */
+/* Adds cells for all options behind the batch. The members of `c` have been checked. */
 static void add_options(cells *out, const mdot_configuration *c)
 {
     cell *parallel = NULL;

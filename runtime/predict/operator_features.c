@@ -22,7 +22,7 @@
 /* An element of the job as the entry sees it before shortening. */
 typedef struct item {
     uint32_t index;
-    double count; /* number of equal operators, times the part of them on one GPU */
+    double count; /* number of equal operators, times their part on one GPU */
 } item;
 
 typedef struct sequence {
@@ -50,7 +50,7 @@ static double cost_of(const sequence *s, item i)
 enum { LIMIT_BISECTIONS = 64 };
 static const double nothing_merged = -1;
 
-/* The index after the last item of the row that starts at `start`. */
+/* The index behind the last item in the row that starts at `start`. */
 static size_t end_of_row(const sequence *s, size_t start, double limit)
 {
     double cost = cost_of(s, get_item(s, start));

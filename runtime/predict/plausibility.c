@@ -8,8 +8,8 @@
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/predict.h"
 
-/* Utilisation of the peak, which MDOT_IMPLAUSIBLE_MAP states. cuBLAS matmuls reach 70 to 80 % of it, copies about 90 %;
- * whole steps stay below. */
+/* Utilisation limits, which MDOT_IMPLAUSIBLE_MAP states. cuBLAS matmuls reach 70 to 80 % of the peak, copies about 90
+ * %; whole steps stay below. */
 static const double most_utilisation = 0.85, least_utilisation = 0.01;
 /* Time to launch the kernels of one operator's forward, backward and optimizer pass: about ten, 10 us each on a slow
  * host. */

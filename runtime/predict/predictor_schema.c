@@ -1,6 +1,6 @@
-/* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads
- * only the tensors of predictor_schema.h, or two entries, "encode" and "evaluate", of which the second reads the
- * outputs of the first. The entry "explain" has the inputs of "predict". */
+/* predictor_schema.c — determines whether an artefact predicts jobs: it has an entry "predict" that reads only the
+ * tensors in predictor_schema.h, or an entry "encode" and an entry "evaluate" that reads the former's outputs. The
+ * entry "explain" has the inputs of "predict". */
 #include "runtime/predict/predictor_schema.h"
 #include "runtime/core/core.h"
 #include "runtime/job/job_model.h"

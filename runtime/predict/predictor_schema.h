@@ -33,7 +33,7 @@ enum {
         RT_CONFIGURATION_NUMBERS
 };
 
-/* The set of these numbers that a predictor reads: RT_CONFIGURATION_BIT(RT_CONFIGURATION_…) for each. */
+/* The numbers that a predictor reads, as a set: RT_CONFIGURATION_BIT(RT_CONFIGURATION_…) for each. */
 typedef uint64_t rt_configuration_set;
 static_assert(RT_CONFIGURATION_NUMBERS <= 64, "a bit for each number");
 #define RT_CONFIGURATION_BIT(number) (UINT64_C(1) << (number))
@@ -72,7 +72,7 @@ extern const rt_job_input_row rt_job_inputs[RT_JOB_INPUT_COUNT];
 
 enum { RT_NOT_THERE = -1 };
 
-/* The two questions that an entry answers for a job, and their outputs. */
+/* Two questions that an entry answers for a job, and the outputs. */
 typedef enum rt_job_question { RT_JOB_PREDICT, RT_JOB_EXPLAIN } rt_job_question;
 typedef enum rt_job_output {
     RT_JOB_OUTPUT_STEP,
@@ -90,21 +90,21 @@ typedef struct rt_cached_tensor {
     uint32_t made_at;              /* index in the outputs of "encode"; in one piece, the rt_job_input */
 } rt_cached_tensor;
 
-/* Maximum number of configurations of one job, and of blocks, that are answered together. Blocks run side by side on
- * a GPU and one after the other on the CPU. */
+/* Maximum number of one job's configurations, and of blocks, in one answer. Blocks run side by side on a GPU, and one
+ * after the other on the CPU. */
 enum { RT_PAIR_CAPACITY = 64, RT_BLOCK_CAPACITY = 16 };
 
-/* The entries of an artefact that predict or explain jobs. */
+/* An artefact's entries that predict or explain jobs. */
 typedef struct rt_job_schema {
     uint32_t rows_entry, evaluate_entry; /* equal if the predictor is in one piece */
-    int input_at[RT_JOB_INPUT_COUNT];    /* index in the inputs of the entry that reads it; RT_NOT_THERE if unread */
-    size_t columns[RT_JOB_INPUT_COUNT];  /* number of columns that the entry reads */
-    size_t known[RT_JOB_INPUT_COUNT];    /* number of leading columns that this runtime fills */
+    int input_at[RT_JOB_INPUT_COUNT];    /* input index in the reading entry; RT_NOT_THERE if unread */
+    size_t columns[RT_JOB_INPUT_COUNT];  /* columns that the entry reads */
+    size_t known[RT_JOB_INPUT_COUNT];    /* leading columns that this runtime fills */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* the predictor's values for the other columns; in the artefact */
-    uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… of each known column of `configuration` */
+    uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… for each known column of `configuration` */
     rt_configuration_set reads;                /* the set of all these */
-    uint32_t type_count; /* number of type ids that the predictor knows; others are passed as 0. All ids are known
-                          * if the predictor has no table of types */
+    uint32_t type_count; /* number of type ids that the predictor knows; others are passed as 0. A predictor without a
+                          * type table knows all ids */
     int output_at[RT_JOB_OUTPUT_COUNT]; /* index in the outputs; RT_NOT_THERE if absent */
     size_t other_count;                 /* number of values in other_ms: RT_OTHER_PARTS or RT_OTHER_NUMBERS */
     size_t outside_count;               /* number of values in outside_training; 0 if absent */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Divides one block of memory into parts. With `memory` NULL, it only sums their sizes. */
+/* Divides a memory block into parts. With `memory` NULL, it only sums their sizes. */
 typedef struct arena {
     char *memory;
     size_t used_bytes;

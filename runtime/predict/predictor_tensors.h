@@ -8,7 +8,7 @@
 
 /* ---- Predict extension ------------------------------------------------------------------------------------------- */
 
-/* The interface of runtime/predict to runtime/components.c: the state of predictions in every context (core.h). */
+/* The interface of runtime/predict to runtime/components.c: each context's state for predictions (core.h). */
 
 /* The tensors that calls of an artefact's entry "predict" read and write. NULL if the artefact cannot predict jobs. */
 extern const rt_extension rt_predict_extension;
@@ -50,7 +50,7 @@ typedef struct rt_job_tensors {
     rt_job_pair pairs[RT_PAIR_CAPACITY];
 } rt_job_tensors;
 
-/* For calls outside of loops. The tensors of predictions are created with the context. */
+/* For calls outside of loops. Contexts create the tensors for predictions. */
 mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
                                   rt_job_tensors **out_tensors, mdot_error *err);
 void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors);
@@ -64,7 +64,7 @@ static inline size_t rt_align(size_t bytes)
 
 /* ---- Operator features ------------------------------------------------------------------------------------------- */
 
-/* Fills the tensors that have rows with the work of one GPU. */
+/* Fills the tensors that have rows with one GPU's work. */
 void rt_write_operator_features(const mdot_job *job, const rt_shard *shard, rt_job_tensors *tensors);
 /* The row of each operator in tensors filled by rt_write_operator_features. */
 void rt_find_feature_rows(const mdot_job *job, const rt_shard *shard, const rt_job_tensors *tensors, uint32_t *out_row);

@@ -1,9 +1,8 @@
-/* recorder.c — the time of a training step from the times of many (mdot_record.h).
+/* recorder.c — a training step's time from many step times (mdot_record.h).
  *
- * The first steps are dropped, and so are stalled ones. The remaining steps form windows in their order. The mean of a
- * window includes pauses that occur regularly, for example a synchronisation to print the loss every few steps. The
- * median over windows excludes what remains of irregular ones.
- */
+ * The first steps and stalled steps are dropped. The rest forms windows in order. A window's mean includes regular
+ * pauses, for example a synchronisation to print the loss every few steps. The median over windows excludes the remains
+ * of irregular pauses. */
 #include "base/struct_version.h"
 #include "mdot/mdot.h"
 #include "runtime/core/core.h"
@@ -78,7 +77,7 @@ static double quantile(const double *sorted, uint64_t count, double fraction)
     return sorted[below] + (position - (double)below) * (sorted[above] - sorted[below]);
 }
 
-/* Writes the mean of each window and counts stalled steps. Returns the number of windows. */
+/* Writes each window's mean and counts stalled steps. Returns the number of windows. */
 static uint64_t make_windows(mdot_recorder *r, uint64_t first, uint64_t count, double most_ms, uint64_t *out_stalled)
 {
     uint64_t windows = 0, in_window = 0;
