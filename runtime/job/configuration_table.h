@@ -1,7 +1,6 @@
-/* configuration_table.h — the training options of configuration.def as arrays, for every program that reads, checks or
- * prints them: the libraries, the command, the Slurm plugin, the simulator and the generator of texts (scripts/tables).
- * The header contains data and includes only public headers, so that it needs no library.
- */
+/* configuration_table.h — the training options of configuration.def as arrays, for programs that read, check or print
+ * them: the libraries, the command, the Slurm plugin, the simulator and the text generator (scripts/tables). The header
+ * contains data and includes only public headers, so that it needs no library. */
 #ifndef RT_CONFIGURATION_TABLE_H
 #define RT_CONFIGURATION_TABLE_H
 

@@ -1,45 +1,40 @@
-/* activation_memory.c — the peak memory of the tensors in a forward and backward pass as PyTorch runs it. The values
- * are for one sample, for each combination of activation type, attention and recomputation. peak_memory.c covers
- * weights and all other memory that stays allocated from step to step.
+/* activation_memory.c — the peak tensor memory in a forward and backward pass as PyTorch runs it, per sample, for each
+ * combination of activation type, attention and recomputation. peak_memory.c covers weights and all other memory that
+ * stays allocated from step to step.
  *
  * The peak is the largest sum of tensors alive at one moment. The forward pass visits the operators in order, the
- * backward pass in reverse. A tensor lives from its operator to its last reader. If autograd saved it, it lives until
- * the backward pass has finished with every operator that saved it. A tensor that several operators save is counted
- * once. A gradient lives from the backward operation of the last reader to that of its own operator. An operator
- * saves the tensors that its formula in PyTorch's tools/autograd/derivatives.yaml reads. For example, matmuls,
- * convolutions and normalisations save their inputs; ReLU, sigmoid and softmax save their result; sums and moves save
- * nothing. Transposes and slices are views.
+ * backward pass in reverse. A tensor lives from its operator to the last reader. If autograd saved it, it lives until
+ * the backward pass has finished with every operator that saved it. A tensor that several operators save counts once. A
+ * gradient lives from the last reader's backward operation to its own operator's. An operator saves the tensors that
+ * its formula in PyTorch's tools/autograd/derivatives.yaml reads. For example, matmuls, convolutions and normalisations
+ * save inputs; ReLU, sigmoid and softmax save the result; sums and moves save nothing. Transposes and slices are views.
  *
- * Attention. Fused attention saves its operands and its result, but not the scores. Decomposed attention saves its
- * operands and the softmax's result, of which autocast keeps an fp16 copy for the matmul after it. Another tensor of
- * scores is alive temporarily: the matmul's result in the forward pass and a gradient in the backward pass.
+ * Attention. Fused attention saves operands and result, but no scores. Decomposed attention saves operands and the
+ * softmax's result; autocast keeps an fp16 copy of the latter for the next matmul. Another score tensor is alive
+ * temporarily: the matmul's result in the forward pass and a gradient in the backward pass.
  *
- * Recomputation. With recomputed blocks (torch.utils.checkpoint), the tensors that a block saves are alive from the
- * moment at which the backward pass reaches the block's end. The tensors that the block reads from outside are saved
- * instead. The same holds for the operators of a block that the program itself checkpoints. With selective
- * recomputation, operators save the tensors that ir/ops_job.def lists for them, and matmuls save their results.
+ * Recomputation. In recomputed blocks (torch.utils.checkpoint), saved tensors are alive once the backward pass reaches
+ * the block's end. The tensors that the block reads from outside are saved instead. The same holds for operators in a
+ * block that the program itself checkpoints. With selective recomputation, operators save the tensors listed in
+ * ir/ops_job.def, and matmuls save their results.
  *
- * Mixed precision. Autocast runs matmuls in half precision. It runs normalisations, softmax, powers, sums and losses
- * in fp32, and all other operators in the widest type of their operands (PyTorch's documentation, "CUDA Op-Specific
- * Behavior"). An operator whose type differs from its operand's saves a copy. In pure bf16 every tensor takes half
- * the bytes.
+ * Mixed precision. Autocast runs matmuls in half precision, normalisations, softmax, powers, sums and losses in fp32,
+ * and other operators in the widest operand type (PyTorch's documentation, "CUDA Op-Specific Behavior"). An operator in
+ * another type than its operand saves a copy. In pure bf16, every tensor takes half the bytes.
  *
- * Tensor parallelism. The peak without the sharded tensors (`whole`) and the peak with all of them bound the peak of
- * a shard. The peak is convex in the size of the sharded tensors, so that a line between both is an upper bound.
+ * Tensor parallelism. The peak without sharded tensors (`whole`) and the peak with all of them bound a shard's peak.
+ * The peak is convex in the size of sharded tensors, so that a line between both is an upper bound.
  *
- * Inference. Without gradients, no operator saves tensors, so that each lives up to its last reader.
+ * Inference. Without gradients, no operator saves tensors, so that each lives up to the last reader.
  *
- * Loss. A cross-entropy in chunks converts an eighth of the logits at a time. One that is fused with its matmul has a
- * part of the logits and of their gradient, and computes the matmul's gradients in the forward pass.
+ * Loss. A chunked cross-entropy converts an eighth of the logits at a time. A fused one has a part of the logits and
+ * their gradient, and computes the matmul's gradients in the forward pass.
  *
- * The result was compared with the tensors that PyTorch 2.6 saves (torch.autograd.graph.saved_tensors_hooks). The
- * peak is 0 to 1 % above it for 20 timm networks of convolutions, 2 % for BERT with fused attention and 4 % for
- * mixers.
+ * The result was compared with the tensors that PyTorch 2.6 saves (torch.autograd.graph.saved_tensors_hooks). The peak
+ * is 0 to 1 % above it for 20 timm networks with convolutions, 2 % for BERT with fused attention and 4 % for mixers.
  *
- * The peak excludes dropout, which jobs lack, and the temporary memory that recomputation needs beyond the tensors it
- * keeps. It also excludes workspaces of cuDNN and cuBLAS, fragmentation and the CUDA context, which
- * reserved_memory.c adds.
- */
+ * The peak excludes dropout, which jobs lack, and temporary memory for recomputation beyond the kept tensors.
+ * reserved_memory.c adds workspaces for cuDNN and cuBLAS, fragmentation and the CUDA context. */
 #include "runtime/perf/activation_memory.h"
 #include "runtime/job/configuration.h"
 #include "runtime/job/job_model.h"

@@ -1,10 +1,9 @@
-/* gpu_rates.c — the rates of a GPU, from its spec values.
+/* gpu_rates.c — a GPU's rates, from spec values.
  *
- * Matmuls run on tensor cores at the rate of the precision. All other operators, and convolutions of one channel per
+ * Matmuls run on tensor cores at the precision's rate. All other operators, and convolutions with one channel per
  * group, run outside them. PyTorch's default computes only convolutions in TF32. bf16 has fp16's rate from compute
- * capability 8.0 on, and the fp32 rate before. FP8 applies to matmuls by parameters whose sides are multiples of 16.
- * Under autocast, tensors kept in fp32 are widened and narrowed again, which takes twice fp32's bytes.
- */
+ * capability 8.0 on, and the fp32 rate before. FP8 applies to matmuls by parameters with sides in multiples of 16.
+ * Under autocast, fp32 tensors are widened and narrowed again, which takes twice fp32's bytes. */
 #include "runtime/perf/resolved_configuration.h"
 
 #define FLOPS_PER_MS 1e9          /* FLOPs/ms of 1 TFLOPS */

@@ -68,8 +68,8 @@ static inline bool rt_is_loss(const mdot_job_operator *op)
     return rt_is_cross_entropy(op) || op->traits.number == RT_TYPE_NEGATIVE_LOG_LIKELIHOOD;
 }
 
-/* fp32 bytes of one sample's scores if the operator is an attention, otherwise 0. Derived from the FLOPs, which
- * account for windows and masks: two matmuls of 2 * head_size FLOPs per score and a softmax of 5 (ir/ops). */
+/* An attention's fp32 score bytes per sample; 0 for other operators. Derived from the FLOPs, which account for windows
+ * and masks: two matmuls with 2 * head_size FLOPs per score and a softmax with 5 (ir/ops). */
 static inline double rt_score_bytes(const mdot_job_operator *op)
 {
     int64_t head_size = op->setting[MDOT_SETTING_HEAD_SIZE];

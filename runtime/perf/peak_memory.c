@@ -1,46 +1,42 @@
-/* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it. It is the largest sum over the
- * moments of a pass (peak_moments.c) and the optimizer's update.
+/* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it: the largest sum over the moments
+ * of a pass (peak_moments.c) and the optimizer's update.
  *
- *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. If the
- *                    program recorded its sizes, these count, with its buffers (recorded_memory.c). A moving average
- *                    (EMA) is an fp32 copy of the trained ones
- *   gradients        of the trained parameters. They are freed after the optimizer's step, and allocated during the
- *                    backward pass. If a step has several passes, all of them exist in the later ones. Megatron's main
+ *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. Sizes
+ *                    that the program recorded take precedence, with buffers (recorded_memory.c). A moving average
+ *                    (EMA) is an fp32 copy of trained parameters
+ *   gradients        For trained parameters: allocated during the backward pass, and freed after the optimizer's
+ *                    step. If a step has several passes, all gradients exist in the later ones. Megatron's main
  *                    gradients (fp32 beside half-precision weights) are never freed. DistributedDataParallel keeps a
- *                    second copy of gradients in the buckets that several workers exchange
- *                    (gradient_as_bucket_view=False). An update in the backward pass frees each gradient at once, so
- *                    that only the largest one counts. A table with sparse gradients has those of the rows that a step
- *                    looks up
- *   optimizer state  optimizer_update.c, and sparse_state for tables with sparse gradients. Pages of managed memory are
- *                    outside of PyTorch's allocator, and leave the GPU when its tensors need the space
- *   activations      of the moment. Compiled code saves the tensors that selective recomputation saves, because fused
- *                    kernels recompute everything except matmuls (torch.compile's min-cut partitioner). Half-precision
- *                    copies of the weights that autocast makes for matmuls live through the step. Quantised weights
- *                    are dequantised one matrix at a time
- *   or               the temporary tensors of the update
+ *                    second copy in the buckets that several workers exchange (gradient_as_bucket_view=False). An
+ *                    update in the backward pass frees each gradient at once, so that only the largest one counts. A
+ *                    table with sparse gradients has gradients for the rows that a step looks up
+ *   optimizer state  optimizer_update.c, and sparse_state for tables with sparse gradients. Pages in managed memory are
+ *                    outside PyTorch's allocator, and leave the GPU when tensors need the space
+ *   activations      At the moment. Compiled code saves the same tensors as selective recomputation, because fused
+ *                    kernels recompute everything except matmuls (torch.compile's min-cut partitioner). Autocast's
+ *                    half-precision weight copies for matmuls live through the step. Dequantisation handles one matrix
+ *                    at a time
+ *   or               The update's temporary tensors
  *
  * Inference has weights, and the activations that are alive at once in a forward pass.
  *
- * Several GPUs. ZeRO shards the optimizer's state over the data-parallel workers, from stage 2 on also gradients,
- * from stage 3 on also weights. At stage 3 (FSDP with one unit per block) these weights also exist as a whole, in the
- * type of computation: those of the block that computes and of the next one, which is gathered ahead, and those outside
- * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
- * block's gradients in the type in which they are summed. With whole_gradients (FSDP's no_sync), all gradients stay
- * whole from the first to the last of several passes. The stages of a pipeline sum gradients over GPUs after the
- * last micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block
- * only. Every GPU keeps all buffers.
- * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
- * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
- * many copies as the product of both degrees. A GPU keeps the same number of tokens.
+ * Several GPUs. ZeRO shards optimizer state over the data-parallel workers, from stage 2 on also gradients, from stage
+ * 3 on also weights. At stage 3 (FSDP with one unit per block), some weights also exist as a whole, in the
+ * computation's type: the current block, the next one, which is gathered ahead, and weights outside the blocks, which
+ * FSDP's root keeps. In the backward pass, whole gradients exist for a block and for the root, and a block's gradients
+ * also in the type for sums. With whole_gradients (FSDP's no_sync), all gradients stay whole from the first to the last
+ * pass. Pipeline stages sum gradients over GPUs after the last micro-batch only, and keep all of them whole until then.
+ * Autocast copies the gathered block's weights only. Every GPU keeps all buffers. Tensor parallelism shards parameters
+ * and activations (sharding_roles.c). Expert parallelism distributes the experts; each data-parallel worker has a copy.
+ * Other parameters have as many copies as the product of both degrees. A GPU keeps the same number of tokens.
  *
- * A pipeline stage has the parameters of its blocks. The first one also has the operators before the blocks, and the
- * last one those behind them, with a copy of the table that a tied head multiplies by. A stage keeps the activations of
+ * A pipeline stage has the parameters of its blocks. The first stage also has the operators before the blocks. The last
+ * one has those behind the blocks, with a copy of the table to which the head is tied. A stage keeps the activations of
  * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
- * (resolved_configuration.c), but at most all micro-batches, and the results that it sent to the next stage. The peak
- * is that of the first or of the last stage. Only the last one has the logits. Context parallelism divides activations
- * and copies weights as data parallelism does. Sequence parallelism divides the activations that tensor parallelism
- * replicates.
- */
+ * (resolved_configuration.c), but at most all micro-batches; and the results that it sent to the next stage. The peak
+ * is the first or the last stage's. Only the last one has the logits. Context parallelism divides activations and
+ * copies weights, like data parallelism. Sequence parallelism divides the activations that tensor parallelism
+ * replicates. */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"

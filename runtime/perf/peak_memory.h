@@ -34,13 +34,13 @@ double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *
 
 /* ---- Recorded memory --------------------------------------------------------------------------------------------- */
 
-/* Fills the moments of a pass on one GPU, at most MDOT_PEAK_MOMENTS_MAX, and returns their number; 0 if the job lacks a
- * record. A case that was not recorded scales the nearest one by the ratio of the analytic estimates. */
+/* Fills a pass's moments on one GPU, at most MDOT_PEAK_MOMENTS_MAX, and returns the number; 0 if the job lacks a
+ * record. A case without a record scales the nearest one by the ratio of analytic estimates. */
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
                            mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX]);
 
-/* Bytes of weights and buffers on one GPU that has `elements` weights of `width` bytes. The program's sizes count if
- * the job has them: floating weights are converted to that width, and buffers and quantised weights keep theirs. */
+/* Bytes of weights and buffers on one GPU with `elements` weights of `width` bytes. The program's sizes take
+ * precedence: floating weights are converted to that width, and buffers and quantised weights keep theirs. */
 double rt_weight_bytes(const mdot_job *job, double width, double elements);
 
 /* ---- Reserved memory --------------------------------------------------------------------------------------------- */

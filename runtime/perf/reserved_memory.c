@@ -1,41 +1,39 @@
-/* reserved_memory.c — memory that a training process takes from a GPU beyond its tensors, the part of a GPU that a
- * process can use, and the interval of the peak of its tensors.
+/* reserved_memory.c — memory beyond tensors that a training process takes, usable memory of a GPU, and the interval of
+ * the tensor peak.
  *
  * The constants are documented sizes where a source exists, and otherwise the middle of a stated range.
  *
  *   rounding     PyTorch's caching allocator rounds sizes to 512 bytes. It takes segments of 2 MiB for tensors up to 1
- *                MiB, of 20 MiB for those up to 10 MiB, and of multiples of 2 MiB for larger ones
+ *                MiB, 20 MiB for tensors up to 10 MiB, and multiples of 2 MiB for larger ones
  *                (c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallBuffer, kLargeBuffer, kRoundLarge). One
  *                segment of each small kind is partly free. Temporary tensors leave gaps that later ones do not fill:
- *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments.
- *                The update in mixed precision copies gradients into a flat tensor and converts it to fp32. Both take
- *                segments of their own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which
- *                they have 13. A loss converts half-precision logits to fp32, and the logits may be freed before its
- *                fp32 tensors are largest. Their segment is too small for these tensors, so that it stays unused
- *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
+ *                2 to 15 %. Tensors that live through the training lose only the segments' rounding. The update in
+ *                mixed precision copies gradients into a flat tensor and converts it to fp32. Both take segments of
+ *                their own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, including 13 for these.
+ *                A loss converts half-precision logits to fp32, and the logits may be freed before the fp32 tensors
+ *                are largest. The logits' segment is too small for those tensors, so that it stays unused
+ *   context      CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
  *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
- *                driver, too. Before 1.13, PyTorch loaded all kernels at once instead of at their first use
+ *                driver, too. Before 1.13, PyTorch loaded all kernels at once instead of at first use
  *                (CUDA_MODULE_LOADING=LAZY): BLOOM's notes state 1271 MiB on a V100 and 1573 MiB on an A100
- *   workspace    cuBLAS: PyTorch keeps one for each thread's handle, of 2 * 4 MiB + 8 * 16 KiB, and of 32 MiB from
- *                Hopper on (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize). Two threads compute:
- *                that of the forward pass and that of autograd. cuDNN chooses algorithms of convolutions whose
- *                workspaces take from nothing to some 100 MiB
- *   collectives  NCCL: each communicator has a buffer per channel and peer, of 4 MiB for the protocol Simple, 4.7 MiB
+ *   workspace    cuBLAS: PyTorch keeps one per thread handle, 2 * 4 MiB + 8 * 16 KiB, and 32 MiB from Hopper on
+ *                (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize). Two threads compute: forward
+ *                pass and autograd. cuDNN chooses convolution algorithms with workspaces up to some 100 MiB
+ *   collectives  NCCL: each communicator has a buffer per channel and peer: 4 MiB for the protocol Simple, 4.7 MiB
  *                for LL128 and 0.5 MiB for LL (src/init.cc, DEFAULT_BUFFSIZE, DEFAULT_LL128_BUFFSIZE,
- *                DEFAULT_LL_BUFFSIZE). Rings receive from one peer per channel, trees from one of two GPUs or two of
- *                more. NCCL before 2.22, which came with PyTorch up to 2.6, connects both when it creates a
- *                communicator. For example, one of two A100s has 544 MB, and one of four 688 MB (NVIDIA/nccl issue
- *                964). Later versions connect at the first use. Each dimension has a communicator, all GPUs together
- *                have one, the GPUs of a model in a tensor-parallel pipeline have one for the norm of its gradients,
- *                and the first and the last stage have one for the gradients of a tied table. All-to-all connects
- *                every pair of GPUs of a node over all channels: 3.3 GB on eight H100s, with 32 channels (NVIDIA/nccl
- *                issue 1685)
+ *                DEFAULT_LL_BUFFSIZE). Rings receive from one peer per channel, trees from one peer with two GPUs, or
+ *                from two peers with more. NCCL before 2.22, which came with PyTorch up to 2.6, connects both when it
+ *                creates a communicator. For example, a communicator between two A100s has 544 MB, and between four
+ *                688 MB (NVIDIA/nccl issue 964). Later versions connect at first use. Each dimension has a
+ *                communicator, all GPUs together have one, a model's GPUs in a tensor-parallel pipeline have one for
+ *                the gradient norm, and the first and the last stage have one for a tied table's gradients. All-to-all
+ *                connects every pair of GPUs in a node over all channels: 3.3 GB on eight H100s, with 32 channels
+ *                (NVIDIA/nccl issue 1685)
  *
- * Usable memory. The driver keeps 1 to 2 % of the memory as sold: torch.cuda.get_device_properties reports 39.4 of 40
- * GiB (A100), 79.1 of 80 (H100), 23.7 of 24 (RTX 3090), 15.8 of 16 (V100). Cards of the data center with GDDR memory
- * keep another sixteenth for error correction, which is enabled by default: 14.6 to 14.8 of 16 GiB (T4), 22.1 of 24
- * (A10G, L4), 44.4 of 48 (L40S). HBM has extra bits for error correction.
- */
+ * Usable memory. The driver keeps 1 to 2 % of the nominal memory: torch.cuda.get_device_properties reports 39.4 of 40
+ * GiB (A100), 79.1 of 80 (H100), 23.7 of 24 (RTX 3090), 15.8 of 16 (V100). Data-center cards with GDDR memory keep
+ * another sixteenth for error correction, which is enabled by default: 14.6 to 14.8 of 16 GiB (T4), 22.1 of 24 (A10G,
+ * L4), 44.4 of 48 (L40S). HBM has extra bits for error correction. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"

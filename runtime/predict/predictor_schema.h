@@ -96,10 +96,10 @@ enum { RT_PAIR_CAPACITY = 64, RT_BLOCK_CAPACITY = 16 };
 
 /* An artefact's entries that predict or explain jobs. */
 typedef struct rt_job_schema {
-    uint32_t rows_entry, evaluate_entry; /* equal if the predictor is in one piece */
-    int input_at[RT_JOB_INPUT_COUNT];    /* input index in the reading entry; RT_NOT_THERE if unread */
-    size_t columns[RT_JOB_INPUT_COUNT];  /* columns that the entry reads */
-    size_t known[RT_JOB_INPUT_COUNT];    /* leading columns that this runtime fills */
+    uint32_t rows_entry, evaluate_entry;       /* equal if the predictor is in one piece */
+    int input_at[RT_JOB_INPUT_COUNT];          /* input index in the reading entry; RT_NOT_THERE if unread */
+    size_t columns[RT_JOB_INPUT_COUNT];        /* columns that the entry reads */
+    size_t known[RT_JOB_INPUT_COUNT];          /* leading columns that this runtime fills */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* the predictor's values for the other columns; in the artefact */
     uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… for each known column of `configuration` */
     rt_configuration_set reads;                /* the set of all these */
