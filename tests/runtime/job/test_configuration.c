@@ -1,5 +1,5 @@
-/* test_configuration.c — resolved configurations: degrees of parallelism, micro-batches, rates of links, and the work
- * of one GPU of many. Options that exclude each other are refused, and so is each value beyond its range. */
+/* test_configuration.c — resolved configurations: degrees of parallelism, micro-batches, link rates, and one GPU's work
+ * among many. Options that exclude each other are refused, and so are values beyond the range. */
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/gpus.h"
@@ -84,7 +84,7 @@ static void links_reach_a_fraction_of_their_rate(void **state)
     predict_assert_close(read((mdot_configuration){.gpu = "T4", .network_gbps = 3}).c.network_gbps, 3);
 }
 
-/* Spec values of callers that predate the link fields, and of a GPU model that lacks NVLink. */
+/* Spec values from callers that predate the link fields, and for a GPU model without NVLink. */
 static void specs_without_links_default_to_pcie_4(void **state)
 {
     (void)state;

@@ -111,8 +111,8 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     mdot_job_destroy(lora);
 }
 
-/* A head that is tied to a table has no parameters of its own, but computes a gradient of the table. Operators
- * behind it then pass gradients back, even if everything before it is frozen. */
+/* A tied head has no parameters, but computes a gradient for the table. Operators behind it then pass gradients back,
+ * even if everything before it is frozen. */
 static void a_tied_layer_trains_the_weights_that_it_shares(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void dependencies_are_checked_before_they_are_followed(void **state)
     }
 }
 
-/* A job without parameters of its own may train those of a tied table. Its program then stays as it is. */
+/* A job without own parameters may train a tied table's parameters. Its program then stays as it is. */
 static void a_program_without_parameters_keeps_its_bytes(void **state)
 {
     (void)state;

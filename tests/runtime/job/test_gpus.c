@@ -216,9 +216,8 @@ static void no_two_gpus_share_a_name(void **state)
     }
 }
 
-/* The fp32 cores of an SM: CUDA C++ programming guide, throughput of arithmetic instructions by compute capability. A
- * compute unit of CDNA 2 (listed as 8.0) also has 64. A compute unit of CDNA 3 and 4 (listed as 9.0) has 128 in
- * pairs. */
+/* fp32 cores per SM: CUDA C++ programming guide, throughput of arithmetic instructions by compute capability. A compute
+ * unit in CDNA 2 (listed as 8.0) also has 64. A compute unit in CDNA 3 and 4 (listed as 9.0) has 128 in pairs. */
 static double cores_of_an_sm(const mdot_gpu *gpu)
 {
     static const struct {

@@ -305,7 +305,7 @@ static void a_job_may_have_no_operators(void **state)
     free(d.inputs);
 }
 
-/* Each of the loads has a place of its own. */
+/* Each load has its own place. */
 static void loads_have_places(void **state)
 {
     (void)state;

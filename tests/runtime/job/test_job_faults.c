@@ -1,9 +1,8 @@
-/* test_job_faults.c — runtime/job: each allocation of each call that makes, reads, writes or changes jobs fails once
+/* test_job_faults.c — runtime/job: in calls that make, read, write or change jobs, each allocation fails once
  * (tests/fault/inject.c). The call then returns OUT_OF_MEMORY with a message, releases all memory, and makes neither a
  * job nor a file.
  *
- * The jobs have an analyzer of their own, so that its failures are tested, too.
- */
+ * The jobs have their own analyzer, so that its failures are tested, too. */
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
 #include "tests/fault/inject.h"

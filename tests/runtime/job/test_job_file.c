@@ -369,7 +369,7 @@ static void all_sections_but_the_names_of_modules_are_required(void **state)
     for (size_t i = 0; i < count; i++) assert_int_equal(sections[i].flags, sections[i].tag == 4 ? 0 : REQUIRED);
 }
 
-/* A record of a type has its name, whether the type is known, and its traits. */
+/* A type's record has a name, a known flag, and traits. */
 static void cut_records_of_types_and_other_truths_are_refused(void **state)
 {
     file *f = *state;

@@ -1,4 +1,4 @@
-/* test_job_program.c — runtime/job/job_program.c: the program of a job, its checks, its file and its frozen copies. */
+/* test_job_program.c — runtime/job/job_program.c: a job's program, its checks, its file and frozen copies. */
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"

@@ -183,8 +183,8 @@ static void softmax_is_fp32_under_autocast(void **state)
     expect_units(&n, 1 + 12, 1.5 + 4 + 2 + 0.5 + 4);
 }
 
-/* A cross-entropy keeps its logits (4) and the logarithms of the probabilities (4). Its backward operation makes the
- * gradient of these (4) and of the logits (4). The sample has 1, and the loss is a number. */
+/* A cross-entropy keeps its logits (4) and log-probabilities (4). The backward operation makes gradients for the latter
+ * (4) and for the logits (4). The sample has 1, and the loss is a number. */
 static void cross_entropy_has_four_tensors_of_logits(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void replicated_bytes_omit_sharded_tensors(void **state)
     mdot_job_destroy(job);
 }
 
-/* An attention of 16 units of fp32 scores behind a matmul, each with results of 1 unit. */
+/* An attention with 16 units of fp32 scores behind a matmul; results have 1 unit. */
 static void make_scores(network *n)
 {
     *n = (network){0};
@@ -488,8 +488,8 @@ static void gradients_end_where_they_are_stopped(void **state)
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 4 + 4);
 }
 
-/* A matmul with frozen weights of its own needs only these for its operand's gradient. One that trains a part of them
- * saves the operand. */
+/* A matmul with frozen weights needs only the weights for its operand's gradient. A partly trained one saves the
+ * operand. */
 static void frozen_matmuls_save_no_operand(void **state)
 {
     (void)state;

@@ -50,8 +50,8 @@ static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
     }
 }
 
-/* A tensor that is made between the logits and their loss is whole, whatever the loss keeps of the logits. At f1:
- * samples of both operators, the logits and this tensor. */
+/* A tensor between the logits and the loss is whole, whatever the loss keeps. At f1: samples of both operators, the
+ * logits and this tensor. */
 static void tensors_beside_the_logits_are_whole(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_activation_memory_moments.c — the moments of chains of matmuls, compared with a search of all moments. */
+/* test_activation_memory_moments.c — the moments in chains of matmuls, compared with a search over all moments. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
@@ -39,8 +39,8 @@ static mdot_job *chain(size_t count, const double *units, const double *paramete
     return predict_make_job(operators, count);
 }
 
-/* The largest sum of a moment's bytes and `weight` times its gradients. The backward operation k has the samples, the
- * results before k, the gradient of result k and that of the one before it. */
+/* The largest sum of a moment's bytes and `weight` times its gradients. Backward operation k has the samples, the
+ * results before k, and the gradients of results k and k - 1. */
 static double search(size_t count, const double *units, const double *parameters, double weight)
 {
     double saved = 1, all = 0, largest = 0, gradients = 0;

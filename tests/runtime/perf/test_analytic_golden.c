@@ -636,7 +636,7 @@ static void configurations_have_their_properties(void **state)
     }
 }
 
-/* At each degree of tensor parallelism, the activations of operators add up to those of a GPU. */
+/* At each tensor-parallel degree, the operators' activations add up to a GPU's. */
 static void activations_of_operators_add_up(void **state)
 {
     (void)state;

@@ -24,8 +24,8 @@ static mdot_job_operator make(const char *type, uint32_t block, int64_t channels
     return op;
 }
 
-/* A chain of matmuls of 64 x 64, each of which is a block. Tensor parallelism shards columns of the first and third,
- * and rows of the second and fourth. */
+/* A chain of 64 x 64 matmuls, one per block. Tensor parallelism shards columns in the first and third, and rows in the
+ * second and fourth. */
 static mdot_job *chain(size_t count)
 {
     static const uint32_t before[MATMULS] = {0, 0, 1, 2};

@@ -207,7 +207,7 @@ static void operands_are_sent_and_results_collected(void **state)
             bytes += gate;
             count++;
         }
-        if (i == 2) { /* their product is in no layer, so that the last matmul is one of its own */
+        if (i == 2) { /* no layer has their product, so that the last matmul is a layer by itself */
             n.operators[5].block = 0;
             bytes += up_written + gate_written + 6e5;
             count += 3;

@@ -95,9 +95,9 @@ static void weights_arrive_for_every_pass(void **state)
     expect_near(host_ms(c, 32, 0, 0) - update, (host_ms(c, 16, 0, 0) - update) / 2);
 }
 
-/* The GPUs of a node share the host, which moves 112e6 bytes per ms: 28 for each parameter that Adam updates, 20 with
- * SGD. Four GPUs on two nodes update a quarter each if ZeRO divides the state. Gradients leave in their type, and
- * weights return in that of computation. */
+/* A node's GPUs share the host, which moves 112e6 bytes per ms: 28 per parameter with Adam, 20 with SGD. Four GPUs on
+ * two nodes update a quarter each if ZeRO divides the state. Gradients leave in their own type, and weights return in
+ * the computation's type. */
 static void updates_on_the_host_take_its_memorys_time(void **state)
 {
     (void)state;

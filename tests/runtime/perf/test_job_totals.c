@@ -45,8 +45,8 @@ static void flops_of_all_phases_and_costs_are_summed(void **state)
     mdot_job_destroy(job);
 }
 
-/* Keys and values are what an attention reads beyond its queries, which are as large as its result. If it reads no more
- * than that, all that it reads counts. */
+/* An attention reads keys and values beyond its queries, which are as large as its result. If it reads no more,
+ * everything counts. */
 static void attention_reads_keys_and_values(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_kernel_options.c — options of kernels change only the operators that have such kernels. A layout is that of
- * images, and compilers call cuDNN's recurrences as PyTorch does. */
+/* test_kernel_options.c — kernel options change only the operators with such kernels. A layout concerns images, and
+ * compilers call cuDNN's recurrences as PyTorch does. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/step_time.h"

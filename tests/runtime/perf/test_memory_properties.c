@@ -27,8 +27,8 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(random_state >> 33) % below;
 }
 
-/* A random network: its seed, a factor of the length or of the area of images, and the quarters of its operators with
- * parameters that are frozen. Networks of one seed have the same widths, and more quarters freeze further operators. */
+/* A random network: seed, a factor for the length or the image area, and frozen quarters of the operators with
+ * parameters. Networks with one seed have the same widths, and more quarters freeze further operators. */
 typedef struct network {
     uint64_t seed;
     uint32_t longer, frozen_quarters;
@@ -161,7 +161,7 @@ static void memory_is_at_least_that_of_weights_and_state(void **state)
             double state_bytes = on_host ? 0 : rt_optimizer_memory_of(job, &resolved).state;
             double least = resolved.widths.weights * trained / copies + state_bytes;
             double sum = m.weights + m.gradients + m.optimizer + m.activations;
-            bool is_pipeline = c.pipeline_parallel > 1; /* its peak may be that of another stage */
+            bool is_pipeline = c.pipeline_parallel > 1; /* its peak may be in another stage */
             double most = is_pipeline ? sum : m.weights + m.optimizer;
             if (most < least * (1 - 1e-12)) fail_case("least", least, most, &c);
             if (!(m.gradients >= 0 && m.activations >= 0 && m.pass_activations >= 0)) fail_case("parts", 0, 0, &c);
@@ -199,7 +199,7 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
             /* Offloading leaves the tensors of blocks, whatever the other options save. With tensor parallelism, the
              * moments are those of the unsharded job, which differ between the options. */
             if (c.offload_activations != 0 || c.tensor_parallel > 1) continue;
-            /* Compiled code computes the loss's copies of the logits again, which are outside of the blocks. */
+            /* Compiled code computes the loss's logit copies again, outside the blocks. */
             if (c.recompute == MDOT_RECOMPUTE_NOTHING && c.compiled == 0)
                 EXPECT(c, recompute, MDOT_RECOMPUTE_BLOCKS, -1);
             /* A few moments stand for all, and those of two losses may differ. At ZeRO stage 3, they may differ in
@@ -211,14 +211,14 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
     assert_true(compared > JOBS * CONFIGURATIONS / 10);
 }
 
-/* Compares the peaks of two networks in random configurations: that of `larger` is at least that of `smaller`. */
+/* Compares the peaks of two networks in random configurations: the peak of `larger` is at least that of `smaller`. */
 static void expect_order(network smaller, network larger, const char *property)
 {
     size_t compared = 0;
     mdot_job *small = job_of(smaller), *large = job_of(larger);
     for (int i = 0; i < CONFIGURATIONS; i++) {
         mdot_configuration c = random_configuration();
-        /* Gathered weights follow the part of the gradients that exist. Moments of shards are those of the whole. */
+        /* Gathered weights follow the existing part of the gradients. A shard's moments are those of the whole. */
         c.keep_gathered = 0;
         c.frozen_weights = MDOT_FROZEN_UNCHANGED; /* quantised weights are dequantised, one matrix at a time */
         if (c.tensor_parallel > 1) continue;
@@ -297,7 +297,7 @@ static double peak_of_variant(const mdot_job *job, mdot_configuration c, const c
     return bytes;
 }
 
-/* Each row changes one option of a plain configuration of a large batch, where the pass is the peak. Its effect is at
+/* Each row changes one option in a plain configuration with a large batch, where the pass is the peak. Its effect is at
  * least a share of the peak. An option without effect, or with a tenth of it, fails. */
 static void options_have_an_effect_on_plain_configurations(void **state)
 {
@@ -339,8 +339,8 @@ static void plain_peaks_are_linear_in_the_batch(void **state)
     }
 }
 
-/* Two micro-batches of the same size keep the sums of gradients throughout the step, which ZeRO stage 2 divides. In
- * inference, the bytes of gradients and of the optimizer's state are zero. */
+/* Two equal micro-batches keep gradient sums throughout the step, which ZeRO stage 2 divides. In inference, gradients
+ * and optimizer state take no bytes. */
 static void gradients_exist_and_are_divided(void **state)
 {
     (void)state;

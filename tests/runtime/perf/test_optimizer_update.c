@@ -93,8 +93,8 @@ static void each_optimizer_has_its_state_and_traffic(void **state)
     mdot_job_destroy(job);
 }
 
-/* A loop holds the temporaries of one tensor, and a fused kernel none. It moves 5 tensors instead of 8 (SGD), 7 instead
- * of 18 (Adam) or of 20 (AdamW). */
+/* A loop holds one tensor's temporaries, and a fused kernel none. It moves 5 tensors instead of 8 (SGD), 7 instead of
+ * 18 (Adam) or 20 (AdamW). */
 static void kernels_differ_in_temporaries_and_traffic(void **state)
 {
     (void)state;
@@ -120,8 +120,8 @@ static void kernels_differ_in_temporaries_and_traffic(void **state)
     mdot_job_destroy(job);
 }
 
-/* Mixed precision has fp32 weights, converts gradients by way of a flat copy of 2 + 4 bytes, and writes half-precision
- * weights. Its kernels are fused below ZeRO stage 3. Four workers divide all of it. */
+/* Mixed precision has fp32 weights, converts gradients through a flat copy with 2 + 4 bytes, and writes half-precision
+ * weights. Kernels are fused below ZeRO stage 3. Four workers divide everything. */
 static void precisions_and_workers_change_the_update(void **state)
 {
     (void)state;

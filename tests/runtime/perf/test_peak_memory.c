@@ -34,7 +34,7 @@ static void check(const mdot_job *job, const memory_case *cases, size_t count)
     }
 }
 
-/* The largest sum of `samples` samples' activations and of the gradients that exist besides. */
+/* The largest sum of activations, for `samples` samples, and existing gradients. */
 static double passing(const mdot_job *job, rt_activation_case which, double samples, double gradients)
 {
     const rt_activations *a = &job->analysis->activations.of[which.type][which.attention][which.recompute];
@@ -281,8 +281,8 @@ static void update_of_adam_may_be_the_peak(void **state)
     mdot_job_destroy(job);
 }
 
-/* A chain of matmuls with results of 1, 2 and 4 units, whose gradients have 1.25, 5 and 3.75. Moments have 10 units of
- * tensors and 3.75 of gradients, then 5 and 8.75, then 2 and 10. The first of equal moments is the peak. */
+/* A chain of matmuls with results of 1, 2 and 4 units, and gradients of 1.25, 5 and 3.75. Moments have 10 units of
+ * tensors and 3.75 of gradients, then 5 and 8.75, then 2 and 10. Among equal moments, the first is the peak. */
 static void the_first_of_equal_moments_is_the_peak(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void overflowing_peak_saturates(void **state)
     assert_true(rt_sum_memory(&overflows) == UINT64_MAX);
 }
 
-/* A table of 10,000 elements, of which a sample picks 8, beside a matmul of 100 parameters. */
+/* A table with 10,000 elements, 8 of them picked per sample, beside a matmul with 100 parameters. */
 static void sparse_gradients_have_the_picked_rows(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void networks_without_parameters_have_activations(void **state)
     mdot_job_destroy(job);
 }
 
-/* The largest moment of a forward pass is the first Linear's: its result of 8 units beside the operand of 2. */
+/* The largest moment in a forward pass is the first Linear's: its result with 8 units beside the operand with 2. */
 static void inference_has_weights_and_live_tensors(void **state)
 {
     (void)state;
@@ -410,8 +410,8 @@ static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
     mdot_job_destroy(job);
 }
 
-/* Quantised weights of 600 in a byte or half of one, with their scales. One matrix at a time is dequantised to the type
- * of computation, beside the copies that autocast makes of the 400 other weights. */
+/* Quantised weights of 600 in a byte or half a byte, with scales. Dequantisation handles one matrix at a time, in the
+ * computation's type, beside autocast's copies of the 400 other weights. */
 static void quantised_weights_are_dequantised_one_by_one(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* A normalisation of 24 parameters and four blocks of a matmul of 100, of which 10 are frozen. The last result is the
+/* A normalisation with 24 parameters and four blocks with a matmul of 100, 10 of them frozen. The last result is the
  * largest. */
 static mdot_job *four_blocks(void)
 {
@@ -78,8 +78,8 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     mdot_job_destroy(job);
 }
 
-/* A tenth of each block is frozen and quantised: 40 of 424 weights. A GPU of four keeps a quarter of both kinds, and
- * gathers 224 of them. FSDP in mixed precision keeps fp32 gradients, but only as far as the pass has made them. */
+/* A tenth of each block is frozen and quantised: 40 of 424 weights. One GPU of four keeps a quarter of both kinds, and
+ * gathers 224 weights. FSDP in mixed precision keeps fp32 gradients, but only as far as the pass has made them. */
 static void zero_stage_three_gathers_quantised_weights(void **state)
 {
     (void)state;
@@ -100,8 +100,8 @@ static void zero_stage_three_gathers_quantised_weights(void **state)
     mdot_job_destroy(job);
 }
 
-/* On two workers of two GPUs each, a GPU has half of the matmuls' weights: 24 + 200, half of which stay. It gathers two
- * blocks of 50 and the root's 24. */
+/* On two workers with two GPUs each, a GPU has half of the matmuls' weights, 24 + 200, and keeps half of these. It
+ * gathers two blocks of 50 and the root's 24. */
 static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
 {
     (void)state;
@@ -148,8 +148,8 @@ static void tensor_parallelism_shards_sparse_tables(void **state)
     mdot_job_destroy(job);
 }
 
-/* Stages of a pipeline sum gradients after the last micro-batch, and keep all of them as a whole until then. The first
- * stage has 500 + 24 parameters, half of which each of two workers keeps. */
+/* Pipeline stages sum gradients after the last micro-batch, and keep all of them whole until then. The first stage has
+ * 500 + 24 parameters, half of which each of two workers keeps. */
 static void stages_with_sharded_weights_keep_whole_gradients(void **state)
 {
     (void)state;

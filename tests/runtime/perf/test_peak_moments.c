@@ -15,7 +15,7 @@
 
 enum { UNIT = 4096, LAYERS = 40 };
 
-/* A chain of matmuls, with this many units of results and of parameters each. */
+/* A chain of matmuls, with this many units of results and parameters each. */
 static mdot_job *chain(size_t count, const double *units, const double *parameters)
 {
     static uint32_t before[LAYERS];
@@ -145,7 +145,7 @@ static void autocast_copies_the_weights_of_matmuls(void **state)
     mdot_job_destroy(job);
 }
 
-/* Blocks of two matmuls with results of `wide` and 1 unit, behind a matmul of `first` units. */
+/* Blocks with two matmuls, whose results have `wide` and 1 unit, behind a matmul with `first` units. */
 static mdot_job *blocks_of_two(uint32_t blocks, double first, double wide)
 {
     mdot_job_operator operators[LAYERS];

@@ -90,8 +90,8 @@ static double demand(double capability, double used)
     return 200 * (0.14 + (capability < 7 ? 0.54 : 0.83) * (1 - exp(-used / 0.3)));
 }
 
-/* At a fraction f of the clock, the power is .1 + .6 f + .3 f^13 of the demand. A limit of that power slows the part of
- * the step down in which the GPU is busy, which is all of it from a utilisation of .7 on. */
+/* At clock fraction f, power is .1 + .6 f + .3 f^13 of the demand. A limit at that power slows the busy part of the
+ * step down: all of it from a utilisation of .7 on. */
 static void clocks_fall_until_the_power_fits(void **state)
 {
     (void)state;

@@ -288,7 +288,7 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     mdot_job_destroy(job);
 }
 
-/* The backward pass of a compiled loss replaces its logits by their gradient, one of eight chunks at a time. */
+/* A compiled loss's backward pass replaces logits by their gradient, one of eight chunks at a time. */
 static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
 {
     (void)state;
@@ -451,9 +451,9 @@ static void checkpointed_operators_run_forward_again(void **state)
     mdot_job_destroy(plain);
 }
 
-/* A program of one record in fp32, of which 800 of 1000 bytes are as large as the logits: two of them in fp32, and two
- * tensors of the loss, 16 bytes for each logit. In chunks there are the logits and their logarithms; a compiled loss
- * has the logits and the gradient of one chunk. */
+/* A program with one fp32 record: 800 of 1000 bytes are as large as the logits, two fp32 tensors of logits and two loss
+ * tensors, 16 bytes per logit. In chunks there are the logits and their logarithms; a compiled loss has the logits and
+ * one chunk's gradient. */
 static void losses_in_fp32_have_no_copies(void **state)
 {
     (void)state;

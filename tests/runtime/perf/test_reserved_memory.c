@@ -153,8 +153,8 @@ static void flat_gradients_take_a_segment(void **state)
     mdot_job_destroy(job);
 }
 
-/* The head of language_model has 8192 bytes of fp32 logits per sample. At the peak of a loss, three fp32 tensors of
- * their size exist, and perhaps the half-precision logits, too. If these were freed, their segment is unused. */
+/* The head in language_model has 8192 bytes of fp32 logits per sample. At a loss's peak, three fp32 tensors of equal
+ * size exist, and perhaps the half-precision logits, too. After these are freed, their segment is unused. */
 static void freed_logits_leave_a_segment(void **state)
 {
     (void)state;

@@ -253,8 +253,8 @@ static void operands_are_prepared(void **state)
     mdot_job_destroy(job);
 }
 
-/* A compiled activation passes its result on to the next one: 400 bytes per sample less 100 that it would write and 100
- * that the next one would read. A GPU of two has half of them. */
+/* A compiled activation passes its result on to the next one: 400 bytes per sample less 100 to write and 100 to read.
+ * One GPU of two has half. */
 static void compiled_activations_pass_their_results_on(void **state)
 {
     (void)state;

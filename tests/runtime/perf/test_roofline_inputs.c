@@ -1,4 +1,4 @@
-/* test_roofline_inputs.c — the inputs of the roofline that each property of an operator gives. */
+/* test_roofline_inputs.c — roofline inputs by operator property. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
@@ -105,8 +105,8 @@ static void properties_are_those_of_the_operator(void **state)
     }
 }
 
-/* A GPU of four has a quarter of a sharded activation's traffic, and of the bytes that fusing it saves. A replicated
- * one has all of them. */
+/* One GPU of four has a quarter of a sharded activation's traffic and of the bytes saved by fusion. A replicated
+ * activation has all bytes. */
 static void shards_have_a_part_of_fused_bytes(void **state)
 {
     (void)state;

@@ -226,7 +226,7 @@ static void adapters_are_sharded_on_their_large_sides(void **state)
     mdot_job_destroy(job);
 }
 
-/* The second of two adapters of a base matmul is summed with the sum of the first. */
+/* A base matmul's second adapter is added to the first sum. */
 static void several_adapters_share_a_base(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void several_adapters_share_a_base(void **state)
     mdot_job_destroy(expect_roles(&n, "-c-cd-cdr"));
 }
 
-/* A frozen head that shares the table's parameters has neither parameters of its own nor a gradient. */
+/* A frozen head tied to the table has neither parameters nor a gradient. */
 static void frozen_tied_head_is_sharded(void **state)
 {
     (void)state;

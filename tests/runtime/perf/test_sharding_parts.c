@@ -57,8 +57,8 @@ static void parameters_are_divided_by_roles_and_experts(void **state)
     assert_memory_equal(&parts, &want, sizeof want);
 }
 
-/* A GPU of two has half of the groups, each with twice the tokens. Groups that two does not divide stay as they are,
- * and so do sizes that would overflow. */
+/* One GPU of two has half of the groups, each with twice the tokens. Group counts that two does not divide stay as they
+ * are, and so do sizes that would overflow. */
 static void shards_of_experts_have_larger_groups(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_sharding_positions.c — positions of operators in a pipeline (before, in and after the blocks), the borders that
- * results cross, and roles at the limits of their conditions. */
+/* test_sharding_positions.c — pipeline positions (before, in and after the blocks), the borders that results cross, and
+ * roles at the limits of conditions. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
@@ -14,8 +14,9 @@
 
 #include <cmocka.h>
 
-/* Four blocks, the second and third of which are the largest. The result of the first is read in the third, and that
- * of the second in the fourth: the border behind the second block has both, and the third's besides. */
+/* Four blocks, of which the second and third are the largest. The first block's result is read in the third, and the
+ * second's in the fourth: the border behind the second block has both, and the border behind the third has the third's,
+ * too. */
 static void results_cross_every_border_up_to_their_reader(void **state)
 {
     (void)state;
@@ -76,7 +77,7 @@ static void tied_heads_stand_behind_the_blocks(void **state)
     (void)state;
     static const struct {
         uint32_t block;
-        double own, flops, read; /* weights of its own; FLOPs of their gradient; bytes that a step reads */
+        double own, flops, read; /* own weights; FLOPs of the weight gradient; bytes read per step */
         int64_t in, out;
         const char *inputs;
         double tied, frozen;

@@ -229,8 +229,8 @@ static double exchanged_ms(const mdot_job *job, const mdot_configuration *c)
     return rt_communication_ms(job, &resolved, 0);
 }
 
-/* The all-reduces of a tensor-parallel group over a link whose transfer time is negligible. The time is that of
- * starting them, and half as much again if blocks are recomputed. test_experts.c tests the time of filling a link. */
+/* All-reduces in a tensor-parallel group over a link with negligible transfer time: the time to start them, and half as
+ * much again if blocks are recomputed. test_experts.c tests the time to fill a link. */
 static void starting_an_all_reduce_costs_time(void **state)
 {
     (void)state;

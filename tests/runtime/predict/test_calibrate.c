@@ -1,6 +1,6 @@
-/* test_calibrate.c — predictions that are corrected by measured steps: corrections of GPUs, of several GPUs and of
- * GPUs without rows, wrong rows, narrower intervals, saving and loading, and refused arguments.
- * test_calibration_model.c covers jobs and configurations. */
+/* test_calibrate.c — predictions corrected by measured steps: GPUs, several GPUs, GPUs without rows, wrong rows,
+ * narrower intervals, saving and loading, and refused arguments. test_calibration_model.c covers jobs and
+ * configurations. */
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -305,8 +305,7 @@ static void a_file_holds_the_whole_calibration(void **state)
     process_remove_folder(folder);
 }
 
-/* Makes a name of printable characters of one to four bytes, which may be cut in mid-character, and of unprintable
- * bytes. */
+/* Makes a name from printable characters of one to four bytes, perhaps cut in mid-character, and unprintable bytes. */
 static void make_name(uint32_t *seed, char *out, size_t most)
 {
     static const char *const pieces[] = {"a", "Z", " ", "gpu", "0.5", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},

@@ -179,7 +179,7 @@ static void the_factors_multiply_to_the_correction(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* The correction of another job by three rows of one. `warnings` are those of the rows' predictions. */
+/* Another job's correction by three rows of one job. `warnings` belong to the rows' predictions. */
 static double correct_other(site *s, uint32_t warnings)
 {
     mdot_prediction predictions[3];
@@ -224,8 +224,8 @@ static void an_outlier_in_one_layout_corrects_the_other_by_a_part(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* A training step has a backward pass besides the forward pass that inference measures. The interval of inference is
- * wider, so that a row of it corrects training less than the other way round. */
+/* A training step has a backward pass besides the forward pass that inference measures. Inference has the wider
+ * interval, so that an inference row corrects training less than the other way round. */
 static void an_outlier_in_one_mode_corrects_the_other_by_a_part(void **state)
 {
     site *s = *state;
@@ -282,7 +282,7 @@ static void an_outlier_of_one_pytorch_corrects_another_by_a_part(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* A step that waits for the host says less of one that never waits. Its memory says as much. */
+/* A step that waits for the host says less about one that never waits. Its memory says as much. */
 static void configurations_share_less_time_if_their_host_shares_differ(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static void an_outlier_widens_the_interval_of_jobs_without_rows(void **state)
     if (!(interval[0] < 1 && interval[1] > 1.1)) fail_msg("%g %g", interval[0], interval[1]);
 }
 
-/* A job is known by its operators, at another batch of its file and under other names. */
+/* Operators identify a job, at another batch and under other names. */
 static void jobs_are_recognised_by_their_operators(void **state)
 {
     site *s = *state;

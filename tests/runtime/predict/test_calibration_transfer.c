@@ -288,7 +288,7 @@ static void the_order_of_rows_does_not_matter(void **state)
     mdot_calibration_destroy(second);
 }
 
-/* A normal variable, by the sum of twelve uniform ones (the generator is that of Numerical Recipes). */
+/* A normal variable: the sum of twelve uniform ones (generator from Numerical Recipes). */
 static double draw_normal(site *s)
 {
     double sum = -6;

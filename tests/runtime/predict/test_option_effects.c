@@ -1,5 +1,5 @@
-/* test_option_effects.c — every training option, and every choice of one, changes the time and the memory of a step. A
- * row of the table below states the reason if it changes only one of both. A new option or choice without a row fails.
+/* test_option_effects.c — every training option, and every choice, changes a step's time and memory. A table row states
+ * the reason if only one of both changes. A new option or choice without a row fails.
  *
  * The predictor reads the batch alone, so that all effects are analytic estimates. */
 #include "runtime/job/configuration_table.h"

@@ -1,5 +1,5 @@
-/* test_parallelism_options.c — the effect of context and sequence parallelism, of pipelines, and of activations in host
- * memory, on the memory and the time of a step. */
+/* test_parallelism_options.c — effects on a step's memory and time: context and sequence parallelism, pipelines, and
+ * activations in host memory. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"

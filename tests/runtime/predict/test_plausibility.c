@@ -86,7 +86,7 @@ static void utilisation_is_relative_to_the_gpus_peaks(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
-    /* Ten samples: 30 GFLOP of matmuls, 10 GFLOP of sums; 100 MB of operands and 20 MB of SGD's update. */
+    /* Ten samples: 30 GFLOP in matmuls, 10 GFLOP in sums; 100 MB of operands and 20 MB for SGD's update. */
     mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 10, 20);
     assert_near(p.parameters, 1e6);
     assert_near(p.flops_per_sample, 4e9);

@@ -109,7 +109,7 @@ static void types_and_settings_reach_the_predictor(void **state)
     predict_close(&settings);
 }
 
-/* Contract of the input `configuration`: each value of the configuration has its own column. */
+/* Contract of the input `configuration`: each value has its own column. */
 static void configuration_reaches_the_predictor(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_predictor_schema.c — the declarations of artefacts that predict jobs: inputs of earlier versions with fewer
+/* test_predictor_schema.c — declarations of artefacts that predict jobs: inputs from earlier versions with fewer
  * columns and types, and refusals that name the input. */
 #include "mdot/mdotjob.h"
 #include "runtime/predict/predictor_schema.h"

@@ -369,7 +369,7 @@ static void other_kernels_of_the_loss_keep_fewer_logits(void **state)
     expect_error(without, "no cross-entropy");
 }
 
-/* FP8 doubles the rate of the matmuls and costs casts, which compiled code fuses. Memory is that of mixed-bf16. */
+/* FP8 doubles the matmul rate and costs casts, which compiled code fuses. Memory is the same as in mixed-bf16. */
 static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
 {
     (void)state;
