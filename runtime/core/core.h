@@ -5,7 +5,7 @@
  *   cuda/     a kind of device: rt_device_ops (cuda.h)
  *   job/      jobs in memory and in files; perf/ analyses them: rt_job_analyzer (job_analyzer.h)
  *   predict/  predictions of jobs over rt_run_many, with its own tensors in every context: rt_extension
- *             (predict_extension.h)
+ *             (predictor_tensors.h)
  *
  * Core reaches the other components only through rt_components, a constant table in every predictor and every job.
  * runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_reader.h), because
