@@ -4,8 +4,30 @@
 # Labels (docs/contributing/testing.md): without LABELS a test is `fast` unless mdot_full_tests names it. A fast test
 # is `full`, too, because `ctest -L full` runs both.
 
-# Lists that the caller may set: mdot_full_tests, names; mdot_shards, rows "NAME SHARDS"; mdot_halved_tests, names whose second
-# half of shards is exhaustive under sanitizers.
+# Lists that the caller may set: mdot_full_tests, names; mdot_shards, rows "NAME SHARDS"; mdot_shared_by_two,
+# mdot_shared_by_three and mdot_sanitizer_tests, names of tests that builds with and without sanitizers share.
+
+# Sets `out` to whether this build leaves the shard to the label `exhaustive`.
+function(mdot_leaves_shard out name shard)
+  set(turn 2)
+  if(MDOT_ASAN OR MDOT_TSAN)
+    set(turn 1)
+  endif()
+  set(leaves OFF)
+  foreach(list "mdot_shared_by_two;2" "mdot_shared_by_three;3")
+    list(GET list 0 names)
+    list(GET list 1 builds)
+    math(EXPR place "(${shard} - ${turn}) % ${builds}")
+    if(name IN_LIST ${names} AND place)
+      set(leaves ON)
+    endif()
+  endforeach()
+  if(name IN_LIST mdot_sanitizer_tests AND turn EQUAL 2)
+    set(leaves ON)
+  endif()
+  set(${out} ${leaves} PARENT_SCOPE)
+endfunction()
+
 function(mdot_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
   set(labels ${arg_LABELS})
@@ -28,8 +50,8 @@ function(mdot_test name)
     set(entry ${name})
     set(environment ${arg_ENVIRONMENT})
     set(shard_labels ${labels})
-    math(EXPR twice "2 * ${shard}")
-    if((MDOT_ASAN OR MDOT_TSAN) AND name IN_LIST mdot_halved_tests AND twice GREATER shards)
+    mdot_leaves_shard(leaves ${name} ${shard})
+    if(leaves)
       set(shard_labels exhaustive)
     endif()
     if(shards GREATER 1)

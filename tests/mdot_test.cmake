@@ -69,34 +69,58 @@ set(mdot_full_tests
     test_runtime_cuda_limits
     test_types)
 
-# NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine of two cores.
+# NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine with two cores, and
+# programs of the two lists below.
 set(mdot_shards
-    "test_cuda_kinds 3"
-    "test_cuda_recurrence 3"
-    "test_cuda_sequential 3"
-    "test_cuda_models 4"
-    "test_cuda_runtime 2"
-    "test_cuda_literals 3"
-    "test_cuda_schedules 2"
-    "test_cuda_images 3"
-    "test_cpu_linear 3"
-    "test_cpu_attention 3"
-    "test_cpu_attention_scores 4"
     "test_batch_items 2"
+    "test_cpu_attention 3"
+    "test_cpu_attention_scores 3"
+    "test_cpu_expr 2"
+    "test_cpu_linear 3"
+    "test_cpu_linear_winograd 2"
+    "test_cpu_nest 2"
+    "test_cpu_product 2"
+    "test_cpu_recurrence 2"
+    "test_cpu_rounded_lengths 2"
+    "test_cpu_sequential 2"
+    "test_cpu_sliding_windows 2"
+    "test_cuda_images 3"
+    "test_cuda_kinds 4"
+    "test_cuda_literals 3"
+    "test_cuda_models 6"
+    "test_cuda_recurrence 4"
+    "test_cuda_runtime 2"
+    "test_cuda_schedules 2"
+    "test_cuda_sequential 4"
     "test_faults_exhaustive 9"
     "test_library_faults_exhaustive 6"
+    "test_types 2"
     "onnx_debian_node 4"
     "onnx_shared_node 4")
 
-# Programs whose cases are many shapes of the same kernels. The compiler's C code, which the sanitizers check, is the same
-# in all of them. Therefore builds with sanitizers run half of the shards, and leave the others to the label `exhaustive`.
-set(mdot_halved_tests
+# Builds with and without sanitizers share the work on kernels, because most of the time goes to generated code, which is the
+# same in both. Every second shard runs under the sanitizers, the others without.
+set(mdot_shared_by_two
+    test_cpu_expr
+    test_cpu_linear_winograd
+    test_cpu_nest
+    test_cpu_product
+    test_cpu_recurrence
+    test_cpu_rounded_lengths
+    test_cpu_sequential
+    test_cpu_sliding_windows
+    test_cuda_kinds
+    test_cuda_recurrence
+    test_cuda_sequential
+    test_types)
+# Here the cases are many shapes of the same kernels. Of three shards, the first runs under the sanitizers, the second without,
+# and the third is `exhaustive`.
+set(mdot_shared_by_three
     test_cpu_attention
     test_cpu_attention_scores
     test_cpu_linear
     test_cuda_images
-    test_cuda_kinds
     test_cuda_literals
-    test_cuda_models
-    test_cuda_recurrence
-    test_cuda_sequential)
+    test_cuda_models)
+# The sanitizers notice more in these tests: leaks after each failed allocation. Without sanitizers they are `exhaustive`.
+set(mdot_sanitizer_tests test_faults test_library_faults)

@@ -10,6 +10,7 @@
 #include "tests/support/graph_notation.h"
 #include "tests/support/op_fixture.h"
 #include "tests/support/random_node.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -256,5 +257,5 @@ int main(void)
         cmocka_unit_test(declared_output_types_match_the_graph),
         cmocka_unit_test(any_type_at_any_input_is_refused_or_compiled),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

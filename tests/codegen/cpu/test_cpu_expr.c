@@ -1,6 +1,7 @@
 /* Operators and conversions of every element type, in vectors and scalars, against the plan interpreter. */
 #include "codegen/cpu/cpu_expr.h"
 #include "tests/support/plan_fixture.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -348,5 +349,5 @@ int main(void)
         cmocka_unit_test(min_and_max_keep_nan_of_either_operand),
         cmocka_unit_test(common_subexpressions_are_emitted_once),
     };
-    return cmocka_run_group_tests_name("cg_expr", tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

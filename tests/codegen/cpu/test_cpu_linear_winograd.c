@@ -2,6 +2,7 @@
  * vectors, batches, epilogues that read their own result, and infinite and NaN elements. */
 #include "plan/kind_linear.h"
 #include "tests/support/graph_code.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,5 +132,5 @@ int main(void)
         cmocka_unit_test(taps_of_zero_are_kept),
         cmocka_unit_test(infinite_and_nan_elements_reach_their_own_windows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Loop nests against the plan interpreter: element access, vector remainders, reductions, arg-reductions, matmuls. */
 #include "tests/support/plan_fixture.h"
+#include "tests/support/shard.h"
 
 #include "codegen/cpu/vectorise.h"
 
@@ -313,5 +314,5 @@ int main(void)
         cmocka_unit_test(matmuls_without_packed_weights_match),
         cmocka_unit_test(adjacent_elements_become_vectors),
     };
-    return cmocka_run_group_tests_name("cg_nest", tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "plan/build.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_fixture.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -257,5 +258,5 @@ int main(void)
         cmocka_unit_test(other_sums_keep_the_general_form),
         cmocka_unit_test(buckets_share_the_code_of_a_product),
     };
-    return cmocka_run_group_tests_name("cg_product", tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

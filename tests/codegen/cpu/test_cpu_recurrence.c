@@ -1,6 +1,7 @@
 /* test_cpu_recurrence.c — LSTM, GRU and RNN from ONNX operators to code, in the variants that exporters write.
  * Passes, plan and code are compared with the evaluation of the operator. */
 #include "tests/support/graph_code.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,5 +178,5 @@ int main(void)
         cmocka_unit_test(weights_may_be_inputs_and_f64),
         cmocka_unit_test(unsupported_cells_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

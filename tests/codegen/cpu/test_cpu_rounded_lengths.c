@@ -1,6 +1,7 @@
 /* test_cpu_rounded_lengths.c — graphs whose tensors have rounded quotients of the length, from ONNX operators to code,
  * compared with their evaluation at lengths of every remainder. */
 #include "tests/support/graph_code.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -201,5 +202,5 @@ int main(void)
         cmocka_unit_test(what_was_halved_is_doubled),
         cmocka_unit_test(resizes_divide_the_length),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Running sums, the k best and scatters against the plan interpreter, on random shapes and types. */
 #include "tests/support/plan_fixture.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,5 +220,5 @@ int main(void)
         cmocka_unit_test(updates_of_a_cache_match),
         cmocka_unit_test(out_of_range_indices_are_clamped),
     };
-    return cmocka_run_group_tests_name("cg_sequential", tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

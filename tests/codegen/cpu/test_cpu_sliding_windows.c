@@ -1,6 +1,7 @@
 /* test_cpu_sliding_windows.c — convolutions and poolings from ONNX operators to code, compared with their
  * evaluation: the kernels that they become, and their results at every length. */
 #include "tests/support/graph_code.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,5 +220,5 @@ int main(void)
         cmocka_unit_test(transposed_convolutions_of_infinities_have_only_taps_of_the_node),
         cmocka_unit_test(positions_of_maxima_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }
