@@ -1,5 +1,5 @@
-/* cli.h — the subcommands of `mdot`. Each has a file cmd_NAME.c, which uses only the public headers and base/. A table
- * defines its options (base/command/command.h). */
+/* cli.h — the subcommands of `mdot`. Each has a file cmd_NAME.c in a group's folder, which uses only the public headers
+ * and base/. A table defines the options (base/command/command.h). */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 

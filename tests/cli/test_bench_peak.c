@@ -1,6 +1,6 @@
 /* test_bench_peak.c — the peak loops with which `mdot bench` compares kernels. Every CPU level has one, and the tile
  * loop restores the processor state. The test is independent of speed. */
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/cpu.h"
 #include "tests/support/amx_emulator.h"

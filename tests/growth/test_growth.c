@@ -6,7 +6,7 @@
  * Quadratic work costs more, even if it is only a thirtieth of the work on the small model. For LLVM, the test counts
  * the module that its optimiser receives: instructions, and for each alias the uses of its target, because LLVM looks
  * at all of them. */
-#include "cli/type_times.h"
+#include "cli/report/report.h"
 #include "codegen/cpu/cpu_images.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"

@@ -1,0 +1,57 @@
+/* gpu_argument.h — GPUs on the command line: by name, or by spec values if the GPU is absent from the table; and hourly
+ * prices. Costs have the currency of the prices. */
+#ifndef CLI_GPU_ARGUMENT_H
+#define CLI_GPU_ARGUMENT_H
+
+#include "cli/cli.h"
+
+enum { CLI_MAX_GPUS = 256, CLI_GPU_NAME_BYTES = 64 };
+
+typedef struct cli_gpus {
+    mdot_gpu item[CLI_MAX_GPUS]; /* names point into the GPU table or into `names` */
+    char names[CLI_MAX_GPUS][CLI_GPU_NAME_BYTES];
+    size_t count;
+} cli_gpus;
+
+/* Adds "A100,H100" or "all" to the cli_gpus; false after a usage error. */
+bool cli_add_gpus(const char *command, char *text, void *gpus);
+/* Adds a GPU to the cli_gpus from "name=X,tflops=400,memory=48,bandwidth=900" or from a file with one setting per line;
+ * false after a usage error. Missing values come from the GPU named by `like`, or otherwise from the known GPU with the
+ * nearest half-precision rate. Rates in other precisions scale with that rate. */
+bool cli_add_gpu_spec(const char *command, char *text, void *gpus);
+
+/* Option rows for a cli_gpus at `gpus` in `request`. */
+#define CLI_GPU_OPTION(request, gpus, HELP)                                                                            \
+    {                                                                                                                  \
+        .heading = "GPUs", .name = "gpu", .letter = 'g', .value = "NAME,…", .help = HELP, .kind = CLI_CALL,            \
+        .call = cli_add_gpus, .at = offsetof(request, gpus), .repeats = true, .names = mdot_gpu_names, .is_list = true \
+    }
+#define CLI_GPU_SPEC_OPTION(request, gpus, HELP)                                                                       \
+    {                                                                                                                  \
+        .name = "gpu-spec", .value = "FILE|KEY=X,…", .help = HELP, .kind = CLI_CALL, .call = cli_add_gpu_spec,         \
+        .at = offsetof(request, gpus), .repeats = true, .files = "*"                                                   \
+    }
+
+/* Copies a name, cut to the buffer at a whole character. */
+void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);
+
+/* ---- gpu_price.c ------------------------------------------------------------------------------------------------- */
+
+typedef struct cli_gpu_prices {
+    bool is_set;
+    double of_all; /* hourly price for any GPU; 0: prices are by name */
+    struct {
+        char name[CLI_GPU_NAME_BYTES];
+        double an_hour;
+    } item[CLI_MAX_GPUS];
+    size_t count;
+} cli_gpu_prices;
+
+/* Reads into a cli_gpu_prices: "2.5" or "2.5/h" for any GPU, or a file with lines "A100 2.5" and comments after '#';
+ * false after a usage error. */
+bool cli_read_gpu_prices(const char *command, char *text, void *out_prices);
+
+/* Returns the hourly GPU price, NAN if unknown. */
+double cli_gpu_price_of(const cli_gpu_prices *prices, const char *gpu);
+
+#endif

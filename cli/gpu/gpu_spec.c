@@ -1,0 +1,252 @@
+/* gpu_spec.c — see gpu_argument.h. */
+#include "base/suggest.h"
+#include "base/text.h"
+#include "cli/gpu/gpu_argument.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- By name ------------------------------------------------------------------------------------------------- */
+
+void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES])
+{
+    snprintf(out, CLI_GPU_NAME_BYTES, "%.*s", (int)bs_cut_length(name, CLI_GPU_NAME_BYTES - 1), name);
+}
+
+static bool add_name(const char *command, const char *name, cli_gpus *gpus)
+{
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    if (gpus->count == CLI_MAX_GPUS) {
+        cli_usage_error(command, "at most %d GPUs", CLI_MAX_GPUS);
+        return false;
+    }
+    if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK) {
+        cli_usage_error(command, "%s; --gpu-spec describes other GPUs", err.message);
+        return false;
+    }
+    gpus->item[gpus->count++] = gpu;
+    return true;
+}
+
+bool cli_add_gpus(const char *command, char *text, void *gpus)
+{
+    const char *items[CLI_MAX_GPUS];
+    size_t count = 0;
+    if (strcmp(text, "all") == 0) {
+        for (const char *const *name = mdot_gpu_names(); *name != NULL && count < CLI_MAX_GPUS; name++)
+            items[count++] = *name;
+    } else if (!cli_split_list(command, "--gpu", text, CLI_MAX_GPUS, items, &count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!add_name(command, items[i], gpus)) return false;
+    return true;
+}
+
+/* ---- By spec values ---------------------------------------------------------------------------------------------- */
+
+static const struct field {
+    const char *name, *short_name;
+    size_t at;
+} fields[] = {
+    {"fp16_tflops", "tflops", offsetof(mdot_gpu, fp16_tflops)},
+    {"tf32_tflops", "tf32", offsetof(mdot_gpu, tf32_tflops)},
+    {"fp32_tflops", "fp32", offsetof(mdot_gpu, fp32_tflops)},
+    {"memory_gib", "memory", offsetof(mdot_gpu, memory_gib)},
+    {"memory_gbps", "bandwidth", offsetof(mdot_gpu, memory_gbps)},
+    {"l2_mib", "l2", offsetof(mdot_gpu, l2_mib)},
+    {"sm_count", "sms", offsetof(mdot_gpu, sm_count)},
+    {"boost_mhz", "mhz", offsetof(mdot_gpu, boost_mhz)},
+    {"compute_capability", "cc", offsetof(mdot_gpu, compute_capability)},
+    {"nvlink_gbps", "nvlink", offsetof(mdot_gpu, nvlink_gbps)},
+    {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
+    {"watts", "power", offsetof(mdot_gpu, watts)},
+    {"fp8_tflops", "fp8", offsetof(mdot_gpu, fp8_tflops)},
+};
+enum { FIELD_COUNT = sizeof fields / sizeof *fields, TFLOPS = 0, NAME = FIELD_COUNT, LIKE, KEY_COUNT };
+
+typedef struct spec {
+    const char *command;
+    const char *like; /* name of a GPU in the table */
+    char name[CLI_GPU_NAME_BYTES];
+    double value[FIELD_COUNT];
+    bool is_set[KEY_COUNT];
+} spec;
+
+static double *field_of(mdot_gpu *gpu, int field)
+{
+    return (double *)(void *)((char *)gpu + fields[field].at);
+}
+
+static bool refuse_key(const spec *s, const char *key)
+{
+    bs_suggest suggestion = bs_suggest_begin(key);
+    bs_suggest_add(&suggestion, "name");
+    bs_suggest_add(&suggestion, "like");
+    bs_suggest_add_alias(&suggestion, "vram", "memory");
+    bs_suggest_add_alias(&suggestion, "bw", "bandwidth");
+    bs_suggest_add_alias(&suggestion, "tdp", "watts");
+    bs_suggest_add_alias(&suggestion, "tgp", "watts");
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        bs_suggest_add(&suggestion, fields[i].name);
+        bs_suggest_add(&suggestion, fields[i].short_name);
+    }
+    cli_usage_error(s->command,
+                    "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "
+                    "`mdot gpus --json`",
+                    key, bs_suggest_end(&suggestion).text);
+    return false;
+}
+
+/* Returns the index of a spec value, or NAME or LIKE; KEY_COUNT if the key is unknown. */
+static int find_key(const char *key)
+{
+    if (strcasecmp(key, "name") == 0) return NAME;
+    if (strcasecmp(key, "like") == 0) return LIKE;
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (strcasecmp(key, fields[i].name) == 0 || strcasecmp(key, fields[i].short_name) == 0) return i;
+    return KEY_COUNT;
+}
+
+static bool read_field(spec *s, int field, const char *key, const char *value)
+{
+    char *end;
+    s->value[field] = strtod(value, &end);
+    if (end != value && *end == '\0' && isfinite(s->value[field]) && s->value[field] > 0) return true;
+    cli_usage_error(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
+    return false;
+}
+
+/* The text without blanks at both ends, which are cut off in place. */
+static char *trim(char *text)
+{
+    text += strspn(text, " \t");
+    for (size_t end = strlen(text); end > 0 && strchr(" \t", text[end - 1]) != NULL; end--) text[end - 1] = '\0';
+    return text;
+}
+
+/* Splits "key=value" in place. Blanks may surround both. */
+static bool read_setting(spec *s, char *text)
+{
+    text = trim(text);
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text) {
+        cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines, not \"%s\"", text);
+        return false;
+    }
+    *equals = '\0';
+    const char *value = trim(equals + 1);
+    text = trim(text);
+    int key = find_key(text);
+    if (key == KEY_COUNT) return refuse_key(s, text);
+    if (*value == '\0' || s->is_set[key]) {
+        cli_usage_error(s->command, "--gpu-spec: %s %s", text, s->is_set[key] ? "is given twice" : "has no value");
+        return false;
+    }
+    s->is_set[key] = true;
+    if (key == NAME && !bs_is_printable(value)) {
+        cli_usage_error(s->command, "--gpu-spec: the name contains control characters");
+        return false;
+    }
+    if (key == NAME)
+        cli_copy_gpu_name(value, s->name);
+    else if (key == LIKE)
+        s->like = value;
+    else
+        return read_field(s, key, text, value);
+    return true;
+}
+
+/* Finds the GPU that missing spec values are taken from. */
+static bool find_base(const spec *s, mdot_gpu *out_gpu)
+{
+    mdot_error err = {0};
+    if (s->like != NULL) {
+        if (mdot_gpu_find(s->like, out_gpu, &err) == MDOT_OK) return true;
+        cli_usage_error(s->command, "--gpu-spec: %s", err.message);
+        return false;
+    }
+    double nearest = INFINITY;
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
+        mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+        mdot_gpu_find(*name, &gpu, NULL);
+        double distance = fabs(log(gpu.fp16_tflops / s->value[TFLOPS]));
+        if (distance >= nearest) continue;
+        nearest = distance;
+        *out_gpu = gpu;
+    }
+    return true;
+}
+
+static bool add_spec(const spec *s, cli_gpus *gpus)
+{
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    if (s->like == NULL && !s->is_set[TFLOPS]) {
+        cli_usage_error(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
+        return false;
+    }
+    if (gpus->count == CLI_MAX_GPUS) {
+        cli_usage_error(s->command, "at most %d GPUs", CLI_MAX_GPUS);
+        return false;
+    }
+    if (!find_base(s, &gpu)) return false;
+    double scale = s->is_set[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
+    gpu.tf32_tflops *= scale;
+    gpu.fp32_tflops *= scale;
+    gpu.fp8_tflops *= scale;
+    gpu.watts *= scale; /* keeps power limit / rate, so that the clock falls in the same way */
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (s->is_set[i]) *field_of(&gpu, i) = s->value[i];
+    char *name = gpus->names[gpus->count];
+    if (s->name[0] != '\0')
+        memcpy(name, s->name, CLI_GPU_NAME_BYTES);
+    else
+        snprintf(name, CLI_GPU_NAME_BYTES, "like %s", gpu.name);
+    gpu.name = name;
+    gpus->item[gpus->count++] = gpu;
+    return true;
+}
+
+/* Reads settings from the lines of a file, except blank lines and comments behind '#'. */
+static bool read_file(spec *s, const char *path, char *text, size_t size)
+{
+    mdot_error err;
+    FILE *file = cli_open_file(path, &err);
+    if (file == NULL) {
+        cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines; cannot read %s",
+                        err.message);
+        return false;
+    }
+    size_t length = fread(text, 1, size - 1, file);
+    bool whole = feof(file) != 0 && ferror(file) == 0;
+    fclose(file);
+    text[length] = '\0';
+    if (!whole || strlen(text) != length) {
+        cli_usage_error(s->command, "--gpu-spec: %s must be a text file of KEY=VALUE lines of at most %zu bytes", path,
+                        size - 1);
+        return false;
+    }
+    for (char *line = text, *line_end; line != NULL; line = line_end) {
+        line_end = strchr(line, '\n');
+        if (line_end != NULL) *line_end++ = '\0';
+        line[strcspn(line, "#\r")] = '\0';
+        if (line[strspn(line, " \t")] != '\0' && !read_setting(s, line)) return false;
+    }
+    return true;
+}
+
+bool cli_add_gpu_spec(const char *command, char *text, void *gpus)
+{
+    spec s = {.command = command};
+    char content[4096]; /* storage of the strings in the spec */
+    if (strchr(text, '=') == NULL) return read_file(&s, text, content, sizeof content) && add_spec(&s, gpus);
+    const char *items[FIELD_COUNT + 2];
+    size_t count;
+    if (!cli_split_list(command, "--gpu-spec", text, FIELD_COUNT + 2, items, &count)) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!read_setting(&s, (char *)(uintptr_t)items[i])) return false;
+    return add_spec(&s, gpus);
+}

@@ -1,0 +1,486 @@
+/* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
+#include "base/suggest.h"
+#include "base/text.h"
+#include "base/training/measurements_csv.h"
+#include "cli/cli.h"
+#include "cli/predict/predict_explain.h"
+#include "cli/predict/predict_print.h"
+#include "cli/predict/predict_request.h"
+#include "cli/predict/sort_predictions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STEPS (INT64_C(1) << 50) /* exact in a double, with space for a product */
+
+/* ---- Options ------------------------------------------------------------------------------------------- */
+
+static bool refuse_values(const char *command, const char *what, const char *text, int64_t maximum)
+{
+    cli_usage_error(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
+                    what, maximum, text);
+    return false;
+}
+
+/* Adds "16..512" or "16,32,48" to the values, at most PREDICT_MAX_BATCHES in total. */
+static bool add_values(const char *command, const char *what, char *text, int64_t maximum, int64_t *values,
+                       size_t *value_count)
+{
+    char *dots = strstr(text, "..");
+    const char *items[PREDICT_MAX_BATCHES];
+    size_t count = *value_count;
+    if (dots != NULL) {
+        int64_t first, end;
+        *dots = '\0';
+        bool read = cli_read_int(text, 1, maximum, &first) && cli_read_int(dots + 2, 1, maximum, &end);
+        *dots = '.';
+        if (!read) return refuse_values(command, what, text, maximum);
+        if (first > end) {
+            cli_usage_error(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, end);
+            return false;
+        }
+        for (int64_t value = first, power = 1; value <= end && count < PREDICT_MAX_BATCHES;) {
+            values[count++] = value;
+            while (power <= value) power *= 2;
+            value = value < end && power > end ? end : power;
+        }
+    } else {
+        size_t more;
+        if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES - count, items, &more)) return false;
+        for (size_t i = 0; i < more; i++)
+            if (!cli_read_int(items[i], 1, maximum, &values[count++]))
+                return refuse_values(command, what, items[i], maximum);
+    }
+    *value_count = count;
+    return true;
+}
+
+static bool is_swept_twice(const char *command, const char *text)
+{
+    cli_usage_error(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
+    return false;
+}
+
+static bool parse_sweep(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        cli_usage_error(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
+        return false;
+    }
+    *equals = '\0';
+    if (strcmp(text, "batch") == 0) {
+        if (r->sweeps_batch) return is_swept_twice(command, text);
+        if (r->batch_count > 0) {
+            cli_usage_error(command, "--batch and --sweep exclude each other");
+            return false;
+        }
+        r->sweeps_batch = true;
+        return add_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
+    }
+    if (r->swept_dim != NULL) return is_swept_twice(command, text);
+    r->swept_dim = text;
+    return add_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
+}
+
+static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
+    [PREDICT_BY_TIME] = "time", [PREDICT_BY_THROUGHPUT] = "throughput", [PREDICT_BY_COST] = "cost", NULL};
+
+static bool parse_batch(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    if (r->sweeps_batch) {
+        cli_usage_error(command, "--batch and --sweep exclude each other");
+        return false;
+    }
+    return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
+}
+
+static bool keep_measured(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    if (r->measured_count == PREDICT_MAX_MEASURED) {
+        cli_usage_error(command, "--measured can be given at most %d times; use `mdot calibrate` for a table",
+                        PREDICT_MAX_MEASURED);
+        return false;
+    }
+    r->measured[r->measured_count++] = text;
+    return true;
+}
+
+static const cli_option options[] = {
+    {.heading = "Job",
+     .name = "batch",
+     .letter = 'b',
+     .value = "N,…",
+     .help = "batch size of one GPU, or several, for example 32,64 or 32..256 (default: the file's batch, or 1)",
+     .kind = CLI_CALL,
+     .call = parse_batch,
+     .repeats = true},
+    {.name = "sweep",
+     .value = "batch=A..B",
+     .help = "predict for the batch sizes A, B and the powers of two between them, or for batch=A,B,C. The "
+             "name of a symbolic dimension in place of \"batch\" sweeps that dimension, alone or together "
+             "with the batch",
+     .kind = CLI_CALL,
+     .call = parse_sweep,
+     .repeats = true},
+    CLI_READING_OPTIONS(predict_request, reading),
+    {.name = "steps",
+     .value = "N",
+     .help = "also show the time of N steps",
+     .kind = CLI_COUNT,
+     .at = offsetof(predict_request, steps),
+     .least = 1,
+     .most = MAX_STEPS,
+     .excludes = "epochs"},
+    {.name = "epochs",
+     .value = "E",
+     .help = "also show the time of E epochs over the samples of --dataset",
+     .kind = CLI_COUNT,
+     .at = offsetof(predict_request, epochs),
+     .least = 1,
+     .most = MAX_STEPS,
+     .needs = "dataset"},
+    {.name = "dataset",
+     .value = "N",
+     .help = "number of samples of an epoch, for --epochs",
+     .kind = CLI_COUNT,
+     .at = offsetof(predict_request, dataset),
+     .least = 1,
+     .most = MAX_STEPS,
+     .needs = "epochs"},
+#define TRAINING CLI_OPTION_ROW
+#include "runtime/job/configuration.def"
+    CLI_GPU_OPTION(predict_request, gpus, "one or several GPUs, or \"all\" (required)"),
+    CLI_GPU_SPEC_OPTION(
+        predict_request, gpus,
+        "a GPU described by its spec values: name, tflops (half precision, dense), memory (GiB), "
+        "bandwidth (GB/s) and others that `mdot gpus --json` lists. Missing values are those of the most "
+        "similar GPU, or of like=NAME"),
+#define CLUSTER CLI_OPTION_ROW
+#define GROUP CLI_GROUP_ROW
+#include "runtime/job/configuration.def"
+    {.heading = "Output",
+     .name = "explain",
+     .help = "break down the time and the memory of one prediction by phase, block, operator and module",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, explain)},
+    {.name = "fit",
+     .help = "find the largest batch that fits the memory of each GPU",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, fit),
+     .excludes = "batch"},
+    {.name = "price",
+     .value = "X/h|FILE",
+     .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". Shows "
+             "the cost of the training, or of a million samples if the number of steps is unknown",
+     .kind = CLI_CALL,
+     .call = cli_read_gpu_prices,
+     .at = offsetof(predict_request, prices),
+     .files = "*"},
+    {.name = "sort",
+     .value = "BY",
+     .help = "sort the table by time, throughput or cost, the best first",
+     .kind = CLI_CHOICE,
+     .at = offsetof(predict_request, sort),
+     .choices = order_names},
+    {.name = "wide",
+     .help = "show all columns of the table, beyond 80 characters per line",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, wide)},
+    PREDICT_MODEL_OPTION(
+        predict_request, model_path, "Predictor",
+        "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
+        "of the installation)"),
+    PREDICT_CALIBRATION_OPTION(predict_request, calibration_path),
+    {.name = "measured",
+     .value = "KEY=X,…",
+     .help =
+         "correct the predictions by a measured step of this job: ms (milliseconds), gib (peak of allocated memory) "
+         "or both, and gpu, batch and the options above under which it ran, for example "
+         "gpu=A100,batch=64,precision=amp,ms=123. Keys that are left out are those of the command line",
+     .kind = CLI_CALL,
+     .call = keep_measured,
+     .repeats = true,
+     .excludes = "calibration"},
+    CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
+    CLI_QUIET_OPTION(predict_request, reading.quiet, "suppress warnings"),
+};
+static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.job --gpu NAME [OPTION]…", NULL};
+
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
+
+/* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
+static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
+{
+    bool works = false, looks_up = false;
+    int64_t queries = 0;
+    for (size_t i = 0; i < v->info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(v->job, i, &op);
+        const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
+        works = works || sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0;
+        bool is_table = (op.traits.traits & MDOT_TRAIT_PICKS) != 0 && op.parameters + op.frozen_parameters > 0;
+        looks_up = looks_up || is_table;
+        if (queries == 0) queries = op.setting[MDOT_SETTING_QUERIES];
+    }
+    v->tokens_per_sample = looks_up ? (double)queries : 0;
+    if (works) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the job is empty, because every tensor has zero elements",
+                     r->job_path);
+}
+
+/* If the job can be read although the dimension is unbound, it lacks that dimension, and every value would give the
+ * same answer. */
+static mdot_status check_swept(const predict_request *r, mdot_error *err)
+{
+    cli_reading reading = r->reading;
+    mdot_job *job = NULL;
+    reading.quiet = true;
+    if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
+    mdot_job_destroy(job);
+    bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
+    bs_suggest_add(&suggestion, "batch");
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
+                     r->swept_dim, bs_suggest_end(&suggestion).text);
+}
+
+/* Reads the job once for each value of the swept dimension. */
+static mdot_status read_variants(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    size_t count = r->swept_dim != NULL ? r->dim_value_count : 1;
+    answers->variants = calloc(count, sizeof *answers->variants);
+    if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = r->swept_dim != NULL ? check_swept(r, err) : MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        cli_reading reading = r->reading;
+        predict_variant *v = &answers->variants[i];
+        reading.quiet = reading.quiet || i > 0;
+        if (r->swept_dim != NULL) {
+            if (reading.dims.count == CLI_MAX_DIMS)
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "at most %d dimensions", CLI_MAX_DIMS);
+            v->value = r->dim_values[i];
+            reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = v->value};
+        }
+        status = cli_read_job("predict", r->job_path, &reading, &v->job, err);
+        if (status != MDOT_OK) break;
+        answers->variant_count++;
+        v->info = MDOT_INIT(mdot_job_info);
+        mdot_job_get_info(v->job, &v->info);
+        status = look_through(r, v, err);
+    }
+    answers->first_job = answers->variants[0].job;
+    answers->job = answers->variants[0].info;
+    if (answers->first_job != NULL) answers->choices = cli_choices_of(answers->first_job);
+    return status;
+}
+
+static size_t at_least_one(size_t count)
+{
+    return count > 0 ? count : 1;
+}
+
+/* Lists one configuration for each variant, GPU, batch and version of PyTorch, in this order, with defaults from the
+ * job. */
+static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    size_t batch_count = at_least_one(r->batch_count), torch_count = at_least_one(r->training.torch_count);
+    size_t gpu_each = batch_count * torch_count, per_gpu_model = r->gpus.count * gpu_each;
+    answers->count = answers->variant_count * per_gpu_model;
+    answers->configurations = calloc(answers->count, sizeof *answers->configurations);
+    answers->predictions = calloc(answers->count, sizeof *answers->predictions);
+    answers->variant = calloc(answers->count, sizeof *answers->variant);
+    if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < answers->count; i++) {
+        const mdot_job_info *info = &answers->variants[i / per_gpu_model].info;
+        mdot_configuration *c = &answers->configurations[i];
+        answers->variant[i] = i / per_gpu_model;
+        answers->predictions[i].struct_size = sizeof *answers->predictions;
+        *c = (mdot_configuration){.struct_size = sizeof *c,
+                                  .batch = cli_job_batch(info),
+                                  .gpu_spec = &r->gpus.item[i % per_gpu_model / gpu_each]};
+        if (r->batch_count > 0) c->batch = r->batches[i % gpu_each / torch_count];
+        cli_training_apply(&r->training, info, c);
+        c->torch = r->training.torch[i % torch_count];
+    }
+    return MDOT_OK;
+}
+
+/* Finds the largest batch whose step fits, and stores it in *c; the smallest if none fits. Memory grows with the
+ * batch. */
+static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_configuration *c, mdot_error *err)
+{
+    int64_t unit = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
+    int64_t fits = 0, too_large = CLI_MAX_BATCH / unit + 1;
+    for (int64_t tried = 1; too_large - fits > 1;) {
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        c->batch = tried * unit;
+        mdot_status status = mdot_predict(context, job, c, &p, err);
+        if (status != MDOT_OK) return status;
+        *(p.fits ? &fits : &too_large) = tried;
+        bool doubling = p.fits && too_large > CLI_MAX_BATCH / unit && 2 * tried < too_large;
+        tried = doubling ? 2 * tried : fits + (too_large - fits) / 2;
+    }
+    c->batch = (fits > 0 ? fits : 1) * unit;
+    return MDOT_OK;
+}
+
+static const mdot_job *job_of(const predict_answers *answers, size_t i)
+{
+    return answers->variants[answers->variant[i]].job;
+}
+
+static mdot_status explain_all(mdot_context *context, predict_answers *answers, mdot_error *err)
+{
+    answers->explanations = calloc(answers->count, sizeof *answers->explanations);
+    if (answers->explanations == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++)
+        status = mdot_explain(context, job_of(answers, i), &answers->configurations[i], &answers->explanations[i], err);
+    return status;
+}
+
+static mdot_status read_measured(const predict_request *r, const predict_answers *answers, measured_steps *out,
+                                 mdot_error *err)
+{
+    const measured_defaults defaults = {.training = &r->training,
+                                        .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
+                                        .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
+    if (!measured_allocate(r->measured_count, out)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < r->measured_count; i++)
+        status = measured_read_option("predict", r->measured[i], &defaults, answers->first_job, out, err);
+    return status;
+}
+
+static mdot_status make_calibration(const predict_request *r, mdot_context *context, const predict_answers *answers,
+                                    mdot_calibration **out_calibration, mdot_error *err)
+{
+    if (r->calibration_path != NULL)
+        return predict_load_calibration(r->calibration_path, answers->predictor, out_calibration, err);
+    measured_steps steps = {0};
+    mdot_status status = read_measured(r, answers, &steps, err);
+    if (status == MDOT_OK) status = measured_calibrate(context, &steps, 0, 1, out_calibration, err);
+    measured_free(&steps);
+    return status;
+}
+
+static mdot_status calibrate_all(const predict_request *r, mdot_context *context, predict_answers *answers,
+                                 mdot_error *err)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    if (r->explain) answers->factors = calloc(answers->count, sizeof *answers->factors);
+    if (r->explain && answers->factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = make_calibration(r, context, answers, &answers->calibration, err);
+    const mdot_calibration *calibration = answers->calibration;
+    if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
+    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
+        const mdot_configuration *c = &answers->configurations[i];
+        mdot_prediction *p = &answers->predictions[i];
+        if (answers->factors != NULL) {
+            answers->factors[i].struct_size = sizeof *answers->factors;
+            status = mdot_calibration_explain(calibration, c, answers->explanations[i], p, &answers->factors[i], err);
+        }
+        if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, answers->explanations[i], p, err);
+    }
+    answers->calibrated_rows = info.row_count;
+    return status;
+}
+
+/* Opens the predictor and evaluates every configuration. */
+static mdot_status predict_all(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    mdot_status status = predict_open_model(r->model_path, NULL, &predictor, &context, err);
+    if (status == MDOT_OK) {
+        mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+        status = mdot_predictor_get_info(predictor, &info);
+        snprintf(answers->predictor, sizeof answers->predictor, "%s", info.name);
+        snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
+        answers->choices.torch = info.assumed_torch;
+    }
+    for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
+        status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);
+    size_t stride = answers->count / answers->variant_count;
+    for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
+        status = mdot_sweep(context, answers->variants[v].job, &answers->configurations[v * stride], stride,
+                            &answers->predictions[v * stride], err);
+    bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
+    if (status == MDOT_OK && (r->explain || calibrates)) status = explain_all(context, answers, err);
+    if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return status;
+}
+
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
+
+static int run(int argc, char **argv)
+{
+    static predict_request request; /* too large for the stack */
+    request = (predict_request){.sort = CLI_NO_CHOICE};
+    cli_training_begin(&request.training);
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_predict, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error("predict", "no job given");
+    if (operands.count > 1)
+        return cli_usage_error("predict", "expected one job, not \"%s\" and \"%s\"", operands.item[0],
+                               operands.item[1]);
+    if (request.sort == PREDICT_BY_COST && !request.prices.is_set)
+        return cli_usage_error("predict", "--sort cost requires --price");
+    if (request.fit && request.batch_count > 0)
+        return cli_usage_error("predict", "--fit excludes --batch and --sweep, because it determines the batch");
+    if (request.gpus.count == 0)
+        return cli_usage_error("predict",
+                               "no GPU given: use --gpu NAME, for example A100, H100,L40S or all; `mdot gpus` "
+                               "lists all names");
+    if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
+        return cli_usage_error(
+            "predict", "--sweep of a dimension requires a job in a file, because it reads the job several times");
+    if (request.swept_dim != NULL && request.measured_count > 0)
+        return cli_usage_error("predict", "--measured excludes --sweep of a dimension, because its step has one size");
+    bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1 ||
+                   request.training.torch_count > 1;
+    if (request.explain && several && !request.json)
+        return cli_usage_error("predict", "--explain requires a single prediction, or --json");
+    if (request.explain) request.reading.keep_names = true;
+    request.job_path = operands.item[0];
+
+    mdot_error err = {0};
+    predict_answers answers = {.job = MDOT_INIT(mdot_job_info)};
+    mdot_status status = read_variants(&request, &answers, &err);
+    if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
+    if (status == MDOT_OK) status = predict_all(&request, &answers, &err);
+    if (status == MDOT_OK && !predict_sort(&request, &answers)) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
+    if (status == MDOT_OK) status = predict_print(&request, &answers, &err);
+    for (size_t i = 0; answers.explanations != NULL && i < answers.count; i++)
+        mdot_explanation_destroy(answers.explanations[i]);
+    free(answers.explanations);
+    free(answers.factors);
+    mdot_calibration_destroy(answers.calibration);
+    free(answers.configurations);
+    free(answers.predictions);
+    free(answers.variant);
+    for (size_t i = 0; i < answers.variant_count; i++) mdot_job_destroy(answers.variants[i].job);
+    free(answers.variants);
+    return status == MDOT_OK ? CLI_OK : cli_report("predict", &err);
+}
+
+const cli_command cli_predict = {
+    .name = "predict",
+    .summary = "predict a training job's step time, throughput and memory on GPUs",
+    .synopsis = synopsis,
+    .description = "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % "
+                   "interval, and its peak memory. Several GPUs, batches or versions of PyTorch give a table of all "
+                   "combinations.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 success, 1 failure, 2 usage error",
+    .files = "onnx|job",
+    .run = run,
+};

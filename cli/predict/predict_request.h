@@ -1,0 +1,65 @@
+/* predict_request.h — the command line of `mdot predict`, and the answers to print. */
+#ifndef CLI_PREDICT_REQUEST_H
+#define CLI_PREDICT_REQUEST_H
+
+#include "base/training/job_argument.h"
+#include "base/training/training_options.h"
+#include "cli/gpu/gpu_argument.h"
+
+enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256 };
+
+/* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
+typedef struct predict_request {
+    cli_training training; /* must be first, where option calls expect it */
+    const char *job_path, *model_path, *calibration_path;
+    cli_reading reading;
+    cli_gpus gpus;
+    int64_t batches[PREDICT_MAX_BATCHES];
+    size_t batch_count;
+    bool sweeps_batch;
+    const char *swept_dim; /* a symbolic dimension with these values in turn; may be NULL */
+    int64_t dim_values[PREDICT_MAX_BATCHES];
+    size_t dim_value_count;
+    int64_t steps, epochs, dataset;
+    const char *measured[PREDICT_MAX_MEASURED]; /* steps, as texts */
+    size_t measured_count;
+    cli_gpu_prices prices;
+    int sort; /* predict_order, or CLI_NO_CHOICE */
+    bool fit, explain, json, wide;
+} predict_request;
+
+/* Order of a table's lines, best first. */
+typedef enum predict_order {
+    PREDICT_BY_TIME,
+    PREDICT_BY_THROUGHPUT,
+    PREDICT_BY_COST,
+    PREDICT_ORDER_COUNT
+} predict_order;
+
+/* The job with one value of the swept dimension; one variant if there is no swept dimension. */
+typedef struct predict_variant {
+    mdot_job *job;
+    mdot_job_info info;
+    int64_t value;            /* value of the dimension; 0: no sweep */
+    double tokens_per_sample; /* for a language model, which looks tokens up and attends to them; 0 for other models */
+} predict_variant;
+
+/* Every requested configuration with its answer. */
+typedef struct predict_answers {
+    predict_variant *variants;
+    size_t variant_count;
+    size_t *variant;           /* variant of each prediction */
+    const mdot_job *first_job; /* the first variant's job; its description stands for all variants */
+    mdot_job_info job;         /* info of the first variant's job */
+    cli_job_choices choices;
+    char predictor[128], compiler[128]; /* the artefact's name, and the compiler that made it */
+    mdot_configuration *configurations;
+    mdot_prediction *predictions;
+    mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
+    mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
+    mdot_calibration *calibration;     /* corrected the predictions; owns names in `factors`; NULL: uncalibrated */
+    size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
+    size_t count;
+} predict_answers;
+
+#endif

@@ -1,0 +1,352 @@
+/* report_html.c — a report as one self-contained HTML file, free of scripts, fonts and network access. */
+#include "cli/predict/predict_explain.h"
+#include "cli/report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    "<title>Training time: mdot</title>\n<style>\n"
+    ":root{--paper:#fbfaf7;--sheet:#fff;--ink:#22262b;--soft:#6b7178;--line:#e4e1da;--good:#2c7a51;--bad:#b3392f;"
+    "--p0:#2f6db5;--p1:#c8741f;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#229198;--p7:#8a6d4b}\n"
+    "@media "
+    "(prefers-color-scheme:dark){:root{--paper:#16181b;--sheet:#1e2125;--ink:#e7e5e0;--soft:#9aa0a6;--line:#33373d;"
+    "--good:#6cc293;--bad:#ef8379;--p0:#6ea8e6;--p1:#eaa659;--p2:#6cc293;--p3:#cd8bc8;--p4:#ef8379;--p5:#a9c75f;--p6:#"
+    "63cdd3;"
+    "--p7:#c2a380}}\n"
+    "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);"
+    "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
+    "main{max-width:960px;margin:0 auto;padding:40px 24px 64px}section.job{margin-bottom:72px}\n"
+    "h1{font-size:30px;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}"
+    "h2{font-size:18px;margin:0 0 12px}p{margin:0 0 8px}.soft{color:var(--soft)}\n"
+    ".tiles{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}.tile{background:var(--sheet);border:1px solid "
+    "var(--line);"
+    "border-radius:10px;padding:12px 18px;flex:1 1 150px}.tile b{display:block;font-size:24px;line-height:1.3}"
+    ".tile span{color:var(--soft);font-size:14px}\n"
+    ".sheet{background:var(--sheet);border:1px solid var(--line);border-radius:12px;padding:20px 24px;margin:18px "
+    "0;overflow-x:auto}\n"
+    "table{border-collapse:collapse;width:100%;font-size:15px;font-variant-numeric:tabular-nums}"
+    "th{font-weight:600;color:var(--soft);font-size:13px}th,td{text-align:right;padding:7px 10px;border-bottom:1px "
+    "solid "
+    "var(--line);white-space:nowrap}tr:last-child "
+    "td{border-bottom:0}th:first-child,td:first-child{text-align:left;padding-left:0}"
+    "td:last-child,th:last-child{padding-right:0}.best "
+    "td:first-child{font-weight:700}.yes{color:var(--good)}.no{color:var(--bad)}\n"
+    "svg{width:100%;height:auto}.narrow{display:none}.wide{display:block}svg text{font:13px "
+    "system-ui,-apple-system,'Segoe "
+    "UI',Roboto,"
+    "'DejaVu Sans',sans-serif}.tick{fill:var(--soft)}.name{fill:var(--ink)}.grid{stroke:var(--line);fill:none}"
+    ".line{fill:none;stroke:var(--c);stroke-width:2.2;stroke-linejoin:round}.lead{fill:none;stroke:var(--c);opacity:."
+    "45}"
+    "circle,.fill{fill:var(--c)}.limit{stroke:var(--ink);stroke-width:2;fill:none}\n"
+    ".c0{--c:var(--p0)}.c1{--c:var(--p1)}.c2{--c:var(--p2)}.c3{--c:var(--p3)}.c4{--c:var(--p4)}.c5{--c:var(--p5)}"
+    ".c6{--c:var(--p6)}.c7{--c:var(--p7)}\n"
+    "ul{margin:0;padding-left:20px}li{margin:4px 0}footer{color:var(--soft);font-size:14px;border-top:1px solid "
+    "var(--line);"
+    "padding-top:16px}\n@media(max-width:700px){.wide,.more{display:none}.narrow{display:block}main{padding:24px "
+    "12px 40px}.sheet{padding:14px 12px}h1{font-size:24px}th,td{padding:6px 5px;font-size:14px}}\n@media "
+    "print{.sheet,.tile{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
+
+void report_begin(FILE *out)
+{
+    fputs(head, out);
+}
+
+void report_end(FILE *out, const char *predictor)
+{
+    fprintf(out, "<footer><p>Made by mdot %s with the predictor ", mdot_version());
+    report_text(out, predictor);
+    fprintf(out, ". Times are predicted medians. Nine of ten steps should lie in the interval.</p></footer>\n"
+                 "</main>\n</body>\n</html>\n");
+}
+
+/* ---- One job ----------------------------------------------------------------------------------------------------- */
+
+static double rate_of(const report_result *result)
+{
+    return 1000 * cli_samples_of_step(&result->configuration) / result->prediction.step_ms;
+}
+
+/* Does the GPU wait for the host in most of the step? Then a faster GPU would not help. */
+static bool waits_for_host(const report_result *result)
+{
+    mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
+    return e.host_busy_ms > e.gpu_busy_ms;
+}
+
+/* Returns the GPU with the highest throughput among those that the job fits; the first if it fits none. */
+static size_t best_result(const report_job *job)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < job->result_count; i++) {
+        bool fits = job->results[i].prediction.fits, best_fits = job->results[best].prediction.fits;
+        if (fits && (!best_fits || rate_of(&job->results[i]) > rate_of(&job->results[best]))) best = i;
+    }
+    return best;
+}
+
+/* Is the GPU as fast as the best one, because both wait for the host? */
+static bool equals_best(const report_job *job, size_t i)
+{
+    const report_result *result = &job->results[i], *best = &job->results[best_result(job)];
+    return result->prediction.fits && waits_for_host(best) && waits_for_host(result) &&
+           rate_of(result) > 0.8 * rate_of(best);
+}
+
+static size_t count_equal(const report_job *job)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->result_count; i++) count += equals_best(job, i);
+    return count;
+}
+
+static void write_tile(FILE *out, const char *value, const char *what)
+{
+    fprintf(out, "<div class=\"tile\"><b>");
+    report_text(out, value);
+    fprintf(out, "</b><span>%s</span></div>\n", what);
+}
+
+static void write_tiles(FILE *out, const report_job *job)
+{
+    const report_result *best = &job->results[best_result(job)];
+    char number[16], text[64], figure[REPORT_NUMBER_BYTES];
+    size_t equal = count_equal(job);
+    fputs("<div class=\"tiles\">\n", out);
+    if (equal > 1) {
+        snprintf(text, sizeof text, "%zu GPUs", equal);
+        write_tile(out, text, "wait for the host, so that they are about equally fast");
+    } else {
+        write_tile(out, best->gpu->name,
+                   best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
+    }
+    snprintf(text, sizeof text, "%s ms", report_number(best->prediction.step_ms, figure));
+    write_tile(out, text, "per training step");
+    snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
+    write_tile(out, text, "samples per second");
+    snprintf(text, sizeof text, "%s GiB", report_number((double)best->prediction.peak_memory_bytes / CLI_GIB, figure));
+    write_tile(out, text, "peak memory");
+    fputs("</div>\n", out);
+}
+
+static void write_number(FILE *out, const char *class, double value)
+{
+    char text[REPORT_NUMBER_BYTES];
+    fprintf(out, "<td%s>%s</td>", class, report_number(value, text));
+}
+
+static void write_table(FILE *out, const report_job *job)
+{
+    static const char always[] = "", more[] = " class=\"more\"";
+    size_t best = best_result(job);
+    bool several = count_equal(job) > 1;
+    fprintf(
+        out,
+        "<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th%s>90 %% "
+        "interval</th><th%s>samples/s</th><th>GiB</th><th%s>reserved</th><th>of</th><th>fits</th><th%s>utilisation</th>"
+        "</tr>\n",
+        more, more, more, more);
+    for (size_t i = 0; i < job->result_count; i++) {
+        const report_result *result = &job->results[i];
+        const mdot_prediction *p = &result->prediction;
+        char lower[REPORT_NUMBER_BYTES], upper[REPORT_NUMBER_BYTES];
+        bool is_best = several ? equals_best(job, i) : i == best && p->fits;
+        fprintf(out, "<tr%s><td>", is_best ? " class=\"best\"" : "");
+        report_text(out, result->gpu->name);
+        fputs("</td>", out);
+        write_number(out, always, p->step_ms);
+        fprintf(out, "<td%s>%s to %s</td>", more, report_number(p->lower_ms, lower), report_number(p->upper_ms, upper));
+        write_number(out, more, rate_of(result));
+        write_number(out, always, (double)p->peak_memory_bytes / CLI_GIB);
+        write_number(out, more, (double)p->reserved_bytes / CLI_GIB);
+        write_number(out, always, (double)p->usable_bytes / CLI_GIB);
+        fprintf(out, "<td class=\"%s\">%s</td><td%s>%.0f %%</td></tr>\n", p->fits ? "yes" : "no",
+                p->fits ? "yes" : "no", more, 100 * fmax(p->compute_share, p->memory_share));
+    }
+    fputs("</table></div>\n", out);
+}
+
+/* Writes one line per GPU and one column per version of PyTorch. */
+static void write_versions(FILE *out, const report_job *job, const cli_training *t)
+{
+    if (t->torch_count < 2) return;
+    fputs("<div class=\"sheet\"><h2>Step time in ms by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
+    for (size_t v = 0; v < t->torch_count; v++)
+        fprintf(out, "<th>" RT_VERSION_FORMAT "</th>", RT_VERSION_PARTS(t->torch[v]));
+    fputs("</tr>\n", out);
+    for (size_t i = 0; i < job->result_count; i++) {
+        fputs("<tr><td>", out);
+        report_text(out, job->results[i].gpu->name);
+        fputs("</td>", out);
+        for (size_t v = 0; v < t->torch_count; v++) write_number(out, "", job->results[i].with[v].step_ms);
+        fputs("</tr>\n", out);
+    }
+    fprintf(out, "</table>\n<p class=\"soft\">All other sections use PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
+            t->torch[0] % 100);
+}
+
+static void write_times(FILE *out, const report_job *job)
+{
+    double values[REPORT_MAX_GPUS][REPORT_MAX_PARTS] = {{0}};
+    const char *names[REPORT_MAX_GPUS];
+    bool estimated = false;
+    for (size_t i = 0; i < job->result_count; i++) {
+        mdot_explanation_info e = predict_explained(job->results[i].explanation, &job->results[i].prediction);
+        const double ms[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
+                             e.communication_ms, e.idle_ms};
+        memcpy(values[i], ms, sizeof ms);
+        names[i] = job->results[i].gpu->name;
+        estimated = estimated || e.approximate != 0;
+    }
+    fprintf(out, "<div class=\"sheet\"><h2>Time by phase</h2>\n");
+    report_draw_bars(out, &(report_bars){.title = "Time of a step by phase",
+                                         .unit = "ms",
+                                         .parts = {"forward", "data gradients", "weight gradients", "optimizer", "host",
+                                                   "other GPUs", "idle"},
+                                         .part_count = 7,
+                                         .row_count = job->result_count,
+                                         .names = names,
+                                         .values = values});
+    if (estimated) fputs("<p class=\"soft\">Estimated analytically where the predictor lacks an input.</p>\n", out);
+    fputs("</div>\n", out);
+}
+
+static void write_memory(FILE *out, const report_job *job)
+{
+    double values[REPORT_MAX_GPUS][REPORT_MAX_PARTS] = {{0}}, limits[REPORT_MAX_GPUS];
+    const char *names[REPORT_MAX_GPUS];
+    for (size_t i = 0; i < job->result_count; i++) {
+        const mdot_prediction *p = &job->results[i].prediction;
+        values[i][0] = p->weight_bytes / CLI_GIB;
+        values[i][1] = p->gradient_bytes / CLI_GIB;
+        values[i][2] = p->activation_bytes / CLI_GIB;
+        values[i][3] = p->optimizer_bytes / CLI_GIB;
+        values[i][4] = (double)(p->reserved_bytes - p->peak_memory_bytes) / CLI_GIB;
+        limits[i] = (double)p->usable_bytes / CLI_GIB;
+        names[i] = job->results[i].gpu->name;
+    }
+    fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");
+    report_draw_bars(out, &(report_bars){.title = "Memory by purpose",
+                                         .unit = "GiB",
+                                         .parts = {"weights", "gradients", "activations", "optimizer", "reserved"},
+                                         .part_count = 5,
+                                         .row_count = job->result_count,
+                                         .names = names,
+                                         .values = values,
+                                         .limits = limits});
+    fputs("<p class=\"soft\">Reserved: fragmentation, CUDA context, workspaces and NCCL's buffers. The mark is the "
+          "memory "
+          "that a process can use. The 90 % interval of the allocated memory is ",
+          out);
+    const mdot_prediction *first = &job->results[0].prediction;
+    fprintf(out, "%.0f to %.0f %% of the estimate.</p></div>\n",
+            100 * (double)first->memory_lower_bytes / (double)first->peak_memory_bytes,
+            100 * (double)first->memory_upper_bytes / (double)first->peak_memory_bytes);
+}
+
+/* ---- By type of operator, on the best GPU ------------------------------------------------------------------------ */
+
+enum { MOST_TYPES = 8 };
+
+/* False if memory ran out. */
+static bool write_types(FILE *out, const report_job *job)
+{
+    const report_result *result = &job->results[best_result(job)];
+    size_t count = job->info.operator_count;
+    cli_type_time *types = calloc(count > MOST_TYPES ? count : MOST_TYPES, sizeof *types);
+    if (types == NULL) return false;
+    for (size_t i = 0; i < count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_operator_time s = predict_explained_operator(result->explanation, &result->prediction, i);
+        mdot_job_get_operator(job->job, i, &op);
+        types[i].type = op.type;
+        types[i].ms[CLI_FORWARD_PART] = s.forward_ms;
+        types[i].ms[CLI_BACKWARD_PART] = s.data_gradient_ms + s.weight_gradient_ms;
+        types[i].ms[CLI_OPTIMIZER_PART] = s.optimizer_ms;
+    }
+    count = cli_sum_by_type(types, count);
+    for (size_t t = MOST_TYPES; t < count; t++) {
+        types[MOST_TYPES - 1].type = "others";
+        for (int k = 0; k < CLI_TYPE_PARTS; k++) types[MOST_TYPES - 1].ms[k] += types[t].ms[k];
+    }
+    if (count > MOST_TYPES) count = MOST_TYPES;
+    double values[MOST_TYPES + 1][REPORT_MAX_PARTS] = {{0}};
+    const char *names[MOST_TYPES + 1];
+    for (size_t t = 0; t < count; t++) {
+        names[t] = types[t].type;
+        memcpy(values[t], types[t].ms, sizeof types[t].ms);
+    }
+    mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
+    values[count][CLI_WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
+    names[count++] = "waiting";
+    fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
+    report_text(out, result->gpu->name);
+    fputs("</h2>\n", out);
+    report_draw_bars(out, &(report_bars){.title = "Time by operator",
+                                         .unit = "ms",
+                                         .parts = {"forward", "backward", "", "optimizer", "waiting"},
+                                         .part_count = CLI_TYPE_PARTS,
+                                         .row_count = count,
+                                         .names = names,
+                                         .values = values});
+    fputs("</div>\n", out);
+    free(types);
+    return true;
+}
+
+static void write_warnings(FILE *out, const report_job *job, const cli_training *t)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < job->result_count; i++) {
+        bits |= cli_shown_warnings(&job->results[i].prediction);
+        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_shown_warnings(&job->results[i].with[v]);
+    }
+    if (bits == 0) return;
+    fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
+    for (uint32_t bit = 0; bit < 32; bit++) {
+        if ((bits & 1u << bit) == 0 || mdot_warning_text(1u << bit) == NULL) continue;
+        if (1u << bit == MDOT_WARN_IMPLAUSIBLE) continue; /* below, with the bound */
+        fprintf(out, "<li>%s</li>\n", mdot_warning_text(1u << bit));
+    }
+    for (size_t i = 0; i < job->result_count; i++) {
+        const char *text = mdot_implausible_text(job->results[i].prediction.implausible);
+        if (text == NULL) continue;
+        fputs("<li>", out);
+        report_text(out, job->results[i].gpu->name);
+        fprintf(out, ": %s</li>\n", text);
+    }
+    fputs("</ul></div>\n", out);
+}
+
+bool report_write_job(FILE *out, const report_job *job, const cli_training *training)
+{
+    const report_result *first = &job->results[0];
+    char parameters[16], flops[16];
+    cli_sentence sentence;
+    fputs("<section class=\"job\">\n<h1>", out);
+    report_text(out, job->path);
+    fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
+    bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
+    report_text(out, cli_describe_training(&sentence, training, &first->configuration, &job->info, &job->choices,
+                                           is_estimated));
+    fprintf(out, ". %s parameters, %s FLOP per sample.", cli_short_number(first->prediction.parameters, parameters),
+            cli_short_number(first->prediction.flops_per_sample, flops));
+    if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
+    fputs("</p>\n", out);
+    write_tiles(out, job);
+    write_table(out, job);
+    write_versions(out, job, training);
+    fputs("<div class=\"sheet\"><h2>Time against batch</h2>\n", out);
+    report_draw_batches(out, job);
+    fputs("</div>\n", out);
+    write_times(out, job);
+    bool is_whole = write_types(out, job);
+    write_memory(out, job);
+    write_warnings(out, job, training);
+    fputs("</section>\n", out);
+    return is_whole;
+}
