@@ -1,4 +1,5 @@
 /* mdot_simulate.c — mdot-simulate: runs policies on a trace. run() shows the whole program. */
+#include "base/command/command.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/idle/idle.h"
 #include "simulator/report/simulation_report.h"
@@ -158,14 +159,17 @@ static mdot_status run_idle(const sc_request *request, mdot_error *err)
     return status;
 }
 
-int main(int argc, char **argv)
+int sc_run_simulation(int argc, char **argv)
 {
     sc_request request;
     int exit_status;
     if (!sc_read_options(argc, argv, &request, &exit_status)) return exit_status;
     mdot_error err = {0};
     mdot_status status = request.idle_path != NULL ? run_idle(&request, &err) : run(&request, &err);
-    if (status == MDOT_OK) return SC_EXIT_OK;
-    fprintf(stderr, "mdot-simulate: %s\n", err.message);
-    return SC_EXIT_FAILED;
+    return status == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
+}
+
+int main(int argc, char **argv)
+{
+    return cli_run_program(argc, argv);
 }

@@ -1,95 +1,32 @@
-/* simulate_options.c — reading mdot-simulate's command line. */
+/* simulate_options.c — mdot-simulate's command line, as a table. */
 #include "simulator/simulate_options.h"
+#include "base/command/command.h"
 #include "simulator/policy/policies.h"
 #include "simulator/report/simulation_report.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "usage: mdot-simulate TRACE.csv --gpus N | --cluster FILE --policy NAME,… [OPTION]…\n";
-static const char help[] =
-    "Simulates scheduling policies on a trace of jobs and prints completion times.\n"
-    "\n"
-    "  --gpus N            a pool of N equal GPUs\n"
-    "  --cluster FILE      node,type,gpus[,watts][,domain][,rack]: one line per node\n"
-    "  --power W           power limit of all GPUs together, for policies with a power limit; "
-    "requires watts in --cluster\n"
-    "  --policy NAME,…     one or several policies; --list shows all\n"
-    "  --throughputs FILE  speed of each job_type on each GPU type: job_type,gpus,type,steps_per_s, "
-    "or Gavel's JSON\n"
-    "  --pairs FILE        speeds of jobs that share GPUs: "
-    "gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\n"
-    "  --step-times FILE   step times by placement and batch size: "
-    "application,placement,nodes,gpus,batch_per_gpu,step_ms,sync_ms[,type]\n"
-    "  --gradient-noise FILE  statistical efficiency of batch sizes: application,batch,progress,grad_sqr,grad_var\n"
-    "  --sweep FILE        speeds that policies assume, predicted by libmdot: "
-    "job_type,job,batch,precision,layout,optimizer;\n"
-    "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
-    "predicted speed\n"
-    "  --predictor FILE    the compiled predictor for --sweep\n"
-    "  --estimate E        durations that policies assume: oracle, limit (the requested time), or error:M for "
-    "log-normal factors\n"
-    "                      of mean error M; or learned from completed jobs: history, rolling (means), last-two (of a "
-    "user),\n"
-    "                      survival (default oracle)\n"
-    "  --learn             correct --estimate error:M, --factors or --sweep by the completed jobs of the same "
-    "job_type, "
-    "or user\n"
-    "                      and name\n"
-    "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of "
-    "--estimate\n"
-    "  --errors scale|total  error in the step time with known steps, or in the total duration "
-    "without corrections\n"
-    "                      (default: scale; rolling, last-two and limit: total; history, survival: the rest itself)\n"
-    "  --outcomes philly   let jobs fail and be cancelled as in Philly: estimates are those of their longer "
-    "plans\n"
-    "  --user-limits MAX_S  draw the time limit that each job requests, at most MAX_S, unless the trace "
-    "has limit_s\n"
-    "  --limits Q[,S]      cut jobs off at Q times their estimate plus S seconds; they lose their work and "
-    "come again\n"
-    "                      with twice the limit\n"
-    "  --accounts FILE     account,parent,shares[,gpus][,gpu_minutes]: fair-share tree and quotas, for "
-    "easy and conservative\n"
-    "  --priority A,F,S[,L[,DAYS]]  weights of age, fair share, size and shortness, and the half-life of usage, "
-    "for easy\n"
-    "                      and conservative (with --accounts 1000,10000,0,0,7; otherwise first come, first served)\n"
-    "  --window FROM:COUNT  only COUNT jobs from FROM on, among those that fit the cluster\n"
-    "  --scale-load L      stretch submit times until the load is L\n"
-    "  --restart-cost B[,D]  duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)\n"
-    "  --start-cost        the first start of a job costs as much as a restart\n"
-    "  --deadlines A:B     every job's deadline is A to B times its duration after its submission, "
-    "at random\n"
-    "  --idle FILE         gpu,from_s,to_s: place jobs of one GPU in these idle windows instead, "
-    "first-fit, by the upper\n"
-    "                      quantile of the prediction and by the true duration\n"
-    "  --upper Q           that quantile over the prediction (default: 95 % of --estimate error:M, "
-    "else 1)\n"
-    "  --seed N            seed of random errors and deadlines (default 1)\n"
-    "  --json              print JSON\n"
-    "  --per-job FILE      job_id,start_s,end_s,jct_s,preemptions of each job; requires one policy\n"
-    "  --log FILE          every decision; requires one policy\n"
-    "  --list              list the policies\n"
-    "  --help\n"
-    "\n"
-    "Exit status: 0 success, 1 failure, 2 usage error. Formats: cluster/docs/simulator.md.\n";
+#define PROGRAM "mdot-simulate"
 
+/* Prints a usage error. Returns false. */
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {
     char text[1024];
-    mdot_error err;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    mdot_fail(&err, MDOT_INVALID_ARGUMENT, "%s", text); /* makes it one printable line */
-    fprintf(stderr, "mdot-simulate: %s\n", err.message);
+    cli_usage_error(PROGRAM, "%s", text);
     return false;
 }
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* Parses all of `text` up to `end` as a number from `least` to `most`. */
 static bool parse_number(const char *option, const char *text, char end, double least, double most, double *out_value,
@@ -112,8 +49,10 @@ static bool parse_integer(const char *option, const char *text, char end, double
     return *out_value == floor(*out_value) || refuse("%s: \"%s\" is not an integer", option, text);
 }
 
-static bool parse_policies(char *text, sc_request *request)
+static bool read_policies(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     mdot_error err = {0};
     for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
         if (request->policy_count == SC_MAX_POLICIES)
@@ -124,8 +63,10 @@ static bool parse_policies(char *text, sc_request *request)
     return request->policy_count > 0 || refuse("--policy requires the name of a policy");
 }
 
-static bool parse_window(const char *text, sc_request *request)
+static bool read_window(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     double from = 0, count = 0;
     const char *colon = text;
     if (strchr(text, ':') == NULL) return refuse("--window takes FROM:COUNT, not \"%s\"", text);
@@ -137,16 +78,20 @@ static bool parse_window(const char *text, sc_request *request)
     return true;
 }
 
-static bool parse_restart(const char *text, sc_request *request)
+static bool read_restart(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     const char *comma = text;
     if (!parse_number("--restart-cost", text, ',', 0, 1e6, &request->restart.base_s, &comma)) return false;
     return *comma == '\0' ||
            parse_number("--restart-cost", comma + 1, '\0', 0, 1e6, &request->restart.per_doubling_s, NULL);
 }
 
-static bool parse_deadlines(const char *text, sc_request *request)
+static bool read_deadlines(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     const char *colon = text;
     if (strchr(text, ':') == NULL) return refuse("--deadlines takes A:B, not \"%s\"", text);
     if (!parse_number("--deadlines", text, ':', 1e-3, 1e6, &request->low, &colon) ||
@@ -155,8 +100,10 @@ static bool parse_deadlines(const char *text, sc_request *request)
     return request->low <= request->high || refuse("--deadlines takes A:B with A <= B, not %s", text);
 }
 
-static bool parse_priority(const char *text, sc_request *request)
+static bool read_priority(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     sc_priority *p = &request->priority;
     double days = 7, *const values[] = {&p->age_weight, &p->fairshare_weight, &p->size_weight, &p->length_weight,
                                         &days};
@@ -169,157 +116,278 @@ static bool parse_priority(const char *text, sc_request *request)
             p->half_life_s = 86400 * days;
             return i >= 2 || refuse("--priority takes A,F,S[,L[,DAYS]]");
         }
-        text = end + 1;
+        text += end + 1 - text;
     }
     return refuse("--priority takes A,F,S[,L[,DAYS]]");
 }
 
-static bool parse_limits(const char *text, sc_request *request)
+static bool read_limits(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     const char *comma = text;
     if (!parse_number("--limits", text, ',', 1e-3, 1e6, &request->limit_factor, &comma)) return false;
     return *comma == '\0' || parse_number("--limits", comma + 1, '\0', 0, 1e9, &request->limit_extra_s, NULL);
 }
 
-static bool parse_errors(const char *text, sc_request *request)
+static bool read_errors(const char *command, char *text, void *place)
 {
+    sc_request *request = place;
+    (void)command;
     request->has_errors = true;
     request->errors = strcmp(text, "total") == 0 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
     return strcmp(text, "total") == 0 || strcmp(text, "scale") == 0 ||
            refuse("--errors takes scale or total, not \"%s\"", text);
 }
 
-static bool parse_seed(const char *text, sc_request *request)
+static bool read_outcomes(const char *command, char *text, void *place)
+{
+    (void)command;
+    ((sc_request *)place)->draws_outcomes = true;
+    return strcmp(text, "philly") == 0 || refuse("--outcomes takes philly, not \"%s\"", text);
+}
+
+static bool read_seed(const char *command, char *text, void *place)
 {
     char *end;
+    (void)command;
     errno = 0;
-    request->seed = strtoull(text, &end, 10);
+    *(uint64_t *)place = strtoull(text, &end, 10);
     return (end != text && *end == '\0' && errno == 0 && text[0] != '-') ||
            refuse("--seed: \"%s\" is not an integer", text);
 }
 
-enum {
-    GPUS,
-    CLUSTER,
-    POLICY,
-    ESTIMATE,
-    FACTORS,
-    ERRORS,
-    WINDOW,
-    LOAD,
-    RESTART,
-    SEED,
-    JSON,
-    PER_JOB,
-    LOG,
-    LIST,
-    THROUGHPUTS,
-    DEADLINES,
-    IDLE,
-    UPPER,
-    LEARN,
-    SWEEP,
-    PREDICTOR,
-    POWER,
-    USER_LIMITS,
-    LIMITS,
-    ACCOUNTS,
-    PRIORITY,
-    PAIRS,
-    STEPS,
-    NOISE,
-    OUTCOMES,
-    START,
-    HELP
-};
-
-static bool take(int option, char *value, sc_request *request)
+static bool read_gpus(const char *command, char *text, void *place)
 {
     double number = 0;
-    switch (option) {
-    case GPUS:
-        if (!parse_integer("--gpus", value, '\0', 1, 1 << 24, &number, NULL)) return false;
-        request->gpus = (int)number;
-        return true;
-    case CLUSTER:
-        request->cluster_path = value;
-        return true;
-    case POLICY:
-        return parse_policies(value, request);
-    case ESTIMATE:
-        request->estimate = value;
-        return true;
-    case FACTORS:
-        request->factors_path = value;
-        return true;
-    case ERRORS:
-        return parse_errors(value, request);
-    case WINDOW:
-        return parse_window(value, request);
-    case LOAD:
-        return parse_number("--scale-load", value, '\0', 1e-6, 1e6, &request->window.load, NULL);
-    case RESTART:
-        return parse_restart(value, request);
-    case START:
-        request->restart.first = true;
-        return true;
-    case SEED:
-        return parse_seed(value, request);
-    case JSON:
-        request->json = true;
-        return true;
-    case PER_JOB:
-        request->jobs_path = value;
-        return true;
-    case LEARN:
-        request->learns = true;
-        return true;
-    case IDLE:
-        request->idle_path = value;
-        return true;
-    case UPPER:
-        return parse_number("--upper", value, '\0', 1e-3, 1e3, &request->upper, NULL);
-    case SWEEP:
-        request->sweep_path = value;
-        return true;
-    case PREDICTOR:
-        request->predictor_path = value;
-        return true;
-    case POWER:
-        return parse_number("--power", value, '\0', 1, 1e12, &request->power_w, NULL);
-    case USER_LIMITS:
-        return parse_number("--user-limits", value, '\0', 1, 1e12, &request->most_limit_s, NULL);
-    case LIMITS:
-        return parse_limits(value, request);
-    case ACCOUNTS:
-        request->accounts_path = value;
-        return true;
-    case STEPS:
-        request->steps_path = value;
-        return true;
-    case NOISE:
-        request->noise_path = value;
-        return true;
-    case OUTCOMES:
-        request->draws_outcomes = true;
-        return strcmp(value, "philly") == 0 || refuse("--outcomes takes philly, not \"%s\"", value);
-    case PAIRS:
-        request->pairs_path = value;
-        return true;
-    case PRIORITY:
-        return parse_priority(value, request);
-    case DEADLINES:
-        return parse_deadlines(value, request);
-    case THROUGHPUTS:
-        request->throughputs_path = value;
-        return true;
-    case LOG:
-        request->log_path = value;
-        return true;
-    default:
-        return false;
-    }
+    (void)command;
+    if (!parse_integer("--gpus", text, '\0', 1, 1 << 24, &number, NULL)) return false;
+    *(int *)place = (int)number;
+    return true;
 }
+
+/* Defines the reader of an option that takes a number from `minimum` to `maximum`. */
+#define READ_NUMBER(function, option, minimum, maximum)                                                                \
+    static bool function(const char *command, char *text, void *place)                                                 \
+    {                                                                                                                  \
+        (void)command;                                                                                                 \
+        return parse_number(option, text, '\0', minimum, maximum, place, NULL);                                        \
+    }
+READ_NUMBER(read_power, "--power", 1, 1e12)
+READ_NUMBER(read_user_limits, "--user-limits", 1, 1e12)
+READ_NUMBER(read_load, "--scale-load", 1e-6, 1e6)
+READ_NUMBER(read_upper, "--upper", 1e-3, 1e3)
+
+static const char *const *policy_names(void)
+{
+    static const char *names[SC_MAX_POLICIES + 1];
+    for (size_t i = 0; sc_policies[i] != NULL && i < SC_MAX_POLICIES; i++) names[i] = sc_policies[i]->name;
+    return names;
+}
+
+/* ---- The table --------------------------------------------------------------------------------------------------- */
+
+static const cli_option options[] = {
+    {.heading = "Cluster and policies",
+     .name = "gpus",
+     .value = "N",
+     .help = "a pool of N equal GPUs",
+     .kind = CLI_CALL,
+     .at = offsetof(sc_request, gpus),
+     .call = read_gpus},
+    {.name = "cluster",
+     .value = "FILE",
+     .help = "node,type,gpus[,watts][,domain][,rack]: one line per node",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, cluster_path),
+     .files = "csv"},
+    {.name = "power",
+     .value = "W",
+     .help = "power limit of all GPUs together, for policies with a power limit; requires watts in --cluster",
+     .kind = CLI_CALL,
+     .at = offsetof(sc_request, power_w),
+     .call = read_power},
+    {.name = "policy",
+     .value = "NAME,…",
+     .help = "one or several policies; --list shows all",
+     .kind = CLI_CALL,
+     .call = read_policies,
+     .names = policy_names,
+     .is_list = true},
+    {.name = "list", .help = "list the policies", .kind = CLI_FLAG, .at = offsetof(sc_request, lists)},
+    {.heading = "Speeds of jobs",
+     .name = "throughputs",
+     .value = "FILE",
+     .help = "speed of each job_type on each GPU type: job_type,gpus,type,steps_per_s, or Gavel's JSON",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, throughputs_path),
+     .files = "csv|json"},
+    {.name = "pairs",
+     .value = "FILE",
+     .help = "speeds of jobs that share GPUs: gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, pairs_path),
+     .files = "csv"},
+    {.name = "step-times",
+     .value = "FILE",
+     .help = "step times by placement and batch size: "
+             "application,placement,nodes,gpus,batch_per_gpu,step_ms,sync_ms[,type]",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, steps_path),
+     .files = "csv"},
+    {.name = "gradient-noise",
+     .value = "FILE",
+     .help = "statistical efficiency of batch sizes: application,batch,progress,grad_sqr,grad_var",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, noise_path),
+     .files = "csv"},
+    {.name = "sweep",
+     .value = "FILE",
+     .help = "speeds that policies assume, predicted by libmdot: job_type,job,batch,precision,layout,optimizer; GPU "
+             "types are then names of mdot; without --throughputs, jobs run at the predicted speed",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, sweep_path),
+     .files = "csv"},
+    {.name = "predictor",
+     .value = "FILE",
+     .help = "the compiled predictor for --sweep",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, predictor_path),
+     .files = "mdot"},
+    {.heading = "Estimates and limits",
+     .name = "estimate",
+     .value = "E",
+     .help = "durations that policies assume: oracle, limit (the requested time), or error:M for log-normal factors of "
+             "mean error M; or learned from completed jobs: history, rolling (means), last-two (of a user), survival "
+             "(default oracle)",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, estimate)},
+    {.name = "learn",
+     .help = "correct --estimate error:M, --factors or --sweep by the completed jobs of the same job_type, or user and "
+             "name",
+     .kind = CLI_FLAG,
+     .at = offsetof(sc_request, learns)},
+    {.name = "factors",
+     .value = "FILE",
+     .help = "job_id,factor: predicted over true duration of each job, instead of --estimate",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, factors_path),
+     .files = "csv"},
+    {.name = "errors",
+     .value = "scale|total",
+     .help = "error in the step time with known steps, or in the total duration without corrections (default: scale; "
+             "rolling, last-two and limit: total; history, survival: the rest itself)",
+     .kind = CLI_CALL,
+     .call = read_errors},
+    {.name = "outcomes",
+     .value = "philly",
+     .help = "let jobs fail and be cancelled as in Philly: estimates are those of their longer plans",
+     .kind = CLI_CALL,
+     .call = read_outcomes},
+    {.name = "user-limits",
+     .value = "MAX_S",
+     .help = "draw the time limit that each job requests, at most MAX_S, unless the trace has limit_s",
+     .kind = CLI_CALL,
+     .at = offsetof(sc_request, most_limit_s),
+     .call = read_user_limits},
+    {.name = "limits",
+     .value = "Q[,S]",
+     .help = "cut jobs off at Q times their estimate plus S seconds; they lose their work and come again with twice "
+             "the limit",
+     .kind = CLI_CALL,
+     .call = read_limits},
+    {.heading = "Order of the queue",
+     .name = "accounts",
+     .value = "FILE",
+     .help = "account,parent,shares[,gpus][,gpu_minutes]: fair-share tree and quotas, for easy and conservative",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, accounts_path),
+     .files = "csv"},
+    {.name = "priority",
+     .value = "A,F,S[,L[,DAYS]]",
+     .help = "weights of age, fair share, size and shortness, and the half-life of usage, for easy and conservative "
+             "(with --accounts 1000,10000,0,0,7; otherwise first come, first served)",
+     .kind = CLI_CALL,
+     .call = read_priority},
+    {.name = "deadlines",
+     .value = "A:B",
+     .help = "every job's deadline is A to B times its duration after its submission, at random",
+     .kind = CLI_CALL,
+     .call = read_deadlines},
+    {.heading = "The simulation",
+     .name = "window",
+     .value = "FROM:COUNT",
+     .help = "only COUNT jobs from FROM on, among those that fit the cluster",
+     .kind = CLI_CALL,
+     .call = read_window},
+    {.name = "scale-load",
+     .value = "L",
+     .help = "stretch submit times until the load is L",
+     .kind = CLI_CALL,
+     .at = offsetof(sc_request, window.load),
+     .call = read_load},
+    {.name = "restart-cost",
+     .value = "B[,D]",
+     .help = "duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)",
+     .kind = CLI_CALL,
+     .call = read_restart},
+    {.name = "start-cost",
+     .help = "the first start of a job costs as much as a restart",
+     .kind = CLI_FLAG,
+     .at = offsetof(sc_request, restart.first)},
+    {.name = "seed",
+     .value = "N",
+     .help = "seed of random errors and deadlines (default 1)",
+     .kind = CLI_CALL,
+     .at = offsetof(sc_request, seed),
+     .call = read_seed},
+    {.heading = "Idle windows",
+     .name = "idle",
+     .value = "FILE",
+     .help = "gpu,from_s,to_s: place jobs of one GPU in these idle windows instead, first-fit, by the upper quantile "
+             "of the prediction and by the true duration",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, idle_path),
+     .files = "csv"},
+    {.name = "upper",
+     .value = "Q",
+     .help = "that quantile over the prediction (default: 95 % of --estimate error:M, else 1)",
+     .kind = CLI_CALL,
+     .at = offsetof(sc_request, upper),
+     .call = read_upper},
+    {.heading = "Output", .name = "json", .help = "print JSON", .kind = CLI_FLAG, .at = offsetof(sc_request, json)},
+    {.name = "per-job",
+     .value = "FILE",
+     .help = "job_id,start_s,end_s,jct_s,preemptions of each job; requires one policy",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, jobs_path),
+     .files = "csv"},
+    {.name = "log",
+     .value = "FILE",
+     .help = "every decision; requires one policy",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, log_path),
+     .files = "csv"},
+};
+
+static const char *const synopsis[] = {"TRACE.csv --gpus N | --cluster FILE --policy NAME,… [OPTION]…",
+                                       "TRACE.csv --idle FILE [OPTION]…", "--list", NULL};
+
+const cli_command cli_program = {
+    .name = PROGRAM,
+    .summary = "simulate scheduling policies of GPU clusters on a trace of jobs",
+    .synopsis = synopsis,
+    .description = "Runs each policy on the trace and prints completion times, utilisation, "
+                   "preemptions and the cost of decisions. The trace is a CSV file with a "
+                   "header (job_id,submit_s,gpus,duration_s), the output of `sacct -P`, or a "
+                   "table of Alibaba's PAI.",
+    CLI_OPTIONS(options),
+    .notes = "cluster/docs/simulator.md describes the formats, the estimates and the policies.",
+    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+    .files = "csv|sacct",
+    .run = sc_run_simulation};
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
 static void list_policies(void)
 {
@@ -371,58 +439,16 @@ static bool check(const sc_request *request)
 
 bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status)
 {
-    static const struct option options[] = {{"gpus", required_argument, NULL, GPUS},
-                                            {"cluster", required_argument, NULL, CLUSTER},
-                                            {"policy", required_argument, NULL, POLICY},
-                                            {"estimate", required_argument, NULL, ESTIMATE},
-                                            {"factors", required_argument, NULL, FACTORS},
-                                            {"errors", required_argument, NULL, ERRORS},
-                                            {"window", required_argument, NULL, WINDOW},
-                                            {"scale-load", required_argument, NULL, LOAD},
-                                            {"restart-cost", required_argument, NULL, RESTART},
-                                            {"start-cost", no_argument, NULL, START},
-                                            {"seed", required_argument, NULL, SEED},
-                                            {"json", no_argument, NULL, JSON},
-                                            {"per-job", required_argument, NULL, PER_JOB},
-                                            {"throughputs", required_argument, NULL, THROUGHPUTS},
-                                            {"deadlines", required_argument, NULL, DEADLINES},
-                                            {"idle", required_argument, NULL, IDLE},
-                                            {"upper", required_argument, NULL, UPPER},
-                                            {"learn", no_argument, NULL, LEARN},
-                                            {"sweep", required_argument, NULL, SWEEP},
-                                            {"predictor", required_argument, NULL, PREDICTOR},
-                                            {"power", required_argument, NULL, POWER},
-                                            {"user-limits", required_argument, NULL, USER_LIMITS},
-                                            {"limits", required_argument, NULL, LIMITS},
-                                            {"accounts", required_argument, NULL, ACCOUNTS},
-                                            {"pairs", required_argument, NULL, PAIRS},
-                                            {"step-times", required_argument, NULL, STEPS},
-                                            {"gradient-noise", required_argument, NULL, NOISE},
-                                            {"outcomes", required_argument, NULL, OUTCOMES},
-                                            {"priority", required_argument, NULL, PRIORITY},
-                                            {"log", required_argument, NULL, LOG},
-                                            {"list", no_argument, NULL, LIST},
-                                            {"help", no_argument, NULL, HELP},
-                                            {0}};
+    cli_operands operands;
     *out_request = (sc_request){.seed = 1};
-    *out_status = SC_EXIT_USAGE;
-    bool is_right = true;
-    opterr = 0; /* getopt would repeat unprintable characters */
-    for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (option == LIST || option == HELP) {
-            if (option == LIST)
-                list_policies();
-            else
-                printf("%s\n%s", usage, help);
-            *out_status = SC_EXIT_OK;
-            return false;
-        }
-        is_right = option != '?' ? take(option, optarg, out_request)
-                                 : refuse("%s: unknown option, or its value is missing", argv[optind - 1]);
+    if (!cli_read_line(&cli_program, argc, argv, out_request, &operands, out_status)) return false;
+    *out_status = CLI_OK;
+    if (out_request->lists) {
+        list_policies();
+        return false;
     }
-    if (is_right && argc - optind > 1) is_right = refuse("expected one trace");
-    if (is_right && argc - optind == 1) out_request->trace_path = argv[optind];
-    if (is_right) is_right = check(out_request);
-    if (!is_right) fputs(usage, stderr);
-    return is_right;
+    *out_status = CLI_USAGE;
+    if (operands.count > 1) return refuse("expected one trace");
+    if (operands.count == 1) out_request->trace_path = operands.item[0];
+    return check(out_request);
 }

@@ -5,7 +5,7 @@
 #include "simulator/core/simulator.h"
 #include "simulator/input/input.h"
 
-enum { SC_EXIT_OK, SC_EXIT_FAILED, SC_EXIT_USAGE, SC_MAX_POLICIES = 64 };
+enum { SC_MAX_POLICIES = 64 };
 
 typedef struct sc_request {
     const char *trace_path, *cluster_path, *factors_path, *jobs_path, *log_path, *throughputs_path, *idle_path,
@@ -29,7 +29,11 @@ typedef struct sc_request {
     double upper; /* upper quantile over prediction, for --idle; 0: from the model of --estimate error:M, else 1 */
     uint64_t seed;
     bool json;
+    bool lists; /* --list */
 } sc_request;
+
+/* Reads a command line and runs the simulation (mdot_simulate.c). Returns the exit status. */
+int sc_run_simulation(int argc, char **argv);
 
 /* False after help, a list or a usage error; *out_status is the exit status then. */
 bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status);
