@@ -1,12 +1,8 @@
 /* artefact.c — plans → predictor.mdot: the code generator's steps in order. */
 #include "codegen/artefact.h"
 
-#include "codegen/artefact_table.h"
 #include "codegen/backend.h"
-#include "codegen/backends.h"
 #include "codegen/byte_pool.h"
-#include "codegen/link.h"
-#include "codegen/table_builder.h"
 
 static mdot_status link_parts(const cg_image_set sets[CG_BACKENDS], const cg_table *table, const cg_options *options,
                               const char *path, ir_arena *arena, mdot_error *err)

@@ -1,10 +1,9 @@
 /* artefact_table.c — plans and the backends' images → an artefact's table (mdot_abi.h), the description that the
  * runtime and `mdot inspect` read. */
-#include "codegen/artefact_table.h"
+#include "codegen/artefact.h"
 
 #include "codegen/backend.h"
-#include "codegen/backends.h"
-#include "codegen/table_builder.h"
+#include "codegen/byte_pool.h"
 #include "ir/ops.h"
 #include "mdot/mdot.h"
 #include "plan/kernel_kind.h"
@@ -14,10 +13,10 @@
 
 /* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
-/* Number of rows of the smallest table that the input indexes; 0 if it indexes none. */
+/* Rows in the smallest table indexed by the input; 0 if it indexes none. */
 static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
 {
-    int64_t least = 0;
+    int64_t minimum = 0;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op != &ir_ops[IR_OP_Gather] || node->inputs[1] != input) continue;
         const ir_type *table = &node->inputs[0]->type;
@@ -25,12 +24,12 @@ static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
         if (axis < 0) axis += table->rank;
         if (axis < 0 || axis >= table->rank || !ir_dim_is_number(table->dim[axis])) continue;
         int64_t rows = table->dim[axis].offset;
-        if (rows > 0 && rows <= UINT32_MAX && (least == 0 || rows < least)) least = rows;
+        if (rows > 0 && rows <= UINT32_MAX && (minimum == 0 || rows < minimum)) minimum = rows;
     }
-    return (uint32_t)least;
+    return (uint32_t)minimum;
 }
 
-/* Hashes only the fields visible to users of the entry, so that the hash is independent of positions in the table. */
+/* Hashes only fields visible to the entry's users, so the hash does not depend on table positions. */
 static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t seed)
 {
     tensor.name_at = tensor.index_count = tensor.defaults_at = tensor.default_count = tensor.columns_at = 0;
@@ -42,7 +41,7 @@ static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t s
 static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const *values, int count,
                             const cg_columns *columns, uint64_t *hash)
 {
-    uint32_t at = cg_table_array(t, count, sizeof(mdot_abi_tensor));
+    uint32_t index = cg_table_array(t, count, sizeof(mdot_abi_tensor));
     *hash = mdot_abi_checksum(&count, sizeof count, *hash);
     for (int i = 0; i < count; i++) {
         const ir_type *type = &values[i]->type;
@@ -60,10 +59,10 @@ static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const 
             ir_dim dim = type->dim[d];
             tensor.dim[d] = (mdot_abi_dim){dim.scale, dim.offset, dim.times, dim.step, dim.start, dim.divisor};
         }
-        cg_table_put(t, at, i, &tensor, sizeof tensor);
+        cg_table_put(t, index, i, &tensor, sizeof tensor);
         *hash = hash_tensor(tensor, values[i]->name, *hash);
     }
-    return at;
+    return index;
 }
 
 /* Buckets mostly differ only in the work of each kernel. Therefore the work is stored separately and the list once. */
@@ -82,21 +81,21 @@ static uint32_t add_kernels(cg_table *t, const pl_plan *plan)
                                        .is_rowwise = kernel->is_rowwise,
                                        .unit_offset = kernel->unit_offset};
     }
-    uint32_t at = cg_table_intern(t, records, plan->kernel_count, sizeof *records);
+    uint32_t position = cg_table_intern(t, records, plan->kernel_count, sizeof *records);
     free(records);
-    return at;
+    return position;
 }
 
 static uint32_t add_kernel_flops(cg_table *t, const pl_plan *plan)
 {
-    uint32_t at = cg_table_array(t, plan->kernel_count, sizeof(double));
-    for (int i = 0; i < plan->kernel_count; i++) cg_table_put(t, at, i, &plan->kernels[i].flops, sizeof(double));
-    return at;
+    uint32_t index = cg_table_array(t, plan->kernel_count, sizeof(double));
+    for (int i = 0; i < plan->kernel_count; i++) cg_table_put(t, index, i, &plan->kernels[i].flops, sizeof(double));
+    return index;
 }
 
 static uint32_t add_buckets(cg_table *t, const cg_entry *entry)
 {
-    uint32_t at = cg_table_array(t, entry->plan_count, sizeof(mdot_abi_bucket));
+    uint32_t index = cg_table_array(t, entry->plan_count, sizeof(mdot_abi_bucket));
     for (int i = 0; i < entry->plan_count; i++) {
         const pl_plan *plan = entry->plans[i];
         mdot_abi_bucket record = {.max_length = plan->max_length,
@@ -107,9 +106,9 @@ static uint32_t add_buckets(cg_table *t, const cg_entry *entry)
                                   .kernel_flops_at = add_kernel_flops(t, plan),
                                   .most_items = (uint32_t)plan->most_items,
                                   .unit_offset = plan->unit_offset};
-        cg_table_put(t, at, i, &record, sizeof record);
+        cg_table_put(t, index, i, &record, sizeof record);
     }
-    return at;
+    return index;
 }
 
 static mdot_abi_entry add_entry(cg_table *t, const cg_entry *entry)
@@ -160,11 +159,11 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
     head.bucket_count = t->bucket_count;
     for (int b = 0; b < CG_BACKENDS; b++) head.image_count += (uint32_t)sets[b].image_count;
     head.images_at = cg_table_array(t, (int)head.image_count, sizeof(mdot_abi_image));
-    uint32_t at = head.images_at;
+    uint32_t index = head.images_at;
     for (int b = 0; b < CG_BACKENDS; b++) {
         if (sets[b].image_count == 0) continue;
-        cg_backends[b]->describe(sets[b].images, entries, entry_count, t, at, &head);
-        at += (uint32_t)sets[b].image_count * (uint32_t)sizeof(mdot_abi_image);
+        cg_backends[b]->describe(sets[b].images, entries, entry_count, t, index, &head);
+        index += (uint32_t)sets[b].image_count * (uint32_t)sizeof(mdot_abi_image);
     }
     head.table_bytes = (uint32_t)t->pool.size_bytes;
     if (t->pool.failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);

@@ -1,13 +1,12 @@
-/* backend.h — a backend makes images of one kind. It is a table of data and functions: the values of --target and
- * --kernel-precision that it accepts, and the functions that turn plans into its images. compiler/ and the artefact
- * writer loop over cg_backends and refer to none by name. */
+/* backend.h — a backend makes images with one kind. It is a table of data and functions: accepted values for --target
+ * and --kernel-precision, and functions from plans to images. compiler/ and the artefact writer loop over cg_backends
+ * and refer to none by name. */
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
 #include "base/text.h"
+#include "codegen/byte_pool.h"
 #include "codegen/codegen.h"
-#include "codegen/machine.h"
-#include "codegen/table_builder.h"
 
 typedef struct cg_data_section {
     const char *name, *symbol; /* the symbol is global and marks the section's start */
@@ -15,8 +14,8 @@ typedef struct cg_data_section {
     size_t size_bytes, alignment;
 } cg_data_section;
 
-/* Each section starts on its own page. Therefore processes share a section's pages, separately from those that only
- * a GPU reads. */
+/* Each section starts on a new page. Therefore processes share a section's pages, separately from pages read by a GPU
+ * alone. */
 enum { CG_PAGE_BYTES = 4096, CG_MAX_SECTIONS = 2 };
 
 /* The images that a backend has made. Zero-initialised: empty. */
@@ -26,12 +25,12 @@ typedef struct cg_image_set {
     const char *toolchain; /* name of the compiler, in the arena, for example "LLVM 19.1.7" */
     cg_data_section section[CG_MAX_SECTIONS];
     int section_count;
-    const cg_machine *machine; /* CPU machine of `code`, an object file that the artefact is linked with */
+    const cg_machine *machine; /* CPU machine of `code`, an object file for the artefact */
     const void *code;
     size_t code_bytes;
 } cg_image_set;
 
-typedef struct cg_dump { /* text that the backend can print about its work */
+typedef struct cg_dump { /* text that the backend can dump */
     const char *name;
     bool needs_target; /* produced while making images, so it needs a target */
 } cg_dump;
@@ -40,7 +39,7 @@ typedef struct cg_backend {
     const char
         *name; /* for example "cpu": the --target name of the default targets, and the --kernel-precision prefix */
     const char *example;  /* example of a target, for example "sm_90a" */
-    mdot_image_kind kind; /* kind of its images */
+    mdot_image_kind kind; /* image kind */
     bool is_default;      /* every artefact has images of it: the default targets, if the caller names none */
     const cg_dump *dumps; /* terminated by an entry whose name is NULL */
     cg_compute computes[CG_COMPUTES]; /* values of --kernel-precision; the first is the default */
@@ -54,8 +53,8 @@ typedef struct cg_backend {
     /* Adds the names that `parse` accepts, except open-ended families. */
     void (*list)(bs_join *names);
 
-    /* Makes images for the options' targets of this backend (cg_targets_of), in their order. It makes fewer, with a
-     * warning, in the cases that the backend's header lists. Call `done` in either case. */
+    /* Makes images for the options' targets of this backend (cg_targets_of), in order. It makes fewer, with a warning,
+     * in the cases that the backend's header lists. Call `done` in either case. */
     mdot_status (*make_images)(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                cg_image_set *out_set, mdot_error *err);
     /* Writes the images' records into the table, the first at `at`, and the fields that they need into the head. */
@@ -63,5 +62,10 @@ typedef struct cg_backend {
                      mdot_abi_table *head);
     void (*done)(void *images); /* accepts NULL */
 } cg_backend;
+
+/* ---- backends.c: the list of backends. compiler/ and the artefact writer loop over it and refer to none by name. */
+
+enum { CG_BACKENDS = 2 };
+extern const cg_backend *const cg_backends[CG_BACKENDS]; /* ascending by kind */
 
 #endif

@@ -1,5 +1,5 @@
 /* backends.c — the list of backends. */
-#include "codegen/backends.h"
+#include "codegen/backend.h"
 
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cuda/cuda_images.h"

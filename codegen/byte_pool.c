@@ -1,4 +1,4 @@
-/* byte_pool.c — see byte_pool.h. A failure is sticky, so that a builder checks once at its end. */
+/* byte_pool.c — see byte_pool.h. A failure is sticky, so a builder checks once at the end. */
 #include "codegen/byte_pool.h"
 
 #include "mdot/mdot_abi.h"
@@ -45,9 +45,9 @@ static bool grow_slots(cg_pool *pool)
     if (slots == NULL) return false;
     for (size_t i = 0; i < pool->slot_count; i++) {
         if (!pool->slots[i].used) continue;
-        size_t to = pool->slots[i].hash & (count - 1);
-        while (slots[to].used) to = (to + 1) & (count - 1);
-        slots[to] = pool->slots[i];
+        size_t target = pool->slots[i].hash & (count - 1);
+        while (slots[target].used) target = (target + 1) & (count - 1);
+        slots[target] = pool->slots[i];
     }
     free(pool->slots);
     pool->slots = slots;
@@ -62,9 +62,9 @@ size_t cg_pool_intern(cg_pool *pool, const void *bytes, size_t size_bytes, size_
         return 0;
     }
     uint64_t hash = mdot_abi_checksum(bytes, size_bytes, 0);
-    size_t at = hash & (pool->slot_count - 1);
-    for (; pool->slots[at].used; at = (at + 1) & (pool->slot_count - 1)) {
-        const cg_pool_slot *slot = &pool->slots[at];
+    size_t index = hash & (pool->slot_count - 1);
+    for (; pool->slots[index].used; index = (index + 1) & (pool->slot_count - 1)) {
+        const cg_pool_slot *slot = &pool->slots[index];
         if (slot->hash == hash && slot->size_bytes == size_bytes && slot->offset % alignment == 0 &&
             memcmp(pool->bytes + slot->offset, bytes, size_bytes) == 0)
             return slot->offset;
@@ -72,7 +72,7 @@ size_t cg_pool_intern(cg_pool *pool, const void *bytes, size_t size_bytes, size_
     size_t offset = cg_pool_reserve(pool, size_bytes, alignment);
     if (pool->failed) return 0;
     memcpy(pool->bytes + offset, bytes, size_bytes);
-    pool->slots[at] = (cg_pool_slot){hash, offset, size_bytes, true};
+    pool->slots[index] = (cg_pool_slot){hash, offset, size_bytes, true};
     pool->used_count++;
     return offset;
 }

@@ -4,8 +4,8 @@
  * parsing. Unlike `ld -b binary` it places them in read-only memory. (System V gABI, chapter 4. The only
  * machine-dependent value of a data object is the machine's number.)
  */
-#include "codegen/elf_writer.h"
 #include "base/out_of_memory.h"
+#include "codegen/artefact.h"
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"
 
@@ -44,8 +44,8 @@ static uint32_t add_name(writer *w, const char *name)
 
 static void add_record(cg_pool *pool, const void *record, size_t size_bytes)
 {
-    size_t at = cg_pool_reserve(pool, size_bytes, 1);
-    if (!pool->failed) memcpy(pool->bytes + at, record, size_bytes);
+    size_t index = cg_pool_reserve(pool, size_bytes, 1);
+    if (!pool->failed) memcpy(pool->bytes + index, record, size_bytes);
 }
 
 static void write_section(writer *w, Elf64_Shdr header, const char *name, const void *bytes)

@@ -1,16 +1,13 @@
 /* link.c — the artefact's parts → one file, by the system's linker; the last step of a compilation.
  *
- * All work happens in a private directory beside the output, which is removed on every path. Therefore a failure
- * leaves the output unchanged, and a success replaces it at once. The linker is started without a shell, in the
- * program's process group, so that a signal from the terminal ends both. A linker that hangs is killed.
- */
-#include "codegen/link.h"
+ * All work happens in a private directory beside the output, which is removed on every path. Therefore a failure leaves
+ * the output unchanged, and a success replaces it at once. The linker is started without a shell, in the program's
+ * process group, so a signal from the terminal ends both. A linker that hangs is killed. */
+#include "codegen/artefact.h"
 
 #include "base/elf_read.h"
 #include "base/file.h"
 #include "codegen/backend.h"
-#include "codegen/elf_writer.h"
-#include "codegen/temp_dir.h"
 #include "mdot/mdot_abi.h"
 
 #include <errno.h>
@@ -44,8 +41,8 @@ static mdot_status write_file(const char *path, const void *bytes, size_t size_b
     return MDOT_OK;
 }
 
-/* Only the interface's symbols are visible, so that kernels may have any name. lld refuses names that no object
- * defines, so absent sections are left out of the map. */
+/* Only the interface's symbols are visible, so kernels may have any name. lld refuses names that no object defines, so
+ * absent sections are left out of the map. */
 static mdot_status write_export_map(const char *path, const cg_data_section *sections, size_t count, mdot_error *err)
 {
     char map[512];
@@ -63,7 +60,7 @@ static size_t size_of(const cg_parts *parts)
     return bytes;
 }
 
-/* Bytes of CPU code and of the weights that it addresses. */
+/* Bytes of CPU code and the weights it addresses. */
 static size_t reached_bytes(const cg_parts *parts)
 {
     size_t bytes = parts->code_bytes;
@@ -84,7 +81,7 @@ static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
-/* Starts the linker of this name in the first folder of PATH that has it. A process with more rights than its user
+/* Starts the linker with this name from the first folder in PATH that has it. A process with more rights than its user
  * (setuid) uses the system's own folders, because the user sets PATH. Returns 0 or an error number. */
 static int start_in_path(const char *linker, const posix_spawn_file_actions_t *actions, char **arguments,
                          pid_t *out_process)
@@ -211,12 +208,12 @@ static mdot_status seal_mapped(int descriptor, const void *file, size_t file_byt
         !bs_elf_section_named(&elf, MDOT_ABI_SECTION_TABLE, &table) || table.bytes == NULL ||
         table.size_bytes < sizeof(mdot_abi_table))
         return mdot_fail(err, MDOT_TOOLCHAIN, "the linked file lacks section " MDOT_ABI_SECTION_TABLE);
-    size_t at = (size_t)table.offset;
+    size_t index = (size_t)table.offset;
     uint64_t size = file_bytes;
-    bool written = write_at(descriptor, &size, sizeof size, at + offsetof(mdot_abi_table, file_bytes));
+    bool written = write_at(descriptor, &size, sizeof size, index + offsetof(mdot_abi_table, file_bytes));
     if (written) {
-        uint64_t checksum = mdot_abi_file_checksum(file, file_bytes, at);
-        written = write_at(descriptor, &checksum, sizeof checksum, at + offsetof(mdot_abi_table, checksum));
+        uint64_t checksum = mdot_abi_file_checksum(file, file_bytes, index);
+        written = write_at(descriptor, &checksum, sizeof checksum, index + offsetof(mdot_abi_table, checksum));
     }
     if (!written) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     return MDOT_OK;

@@ -1,5 +1,6 @@
-/* subprocess.c — see subprocess.h. The child sends records through a pipe: the arguments of the caller's callbacks,
- * and last its answer. */
+/* subprocess.c — see subprocess.h.
+ *
+ * The child sends records through a pipe: arguments for the caller's callbacks, and last the answer. */
 #include "codegen/subprocess.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ enum { OUTPUT_BYTES = 400 };
 
 typedef enum record_kind { PROGRESS, WARNING, DUMP, RESULT } record_kind;
 
-/* Followed by `text_bytes` of text with its NUL and, for an answer, by `result_bytes` of result. */
+/* Followed by `text_bytes` of text including the NUL and, for an answer, by `result_bytes`. */
 typedef struct record {
     record_kind kind;
     mdot_status status; /* RESULT only; the text is its message */
@@ -30,12 +31,12 @@ typedef struct record {
 /* If the parent is gone, SIGPIPE ends the child. */
 static void write_all(int pipe, const void *bytes, size_t size)
 {
-    const char *at = bytes;
+    const char *cursor = bytes;
     while (size > 0) {
-        ssize_t written = write(pipe, at, size);
+        ssize_t written = write(pipe, cursor, size);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) _exit(1);
-        at += written;
+        cursor += written;
         size -= (size_t)written;
     }
 }
@@ -102,12 +103,12 @@ static _Noreturn void run_child(cg_work work, void *user, const cg_options *opti
 
 static bool read_all(int pipe, void *bytes, size_t size)
 {
-    char *at = bytes;
+    char *cursor = bytes;
     while (size > 0) {
-        ssize_t got = read(pipe, at, size);
+        ssize_t got = read(pipe, cursor, size);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
-        at += got;
+        cursor += got;
         size -= (size_t)got;
     }
     return true;

@@ -1,14 +1,13 @@
-/* subprocess.h — runs work that may end its process in a child process. LLVM ends the process when memory runs out,
- * and has no way to return a status instead.
+/* subprocess.h — runs work that may end its process in a child process. LLVM ends the process when memory runs out, and
+ * has no way to return a status instead.
  *
  * Why a child: LLVM's fatal-error handlers are one per process, which may use LLVM itself, and they must not return.
  * Leaving them by longjmp would leave LLVM's locks held.
  *
- * Why fork rather than a separate program: the child has the plans in its memory already. A separate program would
- * need a file format for plans, and an executable that is installed with the library.
- * LLVM never runs in the parent, so that its locks are free at the fork, and glibc's malloc is consistent after a
- * fork. The cost is a millisecond and the memory of the pages that the child writes to.
- */
+ * Why fork rather than a separate program: the child has the plans in its memory already. A separate program would need
+ * a file format for plans, and an executable installed with the library. LLVM never runs in the parent, so its locks
+ * are free at the fork, and glibc's malloc is consistent after a fork. The cost is a millisecond and the memory of the
+ * pages that the child writes to. */
 #ifndef CG_SUBPROCESS_H
 #define CG_SUBPROCESS_H
 

@@ -1,6 +1,4 @@
-/* table_builder.c — builds the table of an artefact: one block that uses offsets instead of pointers. */
-#include "codegen/table_builder.h"
-
+/* table_builder.c — builds an artefact's table: one block with offsets rather than pointers. */
 #include "codegen/byte_pool.h"
 
 #include <string.h>

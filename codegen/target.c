@@ -1,6 +1,6 @@
-/* target.c — lists of targets in cg_options, and the names of precisions. */
-#include "codegen/target.h"
+/* target.c — target lists in cg_options, and precision names. */
 #include "codegen/backend.h"
+#include "codegen/codegen.h"
 
 const char *cg_compute_name(cg_compute kernel_precision)
 {
@@ -17,14 +17,14 @@ static bool is_before(const cg_target *a, const cg_target *b)
 
 mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot_error *err)
 {
-    int at = *count;
-    while (at > 0 && is_before(&target, &targets[at - 1])) at--;
-    for (int i = at - 1; i >= 0 && !is_before(&targets[i], &target); i--)
+    int index = *count;
+    while (index > 0 && is_before(&target, &targets[index - 1])) index--;
+    for (int i = index - 1; i >= 0 && !is_before(&targets[i], &target); i--)
         if (targets[i].kernel_precision == target.kernel_precision) return MDOT_OK;
     if (*count == MDOT_ABI_MAX_IMAGES)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "at most %d targets are supported", MDOT_ABI_MAX_IMAGES);
-    for (int i = (*count)++; i > at; i--) targets[i] = targets[i - 1];
-    targets[at] = target;
+    for (int i = (*count)++; i > index; i--) targets[i] = targets[i - 1];
+    targets[index] = target;
     return MDOT_OK;
 }
 

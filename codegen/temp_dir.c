@@ -1,4 +1,4 @@
-/* temp_dir.c — see temp_dir.h.
+/* temp_dir.c — see artefact.h.
  *
  * A killed compilation leaves its folder behind. Each compilation holds a lock (flock) on its folder, which the
  * kernel releases with the process. So a folder whose lock can be acquired is abandoned, and the next compilation
@@ -6,7 +6,7 @@
  * has a marker. The marker is the first file in it and shows that the folder belongs to a compilation. Otherwise only
  * the known files are removed, and then the folder if it is empty. On file systems without locks every folder stays.
  */
-#include "codegen/temp_dir.h"
+#include "codegen/artefact.h"
 
 #include "base/file.h"
 #include "base/out_of_memory.h"
@@ -38,8 +38,7 @@ static void remove_known_files(int folder)
     for (int i = 0; i < CG_WORK_FILE_COUNT; i++) unlinkat(folder, names[i], 0);
 }
 
-/* Requires a folder with a marker. The marker is removed last, so that it survives if this process is killed
- * meanwhile. */
+/* Requires a folder with a marker. The marker is removed last, so it survives if this process is killed meanwhile. */
 static void remove_all_files(int folder)
 {
     int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -35,7 +35,7 @@ static const unsigned char shape_operands[IR_OP_COUNT] = {
     [IR_OP_ReduceSumSquare] = 1 << 1,
 };
 
-/* Marks every input that `value` is computed from, except inputs of which only the shape is read. */
+/* Marks every input on which `value` depends, except inputs read for the shape only. */
 static void mark_sources(const ir_value *value, bool *marked_inputs, bool *visited)
 {
     if (value == NULL || visited[value->id]) return;

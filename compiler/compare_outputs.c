@@ -20,15 +20,15 @@ mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int6
 mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs, size_t input_count, co_tensor *outputs,
                    size_t output_count, ir_arena *arena, mdot_error *err)
 {
-    mdot_input *in = IR_NEW_ARRAY(arena, mdot_input, input_count + 1);
+    mdot_input *input = IR_NEW_ARRAY(arena, mdot_input, input_count + 1);
     mdot_output *out = IR_NEW_ARRAY(arena, mdot_output, output_count + 1);
-    if (in == NULL || out == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    if (input == NULL || out == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < input_count; i++)
-        in[i] = (mdot_input){inputs[i].name, inputs[i].dtype, inputs[i].rank, inputs[i].dims, inputs[i].data};
+        input[i] = (mdot_input){inputs[i].name, inputs[i].dtype, inputs[i].rank, inputs[i].dims, inputs[i].data};
     for (size_t i = 0; i < output_count; i++)
         out[i] = (mdot_output){outputs[i].name, outputs[i].data,
                                (size_t)outputs[i].count * mdot_dtype_size_bytes(outputs[i].dtype)};
-    return mdot_run(context, entry, in, input_count, out, output_count, err);
+    return mdot_run(context, entry, input, input_count, out, output_count, err);
 }
 
 /* Returns |got - want|; NaN equals NaN and an infinity equals itself. */

@@ -5,14 +5,12 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "codegen/artefact.h"
-#include "codegen/backends.h"
+#include "codegen/backend.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "plan/build.h"
-#include "plan/print_plan.h"
-#include "plan/verify_plan.h"
+#include "plan/planner.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -139,18 +137,19 @@ static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_aren
 static mdot_status refuse_bucket(const ir_graph *imported, const int64_t *buckets, size_t refused, size_t count,
                                  bool are_default, const mdot_error *reason, ir_arena *arena, mdot_error *err)
 {
-    int64_t bucket = buckets[refused], least = find_min_length(imported, bucket, arena);
-    if (least == 0 && refused + 1 < count) least = find_min_length(imported, buckets[count - 1], arena);
-    if (least == 0) return mdot_fail(err, MDOT_UNSUPPORTED, "%s (in bucket %lld)", reason->message, (long long)bucket);
-    if (least > bucket && !are_default)
+    int64_t bucket = buckets[refused], minimum = find_min_length(imported, bucket, arena);
+    if (minimum == 0 && refused + 1 < count) minimum = find_min_length(imported, buckets[count - 1], arena);
+    if (minimum == 0)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "%s (in bucket %lld)", reason->message, (long long)bucket);
+    if (minimum > bucket && !are_default)
         return mdot_fail(err, MDOT_UNSUPPORTED,
                          "%s (in bucket %lld; --min-length %lld and buckets of that length or more make the model "
                          "compile and restrict calls to that length or more)",
-                         reason->message, (long long)bucket, (long long)least);
+                         reason->message, (long long)bucket, (long long)minimum);
     return mdot_fail(err, MDOT_UNSUPPORTED,
                      "%s (in bucket %lld; --min-length %lld makes the model compile and restricts calls to that "
                      "length or more)",
-                     reason->message, (long long)bucket, (long long)least);
+                     reason->message, (long long)bucket, (long long)minimum);
 }
 
 static void warn_dropped(const co_hooks *hooks, int64_t bucket, const mdot_error *reason)
@@ -244,7 +243,7 @@ static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count,
     return status;
 }
 
-/* Elements of the graph's float constants. Those that no node reads are left out. */
+/* Elements of all float constants read by nodes. */
 static double count_weights(const ir_graph *graph, ir_arena *arena)
 {
     bool *counted = IR_NEW_ARRAY(arena, bool, graph->value_count + 1);

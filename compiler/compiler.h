@@ -26,7 +26,7 @@
  * lists with a count above zero. */
 mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_error *err);
 mdot_status co_check_options(const mdotc_options *options, mdot_error *err);
-/* Checks that a tolerance is finite and at least 0. `what` names it in the message: "tolerance". */
+/* Refuses a tolerance below 0 or not finite. `what` is the name in messages: "tolerance". */
 mdot_status co_check_tolerance(const char *what, double tolerance, mdot_error *err);
 
 typedef struct co_hooks { /* every field may be NULL */
@@ -51,7 +51,7 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
 mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_arena *arena,
                             const cg_columns **out_columns, mdot_error *err);
 
-/* Issues hints about the matmuls and softmaxes that were not fused, in a graph after its passes. */
+/* Issues hints about unfused matmuls and softmaxes, in a graph after all passes. */
 void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks);
 
 /* Turns inputs of the graph whose contents determine a shape (axes, pads, …) into constants; values[i] is the tensor
@@ -65,10 +65,10 @@ typedef struct co_targets {
 } co_targets;
 
 /* Parses target `names`, by the backends' parsers, and `compute`, a list of "KIND=PRECISION" in which KIND is a
- * backend's name. An item without a kind applies to every backend that has the precision. A backend that the list
- * omits uses its first precision, and so do all if `compute` is NULL. If a backend gets several precisions, each
- * target gets one image per precision, and the first is preferred. A fallback backend (`is_default`) gets its
- * usual targets if none of them is named. INVALID_ARGUMENT lists the known names. */
+ * backend's name. An item without a kind applies to every backend that has the precision. A backend that the list omits
+ * uses the first precision, and so do all if `compute` is NULL. If a backend gets several precisions, each target gets
+ * one image per precision, and the first is preferred. A fallback backend (`is_default`) gets its usual targets if none
+ * of them is named. INVALID_ARGUMENT lists the known names. */
 mdot_status co_parse_targets(const char *const *names, size_t count, const char *kernel_precision,
                              co_targets *out_targets, mdot_error *err);
 
@@ -76,7 +76,7 @@ mdot_status co_parse_targets(const char *const *names, size_t count, const char 
  * one unrun. */
 mdot_status co_try_artefact(const char *path, mdot_error *err);
 
-/* A tensor of a run: dense data of a dtype with constant dims. */
+/* A run's tensor: dense data of a dtype with constant dims. */
 typedef struct co_tensor {
     const char *name;
     mdot_dtype dtype;
@@ -103,7 +103,7 @@ typedef struct co_difference {
 /* Fails only if memory ran out. */
 mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
                        double absolute_tolerance, co_difference *out_difference, mdot_error *err);
-/* Returns `scaled` for two of the evaluator's results of one type. */
+/* Returns `scaled` for two evaluator results of one type. */
 double co_scaled_difference(const ir_wide *actual, const ir_wide *expected);
 
 enum { CO_MAX_TENSORS = 256 };
@@ -116,7 +116,7 @@ const ir_tensor *co_reinterpret(ir_arena *arena, const ir_tensor *stored, mdot_d
 /* Returns the length at which a symbolic type has the tensor's dims; -1 if it is absent, 0 if every dim is constant. */
 int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor);
 
-/* Inputs of an entry that the caller provides, in the graph's order, and their length; 0 if the entry has no length. */
+/* An entry's inputs from the caller, in the graph's order, and the length; 0 if the entry has none. */
 typedef struct co_verify_inputs {
     const ir_tensor **tensors;
     int64_t length;
@@ -132,13 +132,12 @@ mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *contex
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t co_next_random(uint64_t *state);
-/* Fills input `input` of a typed graph, at a length and with that shape. Floats are normally distributed and masks
- * are scattered. Integers that index a table, a dimension or the length stay within its range. NULL if memory ran
- * out. */
+/* Fills a typed graph's input `input` in this shape, for a length. Floats are normally distributed and masks scattered.
+ * Integers that index a table, a dimension or the length stay within range. NULL if memory ran out. */
 ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
                          ir_arena *arena);
-/* Returns the error, relative to the largest value, that an output may have because the model itself computes in 16
- * bits: a few times the spacing of its coarsest type. 0 if the model computes in wider types only. */
+/* Returns the permitted error, relative to the largest value, if the model itself computes in 16 bits: a few times the
+ * coarsest type's spacing. 0 if the model computes in wider types only. */
 double co_rounding(const ir_graph *typed);
 
 /* Runs one entry of an opened predictor. */

@@ -1,6 +1,5 @@
-/* fusion_hints.c — hints for patterns of a compiled model that match no fused kernel: matmuls of two computed
- * matrices, and softmaxes, that were not fused. They are correct but slow. docs/reference/fused-patterns.md lists the
- * known cases. */
+/* fusion_hints.c — hints for patterns without a fused kernel: unfused matmuls of two computed matrices, and unfused
+ * softmaxes. They are correct but slow. docs/reference/fused-patterns.md lists the known cases. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 

@@ -1,9 +1,8 @@
 /* onnx_test_check.c — mdotc_check: run an ONNX test directory (model.onnx, test_data_set_N/{input,output}_k.pb) through
  * compiled code.
  *
- * If the model has one symbolic dimension and every data set agrees with it, one artefact is compiled, with a bucket
- * for each length that occurs. Otherwise each data set gets its own artefact, bound to its shapes.
- */
+ * If the model has one symbolic dimension and all data sets agree with it, one artefact is compiled, with a bucket for
+ * each occurring length. Otherwise each data set gets an artefact, bound to the data set's shapes. */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "codegen/artefact.h"
@@ -163,13 +162,14 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
     for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(predictor, 0, i, &info);
-        const ir_tensor *from = set->inputs[i];
-        inputs[i] = (co_tensor){.name = info.name, .dtype = from->dtype, .rank = from->rank, .count = from->count};
-        memcpy(inputs[i].dims, from->dims, sizeof from->dims);
-        size_t bytes = (size_t)from->count * mdot_dtype_size_bytes(from->dtype);
+        const ir_tensor *source = set->inputs[i];
+        inputs[i] =
+            (co_tensor){.name = info.name, .dtype = source->dtype, .rank = source->rank, .count = source->count};
+        memcpy(inputs[i].dims, source->dims, sizeof source->dims);
+        size_t bytes = (size_t)source->count * mdot_dtype_size_bytes(source->dtype);
         inputs[i].data = ir_arena_alloc(t->arena, bytes + MDOT_ABI_ALIGNMENT, 1);
         if (inputs[i].data == NULL) return BS_OUT_OF_MEMORY(err, "%s", set->path);
-        if (bytes > 0) memcpy(inputs[i].data, from->data, bytes);
+        if (bytes > 0) memcpy(inputs[i].data, source->data, bytes);
     }
     for (size_t i = 0; status == MDOT_OK && i < entry.output_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
@@ -206,7 +206,7 @@ static mdot_status check_symbolic(test *t, const ir_graph *graph, mdot_error *er
     return status == MDOT_OK ? run_data_sets(t, 0, t->data_set_count, err) : status;
 }
 
-/* Binds the model to the shapes of one data set, and to those of its data that determine shapes. */
+/* Binds the model to a data set's shapes, and to the data on which shapes depend. */
 static mdot_status import_static(test *t, const data_set *set, ir_graph **out_graph, mdot_error *err)
 {
     ir_type types[CO_MAX_TENSORS];

@@ -77,10 +77,10 @@ static mdot_status read_defaults(const ir_graph *graph, const ir_note *note, ir_
     int input = find_input(graph, note->key + strlen(defaults_prefix));
     if (input < 0) return malformed(graph, note, "the model lacks this input", err);
     if (columns[input].default_count > 0) return malformed(graph, note, "the entry occurs twice", err);
-    int64_t most = column_count(&graph->inputs[input]->type);
-    if (most == 0) return malformed(graph, note, "the input must be f32 with a fixed number of columns", err);
+    int64_t maximum = column_count(&graph->inputs[input]->type);
+    if (maximum == 0) return malformed(graph, note, "the input must be f32 with a fixed number of columns", err);
     int count = count_items(note->value);
-    if (count > most) return malformed(graph, note, "the list has more numbers than the input has columns", err);
+    if (count > maximum) return malformed(graph, note, "the list has more numbers than the input has columns", err);
     float *values = IR_NEW_ARRAY(arena, float, count);
     if (values == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     if (!read_numbers(note->value, count, values))
@@ -127,8 +127,8 @@ static mdot_status read_names(const ir_graph *graph, const ir_note *note, ir_are
 
 static bool is_listed_before(const char *names, const char *name, size_t length)
 {
-    for (const char *at = names; at < name; at += strcspn(at, ",") + 1)
-        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0) return true;
+    for (const char *cursor = names; cursor < name; cursor += strcspn(cursor, ",") + 1)
+        if (strcspn(cursor, ",") == length && strncmp(cursor, name, length) == 0) return true;
     return false;
 }
 
@@ -159,14 +159,14 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
 
 /* ---- Assumptions ------------------------------------------------------------------------------------------------- */
 
-/* Reads one or two digits and advances `at`; -1 if there are none. */
-static int read_two_digits(const char **at)
+/* Reads one or two digits and advances `cursor`; -1 if there are none. */
+static int read_two_digits(const char **cursor)
 {
-    size_t length = strspn(*at, "0123456789");
+    size_t length = strspn(*cursor, "0123456789");
     if (length < 1 || length > 2) return -1;
-    int value = **at - '0';
-    if (length == 2) value = 10 * value + (*at)[1] - '0';
-    *at += length;
+    int value = **cursor - '0';
+    if (length == 2) value = 10 * value + (*cursor)[1] - '0';
+    *cursor += length;
     return value;
 }
 
@@ -175,9 +175,9 @@ static mdot_status read_torch(const ir_graph *graph, const ir_note *note, cg_col
     int input = find_input(graph, "configuration");
     if (input < 0) return malformed(graph, note, "the model lacks the input configuration", err);
     if (columns[input].assumed_torch > 0) return malformed(graph, note, "the entry occurs twice", err);
-    const char *at = note->value;
-    int major = read_two_digits(&at), minor = *at == '.' ? (at++, read_two_digits(&at)) : -1;
-    if (major < 1 || minor < 0 || *at != '\0')
+    const char *cursor = note->value;
+    int major = read_two_digits(&cursor), minor = *cursor == '.' ? (cursor++, read_two_digits(&cursor)) : -1;
+    if (major < 1 || minor < 0 || *cursor != '\0')
         return malformed(graph, note, "expected a version from 1.0 to 99.99, for example 2.9", err);
     columns[input].assumed_torch = (uint32_t)(100 * major + minor);
     return MDOT_OK;

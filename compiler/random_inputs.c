@@ -1,4 +1,4 @@
-/* random_inputs.c — random inputs that a model can read, and the error that the model's own number types permit. */
+/* random_inputs.c — random inputs for a model, and the error permitted by the model's own number types. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 
@@ -35,16 +35,16 @@ static int64_t extent(const ir_value *value, int64_t axis, int64_t length)
     return axis >= 0 && axis < value->type.rank ? ir_dim_at(value->type.dim[axis], length) : INT64_MAX;
 }
 
-/* Returns the shortest of the dimensions that rows of indices address. */
+/* Returns the shortest dimension addressed by rows of indices. */
 static int64_t shortest_extent(const ir_node *node, int64_t first, int64_t length)
 {
     const ir_type *indices = &node->inputs[1]->type;
-    int64_t least = INT64_MAX, count = indices->rank > 0 ? indices->dim[indices->rank - 1].offset : 0;
+    int64_t minimum = INT64_MAX, count = indices->rank > 0 ? indices->dim[indices->rank - 1].offset : 0;
     for (int64_t i = first; i < first + count; i++) {
         int64_t found = extent(node->inputs[0], i, length);
-        if (found < least) least = found;
+        if (found < minimum) minimum = found;
     }
-    return least;
+    return minimum;
 }
 
 static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth);
@@ -65,7 +65,7 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_OneHot:
         return i == 0 ? extent(node->outputs[0], ir_node_int(node, "axis", -1), length) : INT64_MAX;
     case IR_OP_Add:
-    case IR_OP_Sub: { /* positions that begin after those of the padding */
+    case IR_OP_Sub: { /* positions begin after the padding's */
         if (!ir_value_scalar(node->inputs[1 - i], &number) || (ir_node_opcode(node) == IR_OP_Sub && i == 1))
             return INT64_MAX;
         int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
@@ -117,8 +117,8 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
     }
     int64_t bound = bound_of(typed, typed->inputs[input], length, 0);
     if (bound == INT64_MAX || bound < 1 || shape->dtype == MDOT_DTYPE_BOOL) {
-        /* A scattered mask: a fifth is off, but the first element of each row is on. A mean over nothing is undefined.
-         * So are the weights of a causal query that sees masked keys alone, because the model rounds their scores
+        /* A scattered mask: a fifth is off, but each row's first element is on. A mean over nothing is undefined. So
+         * are the weights of a causal query whose visible keys are all masked, because the model rounds their scores
          * beside a large number. The evaluator is exact. */
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
         int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
@@ -131,7 +131,7 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
 
 /* ---- Rounding ---------------------------------------------------------------------------------------------------- */
 
-/* Number of spacings that rounding may add up to on the way to an output. */
+/* Spacings of rounding error that may add up on the way to an output. */
 static const double roundings = 8;
 
 double co_rounding(const ir_graph *typed)

@@ -1,8 +1,8 @@
 /* targets.c — turn names of targets and precisions, as in --target and --compute, into targets of images. */
 #include "base/suggest.h"
 #include "base/text.h"
-#include "codegen/backends.h"
-#include "codegen/target.h"
+#include "codegen/backend.h"
+#include "codegen/codegen.h"
 #include "compiler/compiler.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
-typedef struct computes { /* requested precisions of each backend in order of preference; empty: its first */
+typedef struct computes { /* requested precisions per backend, preferred first; empty: the backend's first */
     cg_compute requested[CG_BACKENDS][CG_COMPUTES];
     int count[CG_BACKENDS];
 } computes;

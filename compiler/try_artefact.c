@@ -14,7 +14,7 @@ static mdot_status create_tensors(const mdot_predictor *predictor, size_t entry,
     return status;
 }
 
-/* Runs an entry on zeros at its shortest length, because buckets share most of their code. */
+/* Runs an entry on zeros at the shortest length. Buckets share most code. */
 static mdot_status run_entry(const mdot_predictor *predictor, mdot_context *context, size_t entry, mdot_error *err)
 {
     mdot_entry_info info = MDOT_INIT(mdot_entry_info);

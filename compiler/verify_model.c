@@ -26,7 +26,7 @@ enum { MAX_LENGTHS = 3, MAX_VARIANTS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 static const double rounding_margin = 4;
 enum { HALF_TYPES = 2 };
 static const mdot_dtype half_types[HALF_TYPES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
-static const char *const half_names[HALF_TYPES] = {"bf16", "fp16"}; /* names of the precisions of an image */
+static const char *const half_names[HALF_TYPES] = {"bf16", "fp16"}; /* names of an image's precisions */
 /* Two factors, each off by half a spacing: every model has at least this error. */
 static const double half_units[HALF_TYPES] = {0x1p-8, 0x1p-11};
 
@@ -34,13 +34,13 @@ static const double half_units[HALF_TYPES] = {0x1p-8, 0x1p-11};
 
 typedef struct code_variant { /* one per CPU image, and one per precision of the GPU */
     char name[64];            /* "x86-64-v4", "cuda:0"; followed by the precision unless it is the usual one */
-    int half;                 /* index in half_types of the type that it multiplies in; -1: f32 */
+    int half;                 /* index in half_types; -1: multiplies in f32 */
     mdot_predictor *predictor;
     mdot_context *context;
     mdotc_verify_row row; /* for the current bucket */
 } code_variant;
 
-typedef struct value_counts { /* counts of the reference's values of one output, over all lengths of a bucket */
+typedef struct value_counts { /* counts of reference values in one output, over all lengths in a bucket */
     int64_t count, nan, infinite;
 } value_counts;
 
@@ -101,8 +101,8 @@ static mdot_status run_variants(verification *v, int64_t length, const co_tensor
     return status;
 }
 
-/* Random integers are in the range of the tables that they index directly. A model that computes its indices from
- * inputs, for example from the edges of a graph, may need real inputs. */
+/* Random integers are in the range of directly indexed tables. A model that computes indices from inputs, for example
+ * from graph edges, may need real inputs. */
 static mdot_status evaluate(const verification *v, const ir_wide *const *inputs, ir_arena *arena,
                             ir_wide **out_expected, mdot_error *err)
 {
@@ -116,8 +116,8 @@ static mdot_status evaluate(const verification *v, const ir_wide *const *inputs,
     return status;
 }
 
-/* Measures the error of rounding the factors of all matmuls on these inputs. Infinite errors are ignored: they mean
- * that the type overflowed. */
+/* Measures the error of rounding all matmul factors on these inputs. Infinite errors are ignored: the type
+ * overflowed. */
 static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *expected,
                                     ir_arena *arena, mdot_error *err)
 {
@@ -183,9 +183,9 @@ static void warn(const verification *v, const char *text)
     if (v->options->warning != NULL) v->options->warning(v->options->user, text);
 }
 
-/* NaN equals NaN, so an output that is entirely NaN would agree with any wrong code that returns NaN. Such an output
- * counts as unverified, except on inputs that the caller chose: there NaN may be the result to verify. Returns whether
- * every output is verified. Warns if fewer values were compared than exist. */
+/* NaN equals NaN, so an all-NaN output would agree with any wrong code that returns NaN. Such an output counts as
+ * unverified, except on the caller's inputs: there NaN may be the result to verify. Returns whether every output is
+ * verified. Warns if fewer values were compared than exist. */
 static bool check_reference(const verification *v, int64_t longest)
 {
     bool is_verified = true;
@@ -308,8 +308,7 @@ static mdot_status add_variant(verification *v, const char *path, const mdot_ope
     return mdot_context_create(variant->predictor, &variant->context, err);
 }
 
-/* Most machines lack a GPU that can run the artefact's code, so a missing GPU only causes a warning that names the
- * unverified code. */
+/* Most machines lack a suitable GPU, so a missing GPU only causes a warning about unverified code. */
 static mdot_status add_gpu(verification *v, const char *path, const char *kernel_precision, mdot_error *err)
 {
     mdot_error reason = {0};
@@ -347,7 +346,7 @@ static mdot_status add_gpus(verification *v, const char *path, const mdot_predic
     return status;
 }
 
-/* Opens the artefact once for each image that this machine's CPU can run, and on the first GPU that it has code for. */
+/* Opens the artefact once for each image for this machine's CPU, and on the first supported GPU. */
 static mdot_status open_variants(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
@@ -413,26 +412,26 @@ static bool is_same_input(const mdot_tensor_info *info, const ir_value *input)
 
 static mdot_status check_schema(const verification *v, const char *model_path, mdot_error *err)
 {
-    bool same =
+    bool is_same =
         (size_t)v->graph->input_count == v->info.input_count && (size_t)v->graph->output_count == v->info.output_count;
-    for (size_t i = 0; same && i < v->info.input_count; i++) {
+    for (size_t i = 0; is_same && i < v->info.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         if (mdot_predictor_get_input(v->variants[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
-        same = is_same_input(&info, v->graph->inputs[i]);
+        is_same = is_same_input(&info, v->graph->inputs[i]);
     }
-    for (size_t i = 0; same && i < v->info.output_count; i++) {
+    for (size_t i = 0; is_same && i < v->info.output_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         if (mdot_predictor_get_output(v->variants[0].predictor, v->entry, i, &info) != MDOT_OK)
             return MDOT_OUT_OF_RANGE;
-        same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
+        is_same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
     }
-    if (same) return MDOT_OK;
+    if (is_same) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "%s: the inputs and outputs of the model differ from those of entry point \"%s\"", model_path,
                      v->info.name);
 }
 
-/* Reads the inputs that the options provide. Their lengths must lie within the entry's buckets. */
+/* Reads the given inputs. Lengths must lie within the entry's buckets. */
 static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
 {
     const mdotc_verify_options *o = v->options;
@@ -444,11 +443,11 @@ static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
                              ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
                              : co_verify_inputs_of_jobs(v->graph, v->variants[0].context, v->entry, o->jobs,
                                                         o->configurations, o->job_count, arena, v->provided, err);
-    mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
+    mdot_bucket_info end = MDOT_INIT(mdot_bucket_info);
     if (status == MDOT_OK)
-        status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &last);
+        status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &end);
     for (size_t i = 0; status == MDOT_OK && i < v->provided_count; i++)
-        if (!holds(&v->provided[i], v->info.min_length, last.max_length))
+        if (!holds(&v->provided[i], v->info.min_length, end.max_length))
             status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
                                o->inputs != NULL ? o->inputs : v->info.name, (long long)v->provided[i].length);
     return status;

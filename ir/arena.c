@@ -55,9 +55,9 @@ void ir_arena_destroy(ir_arena *arena)
     if (arena == NULL) return;
     for (deferred *d = arena->deferred; d != NULL; d = d->next) d->release(d->object);
     for (chunk *c = arena->chunks; c != NULL;) {
-        chunk *next = c->next;
+        chunk *successor = c->next;
         free(c);
-        c = next;
+        c = successor;
     }
     free(arena);
 }

@@ -1,8 +1,7 @@
 /* arena.h — the compiler's memory: everything of one compilation lives in one arena and is freed at once.
  *
  * Use one arena per compilation; it is not thread-safe. If allocation fails, it returns NULL, which callers convert
- * into MDOT_OUT_OF_MEMORY. ir_arena_failed stays true afterwards, so that a builder may check once at the end.
- */
+ * into MDOT_OUT_OF_MEMORY. ir_arena_failed stays true afterwards, so a builder may check once at the end. */
 #ifndef IR_ARENA_H
 #define IR_ARENA_H
 

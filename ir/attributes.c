@@ -1,7 +1,6 @@
-/* attributes.c — reads and sets the attributes of a node, and reads the known content of a value.
+/* attributes.c — reads and sets a node's attributes, and reads the known content of a value.
  *
- * Attribute arrays and strings never change in place, so that clones may share them: setting creates new ones.
- */
+ * Attribute arrays and strings never change in place, so clones may share them: setting creates new ones. */
 #include "ir/graph.h"
 
 #include "ir/tensor.h"
@@ -128,8 +127,8 @@ bool ir_value_known(const ir_value *value, ir_dim out[static IR_MAX_KNOWN], int 
     const ir_tensor *tensor = value->constant;
     if (tensor != NULL) {
         /* A shape held in floats has one element per dimension. Larger tensors are weights and are ignored here. */
-        int most = ir_dtype_is_float(tensor->dtype) ? MDOT_MAX_RANK : IR_MAX_KNOWN;
-        if (tensor->data == NULL || tensor->count > most) return false;
+        int maximum = ir_dtype_is_float(tensor->dtype) ? MDOT_MAX_RANK : IR_MAX_KNOWN;
+        if (tensor->data == NULL || tensor->count > maximum) return false;
         for (int64_t i = 0; i < tensor->count; i++) {
             if (!load_known(tensor, i, &out[i])) return false;
         }

@@ -106,15 +106,15 @@ static bool normalize(form f, ir_dim *out)
 
 /* ---- Extremes and comparisons ------------------------------------------------------------------------------------ */
 
-/* Visits lengths that include those of the extremes of a function with this period: the first and last lengths of each
- * residue class. */
+/* Visits the lengths where a function with this period may be extreme: the first and last lengths of each residue
+ * class. */
 typedef struct walk {
     int64_t first, last, period, at;
 } walk;
 
-static walk begin_walk(int64_t first, int64_t last, int64_t period)
+static walk begin_walk(int64_t first, int64_t last_index, int64_t period)
 {
-    return (walk){first, last, period, first};
+    return (walk){first, last_index, period, first};
 }
 
 /* Moves to the next length; false behind the last one. Period 1 visits only the ends, where a function without a floor
@@ -135,17 +135,17 @@ static bool is_monotone(ir_dim d)
     return d.scale >= 0 || d.scale + d.times <= 0;
 }
 
-static void find_bounds(ir_dim d, int64_t first, int64_t last, int64_t *out_min, int64_t *out_max)
+static void find_bounds(ir_dim d, int64_t first, int64_t last_index, int64_t *out_min, int64_t *out_max)
 {
-    walk w = begin_walk(first, last, is_monotone(d) ? 1 : d.divisor);
-    wide_int least = value_at(d, w.first), most = least;
+    walk w = begin_walk(first, last_index, is_monotone(d) ? 1 : d.divisor);
+    wide_int minimum = value_at(d, w.first), maximum = minimum;
     while (next_length(&w)) {
         wide_int value = value_at(d, w.at);
-        least = value < least ? value : least;
-        most = value > most ? value : most;
+        minimum = value < minimum ? value : minimum;
+        maximum = value > maximum ? value : maximum;
     }
-    *out_min = saturate(least);
-    *out_max = saturate(most);
+    *out_min = saturate(minimum);
+    *out_max = saturate(maximum);
 }
 
 void ir_dim_bounds(const ir_graph *graph, ir_dim d, int64_t *out_min, int64_t *out_max)
@@ -153,11 +153,11 @@ void ir_dim_bounds(const ir_graph *graph, ir_dim d, int64_t *out_min, int64_t *o
     find_bounds(d, ir_first_length(graph), graph->max_length, out_min, out_max);
 }
 
-int64_t ir_dim_most(ir_dim d, int64_t first, int64_t last)
+int64_t ir_dim_most(ir_dim d, int64_t first, int64_t last_index)
 {
-    int64_t least, most;
-    find_bounds(d, first, last, &least, &most);
-    return most;
+    int64_t minimum, maximum;
+    find_bounds(d, first, last_index, &minimum, &maximum);
+    return maximum;
 }
 
 /* Is a + margin <= b for every L? False if the floors' common period is too long to examine. */
@@ -319,10 +319,10 @@ bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *
         *out = ir_dim_affine(a.scale / divisor, (int64_t)floor_divide(a.offset, divisor));
         return true;
     }
-    int64_t least, most;
-    ir_dim_bounds(graph, a, &least, &most);
-    wide_int first = floor_divide(least, divisor), last = floor_divide(most, divisor);
-    if (first == last && least > INT64_MIN && most < INT64_MAX) { /* bounds that saturate may hide values */
+    int64_t least, maximum;
+    ir_dim_bounds(graph, a, &least, &maximum);
+    wide_int first = floor_divide(least, divisor), end = floor_divide(maximum, divisor);
+    if (first == end && least > INT64_MIN && maximum < INT64_MAX) { /* bounds that saturate may hide values */
         *out = ir_dim_number((int64_t)first);
         return true;
     }
@@ -461,7 +461,7 @@ const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size)
     int64_t step = d.step;
     if (d.scale % d.times == 0 && !__builtin_mul_overflow(d.scale / d.times, d.divisor, &step) &&
         !__builtin_add_overflow(step, d.step, &step)) {
-        d.scale = 0; /* 3L/2 instead of L/2+L */
+        d.scale = 0; /* 3L/2 rather than L/2+L */
     } else {
         step = d.step;
     }

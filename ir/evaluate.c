@@ -1,16 +1,15 @@
 /* evaluate.c — runs the table's reference evaluators over a graph: the oracle of every kernel.
  *
- * Each node computes into its own arena, which is freed after the last reader has run. Attention at length
- * 1024 allocates tens of megabytes per node, and only a few of them are live at once. Nodes that produce graph
- * outputs compute into the caller's arena. Therefore evaluators never return an input's storage as an output.
+ * Each node computes into its own arena, which is freed after the last reader has run. Attention at length 1024
+ * allocates tens of megabytes per node, and only a few of them are live at once. Nodes that produce graph outputs
+ * compute into the caller's arena. Therefore evaluators never return an input's storage as an output.
  *
  * Everything is computed in double, except the values on which a model's decisions depend. If a value is converted to
  * an integer or compared, a tiny difference across a whole number changes all later results. For example, T5 puts
  * distances into buckets by Cast(Log(…) * 8), and powers of two lie exactly on the border. On the way to a decision
- * each result is rounded to its type, as in every implementation of the model.
- */
+ * each result is rounded to the type, as in every implementation of the model. */
 #include "base/out_of_memory.h"
-#include "ir/loop_nodes.h"
+#include "ir/ops.h"
 
 #include "ir/ops/families.h"
 
@@ -28,12 +27,12 @@ typedef struct evaluation {
     ir_arena *arena;         /* holds the tables below */
     const ir_wide **content; /* by value id; NULL: not computed, or freed */
     int *uses_left;          /* by value id */
-    mdot_dtype half;         /* type to which factors of matmuls are rounded; F32: not rounded */
+    mdot_dtype half;         /* rounding type for matmul factors; F32: not rounded */
     bool *decides;           /* by value id: a decision depends on it through elementwise operators alone */
     node_memory **memory_of; /* by value id */
     node_memory **memories;
     int memory_count;
-    ir_node *const *nodes; /* in an order in which the body of each loop is behind its LoopBegin */
+    ir_node *const *nodes; /* in an order in which each loop's body is behind its LoopBegin */
     int node_count;
 } evaluation;
 
@@ -52,8 +51,8 @@ static bool is_decision(const ir_node *node)
     if (node->op == NULL) return false;
     switch (ir_node_opcode(node)) {
     case IR_OP_Cast: {
-        mdot_dtype to = (mdot_dtype)ir_node_int(node, "to", MDOT_DTYPE_NONE);
-        return to != MDOT_DTYPE_NONE && !ir_dtype_is_float(to);
+        mdot_dtype target_dtype = (mdot_dtype)ir_node_int(node, "to", MDOT_DTYPE_NONE);
+        return target_dtype != MDOT_DTYPE_NONE && !ir_dtype_is_float(target_dtype);
     }
     case IR_OP_Floor:
     case IR_OP_Ceil:
@@ -77,11 +76,11 @@ static bool is_elementwise(const ir_node *node)
     return lowering == IR_LOWER_POINTWISE || lowering == IR_LOWER_MOVE || lowering == IR_LOWER_ALIAS;
 }
 
-/* Does `to` begin to decide because `from` does? */
-static bool decides_anew(const evaluation *e, const ir_value *from, const ir_value *to)
+/* Does `target_value` begin to decide because `source_value` does? */
+static bool decides_anew(const evaluation *e, const ir_value *source_value, const ir_value *target_value)
 {
-    if (from == NULL || !e->decides[from->id] || e->decides[to->id]) return false;
-    e->decides[to->id] = true;
+    if (source_value == NULL || !e->decides[source_value->id] || e->decides[target_value->id]) return false;
+    e->decides[target_value->id] = true;
     return true;
 }
 
@@ -101,8 +100,8 @@ static bool decide_in_loop(const evaluation *e, const ir_node *node)
     return anew;
 }
 
-/* Walks from the last node to the first, so that readers are visited before their operands. Returns whether another
- * walk is necessary. */
+/* Walks from the last node to the first, so readers are visited before their operands. Returns whether another walk is
+ * necessary. */
 static bool walk_decisions(evaluation *e)
 {
     bool again = false;
@@ -126,8 +125,8 @@ static void round_to_type(ir_wide *wide)
 
 /* ---- Rounded matmuls --------------------------------------------------------------------------------------------- */
 
-/* The number of leading inputs that are factors of matmuls in matrix kernels. Products inside a kernel (with the
- * weights of attention) are left unrounded. */
+/* Leading inputs that are factors in matrix kernels. Products inside a kernel (with the attention weights) are left
+ * unrounded. */
 static int count_factors(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
@@ -151,16 +150,16 @@ static int count_factors(const ir_node *node)
     }
 }
 
-static mdot_status round_factors(const evaluation *e, const ir_node *node, const ir_wide **in, ir_arena *scratch,
+static mdot_status round_factors(const evaluation *e, const ir_node *node, const ir_wide **input, ir_arena *scratch,
                                  mdot_error *err)
 {
     int count = e->half != MDOT_DTYPE_F32 ? count_factors(node) : 0;
     for (int i = 0; i < count && i < node->input_count; i++) {
-        if (in[i] == NULL || in[i]->f == NULL) continue;
-        ir_wide *rounded = copy_wide(scratch, in[i]);
+        if (input[i] == NULL || input[i]->f == NULL) continue;
+        ir_wide *rounded = copy_wide(scratch, input[i]);
         if (rounded == NULL) return ir_fail_memory(node, err);
         for (int64_t k = 0; k < rounded->count; k++) rounded->f[k] = ir_round_float(e->half, rounded->f[k]);
-        in[i] = rounded;
+        input[i] = rounded;
     }
     return MDOT_OK;
 }
@@ -198,7 +197,7 @@ static void release_inputs(evaluation *e, const ir_node *node)
     }
 }
 
-/* Creates the memory of the node's outputs. NULL: out of memory. */
+/* Creates memory for the outputs. NULL: out of memory. */
 static node_memory *create_memory(evaluation *e, const ir_node *node, ir_arena **out_arena)
 {
     node_memory *h = IR_NEW(e->arena, node_memory);
@@ -225,16 +224,16 @@ static mdot_status compute(const evaluation *e, const ir_node *node, ir_arena *t
     if (status != MDOT_OK) return status;
     if (node->op->eval == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator lacks an evaluator");
 
-    const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
+    const ir_wide **input = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
-    if (in == NULL || out == NULL) return ir_fail_memory(node, err);
+    if (input == NULL || out == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == NULL) continue;
-        status = fetch(e, node, node->inputs[i], scratch, &in[i], err);
+        status = fetch(e, node, node->inputs[i], scratch, &input[i], err);
         if (status != MDOT_OK) return status;
     }
-    status = round_factors(e, node, in, scratch, err);
-    if (status == MDOT_OK) status = node->op->eval(target, node, in, out, err);
+    status = round_factors(e, node, input, scratch, err);
+    if (status == MDOT_OK) status = node->op->eval(target, node, input, out, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
@@ -260,7 +259,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     return MDOT_OK;
 }
 
-/* ---- Loops (loop_nodes.h) ---------------------------------------------------------------------------------------- */
+/* ---- Loops (ops.h) ---------------------------------------------------------------------------------------- */
 
 typedef struct loop {
     evaluation *e;
@@ -278,9 +277,9 @@ static mdot_status run_loop(evaluation *e, int first, int last, ir_arena *result
 static int end_of_loop(const evaluation *e, int first)
 {
     const ir_node *end = ir_loop_end_of(e->nodes[first]);
-    int last = first + 1;
-    while (last < e->node_count && e->nodes[last] != end) last++;
-    return last;
+    int last_index = first + 1;
+    while (last_index < e->node_count && e->nodes[last_index] != end) last_index++;
+    return last_index;
 }
 
 static mdot_status run_step(const loop *l, ir_arena *arena, mdot_error *err)
@@ -289,10 +288,10 @@ static mdot_status run_step(const loop *l, ir_arena *arena, mdot_error *err)
     mdot_status status = MDOT_OK;
     for (int i = l->first + 1; i < l->last && status == MDOT_OK; i++) {
         if (ir_is_loop_begin(e->nodes[i])) {
-            int last = end_of_loop(e, i);
-            if (last >= l->last) return ir_fail(e->nodes[i], err, MDOT_MALFORMED, "the loop has no end");
-            status = run_loop(e, i, last, arena, err);
-            i = last;
+            int last_index = end_of_loop(e, i);
+            if (last_index >= l->last) return ir_fail(e->nodes[i], err, MDOT_MALFORMED, "the loop has no end");
+            status = run_loop(e, i, last_index, arena, err);
+            i = last_index;
         } else {
             status = compute(e, e->nodes[i], arena, arena, err);
         }
@@ -300,7 +299,7 @@ static mdot_status run_step(const loop *l, ir_arena *arena, mdot_error *err)
     return status;
 }
 
-/* Copies element number `step` into its stack, which the first step makes. */
+/* Copies the step's element into a stack, which the first step makes. */
 static mdot_status put_element(const loop *l, int k, int64_t step, const ir_wide *element, mdot_error *err)
 {
     int axis = ir_loop_axis(l->end, k, element->rank);
@@ -325,7 +324,7 @@ static mdot_status put_element(const loop *l, int k, int64_t step, const ir_wide
 }
 
 /* Takes the states for the next step, and the elements of this one. */
-static mdot_status end_step(const loop *l, int64_t step, ir_arena *next, mdot_error *err)
+static mdot_status end_step(const loop *l, int64_t step, ir_arena *successor, mdot_error *err)
 {
     const evaluation *e = l->e;
     int states = ir_loop_states(l->begin);
@@ -333,17 +332,17 @@ static mdot_status end_step(const loop *l, int64_t step, ir_arena *next, mdot_er
     for (int k = 0; k < ir_loop_elements(l->end) && status == MDOT_OK; k++) {
         if (states + k >= l->end->output_count || l->end->outputs[states + k] == NULL) continue;
         const ir_wide *element;
-        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + states + k], next, &element, err);
+        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + states + k], successor, &element, err);
         if (status == MDOT_OK) status = put_element(l, k, step, element, err);
     }
     for (int k = 0; k < states && status == MDOT_OK; k++) {
         const ir_wide *value, *before = l->state[k];
-        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + k], next, &value, err);
+        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + k], successor, &value, err);
         if (status != MDOT_OK) return status;
-        bool same = value->dtype == before->dtype && value->rank == before->rank;
-        for (int d = 0; d < value->rank && same; d++) same = value->dims[d] == before->dims[d];
-        if (!same) return ir_fail(l->end, err, MDOT_MALFORMED, "state %d changes its type or shape", k);
-        l->state[k] = copy_wide(next, value);
+        bool is_same = value->dtype == before->dtype && value->rank == before->rank;
+        for (int d = 0; d < value->rank && is_same; d++) is_same = value->dims[d] == before->dims[d];
+        if (!is_same) return ir_fail(l->end, err, MDOT_MALFORMED, "state %d changes its type or shape", k);
+        l->state[k] = copy_wide(successor, value);
         if (l->state[k] == NULL) status = ir_fail_memory(l->end, err);
     }
     return status;
@@ -354,9 +353,9 @@ static mdot_status run_steps(const loop *l, ir_arena **states, mdot_error *err)
     evaluation *e = l->e;
     mdot_status status = MDOT_OK;
     for (int64_t step = 0; step < l->steps && status == MDOT_OK; step++) {
-        ir_arena *arena = ir_arena_create(0), *next = ir_arena_create(0);
+        ir_arena *arena = ir_arena_create(0), *successor = ir_arena_create(0);
         ir_wide *index = arena != NULL ? ir_wide_create(arena, MDOT_DTYPE_I64, 0, NULL) : NULL;
-        if (index == NULL || next == NULL) status = ir_fail_memory(l->begin, err);
+        if (index == NULL || successor == NULL) status = ir_fail_memory(l->begin, err);
         if (status == MDOT_OK) {
             index->i[0] = step;
             e->content[l->begin->outputs[0]->id] = index;
@@ -364,15 +363,15 @@ static mdot_status run_steps(const loop *l, ir_arena **states, mdot_error *err)
                 if (l->begin->outputs[1 + k] != NULL) e->content[l->begin->outputs[1 + k]->id] = l->state[k];
             status = run_step(l, arena, err);
         }
-        if (status == MDOT_OK) status = end_step(l, step, next, err);
+        if (status == MDOT_OK) status = end_step(l, step, successor, err);
         ir_arena_destroy(arena);
         ir_arena_destroy(*states);
-        *states = next;
+        *states = successor;
     }
     return status;
 }
 
-/* The length of the inputs; 1 if no input has the symbol. */
+/* The inputs' length; 1 if no input has the symbol. */
 static int64_t length_of(const evaluation *e)
 {
     for (int i = 0; i < e->graph->input_count; i++) {
@@ -385,8 +384,8 @@ static int64_t length_of(const evaluation *e)
     return 1;
 }
 
-/* The outputs of the LoopEnd: the states behind the last step, and the stacks. A loop of zero steps gives empty
- * stacks, whose shape follows from their type. */
+/* The outputs of the LoopEnd: the states behind the last step, and the stacks. A loop of zero steps gives empty stacks,
+ * whose shape follows from the type. */
 static mdot_status end_loop(const loop *l, mdot_error *err)
 {
     int states = ir_loop_states(l->begin);
@@ -409,9 +408,14 @@ static mdot_status end_loop(const loop *l, mdot_error *err)
 }
 
 /* Runs the nodes first … last, which are a LoopBegin, the loop's body and its LoopEnd. */
-static mdot_status run_loop(evaluation *e, int first, int last, ir_arena *result, mdot_error *err)
+static mdot_status run_loop(evaluation *e, int first, int last_index, ir_arena *result, mdot_error *err)
 {
-    loop l = {.e = e, .begin = e->nodes[first], .end = e->nodes[last], .first = first, .last = last, .result = result};
+    loop l = {.e = e,
+              .begin = e->nodes[first],
+              .end = e->nodes[last_index],
+              .first = first,
+              .last = last_index,
+              .result = result};
     ir_arena *states = ir_arena_create(0);
     const ir_wide *steps;
     mdot_status status = MDOT_OK;
@@ -437,14 +441,14 @@ static mdot_status run_loop(evaluation *e, int first, int last, ir_arena *result
 
 static mdot_status run_outer_loop(evaluation *e, int first, int *out_last, mdot_error *err)
 {
-    int last = end_of_loop(e, first);
+    int last_index = end_of_loop(e, first);
     ir_arena *result;
-    if (last == e->node_count) return ir_fail(e->nodes[first], err, MDOT_MALFORMED, "the loop has no end");
-    node_memory *h = create_memory(e, e->nodes[last], &result);
+    if (last_index == e->node_count) return ir_fail(e->nodes[first], err, MDOT_MALFORMED, "the loop has no end");
+    node_memory *h = create_memory(e, e->nodes[last_index], &result);
     if (h == NULL) return ir_fail_memory(e->nodes[first], err);
-    mdot_status status = run_loop(e, first, last, result, err);
-    for (int i = first; i <= last && status == MDOT_OK; i++) release_inputs(e, e->nodes[i]);
-    *out_last = last;
+    mdot_status status = run_loop(e, first, last_index, result, err);
+    for (int i = first; i <= last_index && status == MDOT_OK; i++) release_inputs(e, e->nodes[i]);
+    *out_last = last_index;
     return status;
 }
 

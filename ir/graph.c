@@ -65,7 +65,7 @@ static void link_inputs(ir_node *node)
 
 /* ---- Building and changing ------------------------------------------------------------------------------------- */
 
-/* Appends to an array of pointers in the arena. Capacities are powers of two, which follow from the count. */
+/* Appends to a pointer array in the arena. Capacities are powers of two, which follow from the count. */
 static bool append(ir_arena *arena, void ***array, int *count, void *element)
 {
     bool full = (*count & (*count - 1)) == 0;
@@ -136,7 +136,7 @@ void ir_graph_keep_outputs(ir_graph *graph, bool (*keeps)(void *user, const ir_v
     graph->output_count = kept;
 }
 
-/* Links `node` in front of `before`, or at the end. */
+/* Links `node` before `before`, or at the end. */
 static void link_node(ir_graph *graph, ir_node *node, ir_node *before)
 {
     node->next = before;

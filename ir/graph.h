@@ -16,15 +16,15 @@ typedef struct ir_graph ir_graph;
 typedef struct ir_node ir_node;
 typedef struct ir_value ir_value;
 typedef struct ir_use ir_use;
-struct ir_op; /* op.h: one row of the operator table */
+struct ir_op; /* ops.h: one row of the operator table */
 
 /* A dimension: scale * L + offset + times * floor((step * L + start) / divisor), where L is the bucket symbol, the
  * run-time length. Without a floor (times 0) it is affine in L, and a number has scale 0 as well.
  *
- * A strided convolution, for example, turns L into floor((L - 1) / 2) + 1. The form is normal, so that dimensions are
- * equal at every length only if their fields are: times > 0, 0 < step < divisor, 0 <= start < divisor, and step and
- * divisor have no common factor. Therefore step * L + start is never negative, and truncation is the floor. The
- * functions of ir/dims.c give normal forms. */
+ * A strided convolution, for example, turns L into floor((L - 1) / 2) + 1. The form is normal, so dimensions are equal
+ * at every length only if their fields are: times > 0, 0 < step < divisor, 0 <= start < divisor, and step and divisor
+ * have no common factor. Therefore step * L + start is never negative, and truncation is the floor. The functions of
+ * ir/dims.c give normal forms. */
 typedef struct ir_dim {
     int64_t scale, offset;
     int32_t times, step, start, divisor; /* all 0: no floor */
@@ -74,15 +74,15 @@ typedef struct ir_type {
     ir_dim dim[MDOT_MAX_RANK];
 } ir_type;
 
-/* Content of a small integer tensor (of any numeric type) that is known at compile time, element by element, for
- * example the result of shape arithmetic. Shape rules set it. Elements are dimensions, so they may depend on L. */
+/* Content of a small integer tensor (of any numeric type) known at compile time, element by element, for example the
+ * result of shape arithmetic. Shape rules set it. Elements are dimensions, so they may depend on L. */
 enum { IR_MAX_KNOWN = 256 };
 typedef struct ir_known {
     int count;
     const ir_dim *element;
 } ir_known;
 
-/* One use of a value, linked with the other uses of that value. */
+/* A use, linked with the value's other uses. */
 struct ir_use {
     ir_node *node;        /* NULL: the graph's outputs */
     int index;            /* index among the node's inputs, or the graph's outputs */
@@ -103,8 +103,8 @@ struct ir_value {
     int input;    /* index among the graph's inputs, or -1 */
     /* maintained by ir_graph_* and ir_node_*: */
     ir_use *uses;    /* unordered */
-    int use_count;   /* number of node inputs plus graph outputs that read it */
-    int output_uses; /* number of graph outputs that read it */
+    int use_count;   /* node inputs and graph outputs reading the value */
+    int output_uses; /* graph outputs among them */
 };
 
 typedef enum ir_attr_kind {
@@ -160,7 +160,7 @@ struct ir_graph {
     ir_node *first, *last;
     int value_count;    /* number of ids in use */
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
-    int64_t batch;      /* size of the dimension that the file names as its batch; 0: none */
+    int64_t batch;      /* size of the dimension named as the batch; 0: none */
     int64_t min_length; /* minimum of L; 0 means 1 (ir_first_length) */
     int64_t max_length; /* maximum of L; set when a bucket is bound, INT64_MAX before */
     int note_count;     /* notes have no effect on computation, so the text form omits them */
@@ -175,7 +175,7 @@ static inline int64_t ir_first_length(const ir_graph *graph)
 /* ---- Building and changing. NULL or false: out of memory. ------------------------------------------------------- */
 
 ir_graph *ir_graph_create(ir_arena *arena, const char *name);
-/* Makes a deep copy in another arena, so that each bucket can be changed separately. Constant data is shared. */
+/* Makes a deep copy in another arena, so each bucket can be changed separately. Constant data is shared. */
 ir_graph *ir_graph_clone(const ir_graph *graph, ir_arena *arena);
 
 ir_value *ir_graph_add_input(ir_graph *graph, const char *name, const ir_type *type);
@@ -193,7 +193,7 @@ bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double 
 bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value);
 bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count);
 void ir_node_set_input(ir_node *node, int index, ir_value *value);
-/* Changes the number of inputs. Inputs from `count` on are removed; new inputs are absent. */
+/* Changes the input count. Inputs from `count` on are removed; new inputs are absent. */
 bool ir_node_set_input_count(ir_graph *graph, ir_node *node, int count);
 void ir_node_remove_attr(ir_node *node, const char *name);
 
@@ -223,7 +223,7 @@ static inline ir_value *ir_node_input(const ir_node *node, int i)
 }
 /* Is an input before this one the same value? False if this input is absent. */
 bool ir_node_reads_before(const ir_node *node, int index);
-/* The only reader of a value. NULL: it has several readers or none, or is a graph output. */
+/* A value's only reader. NULL: it has several readers or none, or is a graph output. */
 ir_node *ir_value_single_user(const ir_value *value);
 
 /* Integers known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN elements. False: unknown.
@@ -237,17 +237,14 @@ bool ir_value_int(const ir_value *value, int64_t *out);
 /* Reads a scalar constant of any numeric type (one element). False: it is not one. */
 bool ir_value_scalar(const ir_value *value, double *out);
 
-/* The number of elements at a given length; the product of dims is a polynomial in L. -1 on overflow. */
+/* The element count at a given length; the product of dims is a polynomial in L. -1 on overflow. */
 int64_t ir_type_count_at(const ir_type *type, int64_t length);
 bool ir_type_equal(const ir_type *a, const ir_type *b);
 
-/* ---- Text (ir/text.c): prints and parses back to the same graph; constants by content hash, or inline if small --- */
+/* ---- Text (ir/text.c): the parser of the tests reads it back to the same graph ----------------------------------- */
 
 /* The text as one string in the arena. NULL: out of memory. */
 char *ir_graph_print(const ir_graph *graph, ir_arena *arena);
-/* Constants that the text gives by hash are taken from `constants_from` (may be NULL; then they have no data). */
-mdot_status ir_graph_parse(const char *text, const ir_graph *constants_from, ir_arena *arena, ir_graph **out_graph,
-                           mdot_error *err);
 
 /* ---- Rules (ir/verify_graph.c): invariants of every graph between passes; the list is in that file --------------- */
 

@@ -92,12 +92,3 @@ mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err)
     mdot_status status = infer_outputs(graph, node, err);
     return status == MDOT_OK ? MDOT_OK : ir_fail_in_file(graph, status, err);
 }
-
-mdot_status ir_infer(ir_graph *graph, mdot_error *err)
-{
-    for (ir_node *node = graph->first; node != NULL; node = node->next) {
-        mdot_status status = ir_infer_node(graph, node, err);
-        if (status != MDOT_OK) return status;
-    }
-    return MDOT_OK;
-}

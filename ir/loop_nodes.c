@@ -1,5 +1,5 @@
-/* loop_nodes.c — see loop_nodes.h. */
-#include "ir/loop_nodes.h"
+/* loop_nodes.c — see ops.h. */
+#include "ir/ops.h"
 
 #include <string.h>
 
@@ -63,13 +63,13 @@ bool ir_loop_holds(const bool *inside, const ir_node *node)
 
 /* ---- Order ------------------------------------------------------------------------------------------------------- */
 
-/* Moves the nodes of nodes[first … last] outside of the loop in front of it. `moved` has space for all nodes. */
-static void separate(ir_node **nodes, int first, int last, const bool *inside, ir_node **moved)
+/* Moves the nodes of nodes[first … last] outside the loop before it. `moved` has space for all nodes. */
+static void separate(ir_node **nodes, int first, int last_index, const bool *inside, ir_node **moved)
 {
     int count = 0, kept = 0;
-    for (int i = first; i < last; i++)
+    for (int i = first; i < last_index; i++)
         if (!ir_loop_holds(inside, nodes[i])) moved[count++] = nodes[i];
-    for (int i = first; i < last; i++)
+    for (int i = first; i < last_index; i++)
         if (ir_loop_holds(inside, nodes[i])) moved[count + kept++] = nodes[i];
     memcpy(&nodes[first], moved, (size_t)(count + kept) * sizeof(ir_node *));
 }
@@ -87,13 +87,14 @@ ir_node **ir_loop_order(const ir_graph *graph, ir_arena *arena, int *out_count)
     ir_node **moved = IR_NEW_ARRAY(arena, ir_node *, count);
     bool *inside = IR_NEW_ARRAY(arena, bool, graph->value_count);
     if (moved == NULL || inside == NULL) return NULL;
-    for (int last = count - 1; last >= 0; last--) { /* later loops first: what they do not read, moves as it is */
-        const ir_node *begin = ir_is_loop_end(nodes[last]) ? ir_loop_begin_of(nodes[last]) : NULL;
-        int first = last;
+    for (int last_index = count - 1; last_index >= 0;
+         last_index--) { /* later loops first, so that values they do not read move on */
+        const ir_node *begin = ir_is_loop_end(nodes[last_index]) ? ir_loop_begin_of(nodes[last_index]) : NULL;
+        int first = last_index;
         while (begin != NULL && first > 0 && nodes[first] != begin) first--;
         if (begin == NULL || nodes[first] != begin) continue;
         ir_loop_mark(graph, begin, inside);
-        separate(nodes, first, last, inside, moved);
+        separate(nodes, first, last_index, inside, moved);
     }
     return nodes;
 }

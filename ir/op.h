@@ -24,8 +24,8 @@ typedef enum ir_lowering {
     IR_LOWER_NORM,       /* row-wise normalisation, including softmax */
     IR_LOWER_SEQUENTIAL, /* not a loop nest: sorting, scatter, scans */
     IR_LOWER_TREES,      /* an ensemble of decision trees */
-    IR_LOWER_RECURRENCE, /* a loop over steps, each of which reads the results of the one before */
-    IR_LOWER_LOOP,       /* the begin or the end of a loop over steps, whose body lies between them (ir/loop_nodes.h) */
+    IR_LOWER_RECURRENCE, /* a loop over steps, each reading the results of the step before */
+    IR_LOWER_LOOP,       /* the begin or the end of a loop over steps, whose body lies between them (ir/ops.h) */
     IR_LOWER_EXPAND,     /* rewritten into other operators by the `expand` pass */
     IR_LOWER_FOLD,       /* must disappear by constant folding: shapes and similar values */
     IR_LOWER_NONE,       /* known only for shape and cost (jobs); compile refuses it */
@@ -43,7 +43,7 @@ enum { /* traits */
 typedef struct ir_cost {
     double flops;
     double bytes_read, bytes_written; /* each distinct tensor once */
-    double parameters;                /* elements of constant inputs that training would update */
+    double parameters;                /* constant input elements that training would update */
 } ir_cost;
 
 /* A shape rule types every present output of `node` from its typed inputs, and sets `known` if content follows. It

@@ -1,4 +1,4 @@
-/* ops.c — the look-up of operators, and the report of unsupported ones. */
+/* ops.c — operator look-up, and the report of unsupported operators. */
 #include "ir/ops.h"
 
 #include "base/suggest.h"
@@ -119,7 +119,7 @@ static bs_suggest_hint misspelt(const char *op_type)
  * whether this names a remedy. */
 static bool list_type(bs_join *types, const ir_node *first)
 {
-    char text[512]; /* truncates names, so that the first of each list fits */
+    char text[512]; /* truncates names, so the first of each list fits */
     bs_join names;
     bs_join_begin(&names, text, sizeof text);
     for (const ir_node *node = first; node != NULL; node = node->next) {

@@ -15,13 +15,12 @@ const ir_op *ir_op_find(const char *domain, const char *name);
 
 /* ---- Applying the table to a graph ------------------------------------------------------------------------------ */
 
-/* Types every value and sets `known` (ir/infer.c). Every operator must be in the table. */
-mdot_status ir_infer(ir_graph *graph, mdot_error *err);
+/* Types the outputs of a node of the table, and sets `known` (ir/infer.c). */
 mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
 
 /* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs
- * are allocated in `arena`. Shapes come from the data. Evaluators assume well-formed nodes, because ir_infer accepted
- * them before. */
+ * are allocated in `arena`. Shapes come from the data. Evaluators assume well-formed nodes, because ir_infer_node
+ * accepted them before. */
 mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err);
 
@@ -33,5 +32,52 @@ mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide
 /* Checks that a graph can be compiled. UNSUPPORTED lists all nodes whose operator is unknown or lacks a lowering in
  * one message, or names a value that holds strings. */
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err);
+
+/* ---- loop_nodes.c: loops in a graph, whose nodes stay in the graph's one list.
+ *
+ *     index, state… = mdot.LoopBegin(initial…)
+ *     …                                              the body: the nodes that depend on a result of the LoopBegin
+ *     final…, stack… = mdot.LoopEnd(index, steps, next…, element…)     attributes states, axes, reverse
+ *
+ * The body runs once per step. In the first step a state has its initial value, and in each later step the `next` of
+ * the step before. `index` is the number of the step, from 0 on. After the last step, `final` is the last `next`, or
+ * the initial value if there are no steps. `stack` holds the element of every step along a new axis, from the last step
+ * to the first if `reverse` is set. The number of steps is known at compile time: a number, or affine in L.
+ *
+ * Because the body is part of the list, shape rules and passes treat its nodes like all others. A rewriting is right if
+ * it is right in every step. LoopBegin is no function of its inputs, and therefore lacks the trait IR_STATELESS. A
+ * value of the body reaches other nodes through the LoopEnd alone.
+ */
+
+enum { IR_LOOP_INDEX = 0, IR_LOOP_STEPS = 1, IR_LOOP_NEXT = 2 }; /* inputs of a LoopEnd */
+
+static inline bool ir_is_loop_begin(const ir_node *node)
+{
+    return node != NULL && node->op != NULL && node->op->opcode == IR_OP_LoopBegin;
+}
+static inline bool ir_is_loop_end(const ir_node *node)
+{
+    return node != NULL && node->op != NULL && node->op->opcode == IR_OP_LoopEnd;
+}
+
+/* The LoopBegin of a LoopEnd. NULL: the first input is another value. */
+ir_node *ir_loop_begin_of(const ir_node *end);
+/* The LoopEnd of a LoopBegin. NULL: there is none. */
+ir_node *ir_loop_end_of(const ir_node *begin);
+int ir_loop_states(const ir_node *begin);
+int ir_loop_elements(const ir_node *end);
+/* The steps' axis in stack k, for elements of `rank` dimensions: 0 … rank. -1: out of range. */
+int ir_loop_axis(const ir_node *end, int k, int rank);
+bool ir_loop_is_reversed(const ir_node *end, int k);
+
+/* Sets out_inside[id] for the results of the LoopBegin and for every value between it and its LoopEnd that depends on
+ * them, and clears it for all others. The array has an entry for each id of the graph. */
+void ir_loop_mark(const ir_graph *graph, const ir_node *begin, bool *out_inside);
+/* Is an output of the node marked? */
+bool ir_loop_holds(const bool *inside, const ir_node *node);
+
+/* A graph's nodes in a topological order in which only a loop's body is between its LoopBegin and its LoopEnd. Other
+ * nodes between them move before the LoopBegin. NULL: out of memory. */
+ir_node **ir_loop_order(const ir_graph *graph, ir_arena *arena, int *out_count);
 
 #endif

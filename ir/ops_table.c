@@ -1,4 +1,4 @@
-/* ops_table.c — the operator table, from ops.def (op.h). */
+/* ops_table.c — the operator table, from ops.def (ops.h). */
 #include "ir/ops/families.h"
 
 #include <limits.h>

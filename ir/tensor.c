@@ -79,7 +79,7 @@ int64_t ir_wrap_integer(mdot_dtype dtype, int64_t value)
     }
 }
 
-/* Minimum and maximum of the integer types; the maximum of u64 is handled separately. */
+/* Integer minima and maxima; u64's maximum is handled separately. */
 static void integer_bounds(mdot_dtype dtype, int64_t *out_min, int64_t *out_max)
 {
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -103,8 +103,7 @@ int64_t ir_float_to_integer(mdot_dtype dtype, double value)
     int64_t min, max;
     integer_bounds(dtype, &min, &max);
     if (value <= (double)min) return min;
-    return value >= (double)max ? max : (int64_t)value; /* (double)INT64_MAX is 2^63, which is out of range and
-                                                         * therefore saturates */
+    return value >= (double)max ? max : (int64_t)value; /* (double)INT64_MAX is 2^63: out of range, so it saturates */
 }
 
 /* ---- Half precision -------------------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ typedef struct ir_tensor {
     mdot_dtype dtype;
     int rank;
     int64_t dims[MDOT_MAX_RANK];
-    int64_t count;    /* number of elements */
+    int64_t count;    /* element count */
     const void *data; /* NULL: the content was not read (a job's weights) and only the shape is known */
 } ir_tensor;
 
@@ -40,7 +40,7 @@ ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide);   /* round
 
 /* One element as a double, in either storage. */
 double ir_wide_get(const ir_wide *wide, int64_t index);
-/* One element of a tensor that has data, possibly unaligned: of a floating type, and of an integer type or bool. */
+/* One element of a tensor with data, possibly unaligned: floating, and integer or bool. */
 double ir_tensor_real(const ir_tensor *tensor, int64_t index);
 int64_t ir_tensor_integer(const ir_tensor *tensor, int64_t index);
 /* Wraps an integer value to the range of `dtype`; floating types leave it unchanged. */

@@ -46,8 +46,8 @@ static bool is_word(const char *text)
 
 /* ---- Words and numbers ----------------------------------------------------------------------------------------- */
 
-/* Prints characters that are unsafe for a terminal as their bytes, so that every dump is safe to view, with any names
- * in the model. */
+/* Prints characters that are unsafe for a terminal as their bytes, so every dump is safe to view, with any names in the
+ * model. */
 static void print_quoted(printer *p, const char *text)
 {
     fputc('"', p->out);

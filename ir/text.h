@@ -1,4 +1,4 @@
-/* text.h — declarations that the printer (text.c) and the parser (parse.c) of graphs share. The form, by example:
+/* text.h — the text form of graphs, which text.c prints and the tests parse (tests/support/graph_parser.h). By example:
  *
  *     graph "model.onnx" {
  *       length "sequence" <= 1024

@@ -44,12 +44,12 @@ static const row rows[IR_OP_COUNT] = {
 #undef TYPES
 };
 
-/* The number of distinct letters before `at`, which is the position of the letter's set. */
-static int place_of_letter(const char *letters, const char *at)
+/* Distinct letters before `cursor`: the position of the letter's set. */
+static int place_of_letter(const char *letters, const char *cursor)
 {
     int place = 0;
-    for (const char *c = letters; c < at; c++) {
-        if (*c == *at) return place_of_letter(letters, c);
+    for (const char *c = letters; c < cursor; c++) {
+        if (*c == *cursor) return place_of_letter(letters, c);
         place += memchr(letters, *c, (size_t)(c - letters)) == NULL;
     }
     return place;

@@ -4,7 +4,7 @@
  * violation is a bug in the preceding pass (or in the text), and the message names the rule, the node and the value.
  */
 #include "base/out_of_memory.h"
-#include "ir/loop_nodes.h"
+#include "ir/ops.h"
 
 #include "ir/ops/families.h"
 
@@ -54,7 +54,7 @@ static mdot_status define(checker *c, const ir_node *node, const ir_value *value
     return MDOT_OK;
 }
 
-/* Checks a use of a value. A constant is defined by its first use. */
+/* Checks a use of a value. A constant is defined by the first use. */
 static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
 {
     if (value->constant != NULL &&

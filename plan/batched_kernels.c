@@ -1,9 +1,9 @@
 /* batched_kernels.c — selects the kernels that process the rows of several items at once, in a call with several items
- * (see batched_kernels.h). units.h states the rule for one kernel. */
-#include "plan/batched_kernels.h"
+ * (see planner.h). kind_tools.h states the rule for one kernel. */
+#include "plan/planner.h"
 
 #include "plan/kernel_kind.h"
-#include "plan/units.h"
+#include "plan/kind_tools.h"
 
 enum { MOST_ITEMS = 64 };
 
@@ -36,10 +36,10 @@ static int count_items(pl_plan *plan)
         if (!note_offsets(plan, &buffer->type)) return 0;
         *(pl_has_length(&buffer->type) ? &growing : &fixed) += buffer->max_bytes;
     }
-    int64_t first = ir_first_length(plan->graph), most = plan->max_length / first;
+    int64_t first = ir_first_length(plan->graph), maximum = plan->max_length / first;
     if (plan->unit_offset > plan->max_length - 2 * first) return 0; /* two items never fit */
-    if (fixed > 0 && growing / fixed < most) most = growing / fixed;
-    return most < 2 ? 0 : most > MOST_ITEMS ? MOST_ITEMS : (int)most;
+    if (fixed > 0 && growing / fixed < maximum) maximum = growing / fixed;
+    return maximum < 2 ? 0 : maximum > MOST_ITEMS ? MOST_ITEMS : (int)maximum;
 }
 
 /* Items are combined only if it is worthwhile, because work that is done item by item walks through the memory of all

@@ -1,13 +1,12 @@
-/* buffer_assignment.c — the memory plan: an offset in the scratch memory for every SCRATCH buffer, so that buffers that
- * are live at the same time do not overlap.
+/* buffer_assignment.c — the memory plan: an offset in the scratch memory for every SCRATCH buffer, so buffers that are
+ * live at the same time do not overlap.
  *
  * Greedy by size with best fit, after Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference"
  * (2020). The largest buffers are placed first. Each goes into the smallest sufficient gap between the placed buffers
- * whose lifetimes overlap its own, or behind them all. A tree over the kernels finds those buffers, so that planning
- * time grows in proportion to the model if its lifetimes are short.
- */
-#include "plan/buffer_assignment.h"
+ * whose lifetimes overlap its own, or behind them all. A tree over the kernels finds those buffers, so planning time
+ * grows in proportion to the model if its lifetimes are short. */
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,20 +40,20 @@ typedef struct tree {
 } tree;
 
 /* `node` covers the kernels first … last. */
-static bool add_life(const tree *t, int node, int first, int last, block *placed)
+static bool add_life(const tree *t, int node, int first, int last_index, block *placed)
 {
-    if (placed->last < first || placed->first > last) return true;
+    if (placed->last < first || placed->first > last_index) return true;
     tree_node *here = &t->nodes[node];
     here->below++;
-    if (placed->first <= first && last <= placed->last) {
+    if (placed->first <= first && last_index <= placed->last) {
         entry *e = IR_NEW(t->arena, entry);
         if (e == NULL) return false;
         *e = (entry){placed, here->entries};
         here->entries = e;
         return true;
     }
-    int middle = first + (last - first) / 2;
-    return add_life(t, 2 * node, first, middle, placed) && add_life(t, 2 * node + 1, middle + 1, last, placed);
+    int middle = first + (last_index - first) / 2;
+    return add_life(t, 2 * node, first, middle, placed) && add_life(t, 2 * node + 1, middle + 1, last_index, placed);
 }
 
 typedef struct search {
@@ -64,18 +63,19 @@ typedef struct search {
 } search;
 
 /* False: more than `most` were found. */
-static bool find_overlapping(const tree *t, int node, int first, int last, search *s)
+static bool find_overlapping(const tree *t, int node, int first, int last_index, search *s)
 {
-    if (s->wanted->last < first || s->wanted->first > last || t->nodes[node].below == 0) return true;
+    if (s->wanted->last < first || s->wanted->first > last_index || t->nodes[node].below == 0) return true;
     for (const entry *e = t->nodes[node].entries; e != NULL; e = e->next) {
         if (e->block->found_for == s->wanted) continue;
         if (s->count == s->most) return false;
         e->block->found_for = s->wanted;
         s->found[s->count++] = e->block;
     }
-    if (first == last) return true;
-    int middle = first + (last - first) / 2;
-    return find_overlapping(t, 2 * node, first, middle, s) && find_overlapping(t, 2 * node + 1, middle + 1, last, s);
+    if (first == last_index) return true;
+    int middle = first + (last_index - first) / 2;
+    return find_overlapping(t, 2 * node, first, middle, s) &&
+           find_overlapping(t, 2 * node + 1, middle + 1, last_index, s);
 }
 
 static int compare_offsets(const void *left, const void *right)
@@ -100,14 +100,14 @@ static int64_t best_fit(const block *wanted, block *const *placed, int placed_co
 {
     int64_t end = 0, best = -1, best_gap = 0;
     for (int i = 0; i < placed_count; i++) {
-        const block *other = placed[i];
-        if (other->last < wanted->first || other->first > wanted->last) continue;
-        int64_t gap = other->offset - end;
+        const block *other_item = placed[i];
+        if (other_item->last < wanted->first || other_item->first > wanted->last) continue;
+        int64_t gap = other_item->offset - end;
         if (gap >= wanted->bytes && (best < 0 || gap < best_gap)) {
             best = end;
             best_gap = gap;
         }
-        if (other->offset + other->bytes > end) end = other->offset + other->bytes;
+        if (other_item->offset + other_item->bytes > end) end = other_item->offset + other_item->bytes;
     }
     return best >= 0 ? best : end;
 }

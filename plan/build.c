@@ -1,30 +1,15 @@
 /* build.c — converts a graph into a plan after all passes; the whole of planning is in one function.
  *
  * Chains are claimed first, because they decide which values are never stored. Then one walk in topological order
- * decides for every other value whether it is a view, inlined or stored (decide.c). It emits each kernel at the tail
- * of its chain.
- */
-#include "plan/build.h"
+ * decides for every other value whether it is a view, inlined or stored (decide.c). It emits each kernel at the tail of
+ * the chain. */
+#include "plan/planner.h"
 
-#include "ir/loop_nodes.h"
-#include "plan/batched_kernels.h"
-#include "plan/buffer_assignment.h"
-#include "plan/chain.h"
-#include "plan/decide.h"
+#include "ir/ops.h"
+#include "plan/emitters.h"
 #include "plan/expr.h"
-#include "plan/fused.h"
-#include "plan/kernel.h"
 #include "plan/kernel_kind.h"
-#include "plan/loop.h"
-#include "plan/move.h"
-#include "plan/nest.h"
-#include "plan/plan_trees.h"
-#include "plan/pointwise.h"
-#include "plan/precision.h"
-#include "plan/recurrence.h"
-#include "plan/reduce_nests.h"
-#include "plan/sequence.h"
-#include "plan/verify_plan.h"
+#include "plan/plan_builder.h"
 
 #include <string.h>
 
@@ -76,14 +61,14 @@ static bool collect_uses(pl_builder *b)
     return true;
 }
 
-/* The number of the step is the only result of a loop that has no address. */
+/* The step's number is the loop's only result without an address. */
 static const pl_expr *define_loop_index(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
 {
     (void)node, (void)output, (void)index;
     return pl_step(b->arena);
 }
 
-/* Operators with an expression for every element of their results. */
+/* Operators with an expression for every element of the results. */
 static const pl_define_fn definitions[IR_LOWER_COUNT] = {
     [IR_LOWER_POINTWISE] = pl_define_pointwise,
     [IR_LOWER_MOVE] = pl_define_move,
@@ -139,7 +124,7 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
     return b->status != MDOT_OK ? b->status : emit(b, node);
 }
 
-/* Does the operator have an expression for every element? Every operator does if its results follow from the length. */
+/* Does the operator have an expression for every element? Every operator does if the results follow from the length. */
 static bool has_expressions(const ir_node *node)
 {
     if (definitions[node->op->lowering] != NULL) return true;

@@ -1,18 +1,14 @@
 /* chain.c — finds the pointwise operators that continue each kernel.
  *
- * A root (linear, norm, reduction) computes a value. As long as that value has one reader, and the reader is
- * pointwise on the same shape, the reader joins the root's kernel as its epilogue. Roots claim in reverse order.
- * Therefore, of two linears under one Add, the later one takes the Add, because the other's result is available by
- * then.
+ * A root (linear, norm, reduction) computes a value. As long as that value has one reader, and the reader is pointwise
+ * on the same shape, the reader joins the root's kernel as its epilogue. Roots claim in reverse order. Therefore, of
+ * two linears under one Add, the later one takes the Add, because the other's result is available by then.
  *
- * The kernel runs at the position of its chain's tail in the topological order. The order is valid: other operands of
- * the links are defined before the tail, and only the chain reads its links.
- */
-#include "plan/chain.h"
+ * The kernel runs at the position of the chain's tail in the topological order. The order is valid: other operands of
+ * the links are defined before the tail, and only the chain reads its links. */
+#include "plan/emitters.h"
 
-#include "plan/fused.h"
-#include "plan/pointwise.h"
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 static bool is_root(const ir_node *node)
 {
@@ -53,8 +49,7 @@ static bool same_shape(const ir_type *a, const ir_type *b)
     return extra >= 0 && same_trailing(a, b, b->rank);
 }
 
-/* The number of last dimensions that form the columns of a matrix kernel; 0: a nest, whose loops follow the
- * dimensions. */
+/* Last dimensions forming a matrix kernel's columns; 0: a nest, whose loops follow the dimensions. */
 static int matrix_columns(const ir_node *root)
 {
     if (root->op->lowering == IR_LOWER_LINEAR) return pl_is_linear(root) ? 1 : 0;
@@ -62,15 +57,18 @@ static int matrix_columns(const ir_node *root)
 }
 
 /* Can `reader` be linked? Matrix kernels keep their columns and compute in f32. */
-static bool can_link(const pl_builder *b, const ir_node *root, const ir_value *from, const ir_node *reader)
+static bool can_link(const pl_builder *b, const ir_node *root, const ir_value *source_value, const ir_node *reader)
 {
     int columns = matrix_columns(root);
     if (reader->op->lowering != IR_LOWER_POINTWISE && reader->op->lowering != IR_LOWER_ALIAS) return false;
-    const ir_value *to = reader->outputs[0];
-    if (pl_info(b, to)->loop != pl_info(b, from)->loop) return false; /* a kernel outside of a loop runs once */
-    if (columns && (to->type.dtype != MDOT_DTYPE_F32 || !same_trailing(&from->type, &to->type, columns))) return false;
-    if (reader->op->lowering == IR_LOWER_POINTWISE) return same_shape(&to->type, &from->type);
-    return columns || pl_only_units_differ(&from->type, &to->type);
+    const ir_value *target_value = reader->outputs[0];
+    if (pl_info(b, target_value)->loop != pl_info(b, source_value)->loop)
+        return false; /* a kernel outside a loop runs once */
+    if (columns && (target_value->type.dtype != MDOT_DTYPE_F32 ||
+                    !same_trailing(&source_value->type, &target_value->type, columns)))
+        return false;
+    if (reader->op->lowering == IR_LOWER_POINTWISE) return same_shape(&target_value->type, &source_value->type);
+    return columns || pl_only_units_differ(&source_value->type, &target_value->type);
 }
 
 /* The size of the chain's expression with one more link, in nodes of a tree. */
@@ -81,19 +79,19 @@ static int grown(pl_builder *b, int nodes, const ir_value *tail, const ir_node *
     return growth.nodes + growth.copies * nodes;
 }
 
-/* Claims the operators that continue `root` and returns the value at the end of the chain. */
+/* Claims the operators that continue `root` and returns the value at the chain's end. */
 static const ir_value *claim_chain(pl_builder *b, const ir_node *root)
 {
     const ir_value *tail = root->outputs[0];
     int nodes = 1, links = 0;
     const ir_node *reader;
     while ((reader = only_reader(b, tail)) != NULL && can_link(b, root, tail, reader)) {
-        const ir_value *next = reader->outputs[0];
+        const ir_value *next_value = reader->outputs[0];
         nodes = grown(b, nodes, tail, reader);
-        if (pl_info(b, next)->root != NULL || nodes > PL_MAX_TREE || ++links > PL_MAX_DEPTH) break;
-        pl_info(b, next)->root = root->outputs[0];
-        pl_info(b, next)->state = PL_CHAINED;
-        tail = next;
+        if (pl_info(b, next_value)->root != NULL || nodes > PL_MAX_TREE || ++links > PL_MAX_DEPTH) break;
+        pl_info(b, next_value)->root = root->outputs[0];
+        pl_info(b, next_value)->state = PL_CHAINED;
+        tail = next_value;
     }
     return tail;
 }
@@ -102,9 +100,9 @@ void pl_claim_chains(pl_builder *b)
 {
     for (const ir_node *root = b->graph->last; root != NULL; root = root->prev) {
         if (!is_root(root) || root->outputs[0] == NULL) continue;
-        pl_value *own = pl_info(b, root->outputs[0]);
-        own->tail = claim_chain(b, root);
-        own->root = root->outputs[0];
-        own->state = PL_CHAINED;
+        pl_value *own_item = pl_info(b, root->outputs[0]);
+        own_item->tail = claim_chain(b, root);
+        own_item->root = root->outputs[0];
+        own_item->state = PL_CHAINED;
     }
 }

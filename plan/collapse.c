@@ -4,10 +4,9 @@
  * Loops a and b = a + 1, with b's extent E, are one loop n = a E + b if every expression uses them only as (Z + a) E
  * + b. Horner's form gives a dense access this shape; it becomes Z E + n. Any other use of a or b prevents the merge.
  */
-#include "plan/collapse.h"
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 /* One attempt to merge loop `loop` + 1 into `loop`. */
 typedef struct rewrite {

@@ -1,28 +1,22 @@
 /* decide.c — decides whether a value gets an address or is computed by its readers.
  *
- * The walk is in topological order, so that the states of a value's operands are known. The first choice is a strided
- * view, which costs nothing. The second is inlining, if readers can take an expression and recomputing costs less
- * than storing and loading. Otherwise the value gets a buffer.
- */
-#include "plan/decide.h"
+ * The walk is in topological order, so the states of a value's operands are known. The first choice is a strided view,
+ * which costs nothing. The second is inlining, if readers can take an expression and recomputing costs less than
+ * storing and loading. Otherwise the value gets a buffer. */
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/fused.h"
-#include "plan/kernel.h"
-#include "plan/loop.h"
-#include "plan/nest.h"
-#include "plan/value.h"
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 /* A buffer costs one store, and one load per read. Each costs at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;
 
 /* ---- Readers ----------------------------------------------------------------------------------------------------- */
 
-/* Does the reader need memory of a given form instead of an expression? */
+/* Does the reader need memory of a given form rather than an expression? */
 static bool needs_place(const pl_use *use)
 {
-    if (ir_node_opcode(use->node) == IR_OP_Windows) return true; /* reads its elements many times */
+    if (ir_node_opcode(use->node) == IR_OP_Windows) return true; /* reads the elements many times */
     switch (use->node->op->lowering) {
     case IR_LOWER_LINEAR:
         return use->operand == 0 && pl_is_linear(use->node);
@@ -55,8 +49,8 @@ static bool is_of_windows(const ir_value *v)
     return v->def != NULL;
 }
 
-/* The placement of a value as windows, if all of its readers are linears, which take windows as their rows. Other
- * reshapes are copied, because a linear that reads windows computes the rows of one item at a time. */
+/* A value's placement as windows, if all readers are linears, which take windows as rows. Other reshapes are copied,
+ * because a window-reading linear computes one item's rows at a time. */
 static bool find_windows(pl_builder *b, const ir_node *node, const pl_placement *source, pl_placement *out)
 {
     if (ir_node_opcode(node) != IR_OP_Reshape || !is_of_windows(node->inputs[0])) return false;
@@ -85,7 +79,7 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
     pl_matrix matrix;
     if (!needs_place(use)) return true;
     if (use->node->op->lowering == IR_LOWER_SEQUENTIAL ||
-        use->node->op->lowering == IR_LOWER_TREES) /* takes its operands' shapes from their buffers */
+        use->node->op->lowering == IR_LOWER_TREES) /* takes its operands' shapes from the buffers */
         return placement->dense && ir_type_equal(&b->plan->buffers[placement->buffer].type, &v->type);
     if (placement->dense) return true;
     if (ir_node_opcode(use->node) == IR_OP_Windows && scatters(use->node, &v->type, placement)) return false;
@@ -178,7 +172,7 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
 }
 
-/* The placement of output `k` as windows of a placed input. */
+/* Places output `k` as windows over a placed input. */
 static bool place_as_windows(pl_builder *b, const ir_node *node, pl_placement *out)
 {
     const pl_value *source = node->input_count ? pl_info(b, node->inputs[0]) : NULL;

@@ -6,9 +6,6 @@
  */
 #include "plan/expr.h"
 
-#include "plan/expr_ops.h"
-#include "plan/scalar.h"
-
 #include <math.h>
 
 static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
@@ -131,7 +128,7 @@ static pl_scalar value_of(const pl_expr *expr)
     return ir_dtype_is_float(expr->dtype) ? (pl_scalar){.f = expr->f} : (pl_scalar){.n = expr->n};
 }
 
-/* Applies an operator to its operands; the result is a constant if they all are. */
+/* Applies an operator to the operands; the result is a constant if they all are. */
 static const pl_expr *apply(ir_arena *arena, pl_expr_op op, mdot_dtype dtype, const pl_expr *const *arg)
 {
     int count = pl_expr_operand_count(op);
@@ -143,8 +140,8 @@ static const pl_expr *apply(ir_arena *arena, pl_expr_op op, mdot_dtype dtype, co
         if (known) value[k] = value_of(arg[k]);
     }
     if (known) {
-        mdot_dtype from = arg[op == PL_SELECT ? 1 : 0]->dtype;
-        return constant(arena, dtype, pl_scalar_apply(op, dtype, from, value));
+        mdot_dtype source_dtype = arg[op == PL_SELECT ? 1 : 0]->dtype;
+        return constant(arena, dtype, pl_scalar_apply(op, dtype, source_dtype, value));
     }
     pl_expr *expr = create(arena, op, dtype);
     if (expr == NULL) return NULL;

@@ -1,5 +1,5 @@
 /* expr_ops.c — names and operand counts of the expression operators. */
-#include "plan/expr_ops.h"
+#include "plan/expr.h"
 
 static const struct {
     int operands;

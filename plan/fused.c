@@ -1,20 +1,13 @@
 /* fused.c — kernels of fixed form: linear, norm and attention, with the surrounding operators as expressions.
  *
- * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column. The index of any tensor in their chain
- * follows from the two, because its last dimensions are the columns.
- */
-#include "plan/fused.h"
+ * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column. The index of any tensor in the chain
+ * follows from the two, because the last dimensions are the columns. */
 #include "ir/ops/attention.h"
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/kernel.h"
-#include "plan/kind_linear.h"
-#include "plan/nest.h"
-#include "plan/norm_nests.h"
-#include "plan/output_placement.h"
-#include "plan/plan_matmul.h"
-#include "plan/value.h"
-#include "plan/view.h"
+#include "plan/kernel_kind.h"
+#include "plan/plan_builder.h"
 
 #include <math.h>
 
@@ -42,7 +35,7 @@ static bool matrix_index(pl_builder *b, const ir_type *type, int trailing, const
            pl_unflatten(b, pl_index(b->arena, 1), trailing, type->dim + leading, out_index + leading);
 }
 
-/* Builds the epilogue of a chain as a function of `result`, the root's value, and chooses the placement of the tail. */
+/* Builds a chain's epilogue as a function of `result`, the root's value, and chooses the placement of the tail. */
 static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, const pl_expr *result,
                           const pl_expr **out_epilogue, pl_matrix *out_matrix)
 {
@@ -59,12 +52,11 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
     return pl_matrix_view(&pl_info(b, tail)->placement, &tail->type, trailing, out_matrix);
 }
 
-/* The buffer of a vector of `count` elements that a kernel reads directly. -1: it lacks one and becomes an
- * expression. */
+/* The buffer of a directly read vector with `count` elements. -1: there is none; use an expression. */
 static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_use use)
 {
-    ir_dim own;
-    if (!flatten_extents(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
+    ir_dim own_dim;
+    if (!flatten_extents(v->type.dim, v->type.rank, &own_dim) || !ir_dim_equal(own_dim, count)) return -1;
     if (v->constant != NULL) return pl_constant_buffer(b, v->constant, v->name, use);
     const pl_value *info = pl_info(b, v);
     return use == PL_ELEMENTS && info->state == PL_PLACED && info->placement.dense ? info->placement.buffer : -1;
@@ -210,16 +202,16 @@ static bool is_read_in_rows(const pl_builder *b, const ir_value *v)
         int64_t perm[MDOT_MAX_RANK];
         if (ir_node_opcode(reader) != IR_OP_Transpose) return false;
         ir_node_perm(reader, 4, perm);
-        for (int k = 0, last = -1; k < 4; k++) { /* dimensions of extent one may be anywhere */
+        for (int k = 0, last_index = -1; k < 4; k++) { /* dimensions of extent one may be anywhere */
             if (pl_is_unit(v->type.dim[perm[k]])) continue;
-            if (place_in_row[perm[k]] < last) return false;
-            last = place_in_row[perm[k]];
+            if (place_in_row[perm[k]] < last_index) return false;
+            last_index = place_in_row[perm[k]];
         }
     }
     return true;
 }
 
-/* Stores the result as rows of all heads, of which the value is a view. */
+/* Stores the result as rows over all heads; the value is a view. */
 static bool place_in_rows(pl_builder *b, const ir_value *v, pl_attention *attention)
 {
     ir_dim channels = ir_dim_number(attention->value_dim);
@@ -252,7 +244,7 @@ static bool place_result(pl_builder *b, const ir_node *node, pl_attention *atten
     return ir_dim_mul(attention->queries, width, &out->batch_stride);
 }
 
-/* Copies a mask so that the queries are its outermost dimension. False: its strides are still not affine. */
+/* Copies a mask with the queries outermost. False: the strides are still not affine. */
 static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_placement *out)
 {
     const ir_type *type = &mask->type;
@@ -269,16 +261,16 @@ static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mas
         if (k > 0 && !ir_dim_mul(step, grouped.dim[k], &step)) return false;
     }
 
-    const pl_expr *index[MDOT_MAX_RANK], *at[MDOT_MAX_RANK];
+    const pl_expr *index[MDOT_MAX_RANK], *position[MDOT_MAX_RANK];
     pl_nest nest = {0};
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     pl_add_loops(b, &nest, grouped.rank, grouped.dim, index);
-    for (int k = 0; k < type->rank; k++) at[source[k]] = index[k];
+    for (int k = 0; k < type->rank; k++) position[source[k]] = index[k];
     placement.buffer = pl_add_buffer(b, PL_SCRATCH, mask->name, &grouped);
     if (placement.buffer < 0) return false;
     nest.store[nest.store_count++] =
-        (pl_store){placement.buffer, pl_position(b, &placement, type, at), pl_value_at(b, mask, at)};
+        (pl_store){placement.buffer, pl_position(b, &placement, type, position), pl_value_at(b, mask, position)};
     if (pl_end_nest(b, mask->name, &nest) != MDOT_OK) return false;
     *out = placement;
     return true;

@@ -1,5 +1,5 @@
 /* kernel.c — adds buffers and kernels to the plan, and names them. */
-#include "plan/kernel.h"
+#include "plan/plan_builder.h"
 
 #include "base/out_of_memory.h"
 #include "plan/kernel_kind.h"
@@ -50,12 +50,12 @@ static int64_t most_bytes(const pl_builder *b, const ir_type *type)
 {
     int64_t bytes = (int64_t)mdot_dtype_size_bytes(type->dtype);
     for (int d = 0; d < type->rank; d++) {
-        int64_t least, most;
+        int64_t minimum, maximum;
         if (ir_dim_is_number(type->dim[d]))
-            most = type->dim[d].offset;
+            maximum = type->dim[d].offset;
         else
-            ir_dim_bounds(b->graph, type->dim[d], &least, &most);
-        if (__builtin_mul_overflow(bytes, most, &bytes)) return -1;
+            ir_dim_bounds(b->graph, type->dim[d], &minimum, &maximum);
+        if (__builtin_mul_overflow(bytes, maximum, &bytes)) return -1;
     }
     return bytes;
 }
@@ -83,22 +83,22 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
 static pl_hash_entry *find_entry(ir_arena *arena, pl_hash_map *map, uint64_t hash, const void *key,
                                  bool (*same)(const void *a, const void *b))
 {
-    if (2 * map->count >= map->size) { /* at most half full, so that a search ends */
+    if (2 * map->count >= map->size) { /* at most half full, so a search ends */
         pl_hash_map larger = {.size = map->size ? 2 * map->size : 64, .count = map->count};
         larger.entries = IR_NEW_ARRAY(arena, pl_hash_entry, larger.size);
         if (larger.entries == NULL) return NULL;
         for (size_t k = 0; k < map->size; k++) {
             if (map->entries[k].key == NULL) continue;
-            size_t at = map->entries[k].hash & (larger.size - 1);
-            while (larger.entries[at].key != NULL) at = (at + 1) & (larger.size - 1);
-            larger.entries[at] = map->entries[k];
+            size_t index = map->entries[k].hash & (larger.size - 1);
+            while (larger.entries[index].key != NULL) index = (index + 1) & (larger.size - 1);
+            larger.entries[index] = map->entries[k];
         }
         *map = larger;
     }
-    size_t at = hash & (map->size - 1);
-    for (;; at = (at + 1) & (map->size - 1)) {
-        const pl_hash_entry *entry = &map->entries[at];
-        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &map->entries[at];
+    size_t index = hash & (map->size - 1);
+    for (;; index = (index + 1) & (map->size - 1)) {
+        const pl_hash_entry *entry = &map->entries[index];
+        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &map->entries[index];
     }
 }
 
@@ -161,7 +161,7 @@ static int order_of(const pl_builder *b, const ir_node *node)
     return 0;
 }
 
-/* The number of origins that precede `node` in the graph. */
+/* Origins before `node` in the graph. */
 static int origins_before(const pl_builder *b, const ir_node *node)
 {
     int order = order_of(b, node), low = 0, high = b->origin_count;
@@ -177,14 +177,14 @@ static int origins_before(const pl_builder *b, const ir_node *node)
 
 void pl_note_origin(pl_builder *b, const ir_node *node)
 {
-    int at = origins_before(b, node);
-    for (int k = at; k < b->origin_count && order_of(b, b->origins[k]) == order_of(b, node); k++)
+    int index = origins_before(b, node);
+    for (int k = index; k < b->origin_count && order_of(b, b->origins[k]) == order_of(b, node); k++)
         if (b->origins[k] == node) return;
     void *array = b->origins;
     if (!reserve(b->arena, &array, b->origin_count, &b->origin_capacity, sizeof *b->origins)) return;
     b->origins = array;
-    memmove(&b->origins[at + 1], &b->origins[at], (size_t)(b->origin_count - at) * sizeof *b->origins);
-    b->origins[at] = node;
+    memmove(&b->origins[index + 1], &b->origins[index], (size_t)(b->origin_count - index) * sizeof *b->origins);
+    b->origins[index] = node;
     b->origin_count++;
 }
 
@@ -215,7 +215,7 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
             add_entry(&b->names, entry, hash, name, 1);
             break;
         }
-        /* All numbers up to that of the entry are taken. */
+        /* All numbers up to the entry's are taken. */
         if (name == first) number = entry->number;
         name = ir_arena_printf(b->arena, "%s_%d", first, ++number);
     }
@@ -224,7 +224,7 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
     return name;
 }
 
-/* Joins the names of the nodes in the graph's order; consecutive nodes of one name are listed once. */
+/* Joins the nodes' names in the graph's order; consecutive nodes of one name are listed once. */
 static const char *join_origins(pl_builder *b)
 {
     if (b->origin_count == 0) return "";
@@ -242,7 +242,7 @@ static const char *join_origins(pl_builder *b)
     return text;
 }
 
-/* Inlined values that several kernels compute count in each of them. */
+/* Inlined values count in each kernel that computes them. */
 static bool describe(pl_builder *b, pl_kernel *kernel)
 {
     for (int k = 0; k < b->origin_count; k++) {

@@ -1,4 +1,4 @@
-/* kernel_kind.c — the list of kernel kinds, and functions that call the table of a kernel's kind. */
+/* kernel_kind.c — the list of kernel kinds, and calls through a kernel's table. */
 #include "plan/kernel_kind.h"
 
 const pl_kind_ops *const pl_kinds[PL_KIND_COUNT] = {

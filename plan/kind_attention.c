@@ -1,14 +1,8 @@
 /* kind_attention.c — attention kernels: softmax(scale q kᵀ + mask) v for every batch and head. */
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
-#include "plan/plan_machine.h"
-#include "plan/plan_text.h"
-#include "plan/scalar.h"
-#include "plan/units.h"
-#include "plan/visit.h"
+#include "plan/kind_tools.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 static void visit(const pl_kernel *kernel, const pl_visitor *v)
 {
@@ -63,11 +57,12 @@ static void check_heads(pl_checker *c, const pl_heads *h, ir_dim batch, int64_t 
     const pl_buffer *buffer = pl_check_buffer(c, h->buffer);
     if (buffer == NULL) return;
     int64_t length = c->plan->max_length ? c->plan->max_length : 1;
-    pl_wide_int last = ir_dim_at(h->offset, length) + dim - 1;
-    last += (pl_wide_int)(ir_dim_at(batch, length) - 1) * ir_dim_at(h->batch_stride, length);
-    last += (pl_wide_int)(heads - 1) * ir_dim_at(h->head_stride, length);
-    last += (pl_wide_int)(ir_dim_at(rows, length) - 1) * ir_dim_at(h->row_stride, length);
-    if (last >= ir_type_count_at(&buffer->type, length)) pl_check_fail(c, "heads exceed their buffer", h->buffer);
+    pl_wide_int last_offset = ir_dim_at(h->offset, length) + dim - 1;
+    last_offset += (pl_wide_int)(ir_dim_at(batch, length) - 1) * ir_dim_at(h->batch_stride, length);
+    last_offset += (pl_wide_int)(heads - 1) * ir_dim_at(h->head_stride, length);
+    last_offset += (pl_wide_int)(ir_dim_at(rows, length) - 1) * ir_dim_at(h->row_stride, length);
+    if (last_offset >= ir_type_count_at(&buffer->type, length))
+        pl_check_fail(c, "heads exceed their buffer", h->buffer);
     if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "heads must be f32", h->buffer);
 }
 
@@ -88,66 +83,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
     if (k->mask < 0 || !ir_dim_is_number(k->keys)) return;
     check_heads(c, &mask, k->batch, k->heads, k->queries, k->keys.offset);
-}
-
-/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
-
-static int64_t heads_at(const pl_machine *m, const pl_heads *h, int64_t batch, int64_t head, int64_t position)
-{
-    return pl_machine_dim(m, h->offset) + batch * pl_machine_dim(m, h->batch_stride) +
-           head * pl_machine_dim(m, h->head_stride) + position * pl_machine_dim(m, h->row_stride);
-}
-
-static double score(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, int64_t key)
-{
-    double sum = 0;
-    int64_t q = heads_at(m, &k->q, b, h, query), t = heads_at(m, &k->k, b, h / (k->heads / k->kv_heads), key);
-    if (k->causal && key > query + pl_machine_dim(m, k->keys) - pl_machine_dim(m, k->queries)) return -INFINITY;
-    for (int64_t d = 0; d < k->dim; d++)
-        sum += pl_machine_load_factor(m, k->q.buffer, q + d) * pl_machine_load_factor(m, k->k.buffer, t + d);
-    sum *= k->scale;
-    if (k->softcap > 0) sum = k->softcap * tanh(sum / k->softcap);
-    if (k->mask >= 0) {
-        int64_t at = b * pl_machine_dim(m, k->mask_batch) + h * pl_machine_dim(m, k->mask_head) +
-                     query * pl_machine_dim(m, k->mask_query) + key;
-        double mask = pl_machine_load(m, k->mask, at).f;
-        sum = k->replaces < 0 && mask <= k->replaces ? mask : sum + mask;
-    }
-    return sum;
-}
-
-static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, double *weight)
-{
-    int64_t keys = pl_machine_dim(m, k->keys);
-    bool sees_any = k->mask < 0 && !k->causal; /* otherwise keys whose scores are -inf count as masked */
-    for (int64_t key = 0; key < keys; key++) {
-        weight[key] = score(m, k, b, h, query, key);
-        sees_any = sees_any || weight[key] != -INFINITY;
-    }
-    if (sees_any) pl_machine_softmax(weight, keys, false);
-    for (int64_t key = 0; key < keys && !sees_any; key++) weight[key] = 0;
-    for (int64_t d = 0; d < k->value_dim; d++) {
-        double sum = 0;
-        for (int64_t key = 0; key < keys; key++) {
-            int64_t at = heads_at(m, &k->v, b, h / (k->heads / k->kv_heads), key) + d;
-            sum += pl_machine_factor(m, weight[key]) * pl_machine_load_factor(m, k->v.buffer, at);
-        }
-        pl_machine_store(m, k->out.buffer, heads_at(m, &k->out, b, h, query) + d, (pl_scalar){.f = sum});
-    }
-}
-
-static void interpret(const pl_kernel *kernel, pl_machine *m)
-{
-    const pl_attention *k = &kernel->attention;
-    double *weight = IR_NEW_ARRAY(m->arena, double, pl_machine_dim(m, k->keys) + 1);
-    if (weight == NULL) {
-        pl_machine_out_of_memory(m);
-        return;
-    }
-    for (int64_t b = 0; b < pl_machine_dim(m, k->batch); b++)
-        for (int64_t h = 0; h < k->heads; h++)
-            for (int64_t query = 0; query < pl_machine_dim(m, k->queries) && m->status == MDOT_OK; query++)
-                attend(m, k, b, h, query, weight);
 }
 
 /* ---- Precision --------------------------------------------------------------------------------------------------- */
@@ -180,21 +115,20 @@ static bool fills_rows(const pl_plan *plan, const pl_heads *h, int64_t heads, in
     const ir_type *type = &plan->buffers[h->buffer].type;
     if (!ir_dim_is_number(h->offset) || !ir_dim_is_number(h->row_stride)) return false;
     if (heads > 1 && !ir_dim_is_number(h->head_stride)) return false;
-    int64_t row = h->row_stride.offset, last = h->offset.offset + (heads - 1) * h->head_stride.offset + dim - 1;
+    int64_t row = h->row_stride.offset, last_index = h->offset.offset + (heads - 1) * h->head_stride.offset + dim - 1;
     return ir_type_count_at(type, 1) == row && ir_type_count_at(type, 2) == 2 * row && h->offset.offset >= 0 &&
-           last < row;
+           last_index < row;
 }
 
-/* The rule is the same for every target, so that the 16-bit buffers do not depend on the image. The strictest target
+/* The rule is the same for every target, so the 16-bit buffers do not depend on the image. The strictest target
  * decides: the alignments below are those of the lanes of CUDA's 16-row matrix instructions.
  *
- * It applies to self-attention of one sequence over the length. Other attentions are short (the tokens of an
- * operator) or have a fixed number of queries; they are computed in f32.
- */
+ * It applies to self-attention of one sequence over the length. Other attentions are short (the tokens of an operator)
+ * or have a fixed number of queries; they are computed in f32. */
 static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
 {
     const pl_attention *k = &kernel->attention;
-    int64_t value_lane = k->value_dim / 8; /* channels of v per lane, for eight lanes: must be a power of two */
+    int64_t value_lane = k->value_dim / 8; /* v channels per lane, for eight lanes: must be a power of two */
     bool is_sequence = ir_dim_is(k->batch, 1) && ir_dim_equal(k->queries, ir_dim_affine(1, 0));
     bool is_even = k->dim % CHANNELS == 0 && k->value_dim % CHANNELS == 0 && (value_lane & (value_lane - 1)) == 0;
     if (!is_sequence || !is_even || k->dim > MOST_CHANNELS || k->value_dim > MOST_CHANNELS) return false;
@@ -232,7 +166,6 @@ const pl_kind_ops pl_attention_kind = {
     .visit = visit,
     .print = print,
     .verify = verify,
-    .interpret = interpret,
     .is_matrix = is_matrix,
     .is_rowwise = is_rowwise,
     .is_split = is_split,

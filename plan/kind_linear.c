@@ -1,12 +1,7 @@
 /* kind_linear.c — linear kernels: a matrix times a constant, with bias and epilogue. */
-#include "plan/kind_linear.h"
-
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
-#include "plan/plan_machine.h"
-#include "plan/plan_text.h"
-#include "plan/units.h"
-#include "plan/visit.h"
+
+#include "plan/kind_tools.h"
 
 #include <inttypes.h>
 
@@ -70,7 +65,7 @@ static bool is_even_number(ir_dim dim)
 bool pl_taps_of(const pl_linear *k, pl_taps *out)
 {
     enum { GRAIN = 16 };             /* channels of the widest vector */
-    enum { FEWEST_POSITIONS = 16 };  /* of an image: with fewer, most of a tile's rows would be surplus */
+    enum { FEWEST_POSITIONS = 16 };  /* per image: with fewer, most tile rows would be surplus */
     enum { MOST_CHANNELS = 256 };    /* the transformed elements of a block take 393 KB */
     enum { MOST_WEIGHTS = 1 << 14 }; /* of a tap: the transformed weights take 1 MB, and stay in the L2 cache */
     if (k->windows == NULL) return false;
@@ -103,12 +98,12 @@ static bool is_matrix_operand(const pl_buffer *buffer)
 }
 
 /* Adds the range of the dimensions' positions at a length to first … last. Returns the number of positions. */
-static pl_wide_int add_range(const pl_window_dims *dims, int64_t length, pl_wide_int *first, pl_wide_int *last)
+static pl_wide_int add_range(const pl_window_dims *dims, int64_t length, pl_wide_int *first, pl_wide_int *last_offset)
 {
     pl_wide_int count = 1;
     for (int d = 0; d < dims->count; d++) {
         pl_wide_int extent = ir_dim_at(dims->extent[d], length), stride = ir_dim_at(dims->stride[d], length);
-        *(stride < 0 ? first : last) += (extent - 1) * stride;
+        *(stride < 0 ? first : last_offset) += (extent - 1) * stride;
         count *= extent;
     }
     return count;
@@ -121,13 +116,13 @@ static void verify_windows(const pl_linear *k, pl_checker *c)
     if (buffer == NULL) return;
     int64_t lengths[] = {ir_first_length(c->plan->graph), c->plan->max_length ? c->plan->max_length : 1};
     for (int i = 0; i < 2; i++) {
-        pl_wide_int first = ir_dim_at(k->a.offset, lengths[i]), last = first;
-        pl_wide_int rows = add_range(&w->rows, lengths[i], &first, &last);
-        pl_wide_int columns = add_range(&w->columns, lengths[i], &first, &last);
+        pl_wide_int first = ir_dim_at(k->a.offset, lengths[i]), last_offset = first;
+        pl_wide_int rows = add_range(&w->rows, lengths[i], &first, &last_offset);
+        pl_wide_int columns = add_range(&w->columns, lengths[i], &first, &last_offset);
         if (rows != ir_dim_at(k->rows, lengths[i]) || columns != k->k)
             pl_check_fail(c, "windows have other rows or columns than their kernel", k->a.buffer);
         if (rows <= 0 || columns <= 0) continue;
-        if (first < 0 || last >= ir_type_count_at(&buffer->type, lengths[i]))
+        if (first < 0 || last_offset >= ir_type_count_at(&buffer->type, lengths[i]))
             pl_check_fail(c, "a window exceeds its buffer", k->a.buffer);
     }
     for (int d = 0; d < w->columns.count; d++)
@@ -155,41 +150,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     if (weight != NULL && !is_matrix_operand(weight)) pl_check_fail(c, "a weight must be a matrix operand", k->weight);
     if (bias != NULL && !is_matrix_operand(bias)) pl_check_fail(c, "a bias must be a matrix operand", k->bias);
     if (k->epilogue != NULL) pl_check_expr(c, k->epilogue);
-}
-
-/* The distance of position `index`, in row-major order, from the first one. */
-static int64_t distance_at(const pl_machine *m, const pl_window_dims *dims, int64_t index)
-{
-    int64_t distance = 0;
-    for (int d = dims->count - 1; d >= 0; d--) {
-        int64_t extent = pl_machine_dim(m, dims->extent[d]);
-        distance += index % extent * pl_machine_dim(m, dims->stride[d]);
-        index /= extent;
-    }
-    return distance;
-}
-
-static int64_t element_of_a(const pl_machine *m, const pl_linear *k, int64_t row, int64_t column)
-{
-    int64_t first = pl_machine_dim(m, k->a.offset);
-    if (k->windows == NULL) return first + row * pl_machine_dim(m, k->a.row_stride) + column;
-    return first + distance_at(m, &k->windows->rows, row) + distance_at(m, &k->windows->columns, column);
-}
-
-static void interpret(const pl_kernel *kernel, pl_machine *m)
-{
-    const pl_linear *k = &kernel->linear;
-    int64_t rows = pl_machine_dim(m, k->rows);
-    const double *weight = m->memory[k->weight]->f, *bias = k->bias >= 0 ? m->memory[k->bias]->f : NULL;
-    for (int64_t r = 0; r < rows && m->status == MDOT_OK; r++) {
-        for (int64_t c = 0; c < k->columns; c++) {
-            double sum = bias != NULL ? bias[c] : 0;
-            for (int64_t i = 0; i < k->k; i++)
-                sum += pl_machine_load_factor(m, k->a.buffer, element_of_a(m, k, r, i)) *
-                       pl_machine_factor(m, weight[i * k->columns + c]);
-            pl_machine_finish_element(m, k->epilogue, &k->out, r, c, sum);
-        }
-    }
 }
 
 /* ---- Properties -------------------------------------------------------------------------------------------------- */
@@ -221,7 +181,6 @@ const pl_kind_ops pl_linear_kind = {
     .visit = visit,
     .print = print,
     .verify = verify,
-    .interpret = interpret,
     .is_matrix = is_matrix,
     .is_rowwise = is_rowwise,
     .is_split = is_split,

@@ -1,19 +1,9 @@
 /* kind_nest.c — general loop nests, with an optional reduction. */
-#include "plan/kind_nest.h"
-
-#include "plan/expr_ops.h"
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
-#include "plan/plan_machine.h"
-#include "plan/plan_text.h"
-#include "plan/scalar.h"
-#include "plan/units.h"
-#include "plan/visit.h"
 
-#include <math.h>
+#include "plan/kind_tools.h"
+
 #include <string.h>
-
-#include "ir/ops/families.h"
 
 static void visit(const pl_kernel *kernel, const pl_visitor *v)
 {
@@ -81,108 +71,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     }
 }
 
-/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
-
-static bool advance(const pl_machine *m, const ir_dim *extent, int64_t *index, int count)
-{
-    for (int k = count - 1; k >= 0; k--) {
-        if (++index[k] < pl_machine_dim(m, extent[k])) return true;
-        index[k] = 0;
-    }
-    return false;
-}
-
-/* Sets the loop indices to zero. False: the loops have no point. */
-static bool begin(const pl_machine *m, const ir_dim *extent, int64_t *index, int count)
-{
-    bool any = true;
-    for (int k = 0; k < count; k++) {
-        index[k] = 0;
-        any = any && pl_machine_dim(m, extent[k]) > 0;
-    }
-    return any;
-}
-
-static pl_scalar neutral(pl_reducer reducer, mdot_dtype dtype)
-{
-    bool is_float = ir_dtype_is_float(dtype);
-    double sign = reducer == PL_REDUCE_MAX ? -1 : 1;
-    int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
-    int64_t most = ir_dtype_is_unsigned(dtype) ? (int64_t)(UINT64_MAX >> (64 - bits)) : INT64_MAX >> (64 - bits);
-    switch (reducer) {
-    case PL_REDUCE_SUM:
-        return (pl_scalar){0};
-    case PL_REDUCE_PROD:
-        return is_float ? (pl_scalar){.f = 1} : (pl_scalar){.n = 1};
-    default:
-        break;
-    }
-    if (is_float) return (pl_scalar){.f = sign * INFINITY};
-    if (reducer == PL_REDUCE_MIN) return (pl_scalar){.n = most};
-    return (pl_scalar){.n = ir_dtype_is_unsigned(dtype) ? 0 : -most - 1};
-}
-
-static void reduce_values(pl_machine *m, const pl_nest *k)
-{
-    static const pl_expr_op steps[] = {
-        [PL_REDUCE_SUM] = PL_ADD, [PL_REDUCE_PROD] = PL_MUL, [PL_REDUCE_MAX] = PL_MAX, [PL_REDUCE_MIN] = PL_MIN};
-    mdot_dtype dtype = k->body->dtype;
-    const ir_dim *extent = k->extent + k->loop_count;
-    int64_t *index = m->index + k->loop_count;
-    pl_scalar acc = neutral(k->reducer, dtype);
-    if (begin(m, extent, index, k->reduce_count)) {
-        do {
-            acc = pl_scalar_apply(steps[k->reducer], dtype, dtype, (pl_scalar[]){acc, pl_machine_evaluate(m, k->body)});
-        } while (advance(m, extent, index, k->reduce_count));
-    }
-    m->acc_f = acc.f;
-    m->acc_n = acc.n;
-}
-
-static bool is_nan(pl_scalar x, mdot_dtype dtype)
-{
-    return ir_dtype_is_float(dtype) && x.f != x.f;
-}
-
-/* Position of the first or last maximum or minimum. A NaN is more extreme than every number. */
-static void reduce_position(pl_machine *m, const pl_nest *k)
-{
-    mdot_dtype dtype = k->body->dtype;
-    const ir_dim *extent = k->extent + k->loop_count;
-    int64_t *index = m->index + k->loop_count, position = 0;
-    bool last = k->reducer == PL_REDUCE_ARGMAX_LAST || k->reducer == PL_REDUCE_ARGMIN_LAST;
-    bool least = k->reducer == PL_REDUCE_ARGMIN_FIRST || k->reducer == PL_REDUCE_ARGMIN_LAST;
-    pl_scalar best = {0};
-    m->acc_n = 0;
-    if (!begin(m, extent, index, k->reduce_count)) return;
-    do {
-        pl_scalar x = pl_machine_evaluate(m, k->body), pair[2] = {least ? x : best, least ? best : x};
-        bool better = pl_scalar_apply(last ? PL_LE : PL_LT, MDOT_DTYPE_BOOL, dtype, pair).n != 0;
-        if (is_nan(x, dtype) || is_nan(best, dtype)) better = is_nan(x, dtype) && (last || !is_nan(best, dtype));
-        if (position == 0 || better) {
-            best = x;
-            m->acc_n = position;
-        }
-        position++;
-    } while (advance(m, extent, index, k->reduce_count));
-}
-
-static void interpret(const pl_kernel *kernel, pl_machine *m)
-{
-    const pl_nest *k = &kernel->nest;
-    if (!begin(m, k->extent, m->index, k->loop_count)) return;
-    do {
-        if (k->body != NULL && k->reducer >= PL_REDUCE_ARGMAX_FIRST)
-            reduce_position(m, k);
-        else if (k->body != NULL)
-            reduce_values(m, k);
-        pl_scalar value[PL_MAX_STORES];
-        for (int s = 0; s < k->store_count; s++) value[s] = pl_machine_evaluate(m, k->store[s].value);
-        for (int s = 0; s < k->store_count; s++)
-            pl_machine_store(m, k->store[s].buffer, pl_machine_evaluate(m, k->store[s].index).n, value[s]);
-    } while (m->status == MDOT_OK && advance(m, k->extent, m->index, k->loop_count));
-}
-
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 static bool store_follows(const pl_units *u, const pl_store *s)
@@ -241,7 +129,6 @@ const pl_kind_ops pl_nest_kind = {
     .visit = visit,
     .print = print,
     .verify = verify,
-    .interpret = interpret,
     .is_rowwise = is_rowwise,
     .is_split = is_split,
 };

@@ -1,12 +1,6 @@
-/* kind_norm.c — norm kernels: normalisations and softmax over the rows of a matrix. */
+/* kind_norm.c — norm kernels: normalisations and softmax over a matrix's rows. */
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
-#include "plan/plan_machine.h"
-#include "plan/plan_text.h"
-#include "plan/units.h"
-#include "plan/visit.h"
-
-#include <math.h>
+#include "plan/kind_tools.h"
 
 static void visit(const pl_kernel *kernel, const pl_visitor *v)
 {
@@ -50,48 +44,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     pl_check_whole_vector(c, k->beta, k->columns);
 }
 
-/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
-
-static void normalise(const pl_norm *k, double *x, int64_t count)
-{
-    if (k->mode == PL_NORM_SOFTMAX || k->mode == PL_NORM_LOG_SOFTMAX) {
-        pl_machine_softmax(x, count, k->mode == PL_NORM_LOG_SOFTMAX);
-        return;
-    }
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < count; i++) sum += x[i];
-    double mean = k->mode == PL_NORM_LAYER ? sum / (double)count : 0;
-    for (int64_t i = 0; i < count; i++) squares += (x[i] - mean) * (x[i] - mean);
-    double deviation = sqrt(squares / (double)count + k->epsilon);
-    for (int64_t i = 0; i < count; i++) x[i] = (x[i] - mean) / deviation;
-}
-
-static void interpret(const pl_kernel *kernel, pl_machine *m)
-{
-    const pl_norm *k = &kernel->norm;
-    int64_t rows = pl_machine_dim(m, k->rows), columns = pl_machine_dim(m, k->columns);
-    double *x = IR_NEW_ARRAY(m->arena, double, columns);
-    if (x == NULL) {
-        pl_machine_out_of_memory(m);
-        return;
-    }
-    for (int64_t r = 0; r < rows && m->status == MDOT_OK; r++) {
-        for (int64_t c = 0; c < columns; c++) {
-            m->index[0] = r;
-            m->index[1] = c;
-            x[c] = pl_machine_evaluate(m, k->input).f;
-            if (k->sum.buffer >= 0) pl_machine_store_matrix(m, &k->sum, r, c, x[c]);
-        }
-        normalise(k, x, columns);
-        for (int64_t c = 0; c < columns; c++) {
-            double value = x[c];
-            if (k->gamma >= 0) value *= pl_machine_load(m, k->gamma, c).f;
-            if (k->beta >= 0) value += pl_machine_load(m, k->beta, c).f;
-            pl_machine_finish_element(m, k->epilogue, &k->out, r, c, value);
-        }
-    }
-}
-
 /* ---- Properties -------------------------------------------------------------------------------------------------- */
 
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
@@ -112,7 +64,6 @@ const pl_kind_ops pl_norm_kind = {
     .visit = visit,
     .print = print,
     .verify = verify,
-    .interpret = interpret,
     .is_rowwise = is_rowwise,
     .is_split = is_split,
 };

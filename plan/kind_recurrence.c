@@ -1,10 +1,8 @@
 /* kind_recurrence.c — recurrences: kernels that run in order, once per step. */
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
-#include "plan/plan_machine.h"
-#include "plan/plan_text.h"
+#include "plan/kind_tools.h"
 
-/* The kinds of kernels that a step may hold. */
+/* Kernel kinds allowed in a step. */
 static const pl_kind_ops *const step_kinds[PL_KIND_COUNT] = {
     [PL_LINEAR] = &pl_linear_kind, [PL_ATTENTION] = &pl_attention_kind,   [PL_NORM] = &pl_norm_kind,
     [PL_NEST] = &pl_nest_kind,     [PL_SEQUENTIAL] = &pl_sequential_kind, [PL_TREES] = &pl_trees_kind,
@@ -17,7 +15,7 @@ static void note_write_and_read(void *user, int buffer, bool is_written)
     if (is_written) v->visit(v->user, buffer, false);
 }
 
-/* A step that updates its outputs, for example a scatter that adds, also reads them. */
+/* A step that updates outputs also reads them, for example a scatter that adds. */
 static void visit(const pl_kernel *kernel, const pl_visitor *v)
 {
     const pl_recurrence *k = &kernel->recurrence;
@@ -56,16 +54,8 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     c->steps = ir_dim_number(0);
 }
 
-static void interpret(const pl_kernel *kernel, pl_machine *m)
-{
-    const pl_recurrence *k = &kernel->recurrence;
-    for (m->step = 0; m->step < pl_machine_dim(m, k->steps) && m->status == MDOT_OK; m->step++)
-        for (int i = 0; i < k->kernel_count; i++) step_kinds[k->kernels[i].kind]->interpret(&k->kernels[i], m);
-}
-
 const pl_kind_ops pl_recurrence_kind = {
     .visit = visit,
     .print = print,
     .verify = verify,
-    .interpret = interpret,
 };

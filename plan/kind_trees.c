@@ -1,14 +1,6 @@
 /* kind_trees.c — kernels of decision trees: every row walks every tree. */
-#include "ir/ops/trees.h"
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
-#include "plan/plan_machine.h"
-#include "plan/plan_text.h"
-#include "plan/units.h"
-#include "plan/visit.h"
-
-#include <math.h>
-#include <string.h>
+#include "plan/kind_tools.h"
 
 static void visit(const pl_kernel *kernel, const pl_visitor *v)
 {
@@ -62,72 +54,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
         pl_check_fail(c, "the groups must contain every tree", k->trees);
 }
 
-/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
-
-static double threshold_at(pl_machine *m, int nodes, int64_t first, bool is_single)
-{
-    uint64_t bits = (uint32_t)pl_machine_load(m, nodes, first).n;
-    if (is_single) {
-        uint32_t low = (uint32_t)bits;
-        float single;
-        memcpy(&single, &low, sizeof single);
-        return single;
-    }
-    bits |= (uint64_t)(uint32_t)pl_machine_load(m, nodes, first + 1).n << 32;
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static int64_t walk(pl_machine *m, const pl_trees *k, int64_t tree, int64_t depth, int64_t row)
-{
-    bool is_single = m->plan->buffers[k->x].type.dtype == MDOT_DTYPE_F32;
-    int64_t words = is_single ? 4 : 6, node = pl_machine_load(m, k->trees, tree * IR_TREE_WORDS + IR_TREE_ROOT).n;
-    for (int64_t step = 0; step < depth && m->status == MDOT_OK; step++) {
-        int64_t first = node * words, rest = first + (is_single ? 1 : 2);
-        int64_t feature = pl_machine_load(m, k->nodes, rest).n;
-        double x = pl_machine_load(m, k->x, row * k->features + feature / 2).f;
-        double value = feature % 2 == 0 ? x : -x;
-        if (is_single) value = (float)value;
-        int64_t is_false = value <= threshold_at(m, k->nodes, first, is_single) ? 0 : 1;
-        node = pl_machine_load(m, k->nodes, rest + 1).n + is_false;
-    }
-    return pl_machine_load(m, k->nodes, node * words + (is_single ? 3 : 4)).n;
-}
-
-static void add_leaf(pl_machine *m, const pl_trees *k, double *to, int64_t value)
-{
-    double leaf = pl_machine_load(m, k->values, value).f;
-    if (k->reducer == PL_REDUCE_SUM)
-        *to += leaf;
-    else if (k->reducer == PL_REDUCE_MIN ? leaf < *to : leaf > *to)
-        *to = leaf;
-}
-
-static void interpret(const pl_kernel *kernel, pl_machine *m)
-{
-    const pl_trees *k = &kernel->trees;
-    int64_t rows = pl_machine_dim(m, k->rows);
-    double *sums = IR_NEW_ARRAY(m->arena, double, k->targets);
-    double neutral = k->reducer == PL_REDUCE_SUM ? 0 : k->reducer == PL_REDUCE_MIN ? INFINITY : -INFINITY;
-    if (sums == NULL) {
-        pl_machine_out_of_memory(m);
-        return;
-    }
-    for (int64_t r = 0; r < rows && m->status == MDOT_OK; r++) {
-        for (int64_t t = 0; t < k->targets; t++) sums[t] = neutral;
-        for (int g = 0; g < k->group_count; g++)
-            for (int64_t i = 0; i < k->groups[g].count; i++) {
-                int64_t tree = k->groups[g].first + i, leaf = walk(m, k, tree, k->groups[g].depth, r);
-                int64_t target = pl_machine_load(m, k->trees, tree * IR_TREE_WORDS + IR_TREE_TARGET).n;
-                int64_t width = target < 0 ? k->targets : 1;
-                for (int64_t t = 0; t < width; t++) add_leaf(m, k, &sums[target < 0 ? t : target], leaf + t);
-            }
-        for (int64_t t = 0; t < k->targets; t++)
-            pl_machine_store(m, k->out, r * k->targets + t, (pl_scalar){.f = sums[t]});
-    }
-}
-
 /* ---- Properties -------------------------------------------------------------------------------------------------- */
 
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
@@ -147,7 +73,6 @@ const pl_kind_ops pl_trees_kind = {
     .visit = visit,
     .print = print,
     .verify = verify,
-    .interpret = interpret,
     .is_rowwise = is_rowwise,
     .is_split = is_split,
 };

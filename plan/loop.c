@@ -1,4 +1,4 @@
-/* loop.c — see loop.h.
+/* loop.c — see emitters.h.
  *
  * Each state has a buffer, which holds the initial value, then the state of the current step, and at last the final
  * one. A step ends in three parts:
@@ -8,25 +8,21 @@
  *   3. If nothing reads an old state after its new one is computed, except at the same element, the new state takes
  *      the place of the old one, and its copy is dropped. This is so in LSTM and GRU cells, for example.
  */
-#include "plan/loop.h"
+#include "plan/emitters.h"
 
-#include "ir/loop_nodes.h"
+#include "ir/ops.h"
 #include "plan/expr.h"
-#include "plan/kernel.h"
 #include "plan/kernel_kind.h"
-#include "plan/nest.h"
-#include "plan/output_placement.h"
-#include "plan/rename_buffer.h"
-#include "plan/value.h"
+#include "plan/plan_builder.h"
 
 #include <string.h>
 
 struct pl_loop {
     const ir_node *begin, *end;
     ir_dim steps;
-    int first_kernel; /* the first kernel of the body */
+    int first_kernel; /* the body's first kernel */
     int states;
-    int *old, *next; /* buffers of each state and of its next value; -1: nothing reads the state */
+    int *old, *next; /* buffers of each state and of the next value; -1: nothing reads the state */
 };
 
 /* A value that a nest stores. */
@@ -60,9 +56,9 @@ static ir_dim steps_of(const ir_node *end)
 
 double pl_reads_by_steps(const pl_builder *b, const ir_node *reader, int loop)
 {
-    int other = loop_of_node(b, reader);
-    if (other == 0 || other == loop) return 1;
-    return (double)ir_dim_at(steps_of(b->loop_ends[other]), b->plan->max_length);
+    int other_index = loop_of_node(b, reader);
+    if (other_index == 0 || other_index == loop) return 1;
+    return (double)ir_dim_at(steps_of(b->loop_ends[other_index]), b->plan->max_length);
 }
 
 static bool same_type(const ir_value *a, const ir_value *b)
@@ -70,7 +66,7 @@ static bool same_type(const ir_value *a, const ir_value *b)
     return ir_type_equal(&a->type, &b->type);
 }
 
-/* Is the value read by the end of its loop, or by pointwise operators of its shape whose results are? */
+/* Is the value read by the loop's end, or by pointwise operators of the same shape whose results are? */
 static bool ends_step(const pl_builder *b, const ir_value *v)
 {
     const pl_value *info = pl_info(b, v);
@@ -109,22 +105,22 @@ bool pl_find_loops(pl_builder *b)
 
 /* ---- Stores ------------------------------------------------------------------------------------------------------ */
 
-/* The position of the element of this step in a stack. */
+/* The position of this step's element in a stack. */
 static const pl_expr *place_of_step(pl_builder *b, ir_dim steps, bool is_reversed)
 {
-    ir_dim last;
+    ir_dim last_dim;
     if (!is_reversed) return pl_step(b->arena);
-    if (!ir_dim_sub(steps, ir_dim_number(1), &last)) return NULL;
-    return pl_op2(b, PL_ADD, pl_extent(b, last), pl_op2(b, PL_MUL, pl_step(b->arena), pl_int(b, -1)));
+    if (!ir_dim_sub(steps, ir_dim_number(1), &last_dim)) return NULL;
+    return pl_op2(b, PL_ADD, pl_extent(b, last_dim), pl_op2(b, PL_MUL, pl_step(b->arena), pl_int(b, -1)));
 }
 
 static bool add_item(pl_builder *b, pl_nest *nest, const item *it, const pl_expr *const *index)
 {
-    const pl_expr *at[MDOT_MAX_RANK + 1] = {NULL};
-    for (int d = 0, from = 0; d < it->type.rank; d++)
-        at[d] = d == it->axis ? place_of_step(b, it->type.dim[d], it->is_reversed) : index[from++];
-    nest->store[nest->store_count++] = (pl_store){it->placement.buffer, pl_position(b, &it->placement, &it->type, at),
-                                                  pl_value_at(b, it->value, index)};
+    const pl_expr *position[MDOT_MAX_RANK + 1] = {NULL};
+    for (int d = 0, source = 0; d < it->type.rank; d++)
+        position[d] = d == it->axis ? place_of_step(b, it->type.dim[d], it->is_reversed) : index[source++];
+    nest->store[nest->store_count++] = (pl_store){
+        it->placement.buffer, pl_position(b, &it->placement, &it->type, position), pl_value_at(b, it->value, index)};
     return b->status == MDOT_OK;
 }
 
@@ -168,7 +164,7 @@ static int own_buffer(pl_builder *b, const ir_node *node, const char *what, int 
     return name != NULL ? pl_add_buffer(b, PL_SCRATCH, name, type) : -1;
 }
 
-/* The buffer of a state: the placement of the final state if that is read. */
+/* A state's buffer: the final state's placement if that is read. */
 static int place_state(pl_builder *b, const pl_loop *loop, int k)
 {
     if (!is_read(loop->end, k)) return own_buffer(b, loop->end, "state", k, &loop->begin->inputs[k]->type);
@@ -249,13 +245,13 @@ static mdot_status emit_results(pl_builder *b, pl_loop *loop)
     item *items = IR_NEW_ARRAY(b->arena, item, (size_t)end->input_count + 1);
     if (items == NULL) return pl_fault(b);
     for (int k = 0; k < loop->states; k++) {
-        const ir_value *next = end->inputs[IR_LOOP_NEXT + k];
+        const ir_value *next_value = end->inputs[IR_LOOP_NEXT + k];
         if (loop->old[k] < 0) continue;
-        loop->next[k] = buffer_of(b, loop, next);
+        loop->next[k] = buffer_of(b, loop, next_value);
         if (loop->next[k] >= 0) continue;
-        loop->next[k] = own_buffer(b, end, "next", k, &next->type);
+        loop->next[k] = own_buffer(b, end, "next", k, &next_value->type);
         if (loop->next[k] < 0) return pl_fault(b);
-        items[count++] = to_buffer(next, loop->next[k]);
+        items[count++] = to_buffer(next_value, loop->next[k]);
     }
     for (int k = 0; k < ir_loop_elements(end); k++) {
         const ir_value *element = end->inputs[IR_LOOP_NEXT + loop->states + k];
@@ -275,14 +271,15 @@ static mdot_status emit_results(pl_builder *b, pl_loop *loop)
 static mdot_status emit_copy(pl_builder *b, const pl_loop *loop, int k, int *out_kernel)
 {
     const ir_type *type = &loop->begin->inputs[k]->type;
-    const pl_placement from = {.buffer = loop->next[k], .dense = true}, to = {.buffer = loop->old[k], .dense = true};
+    const pl_placement origin = {.buffer = loop->next[k], .dense = true},
+                       target = {.buffer = loop->old[k], .dense = true};
     const pl_expr *index[MDOT_MAX_RANK + 1] = {NULL};
     pl_nest nest = {0};
     pl_begin_kernel(b);
     pl_note_origin(b, loop->end);
     pl_add_loops(b, &nest, type->rank, type->dim, index);
     nest.store[nest.store_count++] =
-        (pl_store){to.buffer, pl_position(b, &to, type, index), pl_load_at(b, &from, type, index)};
+        (pl_store){target.buffer, pl_position(b, &target, type, index), pl_load_at(b, &origin, type, index)};
     int before = b->plan->kernel_count;
     mdot_status status = pl_end_nest(b, loop->end->name, &nest);
     *out_kernel = b->plan->kernel_count > before ? before : -1;
@@ -310,26 +307,26 @@ static accesses accesses_of(const pl_kernel *kernel, int buffer)
 }
 
 /* Are all loads of the buffer at this position? */
-static bool loads_only_at(const pl_expr *e, int buffer, const pl_expr *at)
+static bool loads_only_at(const pl_expr *e, int buffer, const pl_expr *position)
 {
     if (e == NULL) return true;
-    if (e->op == PL_LOAD && e->i == buffer && !pl_expr_equal(e->arg[0], at)) return false;
+    if (e->op == PL_LOAD && e->i == buffer && !pl_expr_equal(e->arg[0], position)) return false;
     for (int k = 0; k < pl_expr_operand_count(e->op); k++)
-        if (!loads_only_at(e->arg[k], buffer, at)) return false;
+        if (!loads_only_at(e->arg[k], buffer, position)) return false;
     return true;
 }
 
-/* Does the nest store into `next`, and read `old` only at the element that it stores? */
-static bool updates_elements(const pl_kernel *kernel, int old, int next)
+/* Does the nest store into `next_index`, and read `old` only at the element that it stores? */
+static bool updates_elements(const pl_kernel *kernel, int old, int next_index)
 {
     if (kernel->kind != PL_NEST) return false;
     const pl_nest *nest = &kernel->nest;
-    const pl_expr *at = NULL;
+    const pl_expr *position = NULL;
     for (int s = 0; s < nest->store_count; s++)
-        if (nest->store[s].buffer == next) at = nest->store[s].index;
-    if (at == NULL || !loads_only_at(nest->body, old, at)) return false;
+        if (nest->store[s].buffer == next_index) position = nest->store[s].index;
+    if (position == NULL || !loads_only_at(nest->body, old, position)) return false;
     for (int s = 0; s < nest->store_count; s++)
-        if (!loads_only_at(nest->store[s].value, old, at) || !loads_only_at(nest->store[s].index, old, at))
+        if (!loads_only_at(nest->store[s].value, old, position) || !loads_only_at(nest->store[s].index, old, position))
             return false;
     return true;
 }
@@ -339,17 +336,18 @@ static bool fits_in_place(const pl_builder *b, const pl_loop *loop, int k, int c
 {
     const pl_plan *plan = b->plan;
     int writer = -1;
-    for (int other = 0; other < loop->states; other++)
-        if (other != k && loop->next[other] == loop->next[k]) return false; /* it must stay for the other state */
+    for (int other_index = 0; other_index < loop->states; other_index++)
+        if (other_index != k && loop->next[other_index] == loop->next[k])
+            return false; /* it must stay for the other state */
     for (int i = loop->first_kernel; i < plan->kernel_count; i++) {
         if (i == copy) continue;
         accesses old = accesses_of(&plan->kernels[i], loop->old[k]),
-                 next = accesses_of(&plan->kernels[i], loop->next[k]);
-        if (old.writes > 0 || next.writes > 1 || (next.writes > 0 && writer >= 0)) return false;
-        if (next.writes > 0 && !updates_elements(&plan->kernels[i], loop->old[k], loop->next[k])) return false;
-        if (next.writes == 0 && writer >= 0 && old.reads > 0) return false;
-        if (next.reads > 0 && (writer < 0 || !pl_can_rename(&plan->kernels[i]))) return false;
-        if (next.writes > 0) writer = i;
+                 successor = accesses_of(&plan->kernels[i], loop->next[k]);
+        if (old.writes > 0 || successor.writes > 1 || (successor.writes > 0 && writer >= 0)) return false;
+        if (successor.writes > 0 && !updates_elements(&plan->kernels[i], loop->old[k], loop->next[k])) return false;
+        if (successor.writes == 0 && writer >= 0 && old.reads > 0) return false;
+        if (successor.reads > 0 && (writer < 0 || !pl_can_rename(&plan->kernels[i]))) return false;
+        if (successor.writes > 0) writer = i;
     }
     return writer >= 0;
 }

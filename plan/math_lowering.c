@@ -2,7 +2,7 @@
  *
  * Their relative error is as small as that of log, exp and division, even where the textbook form cancels.
  */
-#include "plan/math_lowering.h"
+#include "plan/plan_builder.h"
 
 #include "plan/expr.h"
 
@@ -27,8 +27,8 @@ const pl_expr *pl_log1p(ir_arena *a, const pl_expr *x)
     return pl_select(a, tiny, x, pl_select(a, is_whole, log, corrected));
 }
 
-/* e^x - 1 = (u - 1) x / log(u) with u = fl(e^x), by the same argument. Outside of [-1, 1] the plain form is exact
- * enough, because nothing cancels. */
+/* e^x - 1 = (u - 1) x / log(u) with u = fl(e^x), by the same argument. Outside [-1, 1] the plain form is exact enough,
+ * because nothing cancels. */
 const pl_expr *pl_expm1(ir_arena *a, const pl_expr *x)
 {
     const pl_expr *one = number(a, x, 1);

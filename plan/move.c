@@ -1,15 +1,11 @@
-/* move.c — operators that move elements: maps an index of the output to the element of an input.
+/* move.c — operators that move elements: maps an index of the output to an input's element.
  *
- * If the input has an address, such an operator is a strided view where possible (view.c). Here the same operators
- * are functions of the index, for inputs without an address. Indices that come from data are in gather_nests.c.
- */
-#include "plan/move.h"
+ * If the input has an address, such an operator is a strided view where possible (view.c). Here the same operators are
+ * functions of the index, for inputs without an address. Indices that come from data are in gather_nests.c. */
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/gather_nests.h"
-#include "plan/kernel.h"
-#include "plan/value.h"
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 #include <string.h>
 
@@ -18,12 +14,12 @@ typedef const pl_expr *const *indices;
 static const pl_expr *define_transpose(pl_builder *b, const ir_node *node, int output, indices index)
 {
     (void)output;
-    const pl_expr *own[MDOT_MAX_RANK];
+    const pl_expr *source_index[MDOT_MAX_RANK];
     int64_t perm[MDOT_MAX_RANK];
     int rank = node->inputs[0]->type.rank;
     ir_node_perm(node, rank, perm);
-    for (int d = 0; d < rank; d++) own[perm[d]] = index[d];
-    return pl_value_at(b, node->inputs[0], own);
+    for (int d = 0; d < rank; d++) source_index[perm[d]] = index[d];
+    return pl_value_at(b, node->inputs[0], source_index);
 }
 
 static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int output, indices index)
@@ -31,12 +27,12 @@ static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int outpu
     (void)output;
     ir_dim start[MDOT_MAX_RANK];
     int64_t step[MDOT_MAX_RANK];
-    const pl_expr *own[MDOT_MAX_RANK];
+    const pl_expr *source_index[MDOT_MAX_RANK];
     const ir_value *source = node->inputs[0];
     if (!pl_slice(b, node, start, step)) return pl_reject(b, node, "the start of the slice is known only at run time");
     for (int d = 0; d < source->type.rank; d++)
-        own[d] = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[d], pl_int(b, step[d])), pl_extent(b, start[d]));
-    return pl_value_at(b, source, own);
+        source_index[d] = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[d], pl_int(b, step[d])), pl_extent(b, start[d]));
+    return pl_value_at(b, source, source_index);
 }
 
 static const pl_expr *define_windows(pl_builder *b, const ir_node *node, int output, indices index)
@@ -44,25 +40,25 @@ static const pl_expr *define_windows(pl_builder *b, const ir_node *node, int out
     (void)output;
     const ir_type *type = &node->inputs[0]->type;
     int axis = pl_axis(node, "axis", -1, type->rank);
-    const pl_expr *own[MDOT_MAX_RANK];
+    const pl_expr *source_index[MDOT_MAX_RANK];
     const pl_expr *begin = pl_op2(b, PL_MUL, index[axis], pl_int(b, ir_node_int(node, "stride", 1)));
     const pl_expr *tap = pl_op2(b, PL_MUL, index[axis + 1], pl_int(b, ir_node_int(node, "dilation", 1)));
-    for (int d = 0; d < type->rank; d++) own[d] = index[d <= axis ? d : d + 1];
-    own[axis] = pl_op2(b, PL_ADD, begin, tap);
-    return pl_value_at(b, node->inputs[0], own);
+    for (int d = 0; d < type->rank; d++) source_index[d] = index[d <= axis ? d : d + 1];
+    source_index[axis] = pl_op2(b, PL_ADD, begin, tap);
+    return pl_value_at(b, node->inputs[0], source_index);
 }
 
 static const pl_expr *define_split(pl_builder *b, const ir_node *node, int output, indices index)
 {
     int axis;
     ir_dim begin;
-    const pl_expr *own[MDOT_MAX_RANK];
+    const pl_expr *source_index[MDOT_MAX_RANK];
     const ir_value *source = node->inputs[0];
     if (!pl_split(b, node, output, &axis, &begin))
         return pl_reject(b, node, "the sizes of the parts are known only at run time");
-    for (int d = 0; d < source->type.rank; d++) own[d] = index[d];
-    own[axis] = pl_op2(b, PL_ADD, own[axis], pl_extent(b, begin));
-    return pl_value_at(b, source, own);
+    for (int d = 0; d < source->type.rank; d++) source_index[d] = index[d];
+    source_index[axis] = pl_op2(b, PL_ADD, source_index[axis], pl_extent(b, begin));
+    return pl_value_at(b, source, source_index);
 }
 
 static const pl_expr *define_expand(pl_builder *b, const ir_node *node, int output, indices index)
@@ -72,13 +68,13 @@ static const pl_expr *define_expand(pl_builder *b, const ir_node *node, int outp
 
 static const pl_expr *define_tile(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    const ir_type *from = &node->inputs[0]->type, *to = &node->outputs[output]->type;
-    const pl_expr *own[MDOT_MAX_RANK];
-    for (int d = 0; d < from->rank; d++) {
-        bool repeats = !ir_dim_equal(from->dim[d], to->dim[d]);
-        own[d] = repeats ? pl_op2(b, PL_PYMOD, index[d], pl_extent(b, from->dim[d])) : index[d];
+    const ir_type *source_type = &node->inputs[0]->type, *target_type = &node->outputs[output]->type;
+    const pl_expr *source_index[MDOT_MAX_RANK];
+    for (int d = 0; d < source_type->rank; d++) {
+        bool repeats = !ir_dim_equal(source_type->dim[d], target_type->dim[d]);
+        source_index[d] = repeats ? pl_op2(b, PL_PYMOD, index[d], pl_extent(b, source_type->dim[d])) : index[d];
     }
-    return pl_value_at(b, node->inputs[0], own);
+    return pl_value_at(b, node->inputs[0], source_index);
 }
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------ */
@@ -99,9 +95,9 @@ static const pl_expr *define_depth_to_space(pl_builder *b, const ir_node *node, 
     const pl_expr *low_size = channel_first ? size : channels;
     const pl_expr *depth = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, high, size), middle);
     depth = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, depth, low_size), low);
-    const pl_expr *own[] = {index[0], depth, pl_op2(b, PL_FLOORDIV, index[2], size),
-                            pl_op2(b, PL_FLOORDIV, index[3], size)};
-    return pl_value_at(b, source, own);
+    const pl_expr *source_index[] = {index[0], depth, pl_op2(b, PL_FLOORDIV, index[2], size),
+                                     pl_op2(b, PL_FLOORDIV, index[3], size)};
+    return pl_value_at(b, source, source_index);
 }
 
 /* Output channel (y s + x) C + c holds channel c of the pixels at (y, x) of each block. */
@@ -113,10 +109,10 @@ static const pl_expr *define_space_to_depth(pl_builder *b, const ir_node *node, 
     const pl_expr *channels = pl_extent(b, source->type.dim[1]);
     const pl_expr *place = pl_op2(b, PL_FLOORDIV, index[1], channels);
     const pl_expr *y = pl_op2(b, PL_FLOORDIV, place, size), *x = pl_op2(b, PL_PYMOD, place, size);
-    const pl_expr *own[] = {index[0], pl_op2(b, PL_PYMOD, index[1], channels),
-                            pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[2], size), y),
-                            pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[3], size), x)};
-    return pl_value_at(b, source, own);
+    const pl_expr *source_index[] = {index[0], pl_op2(b, PL_PYMOD, index[1], channels),
+                                     pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[2], size), y),
+                                     pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[3], size), x)};
+    return pl_value_at(b, source, source_index);
 }
 
 /* ---- Borders ----------------------------------------------------------------------------------------------------- */
@@ -126,22 +122,22 @@ static const pl_expr *last_of(pl_builder *b, ir_dim extent)
     return pl_op2(b, PL_ADD, pl_extent(b, extent), pl_int(b, -1));
 }
 
-static const pl_expr *clamp_to(pl_builder *b, const pl_expr *at, ir_dim extent)
+static const pl_expr *clamp_to(pl_builder *b, const pl_expr *position, ir_dim extent)
 {
-    return pl_op2(b, PL_MAX, pl_op2(b, PL_MIN, at, last_of(b, extent)), b->zero);
+    return pl_op2(b, PL_MAX, pl_op2(b, PL_MIN, position, last_of(b, extent)), b->zero);
 }
 
 /* Mirrors with period 2 (extent - 1), without repeating the borders. A single element repeats. */
-static const pl_expr *reflect(pl_builder *b, const pl_expr *at, ir_dim extent)
+static const pl_expr *reflect(pl_builder *b, const pl_expr *position, ir_dim extent)
 {
     const pl_expr *period = pl_op2(b, PL_MUL, last_of(b, extent), pl_int(b, 2));
-    const pl_expr *place = pl_op2(b, PL_PYMOD, at, pl_op2(b, PL_MAX, period, pl_int(b, 1)));
+    const pl_expr *place = pl_op2(b, PL_PYMOD, position, pl_op2(b, PL_MAX, period, pl_int(b, 1)));
     return pl_op2(b, PL_MIN, place, pl_op2(b, PL_SUB, period, place));
 }
 
-static const pl_expr *wrap(pl_builder *b, const pl_expr *at, ir_dim extent)
+static const pl_expr *wrap(pl_builder *b, const pl_expr *position, ir_dim extent)
 {
-    return pl_op2(b, PL_PYMOD, at, pl_extent(b, extent));
+    return pl_op2(b, PL_PYMOD, position, pl_extent(b, extent));
 }
 
 static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
@@ -161,7 +157,7 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
     return true;
 }
 
-/* The value of a tensor of one element, of any rank. */
+/* The value of a one-element tensor, of any rank. */
 static const pl_expr *only_value(pl_builder *b, const ir_value *value)
 {
     const pl_expr *first[MDOT_MAX_RANK];
@@ -186,26 +182,26 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
     } modes[] = {{"constant", clamp_to}, {"edge", clamp_to}, {"reflect", reflect}, {"wrap", wrap}};
 
     const ir_value *source = node->inputs[0];
-    const ir_type *from = &source->type, *to = &node->outputs[output]->type;
+    const ir_type *source_type = &source->type, *target_type = &node->outputs[output]->type;
     const char *name = ir_node_string(node, "mode", "constant");
     size_t m = 0;
     while (m < sizeof modes / sizeof *modes && strcmp(modes[m].mode, name) != 0) m++;
     if (m == sizeof modes / sizeof *modes) return pl_reject(b, node, "pad mode \"%s\" is unknown", name);
 
     ir_dim before[MDOT_MAX_RANK];
-    if (!read_pads(node, from->rank, before)) return pl_reject(b, node, "the pads are known only at run time");
-    const pl_expr *own[MDOT_MAX_RANK], *inside = NULL;
-    for (int d = 0; d < from->rank; d++) {
-        own[d] = index[d];
-        if (ir_dim_is(before[d], 0) && ir_dim_equal(from->dim[d], to->dim[d])) continue;
-        const pl_expr *at = pl_op2(b, PL_SUB, index[d], pl_extent(b, before[d]));
-        own[d] = modes[m].border(b, at, from->dim[d]);
+    if (!read_pads(node, source_type->rank, before)) return pl_reject(b, node, "the pads are known only at run time");
+    const pl_expr *source_index[MDOT_MAX_RANK], *inside = NULL;
+    for (int d = 0; d < source_type->rank; d++) {
+        source_index[d] = index[d];
+        if (ir_dim_is(before[d], 0) && ir_dim_equal(source_type->dim[d], target_type->dim[d])) continue;
+        const pl_expr *position = pl_op2(b, PL_SUB, index[d], pl_extent(b, before[d]));
+        source_index[d] = modes[m].border(b, position, source_type->dim[d]);
         if (m > 0) continue;
-        const pl_expr *within =
-            pl_op2(b, PL_AND, pl_op2(b, PL_LE, b->zero, at), pl_op2(b, PL_LT, at, pl_extent(b, from->dim[d])));
+        const pl_expr *within = pl_op2(b, PL_AND, pl_op2(b, PL_LE, b->zero, position),
+                                       pl_op2(b, PL_LT, position, pl_extent(b, source_type->dim[d])));
         inside = inside != NULL ? pl_op2(b, PL_AND, inside, within) : within;
     }
-    const pl_expr *element = pl_value_at(b, source, own);
+    const pl_expr *element = pl_value_at(b, source, source_index);
     return inside != NULL ? pl_select(b->arena, inside, element, pad_constant(b, node)) : element;
 }
 
@@ -213,22 +209,22 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
  * concatenation with its own buffer uses one nest per operand instead (nest.c). */
 static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    const ir_type *to = &node->outputs[output]->type;
-    int axis = pl_axis(node, "axis", 0, to->rank);
-    const pl_expr *result = NULL, *own[MDOT_MAX_RANK];
+    const ir_type *target_type = &node->outputs[output]->type;
+    int axis = pl_axis(node, "axis", 0, target_type->rank);
+    const pl_expr *result = NULL, *source_index[MDOT_MAX_RANK];
     ir_dim begin = ir_dim_number(0);
-    for (int d = 0; d < to->rank; d++) own[d] = index[d];
+    for (int d = 0; d < target_type->rank; d++) source_index[d] = index[d];
     for (int k = 0; k < node->input_count; k++) {
         ir_dim extent = node->inputs[k]->type.dim[axis];
         if (ir_dim_is(extent, 0)) continue;
         const pl_expr *from_here = pl_op2(b, PL_SUB, index[axis], pl_extent(b, begin));
-        own[axis] = clamp_to(b, from_here, extent);
-        const pl_expr *element = pl_value_at(b, node->inputs[k], own);
+        source_index[axis] = clamp_to(b, from_here, extent);
+        const pl_expr *element = pl_value_at(b, node->inputs[k], source_index);
         const pl_expr *is_before = pl_op2(b, PL_LT, from_here, b->zero);
         result = result != NULL ? pl_select(b->arena, is_before, result, element) : element;
         if (!ir_dim_add(begin, extent, &begin)) return pl_reject(b, node, "the dimensions overflow");
     }
-    return result != NULL ? result : pl_const_i(b->arena, to->dtype, 0);
+    return result != NULL ? result : pl_const_i(b->arena, target_type->dtype, 0);
 }
 
 /* ---- Values computed from indices -------------------------------------------------------------------------------- */
@@ -297,13 +293,14 @@ const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, in
 
 /* ---- Reshape and similar operators ------------------------------------------------------------------------------- */
 
-void pl_transfer_index(pl_builder *b, const ir_type *from, indices index, const ir_type *to, const pl_expr **out_index)
+void pl_transfer_index(pl_builder *b, const ir_type *source_type, indices index, const ir_type *target_type,
+                       const pl_expr **out_index)
 {
     int f = 0;
-    for (int t = 0; t < to->rank; t++) {
+    for (int t = 0; t < target_type->rank; t++) {
         out_index[t] = b->zero;
-        if (pl_is_unit(to->dim[t])) continue;
-        while (pl_is_unit(from->dim[f])) f++;
+        if (pl_is_unit(target_type->dim[t])) continue;
+        while (pl_is_unit(source_type->dim[f])) f++;
         out_index[t] = index[f++];
     }
 }
@@ -311,13 +308,13 @@ void pl_transfer_index(pl_builder *b, const ir_type *from, indices index, const 
 const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_value *source = node->inputs[0];
-    const ir_type *from = &source->type, *to = &node->outputs[output]->type;
-    const pl_expr *own[MDOT_MAX_RANK];
-    if (pl_only_units_differ(from, to)) {
-        pl_transfer_index(b, to, index, from, own);
+    const ir_type *source_type = &source->type, *target_type = &node->outputs[output]->type;
+    const pl_expr *source_index[MDOT_MAX_RANK];
+    if (pl_only_units_differ(source_type, target_type)) {
+        pl_transfer_index(b, target_type, index, source_type, source_index);
     } else {
-        const pl_expr *flat = pl_flatten(b, to->rank, to->dim, index);
-        if (flat == NULL || !pl_unflatten(b, flat, from->rank, from->dim, own)) return NULL;
+        const pl_expr *flat = pl_flatten(b, target_type->rank, target_type->dim, index);
+        if (flat == NULL || !pl_unflatten(b, flat, source_type->rank, source_type->dim, source_index)) return NULL;
     }
-    return pl_value_at(b, source, own);
+    return pl_value_at(b, source, source_index);
 }

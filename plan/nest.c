@@ -1,13 +1,8 @@
 /* nest.c — loop nests that store a value's elements in a buffer, and the ends of reductions' nests. */
-#include "plan/nest.h"
+#include "plan/emitters.h"
 
-#include "plan/collapse.h"
 #include "plan/expr.h"
-#include "plan/kernel.h"
-#include "plan/move.h"
-#include "plan/output_placement.h"
-#include "plan/value.h"
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 #include <string.h>
 
@@ -59,13 +54,13 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
                            const pl_expr *const *index)
 {
     const ir_value *root = node->outputs[0], *tail = pl_info(b, root)->tail;
-    const pl_expr *own[MDOT_MAX_RANK];
-    pl_transfer_index(b, &root->type, index, &tail->type, own);
+    const pl_expr *source_index[MDOT_MAX_RANK];
+    pl_transfer_index(b, &root->type, index, &tail->type, source_index);
     b->acc_value = root;
     b->acc_expr = result;
-    const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
+    const pl_expr *value = tail == root ? result : pl_define(b, tail, source_index);
     if (value == NULL || !pl_place_output(b, tail, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
-    add_store(b, nest, &pl_info(b, tail)->placement, &tail->type, own, value);
+    add_store(b, nest, &pl_info(b, tail)->placement, &tail->type, source_index, value);
     return pl_end_nest(b, node->name, nest);
 }
 
@@ -89,16 +84,16 @@ static mdot_status emit_alike(pl_builder *b, const ir_node *node)
     const ir_value *v = node->outputs[0];
     const ir_type *part = &node->inputs[0]->type;
     int axis = pl_axis(node, "axis", 0, v->type.rank);
-    const pl_expr *index[MDOT_MAX_RANK] = {NULL}, *to[MDOT_MAX_RANK];
+    const pl_expr *index[MDOT_MAX_RANK] = {NULL}, *target[MDOT_MAX_RANK];
     pl_nest nest = {0};
     ir_dim begin = ir_dim_number(0);
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     pl_add_loops(b, &nest, part->rank, part->dim, index);
     for (int k = 0; k < node->input_count; k++) {
-        memcpy(to, index, sizeof to);
-        to[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
-        add_store(b, &nest, &pl_info(b, v)->placement, &v->type, to, pl_value_at(b, node->inputs[k], index));
+        memcpy(target, index, sizeof target);
+        target[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
+        add_store(b, &nest, &pl_info(b, v)->placement, &v->type, target, pl_value_at(b, node->inputs[k], index));
         if (!ir_dim_add(begin, part->dim[axis], &begin)) {
             pl_reject(b, node, "the dimensions overflow");
             return pl_fault(b);
@@ -107,7 +102,7 @@ static mdot_status emit_alike(pl_builder *b, const ir_node *node)
     return pl_end_nest(b, node->name, &nest);
 }
 
-/* Emits one nest per operand, each writing its part of the result. Parts that were computed in place are skipped. */
+/* Emits one nest per operand for its part of the result. Parts computed in place are skipped. */
 static mdot_status emit_concat(pl_builder *b, const ir_node *node)
 {
     const ir_value *v = node->outputs[0];

@@ -1,14 +1,10 @@
 /* norm_nests.c — normalisations that the norm kernel cannot express (rows or columns not affine in L, types other
  * than f32, softmax over an axis other than the last). Their statistics are separate reductions, followed by one nest
  * over the elements. */
-#include "plan/norm_nests.h"
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
-#include "plan/kernel.h"
-#include "plan/nest.h"
-#include "plan/value.h"
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 typedef struct norm_nests {
     pl_builder *b;
@@ -144,8 +140,9 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
     }
     buffers[number] = pl_add_buffer(b, PL_SCRATCH, n->node->outputs[0]->name, &n->statistic);
     if (buffers[number] < 0) return pl_fault(b);
-    const pl_expr *at = pl_flatten(b, n->statistic.rank, n->statistic.dim, index);
-    nest.store[nest.store_count++] = (pl_store){buffers[number], at, rule->statistic[number].after(n, sum, known)};
+    const pl_expr *position = pl_flatten(b, n->statistic.rank, n->statistic.dim, index);
+    nest.store[nest.store_count++] =
+        (pl_store){buffers[number], position, rule->statistic[number].after(n, sum, known)};
     return pl_end_nest(b, n->node->name, &nest);
 }
 

@@ -1,9 +1,6 @@
-/* output_placement.c — chooses the placement of a value about to be computed. It needs no buffer of its own if its
- * reader only moves it. */
-#include "plan/output_placement.h"
-
-#include "plan/kernel.h"
-#include "plan/view.h"
+/* output_placement.c — chooses the placement of a value about to be computed. A value needs no buffer if the reader
+ * only moves it. */
+#include "plan/plan_builder.h"
 
 /* The graph output that is this value, or a direct reshape of it; -1: none. */
 static int output_of(const pl_builder *b, const ir_value *v)
@@ -16,7 +13,7 @@ static int output_of(const pl_builder *b, const ir_value *v)
     }
 }
 
-/* The Concat that is the only reader of the value, possibly through reshapes by dimensions of one element. */
+/* The Concat that is the value's only reader, possibly through reshapes by one-element dimensions. */
 static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
 {
     for (;;) {
@@ -25,13 +22,13 @@ static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
         const pl_use *use = &info->uses[0];
         if (ir_node_opcode(use->node) == IR_OP_Concat) return use;
         if (use->node->op->lowering != IR_LOWER_ALIAS) return NULL;
-        const ir_value *next = use->node->outputs[0];
-        if (!pl_only_units_differ(&v->type, &next->type)) return NULL;
-        v = next;
+        const ir_value *next_value = use->node->outputs[0];
+        if (!pl_only_units_differ(&v->type, &next_value->type)) return NULL;
+        v = next_value;
     }
 }
 
-/* Places the value in the result of a Concat, which gets its own placement with the first of its parts. */
+/* Places the value inside a Concat's result. The first part to arrive places the Concat. */
 static bool place_in_concat(pl_builder *b, const ir_value *v, int trailing, pl_placement *out)
 {
     const pl_use *use = concat_of(b, v);

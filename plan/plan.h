@@ -7,8 +7,8 @@
  * row-major *at the run-time length*. Therefore a reshape never copies, inputs and outputs look like internal buffers,
  * and the work is proportional to L. Kernels access only elements within a buffer's run-time size.
  */
-#ifndef IR_PLAN_PLAN_H
-#define IR_PLAN_PLAN_H
+#ifndef PL_PLAN_H
+#define PL_PLAN_H
 
 #include "plan/expr.h"
 
@@ -18,7 +18,7 @@ typedef enum pl_buffer_kind { PL_INPUT, PL_OUTPUT, PL_WEIGHT, PL_SCRATCH } pl_bu
 
 /* How kernels read a constant. PL_ELEMENTS: one element at a time, so it is dense. PL_MATRIX: only as a K × columns
  * operand of matrix kernels (a vector is a matrix of one row); each backend chooses the layout that it needs. PL_TAPS:
- * such a matrix of a linear with 3x3 windows (pl_taps_of), so that a backend may store the weights transformed. */
+ * such a matrix of a linear with 3x3 windows (pl_taps_of), so a backend may store the weights transformed. */
 typedef enum pl_weight_use { PL_ELEMENTS, PL_MATRIX, PL_TAPS, PL_WEIGHT_USE_COUNT } pl_weight_use;
 
 /* How kernels read a buffer in images with 16-bit precision. Matrix kernels (pl_is_matrix) round the factors of their
@@ -39,9 +39,9 @@ typedef struct pl_buffer {
     unsigned reads;            /* PL_READ_…, combined over all kernels */
 } pl_buffer;
 
-/* Do images with 16-bit precision hold the buffer in 16 bits? Only matrix kernels may read it, and it must be
- * internal, that is, neither an input nor an output. A buffer that is read in both ways is kept in f32; a backend may
- * keep a rounded copy beside it. */
+/* Do images with 16-bit precision hold the buffer in 16 bits? Only matrix kernels may read it, and it must be internal,
+ * that is, neither an input nor an output. A buffer read in both ways is kept in f32; a backend may keep a rounded copy
+ * beside it. */
 static inline bool pl_is_half(const pl_buffer *buffer)
 {
     return buffer->reads == PL_READ_HALF && (buffer->kind == PL_SCRATCH || buffer->kind == PL_WEIGHT);
@@ -195,7 +195,7 @@ typedef struct pl_sequential {
 } pl_sequential;
 
 /* out[row, t] = the sum, minimum or maximum of what the leaves of all trees that the row reaches contribute to target
- * t. Nodes, trees and values are those of ir/ops/trees.h. Tests, spans and leaves describe the same trees by their
+ * t. Nodes, trees and values are those of ir/ops/mdot_ops.h. Tests, spans and leaves describe the same trees by their
  * comparisons (plan/plan_trees.c), or are -1:
  *
  *   tests   {threshold, feature, mask (low word, high word)} of all comparisons: bit b of the mask is 0 if a false
@@ -257,8 +257,8 @@ typedef struct pl_plan {
     pl_kernel *kernels;
     int64_t scratch_bytes;
     double flops;
-    int most_items;      /* number of items that the scratch memory can hold; 0: each item needs its own call */
-    int64_t unit_offset; /* items fit together if the sum of their lengths, plus this for each except the first, is at
+    int most_items;      /* items per call in the scratch memory; 0: each item needs a call */
+    int64_t unit_offset; /* items fit together if the sum of the lengths, plus this for each except the first, is at
                           * most max_length */
 } pl_plan;
 

@@ -1,9 +1,8 @@
-/* plan_checker.c — see plan_checker.h. */
-#include "plan/plan_checker.h"
+/* plan_checker.c — see kind_tools.h. */
+#include "plan/kind_tools.h"
 
 #include "ir/ops/families.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 void pl_check_fail(pl_checker *c, const char *what, int buffer)
 {
@@ -104,9 +103,9 @@ void pl_check_matrix(pl_checker *c, const pl_matrix *m, ir_dim rows, ir_dim colu
     for (int k = 0; k < 2; k++) {
         pl_wide_int last_row = ir_dim_at(rows, lengths[k]) - 1, last_column = ir_dim_at(columns, lengths[k]) - 1;
         pl_wide_int first = ir_dim_at(m->offset, lengths[k]);
-        pl_wide_int last = first + last_row * ir_dim_at(m->row_stride, lengths[k]) + last_column;
+        pl_wide_int last_offset = first + last_row * ir_dim_at(m->row_stride, lengths[k]) + last_column;
         if (last_row < 0 || last_column < 0) continue;
-        if (first < 0 || last >= ir_type_count_at(&buffer->type, lengths[k]))
+        if (first < 0 || last_offset >= ir_type_count_at(&buffer->type, lengths[k]))
             pl_check_fail(c, "a matrix exceeds its buffer", m->buffer);
     }
     if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a matrix must be f32", m->buffer);

@@ -1,12 +1,9 @@
 /* plan_matmul.c — matmuls that are not linear kernels: MatMul with broadcast batches, Einsum, and linears whose rows
- * are not affine in L. Each becomes one nest, whose body is the product of the operands, summed over the shared
- * indices. */
-#include "plan/plan_matmul.h"
+ * are not affine in L. Each becomes one nest, whose body is the operands' product, summed over the shared indices. */
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/kernel.h"
-#include "plan/nest.h"
-#include "plan/value.h"
+#include "plan/plan_builder.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -139,25 +136,26 @@ static mdot_status emit_einsum(pl_builder *b, const ir_node *node)
         pl_reject(b, node, "the equation does not match the operands");
         return pl_fault(b);
     }
-    const pl_expr *index[MDOT_MAX_RANK], *own[MDOT_MAX_RANK], *at[MAX_LABELS] = {NULL}, *body = NULL;
+    const pl_expr *index[MDOT_MAX_RANK], *source_index[MDOT_MAX_RANK], *position[MAX_LABELS] = {NULL}, *body = NULL;
     const ir_type *type = &node->outputs[0]->type;
     pl_nest nest = {0};
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     pl_add_loops(b, &nest, type->rank, type->dim, index);
-    for (int d = 0; d < type->rank; d++) at[e.label[e.term_count][d]] = index[d];
+    for (int d = 0; d < type->rank; d++) position[e.label[e.term_count][d]] = index[d];
     for (int label = 0; label < MAX_LABELS; label++) {
-        if (!e.is_used[label] || at[label] != NULL) continue;
+        if (!e.is_used[label] || position[label] != NULL) continue;
         if (nest.loop_count + nest.reduce_count == PL_MAX_LOOPS) {
             pl_reject(b, node, "more than %d indices", PL_MAX_LOOPS);
             return pl_fault(b);
         }
-        at[label] = pl_add_reduction(b, &nest, e.dim[label]);
+        position[label] = pl_add_reduction(b, &nest, e.dim[label]);
     }
     for (int k = 0; k < e.term_count; k++) {
         const ir_value *v = node->inputs[k];
-        for (int d = 0; d < e.rank[k]; d++) own[d] = pl_is_unit(v->type.dim[d]) ? b->zero : at[e.label[k][d]];
-        const pl_expr *factor = pl_value_at(b, v, own);
+        for (int d = 0; d < e.rank[k]; d++)
+            source_index[d] = pl_is_unit(v->type.dim[d]) ? b->zero : position[e.label[k][d]];
+        const pl_expr *factor = pl_value_at(b, v, source_index);
         body = k ? pl_op2(b, PL_MUL, body, factor) : factor;
     }
     return finish(b, node, &nest, body, index);

@@ -1,10 +1,9 @@
-/* plan_text.c — see plan_text.h. */
-#include "plan/plan_text.h"
+/* plan_text.c — see kind_tools.h. */
+#include "plan/kind_tools.h"
 
 #include "base/text.h"
 #include "ir/ops/families.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

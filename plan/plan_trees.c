@@ -1,17 +1,14 @@
-/* plan_trees.c — plans ensembles of decision trees (ir/ops/trees.h).
+/* plan_trees.c — plans ensembles of decision trees (ir/ops/mdot_ops.h).
  *
  * A kernel gets the trees in two forms. One is the table of nodes, in which a row walks from node to node. The other
- * lists all comparisons of a tree, with the set of leaves that each leaves possible if it is false; the first leaf
- * that all comparisons leave possible is that of the row (QuickScorer: Lucchese et al., SIGIR 2015). It has no
- * dependent loads, so that a backend can make each comparison for many rows at once. It exists if every tree has at
- * most PL_MOST_LEAVES leaves and one target.
- */
-#include "plan/plan_trees.h"
+ * lists all comparisons of a tree, with the set of leaves that each leaves possible if it is false; the first leaf that
+ * all comparisons leave possible is that of the row (QuickScorer: Lucchese et al., SIGIR 2015). It has no dependent
+ * loads, so a backend can make each comparison for many rows at once. It exists if every tree has at most
+ * PL_MOST_LEAVES leaves and one target. */
+#include "plan/emitters.h"
 
-#include "ir/ops/trees.h"
-#include "plan/kernel.h"
-#include "plan/output_placement.h"
-#include "plan/value.h"
+#include "ir/ops/mdot_ops.h"
+#include "plan/plan_builder.h"
 
 #include <string.h>
 
@@ -30,7 +27,7 @@ typedef struct test_table {
 
 /* Numbers the leaves below a node from left to right, and appends its comparisons. `steps` are those that remain.
  * Returns the number of leaves, or -1 if the tree has too many. A tree has one test less than leaves, and each level of
- * the recursion a test, so that it is shallow. */
+ * the recursion a test, so it is shallow. */
 static int64_t list_tests(test_table *t, int64_t index, int64_t steps, int64_t leaves_before)
 {
     ir_tree_node node = ir_trees_node(t->trees, index);
@@ -154,9 +151,9 @@ static bool find_groups(pl_builder *b, const ir_trees *trees, pl_trees *k)
     for (int64_t tree = 0; tree < trees->tree_count; tree++) {
         int64_t depth = ir_trees_tree(trees, tree, IR_TREE_DEPTH);
         bool is_row = ir_trees_tree(trees, tree, IR_TREE_TARGET) < 0;
-        pl_tree_group *last = k->group_count > 0 ? &groups[k->group_count - 1] : NULL;
-        if (last != NULL && last->depth == depth && last->is_row == is_row)
-            last->count++;
+        pl_tree_group *end = k->group_count > 0 ? &groups[k->group_count - 1] : NULL;
+        if (end != NULL && end->depth == depth && end->is_row == is_row)
+            end->count++;
         else
             groups[k->group_count++] = (pl_tree_group){tree, 1, depth, is_row};
     }
@@ -174,9 +171,9 @@ mdot_status pl_emit_trees(pl_builder *b, const ir_node *node)
 {
     static const pl_reducer reducers[] = {
         [IR_AGGREGATE_SUM] = PL_REDUCE_SUM, [IR_AGGREGATE_MIN] = PL_REDUCE_MIN, [IR_AGGREGATE_MAX] = PL_REDUCE_MAX};
-    ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
+    ir_operands args = ir_operands_of_graph(b->graph, node, b->err);
     ir_trees trees;
-    mdot_status status = ir_read_trees(&from, &trees);
+    mdot_status status = ir_read_trees(&args, &trees);
     if (status != MDOT_OK) return status;
     pl_trees k = {
         .rows = trees.rows, .features = trees.features, .targets = trees.targets, .reducer = reducers[trees.aggregate]};

@@ -3,13 +3,10 @@
  * A row gives either an equivalent expression operator or a formula. Formulas receive their operands as expressions
  * that are already broadcast to the output's index.
  */
-#include "plan/pointwise.h"
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
-#include "plan/kernel.h"
-#include "plan/math_lowering.h"
-#include "plan/value.h"
+#include "plan/plan_builder.h"
 
 #include <math.h>
 
@@ -466,7 +463,7 @@ static const struct {
     [IR_OP_Where] = {.make = where},
 };
 
-/* The number of operands that are values. The second operand of CastLike only gives a type. */
+/* The number of value operands. CastLike's second operand only gives a type. */
 static int value_operands(const ir_node *node)
 {
     return ir_node_opcode(node) == IR_OP_CastLike ? 1 : node->input_count;

@@ -1,5 +1,5 @@
-/* precision.c — see precision.h. */
-#include "plan/precision.h"
+/* precision.c — see planner.h. */
+#include "plan/planner.h"
 
 #include "plan/kernel_kind.h"
 

@@ -1,8 +1,8 @@
-/* print_plan.c — prints plans as text (see print_plan.h). */
-#include "plan/print_plan.h"
+/* print_plan.c — prints plans as text (see planner.h). */
+#include "plan/planner.h"
 
 #include "plan/kernel_kind.h"
-#include "plan/plan_text.h"
+#include "plan/kind_tools.h"
 
 #include <inttypes.h>
 

@@ -2,17 +2,13 @@
  * linear for the matmul with the previous state, and a nest for everything behind it. A GRU that resets before its
  * candidate's matmul has two of both.
  *
- * The states have their own buffers, which each step overwrites. ir/ops/recurrent.h describes operands and gates.
+ * The states have their own buffers, which each step overwrites. ir/ops/mdot_ops.h describes operands and gates.
  */
-#include "plan/recurrence.h"
-#include "ir/ops/recurrent.h"
+#include "ir/ops/mdot_ops.h"
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/kernel.h"
-#include "plan/math_lowering.h"
-#include "plan/nest.h"
-#include "plan/output_placement.h"
-#include "plan/value.h"
+#include "plan/plan_builder.h"
 
 enum { CANDIDATE = 2 }; /* index among a GRU's gates: z, r, h */
 
@@ -24,8 +20,8 @@ typedef struct recurrence {
     ir_dim steps, batch;
     int64_t hidden;
     int states, cells;       /* buffers [batch, hidden] */
-    int sums, own, reset;    /* buffers: the matmul results [batch, columns]; for a GRU, those of the candidate and
-                              * the input of its matmul */
+    int sums, own, reset;    /* buffers: the matmul results [batch, columns]; for a GRU, the candidate's, and its matmul
+                              * input */
     int64_t columns;         /* columns of `sums` */
     const pl_expr *step;     /* position in the sequence: STEP, or steps - 1 - STEP in a reverse direction */
     const pl_expr *index[3]; /* step, item and unit of the current nest */
@@ -43,15 +39,15 @@ static const pl_expr *in_row(const recurrence *r, int buffer, int64_t width, int
 {
     pl_builder *b = r->b;
     const pl_expr *row = pl_op2(b, PL_MUL, r->index[1], pl_int(b, width));
-    const pl_expr *at = pl_op2(b, PL_ADD, pl_op2(b, PL_ADD, row, r->index[2]), pl_int(b, first));
-    return pl_load(b->arena, buffer, r->dtype, at);
+    const pl_expr *position = pl_op2(b, PL_ADD, pl_op2(b, PL_ADD, row, r->index[2]), pl_int(b, first));
+    return pl_load(b->arena, buffer, r->dtype, position);
 }
 
 /* Element `unit + first` of a vector operand. */
 static const pl_expr *of_operand(const recurrence *r, int operand, int64_t first)
 {
-    const pl_expr *at = pl_op2(r->b, PL_ADD, r->index[2], pl_int(r->b, first));
-    return pl_value_at(r->b, r->node->inputs[operand], &at);
+    const pl_expr *position = pl_op2(r->b, PL_ADD, r->index[2], pl_int(r->b, first));
+    return pl_value_at(r->b, r->node->inputs[operand], &position);
 }
 
 static const pl_expr *input_sum(const recurrence *r, int gate)
@@ -158,7 +154,7 @@ static int row_buffer(const recurrence *r, const char *what, int64_t columns)
     return name != NULL ? pl_add_buffer(r->b, PL_SCRATCH, name, &type) : -1;
 }
 
-/* The buffer of a state: the placement of the final state if that is read. */
+/* A state's buffer: the final state's placement if that is read. */
 static int state_buffer(const recurrence *r, int output)
 {
     const ir_value *v = output < r->node->output_count ? r->node->outputs[output] : NULL;
@@ -194,15 +190,15 @@ static mdot_status emit_start(recurrence *r)
     return pl_end_nest(r->b, r->node->name, &nest);
 }
 
-/* Computes out = in · weights over the rows of the batch by a linear. */
-static mdot_status emit_matmul_as_linear(const recurrence *r, const ir_value *weights, int in, int out)
+/* Computes out = in · weights over the batch's rows by a linear. */
+static mdot_status emit_matmul_as_linear(const recurrence *r, const ir_value *weights, int input, int out)
 {
     int64_t columns = weights->type.dim[1].offset;
     pl_linear linear = {.rows = r->batch,
                         .k = r->hidden,
                         .columns = columns,
                         .bias = -1,
-                        .a = {.buffer = in, .row_stride = ir_dim_number(r->hidden)},
+                        .a = {.buffer = input, .row_stride = ir_dim_number(r->hidden)},
                         .out = {.buffer = out, .row_stride = ir_dim_number(columns)}};
     pl_begin_kernel(r->b);
     linear.weight = pl_constant_buffer(r->b, weights->constant, weights->name, PL_MATRIX);
@@ -211,30 +207,30 @@ static mdot_status emit_matmul_as_linear(const recurrence *r, const ir_value *we
 }
 
 /* Computes the same by a nest, for weights that are known only at run time and for f64. */
-static mdot_status emit_matmul_as_nest(const recurrence *r, const ir_value *weights, int in, int out)
+static mdot_status emit_matmul_as_nest(const recurrence *r, const ir_value *weights, int input, int out)
 {
     pl_builder *b = r->b;
     const ir_dim dims[] = {r->batch, weights->type.dim[1]}, rows[] = {r->batch, weights->type.dim[0]};
-    const pl_expr *index[2], *at[2];
+    const pl_expr *index[2], *position[2];
     pl_nest nest = {.reducer = PL_REDUCE_SUM};
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, 2, dims, index);
     nest.extent[nest.loop_count] = rows[1]; /* a loop even if it has one iteration, because a reduction needs one */
     const pl_expr *k = pl_index(b->arena, nest.loop_count + nest.reduce_count++);
-    at[0] = index[0];
-    at[1] = k;
-    const pl_expr *state = pl_load(b->arena, in, r->dtype, pl_flatten(b, 2, rows, at));
+    position[0] = index[0];
+    position[1] = k;
+    const pl_expr *state = pl_load(b->arena, input, r->dtype, pl_flatten(b, 2, rows, position));
     nest.body = pl_op2(b, PL_MUL, state, pl_value_at(b, weights, (const pl_expr *[]){k, index[1]}));
     if (nest.body == NULL) return pl_fault(b);
     nest.store[nest.store_count++] = (pl_store){out, pl_flatten(b, 2, dims, index), pl_acc(b->arena, 0, r->dtype)};
     return pl_end_nest(b, r->node->name, &nest);
 }
 
-static mdot_status emit_matmul(const recurrence *r, int operand, int in, int out)
+static mdot_status emit_matmul(const recurrence *r, int operand, int input, int out)
 {
     const ir_value *weights = r->node->inputs[operand];
     bool is_linear = weights->constant != NULL && r->dtype == MDOT_DTYPE_F32;
-    return (is_linear ? emit_matmul_as_linear : emit_matmul_as_nest)(r, weights, in, out);
+    return (is_linear ? emit_matmul_as_linear : emit_matmul_as_nest)(r, weights, input, out);
 }
 
 static mdot_status emit_reset(recurrence *r)
@@ -257,7 +253,7 @@ static const pl_expr *while_it_lasts(const recurrence *r, const pl_expr *value, 
 
 static mdot_status emit_update(recurrence *r)
 {
-    const ir_value *all = r->node->outputs[0];
+    const ir_value *whole = r->node->outputs[0];
     const pl_expr *cell = NULL, *state;
     pl_nest nest;
     begin_nest(r, &nest);
@@ -274,11 +270,12 @@ static mdot_status emit_update(recurrence *r)
     }
     put_store(r, &nest, r->states, while_it_lasts(r, state, in_row(r, r->states, r->hidden, 0)));
     if (cell != NULL) put_store(r, &nest, r->cells, while_it_lasts(r, cell, in_row(r, r->cells, r->hidden, 0)));
-    if (all != NULL && all->use_count > 0) {
-        const pl_placement *placement = &pl_info(r->b, all)->placement;
+    if (whole != NULL && whole->use_count > 0) {
+        const pl_placement *placement = &pl_info(r->b, whole)->placement;
         const pl_expr *index[] = {r->step, r->index[1], r->index[2]};
-        nest.store[nest.store_count++] = (pl_store){placement->buffer, pl_position(r->b, placement, &all->type, index),
-                                                    while_it_lasts(r, state, number(r, 0))};
+        nest.store[nest.store_count++] =
+            (pl_store){placement->buffer, pl_position(r->b, placement, &whole->type, index),
+                       while_it_lasts(r, state, number(r, 0))};
     }
     return pl_end_nest(r->b, r->node->name, &nest);
 }
@@ -297,7 +294,7 @@ static mdot_status emit_step(recurrence *r)
 
 static bool make_buffers(recurrence *r)
 {
-    const ir_value *all = r->node->outputs[0];
+    const ir_value *whole = r->node->outputs[0];
     bool splits = r->how.cell == IR_CELL_GRU && !r->how.resets_behind;
     r->columns = r->node->inputs[1]->type.dim[1].offset;
     r->states = state_buffer(r, 1);
@@ -307,7 +304,7 @@ static bool make_buffers(recurrence *r)
     r->reset = splits ? row_buffer(r, "reset", r->hidden) : -1;
     if (r->states < 0 || r->sums < 0 || (r->how.cell == IR_CELL_LSTM && r->cells < 0)) return false;
     if (splits && (r->own < 0 || r->reset < 0)) return false;
-    return all == NULL || all->use_count == 0 || pl_place_output(r->b, all, PL_PLACEMENT_ANYWHERE);
+    return whole == NULL || whole->use_count == 0 || pl_place_output(r->b, whole, PL_PLACEMENT_ANYWHERE);
 }
 
 mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node)
@@ -319,10 +316,10 @@ mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node)
     if (status != MDOT_OK) return status;
     if (!make_buffers(&r)) return pl_fault(b);
     r.step = pl_step(b->arena);
-    ir_dim last;
+    ir_dim last_dim;
     if (r.how.reverse) {
-        if (!ir_dim_sub(r.steps, ir_dim_number(1), &last)) return pl_fault(b);
-        r.step = pl_op2(b, PL_ADD, pl_extent(b, last), pl_op2(b, PL_MUL, r.step, pl_int(b, -1)));
+        if (!ir_dim_sub(r.steps, ir_dim_number(1), &last_dim)) return pl_fault(b);
+        r.step = pl_op2(b, PL_ADD, pl_extent(b, last_dim), pl_op2(b, PL_MUL, r.step, pl_int(b, -1)));
     }
     status = emit_start(&r);
     int first = b->plan->kernel_count;

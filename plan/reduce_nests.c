@@ -1,12 +1,8 @@
 /* reduce_nests.c — reductions over axes: one nest each, with the operator's computation before and after the sum. */
-#include "plan/reduce_nests.h"
+#include "plan/emitters.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
-#include "plan/kernel.h"
-#include "plan/nest.h"
-#include "plan/plan_matmul.h"
-#include "plan/value.h"
+#include "plan/plan_builder.h"
 
 typedef struct reduction {
     pl_builder *b;
@@ -118,7 +114,7 @@ static void make_loops(pl_builder *b, const ir_node *node, unsigned mask, pl_nes
     }
 }
 
-/* Makes `body` the body of the reduction and returns the expression of its result. If there are no loops, that is
+/* Makes `body` the body of the reduction and returns the expression of the result. If there are no loops, that is
  * `body`. */
 static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reducer, const pl_expr *body)
 {
@@ -130,7 +126,7 @@ static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reduc
 
 /* ---- log Σ e^x, without overflow --------------------------------------------------------------------------------- */
 
-/* Stores the maximum of each group, or 0 if it is infinite, in its own buffer. */
+/* Stores each group's maximum, or 0 if it is infinite, in its own buffer. */
 static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mask, int *out_buffer)
 {
     const ir_value *v = node->outputs[0];
@@ -174,7 +170,7 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 {
     static const pl_reducer reducers[2][2] = {{PL_REDUCE_ARGMAX_FIRST, PL_REDUCE_ARGMAX_LAST},
                                               {PL_REDUCE_ARGMIN_FIRST, PL_REDUCE_ARGMIN_LAST}};
-    bool is_min = ir_node_opcode(node) == IR_OP_ArgMin, last = ir_node_int(node, "select_last_index", 0) != 0;
+    bool is_min = ir_node_opcode(node) == IR_OP_ArgMin, is_last = ir_node_int(node, "select_last_index", 0) != 0;
     geometry g;
     pl_nest nest = {0};
     pl_begin_kernel(b);
@@ -182,7 +178,7 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
     make_loops(b, node, mask, &nest, &g);
     const pl_expr *position = b->zero;
     if (nest.reduce_count > 0) {
-        nest.reducer = reducers[is_min][last];
+        nest.reducer = reducers[is_min][is_last];
         nest.body = pl_value_at(b, node->inputs[0], g.input);
         position = nest.body != NULL ? pl_acc(b->arena, 0, MDOT_DTYPE_I64) : NULL;
     }

@@ -1,8 +1,7 @@
-/* rename_buffer.c — see rename_buffer.h. */
-#include "plan/rename_buffer.h"
+/* rename_buffer.c — see plan_builder.h. */
+#include "plan/plan_builder.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 typedef struct renaming {
     pl_builder *b;
@@ -50,9 +49,9 @@ bool pl_can_rename(const pl_kernel *kernel)
     return kernel->kind == PL_NEST || kernel->kind == PL_LINEAR;
 }
 
-bool pl_rename_buffer(pl_builder *b, pl_kernel *kernel, int from, int to)
+bool pl_rename_buffer(pl_builder *b, pl_kernel *kernel, int source, int target)
 {
-    renaming r = {.b = b, .from = from, .to = to};
+    renaming r = {.b = b, .from = source, .to = target};
     if (b->rewrites == NULL && (b->rewrites = IR_NEW_ARRAY(b->arena, pl_rewrite, PL_MAX_REWRITES)) == NULL)
         return false;
     if (kernel->kind == PL_LINEAR) {

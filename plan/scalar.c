@@ -1,8 +1,7 @@
-/* scalar.c — applies one expression operator to one value (see scalar.h). */
-#include "plan/scalar.h"
+/* scalar.c — applies one expression operator to one value (see expr.h). */
+#include "plan/expr.h"
 
 #include "ir/ops/families.h"
-#include "plan/expr_ops.h"
 
 #include <math.h>
 
@@ -159,23 +158,24 @@ static int64_t integer_binary(pl_expr_op op, mdot_dtype dtype, int64_t a, int64_
     }
 }
 
-static bool compare(pl_expr_op op, mdot_dtype from, pl_scalar a, pl_scalar b)
+static bool compare(pl_expr_op op, mdot_dtype source_dtype, pl_scalar a, pl_scalar b)
 {
-    if (ir_dtype_is_float(from)) return op == PL_EQ ? a.f == b.f : op == PL_LT ? a.f < b.f : a.f <= b.f;
-    bool is_unsigned = ir_dtype_is_unsigned(from);
+    if (ir_dtype_is_float(source_dtype)) return op == PL_EQ ? a.f == b.f : op == PL_LT ? a.f < b.f : a.f <= b.f;
+    bool is_unsigned = ir_dtype_is_unsigned(source_dtype);
     if (op == PL_EQ) return a.n == b.n;
     return op == PL_LT ? integer_less(is_unsigned, a.n, b.n) : !integer_less(is_unsigned, b.n, a.n);
 }
 
-pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to)
+pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype source_dtype, mdot_dtype target_dtype)
 {
-    bool was_float = ir_dtype_is_float(from);
-    if (ir_dtype_is_float(to)) {
-        if (was_float) return (pl_scalar){.f = ir_round_float(to, value.f)};
-        return (pl_scalar){.f = from == MDOT_DTYPE_U64 ? (double)(uint64_t)value.n : (double)value.n};
+    bool was_float = ir_dtype_is_float(source_dtype);
+    if (ir_dtype_is_float(target_dtype)) {
+        if (was_float) return (pl_scalar){.f = ir_round_float(target_dtype, value.f)};
+        return (pl_scalar){.f = source_dtype == MDOT_DTYPE_U64 ? (double)(uint64_t)value.n : (double)value.n};
     }
-    if (to == MDOT_DTYPE_BOOL) return (pl_scalar){.n = was_float ? value.f != 0 : value.n != 0};
-    return (pl_scalar){.n = was_float ? ir_float_to_integer(to, value.f) : ir_wrap_integer(to, value.n)};
+    if (target_dtype == MDOT_DTYPE_BOOL) return (pl_scalar){.n = was_float ? value.f != 0 : value.n != 0};
+    return (pl_scalar){.n = was_float ? ir_float_to_integer(target_dtype, value.f)
+                                      : ir_wrap_integer(target_dtype, value.n)};
 }
 
 pl_scalar pl_scalar_round(pl_scalar value, mdot_dtype dtype)
@@ -184,12 +184,12 @@ pl_scalar pl_scalar_round(pl_scalar value, mdot_dtype dtype)
     return (pl_scalar){.n = ir_wrap_integer(dtype, value.n)};
 }
 
-pl_scalar pl_scalar_apply(pl_expr_op op, mdot_dtype dtype, mdot_dtype from, const pl_scalar *arg)
+pl_scalar pl_scalar_apply(pl_expr_op op, mdot_dtype dtype, mdot_dtype source_dtype, const pl_scalar *arg)
 {
-    bool is_float = ir_dtype_is_float(from);
+    bool is_float = ir_dtype_is_float(source_dtype);
     switch (op) {
     case PL_CAST:
-        return pl_scalar_cast(arg[0], from, dtype);
+        return pl_scalar_cast(arg[0], source_dtype, dtype);
     case PL_ISNAN:
         return (pl_scalar){.n = is_float && isnan(arg[0].f)};
     case PL_ISINF:
@@ -197,7 +197,7 @@ pl_scalar pl_scalar_apply(pl_expr_op op, mdot_dtype dtype, mdot_dtype from, cons
     case PL_EQ:
     case PL_LT:
     case PL_LE:
-        return (pl_scalar){.n = compare(op, from, arg[0], arg[1])};
+        return (pl_scalar){.n = compare(op, source_dtype, arg[0], arg[1])};
     case PL_SELECT:
         return arg[0].n ? arg[1] : arg[2];
     default:

@@ -1,10 +1,7 @@
 /* sequence.c — operators that are not loop nests: scans, sorting, scatter. Their operands are whole dense buffers. */
-#include "plan/sequence.h"
+#include "plan/emitters.h"
 
-#include "plan/kernel.h"
-#include "plan/output_placement.h"
-#include "plan/value.h"
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
-/* units.c — see units.h. */
-#include "plan/units.h"
+/* units.c — see kind_tools.h. */
+#include "plan/kind_tools.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 /* Matches scale * (L + offset). False: another form, or a number. */
 static bool find_units(ir_dim d, int64_t *out_offset)

@@ -1,9 +1,7 @@
 /* value.c — a value at an index, as an expression: a load if it has a placement, its definition if it is inlined. */
-#include "plan/value.h"
+#include "plan/plan_builder.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
-#include "plan/kernel.h"
 
 #include <string.h>
 
@@ -140,7 +138,7 @@ static const pl_memo *last_memo(const pl_builder *b, const ir_value *v)
     return k < b->memo_count && b->memo[k].value == v ? &b->memo[k] : NULL;
 }
 
-/* Finds the expression of the same value at the same index, so that backends compute it once. */
+/* Finds the expression of the same value at the same index, so backends compute it once. */
 static const pl_memo *find_memo(const pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     size_t bytes = (size_t)v->type.rank * sizeof *index;
@@ -186,10 +184,10 @@ const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *cons
 
 const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index)
 {
-    const pl_expr *own[MDOT_MAX_RANK];
+    const pl_expr *source_index[MDOT_MAX_RANK];
     int missing = rank - v->type.rank;
-    for (int d = 0; d < v->type.rank; d++) own[d] = pl_is_unit(v->type.dim[d]) ? b->zero : index[missing + d];
-    return pl_value_at(b, v, own);
+    for (int d = 0; d < v->type.rank; d++) source_index[d] = pl_is_unit(v->type.dim[d]) ? b->zero : index[missing + d];
+    return pl_value_at(b, v, source_index);
 }
 
 /* ---- Cost -------------------------------------------------------------------------------------------------------- */

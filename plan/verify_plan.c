@@ -1,8 +1,8 @@
-/* verify_plan.c — checks the rules of plan.h: kernel by kernel, then the memory plan (see verify_plan.h). */
-#include "plan/verify_plan.h"
+/* verify_plan.c — checks the rules of plan.h: kernel by kernel, then the memory plan (see planner.h). */
+#include "plan/planner.h"
 
 #include "plan/kernel_kind.h"
-#include "plan/plan_checker.h"
+#include "plan/kind_tools.h"
 
 static void check_memory(pl_checker *c)
 {

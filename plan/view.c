@@ -4,7 +4,7 @@
  * affine, or that are not views (for example, a gather), become code instead. Kernels with operands of a fixed form
  * (matrix, heads) query whether a view has that form.
  */
-#include "plan/view.h"
+#include "plan/plan_builder.h"
 
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
 {
@@ -50,9 +50,9 @@ static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_t
 {
     (void)b, (void)k;
     int64_t perm[MDOT_MAX_RANK];
-    pl_placement from = *placement;
+    pl_placement origin = *placement;
     ir_node_perm(node, type->rank, perm);
-    for (int d = 0; d < type->rank; d++) placement->stride[d] = from.stride[perm[d]];
+    for (int d = 0; d < type->rank; d++) placement->stride[d] = origin.stride[perm[d]];
     return true;
 }
 
@@ -90,26 +90,26 @@ static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_typ
 static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)b, (void)k;
-    const ir_type *to = &node->outputs[0]->type;
-    pl_placement from = *placement;
-    int missing = to->rank - type->rank;
-    for (int d = 0; d < to->rank; d++) {
+    const ir_type *target_type = &node->outputs[0]->type;
+    pl_placement origin = *placement;
+    int missing = target_type->rank - type->rank;
+    for (int d = 0; d < target_type->rank; d++) {
         bool repeats = d < missing || pl_is_unit(type->dim[d - missing]);
-        placement->stride[d] = repeats ? ir_dim_number(0) : from.stride[d - missing];
+        placement->stride[d] = repeats ? ir_dim_number(0) : origin.stride[d - missing];
     }
     return true;
 }
 
 /* ---- Reshape ----------------------------------------------------------------------------------------------------- */
 
-bool pl_only_units_differ(const ir_type *from, const ir_type *to)
+bool pl_only_units_differ(const ir_type *source_type, const ir_type *target_type)
 {
     int f = 0, t = 0;
     for (;;) {
-        while (f < from->rank && pl_is_unit(from->dim[f])) f++;
-        while (t < to->rank && pl_is_unit(to->dim[t])) t++;
-        if (f == from->rank || t == to->rank) return f == from->rank && t == to->rank;
-        if (!ir_dim_equal(from->dim[f++], to->dim[t++])) return false;
+        while (f < source_type->rank && pl_is_unit(source_type->dim[f])) f++;
+        while (t < target_type->rank && pl_is_unit(target_type->dim[t])) t++;
+        if (f == source_type->rank || t == target_type->rank) return f == source_type->rank && t == target_type->rank;
+        if (!ir_dim_equal(source_type->dim[f++], target_type->dim[t++])) return false;
     }
 }
 
@@ -129,12 +129,12 @@ static bool is_contiguous(const axes *a, int begin, int end)
     return true;
 }
 
-/* Finds the shortest runs of old and new dims, from `f` and `t`, that have the same number of elements. */
-static bool next_group(const axes *from, int f, const axes *to, int t, int *out_f_end, int *out_t_end)
+/* Finds the shortest runs of old and new dims, from `f` and `t`, with equal element counts. */
+static bool next_group(const axes *origin, int f, const axes *result, int t, int *out_f_end, int *out_t_end)
 {
-    for (int f_end = f + 1; f_end <= from->count; f_end++) {
-        for (int t_end = t + 1; t_end <= to->count; t_end++) {
-            if (!ir_dim_products_equal(&from->dim[f], f_end - f, &to->dim[t], t_end - t)) continue;
+    for (int f_end = f + 1; f_end <= origin->count; f_end++) {
+        for (int t_end = t + 1; t_end <= result->count; t_end++) {
+            if (!ir_dim_products_equal(&origin->dim[f], f_end - f, &result->dim[t], t_end - t)) continue;
             *out_f_end = f_end;
             *out_t_end = t_end;
             return true;
@@ -144,16 +144,16 @@ static bool next_group(const axes *from, int f, const axes *to, int t, int *out_
 }
 
 /* If each group of old dims is contiguous, splits it into the new dims of the group and gives them strides. */
-static bool restride(const axes *from, axes *to)
+static bool restride(const axes *origin, axes *result)
 {
     int f = 0, t = 0;
-    while (f < from->count || t < to->count) {
+    while (f < origin->count || t < result->count) {
         int f_end, t_end;
-        if (!next_group(from, f, to, t, &f_end, &t_end) || !is_contiguous(from, f, f_end)) return false;
-        ir_dim step = from->stride[f_end - 1];
+        if (!next_group(origin, f, result, t, &f_end, &t_end) || !is_contiguous(origin, f, f_end)) return false;
+        ir_dim step = origin->stride[f_end - 1];
         for (int d = t_end - 1; d >= t; d--) {
-            to->stride[d] = step;
-            if (d > t && !ir_dim_mul(step, to->dim[d], &step)) return false;
+            result->stride[d] = step;
+            if (d > t && !ir_dim_mul(step, result->dim[d], &step)) return false;
         }
         f = f_end;
         t = t_end;
@@ -177,18 +177,19 @@ static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_typ
 {
     (void)b, (void)k;
     const ir_type *result = &node->outputs[0]->type;
-    axes from = without_units(type, placement->stride), to = without_units(result, NULL);
-    if (!restride(&from, &to)) return false;
+    axes origin = without_units(type, placement->stride), to = without_units(result, NULL);
+    if (!restride(&origin, &to)) return false;
     for (int d = 0, t = 0; d < result->rank; d++)
         placement->stride[d] = pl_is_unit(result->dim[d]) ? ir_dim_number(0) : to.stride[t++];
     return true;
 }
 
-void pl_transfer_strides(const ir_type *from, const ir_dim *stride, const ir_type *to, ir_dim *out_stride)
+void pl_transfer_strides(const ir_type *source_type, const ir_dim *stride, const ir_type *target_type,
+                         ir_dim *out_stride)
 {
-    axes own = without_units(from, stride);
-    for (int d = 0, k = 0; d < to->rank; d++)
-        out_stride[d] = pl_is_unit(to->dim[d]) ? ir_dim_number(0) : own.stride[k++];
+    axes own_item = without_units(source_type, stride);
+    for (int d = 0, k = 0; d < target_type->rank; d++)
+        out_stride[d] = pl_is_unit(target_type->dim[d]) ? ir_dim_number(0) : own_item.stride[k++];
 }
 
 typedef bool (*view_fn)(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement);
@@ -264,20 +265,21 @@ bool pl_matrix_view(const pl_placement *placement, const ir_type *type, int trai
 }
 
 /* Fewer dimensions for the same addresses: those that run through memory like one dimension become one. */
-static bool join_dims(const axes *from, int begin, int end, pl_window_dims *out)
+static bool join_dims(const axes *origin, int begin, int end, pl_window_dims *out)
 {
     pl_window_dims joined = {.count = 0};
     for (int d = begin; d < end; d++) {
         ir_dim product;
-        int last = joined.count - 1;
-        if (d > begin && is_contiguous(from, d - 1, d + 1) && ir_dim_mul(joined.extent[last], from->dim[d], &product)) {
-            joined.extent[last] = product;
-            joined.stride[last] = from->stride[d];
+        int last_index = joined.count - 1;
+        if (d > begin && is_contiguous(origin, d - 1, d + 1) &&
+            ir_dim_mul(joined.extent[last_index], origin->dim[d], &product)) {
+            joined.extent[last_index] = product;
+            joined.stride[last_index] = origin->stride[d];
             continue;
         }
         if (joined.count == PL_MAX_WINDOW_DIMS) return false;
-        joined.extent[joined.count] = from->dim[d];
-        joined.stride[joined.count++] = from->stride[d];
+        joined.extent[joined.count] = origin->dim[d];
+        joined.stride[joined.count++] = origin->stride[d];
     }
     if (joined.count == 0) joined = (pl_window_dims){1, {ir_dim_number(1)}, {ir_dim_number(1)}};
     *out = joined;
@@ -285,12 +287,12 @@ static bool join_dims(const axes *from, int begin, int end, pl_window_dims *out)
 }
 
 /* The first of the last dimensions that have `count` elements together; -1: there are none. */
-static int first_column(const axes *from, ir_dim count)
+static int first_column(const axes *origin, ir_dim count)
 {
     int64_t product = 1;
-    int d = from->count;
+    int d = origin->count;
     if (!ir_dim_is_number(count)) return -1;
-    while (product < count.offset && d > 0 && ir_dim_is_number(from->dim[d - 1])) product *= from->dim[--d].offset;
+    while (product < count.offset && d > 0 && ir_dim_is_number(origin->dim[d - 1])) product *= origin->dim[--d].offset;
     return product == count.offset ? d : -1;
 }
 
@@ -300,10 +302,10 @@ bool pl_window_view(pl_builder *b, const ir_node *node, const pl_placement *sour
     pl_placement strided;
     pl_windows windows;
     if (result->rank < 1 || source->windows != NULL || !make_strided(source, type, &strided)) return false;
-    axes from = without_units(type, strided.stride);
-    int column = first_column(&from, result->dim[result->rank - 1]);
-    if (column < 0 || !join_dims(&from, 0, column, &windows.rows) ||
-        !join_dims(&from, column, from.count, &windows.columns))
+    axes origin = without_units(type, strided.stride);
+    int column = first_column(&origin, result->dim[result->rank - 1]);
+    if (column < 0 || !join_dims(&origin, 0, column, &windows.rows) ||
+        !join_dims(&origin, column, origin.count, &windows.columns))
         return false;
     if (!ir_dim_is(windows.columns.stride[windows.columns.count - 1], 1)) return false;
     pl_windows *copy = IR_NEW(b->arena, pl_windows);
@@ -353,14 +355,14 @@ bool pl_mask_view(const ir_node *node, const pl_placement *placement, ir_dim out
  * that direction may begin. False: the result depends on L. */
 static bool clamp_start(const ir_graph *graph, ir_dim start, ir_dim extent, int64_t step, ir_dim *out)
 {
-    ir_dim zero = ir_dim_number(0), last = extent;
+    ir_dim zero = ir_dim_number(0), last_dim = extent;
     if (ir_dim_always_lt(graph, start, zero)) {
         if (!ir_dim_add(start, extent, &start)) start = zero; /* INT64_MIN: from the first element */
     } else if (!ir_dim_always_le(graph, zero, start)) {
         return false;
     }
-    if (step < 0 && !ir_dim_add(extent, ir_dim_number(-1), &last)) return false;
-    return ir_dim_max(graph, start, zero, &start) && ir_dim_min(graph, start, last, out);
+    if (step < 0 && !ir_dim_add(extent, ir_dim_number(-1), &last_dim)) return false;
+    return ir_dim_max(graph, start, zero, &start) && ir_dim_min(graph, start, last_dim, out);
 }
 
 bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *out_step)

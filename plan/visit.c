@@ -1,8 +1,7 @@
 /* visit.c — passes buffers and the loads of expressions to a visitor; the files of the kernel kinds call it. */
-#include "plan/visit.h"
+#include "plan/kind_tools.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 #include "plan/kernel_kind.h"
 
 void pl_visit_read(const pl_visitor *visitor, int buffer)

@@ -5,7 +5,7 @@
 #
 #   - a folder may include only the headers listed after its name below, and its own files;
 #   - a header must not include itself, directly or indirectly;
-#   - source files of a library have different names;
+#   - source files and headers of the product have different names, and so have the files of the store and base/;
 #   - instructions of one processor family are only in codegen/ and in files named for the family, such as cpu_x86.c;
 #   - if a build is given, every external symbol of its objects has its folder's prefix.
 #
@@ -37,9 +37,9 @@ frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
 plan            base/ mdot/mdot_base.h ir/
 codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ plan/ codegen/cpu/cpu_images.h codegen/cuda/cuda_images.h
-codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
-codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
-compiler        base/ mdot/ ir/ plan/ frontend/onnx/onnx.h codegen/backend.h codegen/backends.h codegen/codegen.h codegen/artefact.h codegen/target.h
+codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/subprocess.h codegen/byte_pool.h
+codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/byte_pool.h
+compiler        base/ mdot/ ir/ plan/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h codegen/artefact.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
@@ -67,14 +67,6 @@ tests                mdot/mdot_store.h cluster/ tests/support/json.h tests/suppo
 WALLS
 # This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
 echo "benchmarks/gpu base/file.h base/out_of_memory.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
-
-# The folders of each library. A folder occurs at most once in a library.
-cat > "$work/libraries" <<'LIBRARIES'
-libmdot    base runtime
-libmdotjob base ir frontend
-libmdotc   base ir plan frontend/onnx codegen compiler
-libmdotstore base cluster/store cluster/accounting
-LIBRARIES
 
 find include base runtime ir plan frontend codegen compiler cli examples benchmarks cluster scripts \
     -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
@@ -113,13 +105,17 @@ awk -v breaches="$work/breaches" '$1 ~ /\.h$/ {
 tsort "$work/headers" 2>&1 > "$work/sorted" |
     sed -n 's/^tsort: \([^ ]*\.h\)$/\1: is in a circle of headers/p' >> "$work/breaches"
 
-while read -r library folders; do
-    for folder in $folders; do grep "^$folder/.*\.c$" "$work/files" || true; done |
-        awk -v library="$library" '
-        { name = $0; sub(/.*\//, "", name) }
-        name in first { print $0 ": " library " has " first[name] " of the same name"; next }
-        { first[name] = $0 }'
-done < "$work/libraries" >> "$work/breaches"
+# Reports files with the name of another file on standard input.
+unique() {
+    awk -v whole="$1" '
+    { name = $0; sub(/.*\//, "", name) }
+    name in first { print $0 ": " whole " has " first[name] " with the same name"; next }
+    { first[name] = $0 }'
+}
+{
+    grep -v '^cluster/' "$work/files" | unique "the product"
+    grep -E '^(base|cluster/store|cluster/accounting)/.*\.c$' "$work/files" | unique libmdotstore
+} >> "$work/breaches"
 
 # Intrinsics, their headers, inline assembly and system calls of x86. codegen/ makes code for x86 by its nature.
 grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \

@@ -1,4 +1,4 @@
-/* amx.c — see amx.h.
+/* amx.c — see dot_products.h.
  *
  * The code uses LLVM's intrinsics with constant tile numbers, because the intrinsics that allocate tiles configure
  * them anew in every function. Intel's SDM, volume 2, "TDPBF16PS", specifies the instruction. For a row of the left
@@ -6,9 +6,8 @@
  * then adds both to the sum. Plain vectors do the same. They differ only in denormals, which the instruction treats
  * as zero.
  */
-#include "codegen/cpu/amx.h"
+#include "codegen/cpu/dot_products.h"
 
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/emit.h"
 
 /* The only palette, and for each tile bytes per row and rows (SDM volume 1, table "Memory Area Layout for
@@ -61,8 +60,8 @@ void cg_amx_begin_kernel(cg_emitter *e)
 
 static LLVMValueRef tile_row(cg_emitter *e, int tile, LLVMValueRef row)
 {
-    LLVMValueRef at = cg_iadd(e, cg_int(e, (int64_t)tile * CG_AMX_ROWS), row);
-    return cg_at(e, cg_vector(e, e->i32, CG_AMX_BF16), e->amx_tiles, at);
+    LLVMValueRef address = cg_iadd(e, cg_int(e, (int64_t)tile * CG_AMX_ROWS), row);
+    return cg_at(e, cg_vector(e, e->i32, CG_AMX_BF16), e->amx_tiles, address);
 }
 
 /* Copies a tile's rows from (or to) memory; if `address` is NULL, fills the tile with zeros. */

@@ -4,11 +4,10 @@
  * Every operation is defined for all operands: float → integer saturates (LLVM's plain conversion would be poison),
  * integers wrap, division by zero gives zero and INT_MIN / -1 wraps, shifts by the width or more give zero.
  */
-#include "codegen/cpu/arith.h"
+#include "codegen/cpu/cpu_values.h"
 
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/gelu.h"
-#include "codegen/cpu/math.h"
+#include "codegen/cpu/real_functions.h"
 #include "plan/expr.h"
 
 #include <assert.h>
@@ -86,8 +85,8 @@ static LLVMTypeRef like_type(LLVMValueRef value, LLVMTypeRef element)
     return cg_with_element(LLVMTypeOf(value), element);
 }
 
-/* f64 → f32, rounded to odd: the last bit records that lower bits were lost, so that a second rounding to half or
- * bfloat16 is correct. */
+/* f64 → f32, rounded to odd: the last bit records that lower bits were lost, so a second rounding to half or bfloat16
+ * is correct. */
 static LLVMValueRef narrow_to_odd(cg_emitter *e, LLVMValueRef wide)
 {
     LLVMTypeRef f32 = like_type(wide, e->f32), i32 = like_type(wide, e->i32);
@@ -153,53 +152,56 @@ LLVMValueRef cg_to_storage(cg_emitter *e, LLVMValueRef value, mdot_dtype dtype)
 
 /* ---- Conversions ------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef float_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
+static LLVMValueRef float_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype source_dtype, mdot_dtype target_dtype)
 {
-    bool was_wide = from == MDOT_DTYPE_F64;
-    if (to == MDOT_DTYPE_F64) return was_wide ? value : LLVMBuildFPExt(e->builder, value, like_type(value, e->f64), "");
-    if (to == MDOT_DTYPE_F32)
+    bool was_wide = source_dtype == MDOT_DTYPE_F64;
+    if (target_dtype == MDOT_DTYPE_F64)
+        return was_wide ? value : LLVMBuildFPExt(e->builder, value, like_type(value, e->f64), "");
+    if (target_dtype == MDOT_DTYPE_F32)
         return was_wide ? LLVMBuildFPTrunc(e->builder, value, like_type(value, e->f32), "") : value;
     if (was_wide) value = narrow_to_odd(e, value);
-    return cg_from_storage(e, cg_to_storage(e, value, to), to);
+    return cg_from_storage(e, cg_to_storage(e, value, target_dtype), target_dtype);
 }
 
-static LLVMValueRef integer_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
+static LLVMValueRef integer_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype source_dtype,
+                                       mdot_dtype target_dtype)
 {
-    if (to == MDOT_DTYPE_BOOL) return icmp(e, LLVMIntNE, value, integer(value, 0));
-    LLVMTypeRef type = like_type(value, cg_value_type(e, to));
+    if (target_dtype == MDOT_DTYPE_BOOL) return icmp(e, LLVMIntNE, value, integer(value, 0));
+    LLVMTypeRef type = like_type(value, cg_value_type(e, target_dtype));
     unsigned width = LLVMGetIntTypeWidth(cg_element(type)), had = LLVMGetIntTypeWidth(cg_element(LLVMTypeOf(value)));
     if (width == had) return value;
     if (width < had) return LLVMBuildTrunc(e->builder, value, type, "");
-    return ir_dtype_is_unsigned(from) ? LLVMBuildZExt(e->builder, value, type, "")
-                                      : LLVMBuildSExt(e->builder, value, type, "");
+    return ir_dtype_is_unsigned(source_dtype) ? LLVMBuildZExt(e->builder, value, type, "")
+                                              : LLVMBuildSExt(e->builder, value, type, "");
 }
 
 /* Saturates; a NaN becomes 0. */
-static LLVMValueRef float_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype to)
+static LLVMValueRef float_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype target_dtype)
 {
-    if (to == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, constant(e, value, 0));
-    LLVMTypeRef types[] = {like_type(value, cg_value_type(e, to)), LLVMTypeOf(value)};
-    const char *name = ir_dtype_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
+    if (target_dtype == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, constant(e, value, 0));
+    LLVMTypeRef types[] = {like_type(value, cg_value_type(e, target_dtype)), LLVMTypeOf(value)};
+    const char *name = ir_dtype_is_unsigned(target_dtype) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
     return cg_intrinsic_overloaded(e, name, types, 2, &value, 1);
 }
 
-static LLVMValueRef integer_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
+static LLVMValueRef integer_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype source_dtype,
+                                     mdot_dtype target_dtype)
 {
-    bool direct = to == MDOT_DTYPE_F32 || to == MDOT_DTYPE_F64;
-    LLVMTypeRef type = like_type(value, to == MDOT_DTYPE_F32 ? e->f32 : e->f64);
-    LLVMValueRef number = ir_dtype_is_unsigned(from) ? LLVMBuildUIToFP(e->builder, value, type, "")
-                                                     : LLVMBuildSIToFP(e->builder, value, type, "");
-    return direct ? number : float_to_float(e, number, MDOT_DTYPE_F64, to);
+    bool direct = target_dtype == MDOT_DTYPE_F32 || target_dtype == MDOT_DTYPE_F64;
+    LLVMTypeRef type = like_type(value, target_dtype == MDOT_DTYPE_F32 ? e->f32 : e->f64);
+    LLVMValueRef number = ir_dtype_is_unsigned(source_dtype) ? LLVMBuildUIToFP(e->builder, value, type, "")
+                                                             : LLVMBuildSIToFP(e->builder, value, type, "");
+    return direct ? number : float_to_float(e, number, MDOT_DTYPE_F64, target_dtype);
 }
 
-LLVMValueRef cg_convert(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
+LLVMValueRef cg_convert(cg_emitter *e, LLVMValueRef value, mdot_dtype source_dtype, mdot_dtype target_dtype)
 {
-    if (from == to) return value;
-    bool from_float = ir_dtype_is_float(from), to_float = ir_dtype_is_float(to);
-    if (from_float && to_float) return float_to_float(e, value, from, to);
-    if (from_float) return float_to_integer(e, value, to);
-    if (to_float) return integer_to_float(e, value, from, to);
-    return integer_to_integer(e, value, from, to);
+    if (source_dtype == target_dtype) return value;
+    bool from_float = ir_dtype_is_float(source_dtype), to_float = ir_dtype_is_float(target_dtype);
+    if (from_float && to_float) return float_to_float(e, value, source_dtype, target_dtype);
+    if (from_float) return float_to_integer(e, value, target_dtype);
+    if (to_float) return integer_to_float(e, value, source_dtype, target_dtype);
+    return integer_to_integer(e, value, source_dtype, target_dtype);
 }
 
 /* ---- Division and remainder ------------------------------------------------------------------------------------- */
@@ -234,7 +236,7 @@ static LLVMValueRef signed_quotient(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     return cg_select(e, none, zero, what == QUOTIENT || what == FLOORED_QUOTIENT ? q : r);
 }
 
-enum { REMAINDER_BITS = 51 }; /* of the quotient that one step removes */
+enum { REMAINDER_BITS = 51 }; /* quotient bits removed by one step */
 
 /* The exponent of |x| in f64, as i64. 0 counts as less than any other number, NaN and infinity as more. */
 static LLVMValueRef exponent_of(cg_emitter *e, LLVMValueRef x)
@@ -270,8 +272,8 @@ static LLVMValueRef larger(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 
 /* C's fmod, exactly. Each step subtracts a multiple of y · 2^n, where n leaves a quotient below 2^52, until n is 0. The
  * rounded quotient is off by at most one, which the remainder's sign shows. The lanes with the largest quotient
- * determine the number of steps, which is one for all quotients below 2^51. f32 computes in f64. LLVM's frem would call
- * the C library. */
+ * determine the step count, which is one for all quotients below 2^51. f32 computes in f64. LLVM's frem would call the
+ * C library. */
 static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMTypeRef type = LLVMTypeOf(a), wide = cg_with_element(type, e->f64);
@@ -345,7 +347,7 @@ static LLVMValueRef integer_power(cg_emitter *e, LLVMValueRef x, LLVMValueRef y,
     rest = LLVMBuildLShr(e->builder, rest, cg_const_int(exponent_type, 1), "");
     cg_loop_end(e, &loop, (LLVMValueRef[]){result, square, rest});
     if (ir_dtype_is_unsigned(y_dtype)) return loop.out[0];
-    /* The bits of a negative exponent are those of 2^w + y, which is correct for ±1, because 2^w is even. */
+    /* A negative exponent has the bits of 2^w + y, which is correct for ±1, because 2^w is even. */
     LLVMValueRef minus_one = integer(x, -1);
     LLVMValueRef is_one = icmp(e, LLVMIntEQ, x, one), is_minus_one = icmp(e, LLVMIntEQ, x, minus_one);
     LLVMValueRef unit = LLVMBuildOr(e->builder, is_one, is_minus_one, "");
@@ -370,7 +372,7 @@ static LLVMValueRef power(cg_emitter *e, const pl_expr *expr, const LLVMValueRef
         if (y == 2) return square;
         if (y == 3) return cg_fmul(e, square, args[0]);
     }
-    /* An integer or wider exponent must keep its parity. f64 represents every exponent for which parity matters. */
+    /* An integer or wider exponent must keep the parity. f64 represents every exponent with a meaningful parity. */
     if (y_dtype == x_dtype) return cg_pow(e, args[0], args[1]);
     LLVMValueRef x = cg_convert(e, args[0], x_dtype, MDOT_DTYPE_F64);
     LLVMValueRef y = cg_convert(e, args[1], y_dtype, MDOT_DTYPE_F64);

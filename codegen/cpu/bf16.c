@@ -1,14 +1,14 @@
-/* bf16.c — see bf16.h.
+/* bf16.c — see dot_products.h.
  *
  * vdpbf16ps (Intel SDM volume 2) rounds after each of its two products, the odd elements' first. It treats denormal
  * operands as zero and flushes denormal results to zero. In plain vectors it becomes two fused multiply-adds in that
  * order, which differ from it only in denormals. bfdot (Arm ARM, FEAT_BF16) rounds the sum of the two products to odd
  * and adds it to the accumulator, rounding to odd again; denormals are flushed, too.
  */
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/dot_products.h"
 
-#include "codegen/cpu/arith.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/emit.h"
 #include "plan/kernel_kind.h"
 

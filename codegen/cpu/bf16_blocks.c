@@ -1,5 +1,5 @@
-/* bf16_blocks.c — see bf16_blocks.h. */
-#include "codegen/cpu/bf16_blocks.h"
+/* bf16_blocks.c — see dot_products.h. */
+#include "codegen/cpu/dot_products.h"
 
 #include "codegen/cpu/cpu_target.h"
 
@@ -19,7 +19,7 @@ static LLVMValueRef shuffle(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, const
     return LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(mask, LANES), "");
 }
 
-/* The low or high halves of two vectors: zip1 or zip2 of 64-bit elements. */
+/* The low or high vector halves: zip1 or zip2 on 64-bit elements. */
 static LLVMValueRef halves(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, bool high)
 {
     static const int low_lanes[LANES] = {0, 1, 4, 5}, high_lanes[LANES] = {2, 3, 6, 7};
@@ -46,7 +46,7 @@ static LLVMValueRef multiply(cg_emitter *e, LLVMValueRef rows, LLVMValueRef colu
     return cg_intrinsic(e, "llvm.aarch64.neon.bfmmla", NULL, args, 3);
 }
 
-/* Two pairs of each of two rows. */
+/* Two pairs from each of two rows. */
 static LLVMValueRef two_rows(cg_emitter *e, LLVMValueRef first, LLVMValueRef second)
 {
     static const int joined[LANES] = {0, 1, 2, 3};

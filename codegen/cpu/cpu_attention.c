@@ -1,17 +1,14 @@
-/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention_head.h).
+/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention.h).
  *
  * A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
  */
-#include "codegen/cpu/cpu_attention_scores.h"
-#include "codegen/cpu/cpu_attention_small.h"
-#include "codegen/cpu/cpu_attention_stream.h"
+#include "codegen/cpu/cpu_attention.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/signature_writer.h"
+#include "codegen/cpu/signatures.h"
 #include "plan/kernel_kind.h"
 
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
 
 static LLVMValueRef head_pointer(cg_emitter *e, const pl_plan *plan, const LLVMValueRef *buffers, const pl_heads *heads,
@@ -57,8 +54,7 @@ static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const
     return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(plan, k, target);
 }
 
-/* All heads of the batches in the call's slice. Used for attention with few positions, and for attention that is not
- * split. */
+/* All heads in the slice's batches. Used for attention with few positions, and for attention that is not split. */
 static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                          LLVMValueRef scratch, cg_range batches)
 {
@@ -99,9 +95,9 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
     cg_attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
     LLVMValueRef before = cg_imul(e, loop.index, blocks); /* number of blocks in earlier heads */
-    LLVMValueRef from = cg_imax(e, cg_isub(e, slice.from, before), cg_int(e, 0));
-    LLVMValueRef to = cg_imin(e, cg_isub(e, slice.to, before), blocks);
-    h.slice = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};
+    LLVMValueRef source = cg_imax(e, cg_isub(e, slice.from, before), cg_int(e, 0));
+    LLVMValueRef target = cg_imin(e, cg_isub(e, slice.to, before), blocks);
+    h.slice = (cg_range){cg_imul(e, source, grain), cg_imin(e, cg_imul(e, target, grain), queries)};
     cg_attention_stream(e, &h, scratch);
     cg_loop_end(e, &loop, NULL);
 }

@@ -1,16 +1,12 @@
-/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention_head.h.
+/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention.h.
  *
- * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the
- * keys, row by row, and the transposed values, so that a row is one channel of consecutive keys. Both are packed in
- * scratch once per head, in whole tiles, so that every tile load stays inside a buffer. Right factors come from the
- * vector code: the transposed queries' pairs of channels, and the weights' pairs of keys.
- */
-#include "codegen/cpu/cpu_attention_amx.h"
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
+ * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the keys,
+ * row by row, and the transposed values, so a row is one channel of consecutive keys. Both are packed in scratch once
+ * per head, in whole tiles, so every tile load stays inside a buffer. Right factors come from the vector code: the
+ * transposed queries' pairs of channels, and the weights' pairs of keys. */
+#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-
-#include "codegen/cpu/cpu_attention_bf16.h"
 
 #include <assert.h>
 
@@ -40,43 +36,44 @@ int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
     return 2 * most_keys(plan, k) * (k->value_dim + round_up(k->dim));
 }
 
-/* Packs rows of whole steps of channels, with zeros after the head's own channels and keys. */
-static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef to, int64_t row_bytes)
+/* Packs rows in whole channel steps, with zeros after the head's channels and keys. */
+static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef target, int64_t row_bytes)
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer), halves = cg_vector(e, e->i16, CHUNK);
     cg_loop key;
     cg_loop_begin(e, &key, cg_int(e, 0), head->keys, 1, 0, NULL, true);
-    LLVMValueRef from = cg_at(e, stored, head->key, cg_imul(e, key.index, head->key_stride));
-    LLVMValueRef row = cg_at(e, e->i8, to, cg_imul(e, key.index, cg_int(e, row_bytes)));
+    LLVMValueRef source = cg_at(e, stored, head->key, cg_imul(e, key.index, head->key_stride));
+    LLVMValueRef row = cg_at(e, e->i8, target, cg_imul(e, key.index, cg_int(e, row_bytes)));
     for (int64_t c = 0; c < round_up(k->dim); c += CHUNK) {
-        LLVMValueRef value = cg_const_int(halves, 0), at = cg_int(e, c);
+        LLVMValueRef value = cg_const_int(halves, 0), address = cg_int(e, c);
         if (c < k->dim)
-            value = cg_f32_to_bf16(e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, from, at), CHUNK));
-        cg_store(e, value, cg_at(e, e->i16, row, at), 2 * CHUNK);
+            value = cg_f32_to_bf16(
+                e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, source, address), CHUNK));
+        cg_store(e, value, cg_at(e, e->i16, row, address), 2 * CHUNK);
     }
     cg_loop_end(e, &key, NULL);
     cg_loop_begin(e, &key, head->keys, keys_in_steps(e, head), 1, 0, NULL, true);
     for (int64_t c = 0; c < round_up(k->dim); c += CHUNK)
         cg_store(e, cg_const_int(halves, 0),
-                 cg_at(e, e->i8, to, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
+                 cg_at(e, e->i8, target, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
                  2 * CHUNK);
     cg_loop_end(e, &key, NULL);
 }
 
-/* Sixteen channels of a key's value, each in the low half of a word; zeros if the key is after the last. */
+/* Sixteen channels from a key's value, each in a word's low half; zeros if the key is after the last. */
 static LLVMValueRef value_or_nothing(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key,
                                      LLVMValueRef channel)
 {
-    LLVMValueRef last = cg_isub(e, head->keys, cg_int(e, 1));
-    LLVMValueRef is_key = LLVMBuildICmp(e->builder, LLVMIntSLE, key, last, "");
-    LLVMValueRef words = cg_value_bf16(e, head, cg_imin(e, key, last), channel);
+    LLVMValueRef last_value = cg_isub(e, head->keys, cg_int(e, 1));
+    LLVMValueRef is_key = LLVMBuildICmp(e->builder, LLVMIntSLE, key, last_value, "");
+    LLVMValueRef words = cg_value_bf16(e, head, cg_imin(e, key, last_value), channel);
     return cg_select(e, is_key, words, cg_const_int(LLVMTypeOf(words), 0));
 }
 
-/* Transposes a step of keys of sixteen channels; pairs of keys share a word. */
+/* Transposes sixteen channels for a step of keys; key pairs share a word. */
 static void turn_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef channel,
-                        LLVMValueRef to, LLVMValueRef row_bytes)
+                        LLVMValueRef target, LLVMValueRef row_bytes)
 {
     LLVMValueRef rows[CG_AMX_BF16];
     LLVMTypeRef floats = cg_vector(e, e->f32, CHUNK);
@@ -88,20 +85,20 @@ static void turn_values(cg_emitter *e, const cg_attention_head *head, LLVMValueR
         rows[i] = LLVMBuildBitCast(e->builder, LLVMBuildOr(e->builder, low, high, ""), floats, "");
     }
     cg_transpose(e, rows);
-    LLVMValueRef column = cg_at(e, e->i8, to, cg_imul(e, first_key, cg_int(e, 2)));
+    LLVMValueRef column = cg_at(e, e->i8, target, cg_imul(e, first_key, cg_int(e, 2)));
     for (int i = 0; i < CHUNK; i++) {
         LLVMValueRef row = cg_imul(e, cg_iadd(e, channel, cg_int(e, i)), row_bytes);
         cg_store(e, rows[i], cg_at(e, e->i8, column, row), CG_AMX_ROW_BYTES);
     }
 }
 
-cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMValueRef to)
+cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMValueRef target)
 {
     const pl_attention *k = head->k;
     LLVMValueRef steps = keys_in_steps(e, head);
     cg_amx_head packed = {
-        .values = to, .value_bytes = cg_imul(e, steps, cg_int(e, 2)), .key_bytes = 2 * round_up(k->dim)};
-    packed.keys = cg_at(e, e->i8, to, cg_imul(e, packed.value_bytes, cg_int(e, k->value_dim)));
+        .values = target, .value_bytes = cg_imul(e, steps, cg_int(e, 2)), .key_bytes = 2 * round_up(k->dim)};
+    packed.keys = cg_at(e, e->i8, target, cg_imul(e, packed.value_bytes, cg_int(e, k->value_dim)));
     packed.end = cg_at(e, e->i8, packed.keys, cg_imul(e, steps, cg_int(e, packed.key_bytes)));
     pack_keys(e, head, packed.keys, packed.key_bytes);
     cg_loop key, channel;
@@ -115,7 +112,7 @@ cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMV
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
 
-/* Up to two tiles of rows by two of queries, at a row and a query of a matrix of words in scratch. */
+/* Up to two by two tiles of rows and queries, at a row and a query in a scratch matrix of words. */
 typedef struct tiles {
     int rows, columns;
     LLVMValueRef at, bytes; /* address of the first sum; bytes between rows */
@@ -127,8 +124,8 @@ static LLVMValueRef sums_pointer(cg_emitter *e, const tiles *t, int i, int j)
     return cg_at(e, e->f32, cg_at(e, e->i8, t->at, row), cg_int(e, (int64_t)j * QUERIES));
 }
 
-/* sums += left × right. The second tile of rows is CG_AMX_ROWS rows of `left_bytes` later, the second tile of
- * queries QUERIES words later. */
+/* sums += left × right. The second row tile is CG_AMX_ROWS rows of `left_bytes` later, the second query tile QUERIES
+ * words later. */
 static void add_matmul(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
 {
     for (int i = 0; i < t->rows; i++) {
@@ -152,7 +149,7 @@ static LLVMValueRef word(cg_emitter *e, const cg_amx_block *b, LLVMValueRef matr
     return cg_at(e, e->f32, cg_at(e, e->f32, matrix, cg_imul(e, row, cg_int(e, b->width))), cg_int(e, query));
 }
 
-/* Number of tiles of queries from `query` on, at most two. */
+/* Tile count of queries from `query` on, at most two. */
 static int columns_at(const cg_amx_block *b, int query)
 {
     return b->width - query > QUERIES ? SIDE : 1;
@@ -186,9 +183,9 @@ static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, 
         for (int j = 0; j < t.columns; j++) cg_amx_load(e, i * SIDE + j, sums_pointer(e, &t, i, j), t.bytes);
     cg_loop key;
     cg_loop_begin(e, &key, cg_int(e, 0), b->key_count, CG_AMX_STEP, 0, NULL, false);
-    LLVMValueRef at = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
+    LLVMValueRef address = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
     LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
-    LLVMValueRef value = cg_at(e, e->i8, b->head->values, at), weights = word(e, b, b->weights, pair, query);
+    LLVMValueRef value = cg_at(e, e->i8, b->head->values, address), weights = word(e, b, b->weights, pair, query);
     add_matmul(e, &t, value, b->head->value_bytes, weights);
     cg_loop_end(e, &key, NULL);
     store_sums(e, &t);

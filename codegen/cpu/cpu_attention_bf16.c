@@ -1,12 +1,10 @@
-/* cpu_attention_bf16.c — queries, keys and values as pairs of bfloat16, for the streaming attention of targets with
- * bf16 dot products: see cpu_attention_head.h.
+/* cpu_attention_bf16.c — queries, keys and values as bfloat16 pairs, for streaming attention on targets with bf16 dot
+ * products: see cpu_attention.h.
  *
- * The plan guarantees that the number of channels is a multiple of sixteen, so a row of queries or keys in memory
- * consists of whole pairs of channels. Contexts sum over keys, so two rows of values are interleaved into one row of
- * pairs, in scratch.
- */
-#include "codegen/cpu/cpu_attention_bf16.h"
-#include "codegen/cpu/bf16.h"
+ * The plan guarantees a channel count in multiples of sixteen, so a query or key row in memory has whole channel pairs.
+ * Contexts sum over keys, so two value rows are interleaved into one row of pairs, in scratch. */
+#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
 
 #include "codegen/cpu/cpu_target.h"
@@ -16,9 +14,9 @@ enum { CHANNELS = 16 };
 LLVMValueRef cg_query_bf16(cg_emitter *e, const cg_attention_head *head, LLVMValueRef row, LLVMValueRef pair, int count)
 {
     LLVMTypeRef stored = cg_stored_type(e, head->plan, head->k->q.buffer), words = cg_vector(e, e->f32, count);
-    LLVMValueRef from = cg_at(e, stored, row, cg_imul(e, pair, cg_int(e, 2)));
-    if (stored == e->i16) return cg_load(e, words, from, 2);
-    LLVMValueRef wide = cg_load_elements(e, head->plan, head->k->q.buffer, from, 2 * count);
+    LLVMValueRef source = cg_at(e, stored, row, cg_imul(e, pair, cg_int(e, 2)));
+    if (stored == e->i16) return cg_load(e, words, source, 2);
+    LLVMValueRef wide = cg_load_elements(e, head->plan, head->k->q.buffer, source, 2 * count);
     return LLVMBuildBitCast(e->builder, cg_f32_to_bf16(e, wide), words, "");
 }
 
@@ -28,7 +26,7 @@ bool cg_attention_copies_keys(const cg_cpu_target *target, const pl_plan *plan, 
 }
 
 cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
-                         LLVMValueRef to)
+                         LLVMValueRef target)
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer);
@@ -37,14 +35,14 @@ cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValue
     cg_loop key, channel;
     cg_loop_begin(e, &key, cg_int(e, 0), key_count, 1, 0, NULL, false);
     LLVMValueRef row = cg_at(e, stored, first, cg_imul(e, key.index, head->key_stride));
-    LLVMValueRef copy = cg_at(e, e->i16, to, cg_imul(e, key.index, cg_int(e, k->dim)));
+    LLVMValueRef copy = cg_at(e, e->i16, target, cg_imul(e, key.index, cg_int(e, k->dim)));
     cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, k->dim), CHANNELS, 0, NULL, false);
     LLVMValueRef wide = cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, row, channel.index), CHANNELS);
     LLVMValueRef narrow = cg_f32_to_bf16(e, wide);
     cg_store(e, narrow, cg_at(e, e->i16, copy, channel.index), 0);
     cg_loop_end(e, &channel, NULL);
     cg_loop_end(e, &key, NULL);
-    return (cg_key_rows){to, cg_int(e, k->dim)};
+    return (cg_key_rows){target, cg_int(e, k->dim)};
 }
 
 LLVMValueRef cg_value_bf16(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel)
@@ -52,15 +50,15 @@ LLVMValueRef cg_value_bf16(cg_emitter *e, const cg_attention_head *head, LLVMVal
     int buffer = head->k->v.buffer;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, buffer);
     LLVMValueRef row = cg_at(e, stored, head->value, cg_imul(e, key, head->value_stride));
-    LLVMValueRef from = cg_at(e, stored, row, channel), half;
+    LLVMValueRef source = cg_at(e, stored, row, channel), half;
     if (stored == e->i16)
-        half = cg_load(e, cg_vector(e, e->i16, CHANNELS), from, 0);
+        half = cg_load(e, cg_vector(e, e->i16, CHANNELS), source, 0);
     else
-        half = cg_f32_to_bf16(e, cg_load_elements(e, head->plan, buffer, from, CHANNELS));
+        half = cg_f32_to_bf16(e, cg_load_elements(e, head->plan, buffer, source, CHANNELS));
     return LLVMBuildZExt(e->builder, half, cg_vector(e, e->i32, CHANNELS), "");
 }
 
-/* With an odd number of keys, the last pair has only its first key. */
+/* With an odd number of keys, the last pair has only the first key. */
 static void pair_two_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef row,
                             bool first_alone)
 {
@@ -77,19 +75,19 @@ static void pair_two_values(cg_emitter *e, const cg_attention_head *head, LLVMVa
 }
 
 void cg_interleave_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
-                          LLVMValueRef to)
+                          LLVMValueRef target)
 {
     LLVMValueRef stride = cg_int(e, head->k->value_dim), whole = cg_round_down(e, key_count, 2);
     cg_loop key;
     cg_loop_begin(e, &key, cg_int(e, 0), whole, 2, 0, NULL, true);
     LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
-    LLVMValueRef row = cg_at(e, e->i32, to, cg_imul(e, pair, stride));
+    LLVMValueRef row = cg_at(e, e->i32, target, cg_imul(e, pair, stride));
     pair_two_values(e, head, cg_iadd(e, first_key, key.index), row, false);
     cg_loop_end(e, &key, NULL);
     cg_if odd;
     cg_if_begin(e, &odd, LLVMBuildICmp(e->builder, LLVMIntSLT, whole, key_count, ""));
-    LLVMValueRef last = LLVMBuildLShr(e->builder, whole, cg_int(e, 1), "");
-    row = cg_at(e, e->i32, to, cg_imul(e, last, stride));
+    LLVMValueRef last_value = LLVMBuildLShr(e->builder, whole, cg_int(e, 1), "");
+    row = cg_at(e, e->i32, target, cg_imul(e, last_value, stride));
     pair_two_values(e, head, cg_iadd(e, first_key, whole), row, true);
     cg_if_end(e, &odd);
 }

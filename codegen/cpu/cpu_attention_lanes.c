@@ -1,10 +1,8 @@
 /* cpu_attention_lanes.c — the transpositions of streaming attention: queries and masks from rows in memory to vector
  * lanes, contexts from lanes to rows. */
-#include "codegen/cpu/cpu_attention_lanes.h"
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/dot_products.h"
 
-#include "codegen/cpu/cpu_attention_bf16.h"
-#include "codegen/cpu/cpu_attention_scores.h"
 #include "codegen/cpu/emit.h"
 
 enum { MAX_LANES = 16 };
@@ -24,7 +22,7 @@ static void query_rows(cg_emitter *e, const cg_stream *s, LLVMTypeRef element, L
 typedef LLVMValueRef (*row_reader)(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column, int count);
 
 static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows, LLVMValueRef column, int count,
-                          row_reader read, LLVMValueRef to)
+                          row_reader read, LLVMValueRef target)
 {
     LLVMValueRef transposed[MAX_LANES];
     int lanes = e->target->lanes;
@@ -32,19 +30,19 @@ static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows,
     cg_transpose(e, transposed);
     for (int i = 0; i < count; i++) {
         LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
-        cg_store(e, transposed[i], cg_at(e, e->f32, to, cg_imul(e, row, cg_int(e, s->width))), cg_lanes_bytes(e));
+        cg_store(e, transposed[i], cg_at(e, e->f32, target, cg_imul(e, row, cg_int(e, s->width))), cg_lanes_bytes(e));
     }
 }
 
-/* The reverse: `count` rows of a scratch matrix, times `factor` per lane, to columns of the queries' rows. */
-static void lanes_to_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef from, LLVMValueRef factor,
+/* The reverse: `count` rows of a scratch matrix, times `factor` per lane, to columns in the queries' rows. */
+static void lanes_to_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef source, LLVMValueRef factor,
                           LLVMValueRef column, int count, LLVMValueRef *rows)
 {
     LLVMValueRef transposed[MAX_LANES];
     int lanes = e->target->lanes;
     for (int i = 0; i < lanes; i++) {
         LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
-        LLVMValueRef address = cg_at(e, e->f32, from, cg_imul(e, row, cg_int(e, s->width)));
+        LLVMValueRef address = cg_at(e, e->f32, source, cg_imul(e, row, cg_int(e, s->width)));
         transposed[i] = cg_const(e, cg_lanes_type(e), 0);
         if (i < count) transposed[i] = cg_fmul(e, cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e)), factor);
     }
@@ -85,13 +83,13 @@ void cg_load_queries(cg_emitter *e, const cg_stream *s)
     cg_loop group, column;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
     query_rows(e, s, stored, s->head->q, s->head->q_stride, cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef to = cg_at(e, e->f32, s->q_transposed, group.index);
+    LLVMValueRef target = cg_at(e, e->f32, s->q_transposed, group.index);
     if (whole > 0) {
         cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        rows_to_lanes(e, s, rows, column.index, lanes, read, to);
+        rows_to_lanes(e, s, rows, column.index, lanes, read, target);
         cg_loop_end(e, &column, NULL);
     }
-    if (dim > whole) rows_to_lanes(e, s, rows, cg_int(e, whole), (int)(dim - whole), read, to);
+    if (dim > whole) rows_to_lanes(e, s, rows, cg_int(e, whole), (int)(dim - whole), read, target);
     cg_loop_end(e, &group, NULL);
 }
 
@@ -105,13 +103,13 @@ void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors)
     LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->out.buffer);
     query_rows(e, s, stored, s->head->out, s->head->out_stride, cg_iadd(e, s->first_query, group.index), rows);
     LLVMValueRef factor = cg_load(e, cg_lanes_type(e), cg_at(e, e->f32, factors, group.index), cg_lanes_bytes(e));
-    LLVMValueRef from = cg_at(e, e->f32, s->context, group.index);
+    LLVMValueRef source = cg_at(e, e->f32, s->context, group.index);
     if (whole > 0) {
         cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        lanes_to_rows(e, s, from, factor, column.index, lanes, rows);
+        lanes_to_rows(e, s, source, factor, column.index, lanes, rows);
         cg_loop_end(e, &column, NULL);
     }
-    if (dim > whole) lanes_to_rows(e, s, from, factor, cg_int(e, whole), (int)(dim - whole), rows);
+    if (dim > whole) lanes_to_rows(e, s, source, factor, cg_int(e, whole), (int)(dim - whole), rows);
     cg_loop_end(e, &group, NULL);
 }
 
@@ -129,19 +127,19 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s)
     cg_loop group, column, key, lane;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
     query_rows(e, s, e->f32, mask, s->head->mask_stride, cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef to = cg_at(e, e->f32, s->mask, group.index);
+    LLVMValueRef target = cg_at(e, e->f32, s->mask, group.index);
     cg_loop_begin(e, &column, cg_int(e, 0), whole, lanes, 0, NULL, true);
-    rows_to_lanes(e, s, rows, column.index, lanes, read_mask, to);
+    rows_to_lanes(e, s, rows, column.index, lanes, read_mask, target);
     cg_loop_end(e, &column, NULL);
     cg_loop_end(e, &group, NULL);
     /* Fewer keys than a vector remain: one element at a time. */
     cg_loop_begin(e, &key, whole, s->key_count, 1, 0, NULL, true);
     cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, s->width), 1, 0, NULL, false);
     LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);
-    LLVMValueRef from = cg_iadd(e, cg_imul(e, query, s->head->mask_stride), key.index);
-    LLVMValueRef value = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, mask, from), 0));
-    LLVMValueRef at = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
-    cg_store(e, value, cg_at(e, e->f32, s->mask, at), 0);
+    LLVMValueRef source = cg_iadd(e, cg_imul(e, query, s->head->mask_stride), key.index);
+    LLVMValueRef value = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, mask, source), 0));
+    LLVMValueRef address = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
+    cg_store(e, value, cg_at(e, e->f32, s->mask, address), 0);
     cg_loop_end(e, &lane, NULL);
     cg_loop_end(e, &key, NULL);
 }

@@ -1,4 +1,4 @@
-/* cpu_attention_pipeline.c — see cpu_attention_pipeline.h.
+/* cpu_attention_pipeline.c — see cpu_attention.h.
  *
  * An item is 16 queries by 32 keys. The items of a slice form one sequence: all keys of the first queries, then all
  * keys of the next. Iteration i of the only loop does three things, whose instructions alternate:
@@ -19,13 +19,11 @@
  *
  * The sum adds the weights after their truncation to bf16, so that the weights of the contexts add up to one.
  */
-#include "codegen/cpu/cpu_attention_pipeline.h"
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/cpu_attention_lanes.h"
-#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/cpu_attention.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/math.h"
+#include "codegen/cpu/real_functions.h"
 
 #include <assert.h>
 #include <math.h>
@@ -84,11 +82,11 @@ LLVMValueRef cg_pipeline_group(cg_emitter *e, const cg_attention_head *head, LLV
 }
 
 typedef struct pipeline {
-    cg_stream stream; /* a group of queries; its first query is that of the stage that is being emitted */
+    cg_stream stream; /* a query group; the first query is the emitted stage's */
     const pl_attention *k;
     const cg_amx_head *packed;
     LLVMValueRef ring, factor, mask, unsafe;
-    LLVMValueRef keys, end; /* number of keys; end of the slice of queries */
+    LLVMValueRef keys, end; /* key count; end of the query slice */
 } pipeline;
 
 typedef struct item {
@@ -122,13 +120,14 @@ static LLVMValueRef is_first(cg_emitter *e, const item *it)
 
 static LLVMValueRef is_last(cg_emitter *e, const pipeline *p, const item *it)
 {
-    LLVMValueRef next = cg_iadd(e, it->key, cg_int(e, KEYS));
-    return LLVMBuildICmp(e->builder, LLVMIntSGE, next, cg_visible_keys(e, p->stream.head, it->query, QUERIES), "");
+    LLVMValueRef next_value = cg_iadd(e, it->key, cg_int(e, KEYS));
+    return LLVMBuildICmp(e->builder, LLVMIntSGE, next_value, cg_visible_keys(e, p->stream.head, it->query, QUERIES),
+                         "");
 }
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------- */
 
-/* An element of the scaled mask. One that replaces the score becomes -inf, because its weight is zero anyway. */
+/* A scaled mask element. One that replaces the score becomes -inf, because its weight is zero anyway. */
 static LLVMValueRef replace(cg_emitter *e, const pipeline *p, LLVMValueRef scaled)
 {
     if (!(p->k->replaces < 0)) return scaled;
@@ -143,8 +142,8 @@ static void store_key_mask(cg_emitter *e, const pipeline *p, LLVMValueRef key, i
     LLVMTypeRef type = cg_vector(e, e->f32, lanes);
     LLVMValueRef mask = cg_const(e, type, 0);
     if (p->k->mask >= 0) {
-        LLVMValueRef from = cg_at(e, e->f32, p->stream.head->mask, key);
-        mask = replace(e, p, cg_scale_mask(e, cg_load(e, type, from, 0)));
+        LLVMValueRef source = cg_at(e, e->f32, p->stream.head->mask, key);
+        mask = replace(e, p, cg_scale_mask(e, cg_load(e, type, source, 0)));
     }
     cg_store(e, mask, cg_at(e, e->f32, p->mask, key), 0);
 }
@@ -166,7 +165,7 @@ static void fill_key_mask(cg_emitter *e, const pipeline *p)
     cg_loop_end(e, &key, NULL);
 }
 
-/* Computes the mask of a group of queries: a row of lanes per key, and -inf after the last key. */
+/* Computes a query group's mask: a row of lanes per key, and -inf after the last key. */
 static void fill_query_mask(cg_emitter *e, pipeline *p, const item *it)
 {
     LLVMTypeRef type = cg_lanes_type(e);
@@ -176,8 +175,8 @@ static void fill_query_mask(cg_emitter *e, pipeline *p, const item *it)
     cg_loop key;
     if (p->k->replaces < 0) {
         cg_loop_begin(e, &key, cg_int(e, 0), p->keys, 1, 0, NULL, false);
-        LLVMValueRef at = cg_at(e, type, p->mask, key.index);
-        cg_store(e, replace(e, p, cg_load(e, type, at, ROW)), at, ROW);
+        LLVMValueRef address = cg_at(e, type, p->mask, key.index);
+        cg_store(e, replace(e, p, cg_load(e, type, address, ROW)), address, ROW);
         cg_loop_end(e, &key, NULL);
     }
     cg_loop_begin(e, &key, p->keys, end, 1, 0, NULL, true);
@@ -211,9 +210,9 @@ static weights begin_weights(cg_emitter *e, pipeline *p, LLVMValueRef index, LLV
         w.mask = cg_at(e, e->f32, p->mask, w.it.key);
     }
     if (p->k->causal) {
-        LLVMValueRef last = cg_iadd(e, w.it.query, cg_isub(e, p->keys, p->stream.head->queries));
-        last = LLVMBuildTrunc(e->builder, cg_isub(e, last, w.it.key), e->i32, "");
-        w.visible = cg_iadd(e, cg_splat(e, last, QUERIES), cg_iota(e, e->i32, QUERIES));
+        LLVMValueRef last_value = cg_iadd(e, w.it.query, cg_isub(e, p->keys, p->stream.head->queries));
+        last_value = LLVMBuildTrunc(e->builder, cg_isub(e, last_value, w.it.key), e->i32, "");
+        w.visible = cg_iadd(e, cg_splat(e, last_value, QUERIES), cg_iota(e, e->i32, QUERIES));
     }
     w.sum[0] = cg_select(e, first, zero, sum);
     w.sum[1] = zero;
@@ -252,7 +251,7 @@ static LLVMValueRef settle(cg_emitter *e, LLVMValueRef value)
     return LLVMBuildCall2(e->builder, function, empty, &value, 1, "");
 }
 
-/* Computes the weights of pairs of keys up to `end`. */
+/* Computes weights for key pairs up to `end`. */
 static void emit_weights(cg_emitter *e, weights *w, int end)
 {
     for (; w->done < end; w->done++) {
@@ -289,8 +288,8 @@ static void emit_products(cg_emitter *e, const pipeline *p, const item *scores, 
     for (int c = 0; c < steps; c++) {
         cg_amx_load(e, RIGHT, cg_at(e, e->i8, p->stream.q_transposed, cg_int(e, (int64_t)c * CG_AMX_ROWS * ROW)), row);
         for (int half = 0; half < 2; half++) {
-            int64_t at = half * CG_AMX_ROWS * key_bytes + (int64_t)c * ROW;
-            cg_amx_load(e, LEFT, cg_at(e, e->i8, keys, cg_int(e, at)), stride);
+            int64_t offset = half * CG_AMX_ROWS * key_bytes + (int64_t)c * ROW;
+            cg_amx_load(e, LEFT, cg_at(e, e->i8, keys, cg_int(e, offset)), stride);
             cg_amx_dot(e, SCORES + half, LEFT, RIGHT);
             emit_weights(e, w, PAIRS * ++done / total);
         }
@@ -314,7 +313,7 @@ static void begin_contexts(cg_emitter *e, const pipeline *p, const item *it)
     cg_if_end(e, &begins);
 }
 
-/* Checks a finished group, divides by the sums, and stores its rows of the result. */
+/* Checks a finished group, divides by the sums, and stores the result rows. */
 static void finish_group(cg_emitter *e, pipeline *p, const item *it)
 {
     LLVMTypeRef type = cg_lanes_type(e);
@@ -354,9 +353,9 @@ static void load_queries(cg_emitter *e, pipeline *p, const item *it)
 /* The next item; after the last one, the last one again. */
 static void next_item(cg_emitter *e, const pipeline *p, const item *it, LLVMValueRef *out_query, LLVMValueRef *out_key)
 {
-    LLVMValueRef ends = is_last(e, p, it), next = cg_iadd(e, it->query, cg_int(e, QUERIES));
-    LLVMValueRef has_next = LLVMBuildICmp(e->builder, LLVMIntSLT, next, p->end, "");
-    LLVMValueRef query = cg_select(e, has_next, next, it->query);
+    LLVMValueRef ends = is_last(e, p, it), next_value = cg_iadd(e, it->query, cg_int(e, QUERIES));
+    LLVMValueRef has_next = LLVMBuildICmp(e->builder, LLVMIntSLT, next_value, p->end, "");
+    LLVMValueRef query = cg_select(e, has_next, next_value, it->query);
     LLVMValueRef key = cg_select(e, has_next, cg_int(e, 0), it->key);
     *out_query = cg_select(e, ends, query, it->query);
     *out_key = cg_select(e, ends, key, cg_iadd(e, it->key, cg_int(e, KEYS)));
@@ -374,19 +373,19 @@ static LLVMValueRef item_count(cg_emitter *e, const pipeline *p, LLVMValueRef fi
     return query.out[0];
 }
 
-/* The first and last iterations have no item in some stages. They compute on what the ring contains, and their results
- * are not used. */
+/* In the first and last iterations some stages have no item. They compute on leftovers in the ring, and the results are
+ * not used. */
 static void emit_items(cg_emitter *e, pipeline *p)
 {
-    LLVMValueRef first = p->stream.head->slice.from, last;
+    LLVMValueRef first = p->stream.head->slice.from, last_value;
     LLVMValueRef state[] = {first, cg_int(e, 0), cg_const(e, cg_lanes_type(e), 0)};
-    last = cg_iadd(e, item_count(e, p, first), cg_int(e, 2 * LAG));
+    last_value = cg_iadd(e, item_count(e, p, first), cg_int(e, 2 * LAG));
     for (int i = 0; i < SLOTS; i++) {
         item it = {slot_at(e, p, cg_int(e, i)), first, cg_int(e, 0)};
         store_item(e, &it);
     }
     cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, 0), last, 1, 3, state, false);
+    cg_loop_begin(e, &loop, cg_int(e, 0), last_value, 1, 3, state, false);
     item contexts = load_item(e, p, loop.index, 2 * LAG);
     item scores = {slot_at(e, p, loop.index), loop.carried[0], loop.carried[1]};
     load_queries(e, p, &scores);

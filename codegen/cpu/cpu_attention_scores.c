@@ -1,11 +1,11 @@
-/* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of bf16 dot products;
- * see cpu_attention_head.h. */
-#include "codegen/cpu/cpu_attention_scores.h"
-#include "codegen/cpu/bf16.h"
+/* cpu_attention_scores.c — scores for both forms of attention, and when to use bf16 dot products; see
+ * cpu_attention.h. */
+#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
 
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/math.h"
+#include "codegen/cpu/real_functions.h"
 
 #include <float.h>
 #include <math.h>

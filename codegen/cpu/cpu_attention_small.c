@@ -5,13 +5,12 @@
  * rows. There are as many such problems as batches times heads. They are independent, so the processor overlaps the
  * sums of one with the other instructions of the next. All weights of a problem are computed by one exponential.
  */
-#include "codegen/cpu/cpu_attention_small.h"
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
 
-#include "codegen/cpu/cpu_attention_scores.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/math.h"
+#include "codegen/cpu/real_functions.h"
 
 #include <math.h>
 
@@ -19,7 +18,7 @@ enum {
     MAX_KEYS = 8,
     MAX_SCORES = 16,   /* queries × keys: lanes of the exponential */
     MAX_CHUNKS = 4,    /* vectors of channels */
-    MAX_REGISTERS = 24 /* keys and values together, so that few registers spill */
+    MAX_REGISTERS = 24 /* keys and values together, so few registers spill */
 };
 
 static int64_t chunks_of(int64_t channels, const cg_cpu_target *target)
@@ -86,15 +85,15 @@ static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVM
     LLVMValueRef scale = cg_const(e, e->f32, k->scale * cg_log2_e);
     LLVMValueRef mask = NULL;
     if (k->mask >= 0) {
-        LLVMValueRef at = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
-        mask = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, h->mask, at), 0));
+        LLVMValueRef address = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
+        mask = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, h->mask, address), 0));
     }
     LLVMValueRef score = cg_scores_start_at_mask(k) ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
     return cg_finish_score(e, k, score, mask);
 }
 
-/* The unnormalised weights of all scores in one vector, and each query's maximum score, which is cg_no_maximum if all
- * keys are masked. */
+/* All scores' unnormalised weights in one vector, and each query's maximum score, which is cg_no_maximum if all keys
+ * are masked. */
 static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueRef *score, LLVMValueRef *maximum)
 {
     int keys = (int)k->keys.offset, count = (int)k->queries.offset * keys, width = 1;
@@ -119,7 +118,7 @@ static LLVMValueRef weight_of(cg_emitter *e, LLVMValueRef weights, int i)
     return LLVMBuildExtractElement(e->builder, weights, cg_const_int(e->i32, i), "");
 }
 
-/* Computes one query's context from its keys' weights. */
+/* Computes one query's context from the keys' weights. */
 static void write_context(cg_emitter *e, const cg_attention_head *h, int query, LLVMValueRef weights,
                           LLVMValueRef maximum, LLVMValueRef (*values)[MAX_CHUNKS])
 {
@@ -137,8 +136,8 @@ static void write_context(cg_emitter *e, const cg_attention_head *h, int query, 
         LLVMValueRef context = cg_fmul(e, cg_splat(e, weight[0], lanes), values[0][c]);
         for (int i = 1; i < keys; i++) context = cg_fma(e, cg_splat(e, weight[i], lanes), values[i][c], context);
         LLVMTypeRef stored = cg_stored_type(e, h->plan, k->out.buffer);
-        LLVMValueRef to = chunk_pointer(e, stored, h->out, h->out_stride, query, c);
-        cg_store_elements(e, h->plan, k->out.buffer, context, to);
+        LLVMValueRef target = chunk_pointer(e, stored, h->out, h->out_stride, query, c);
+        cg_store_elements(e, h->plan, k->out.buffer, context, target);
     }
 }
 

@@ -20,18 +20,13 @@
  * Surplus lanes of the last block of queries repeat the last query: they read the same data and write the same
  * results. A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
  */
-#include "codegen/cpu/cpu_attention_stream.h"
+#include "codegen/cpu/cpu_attention.h"
 
-#include "codegen/cpu/bf16.h"
-#include "codegen/cpu/cpu_attention_amx.h"
-#include "codegen/cpu/cpu_attention_bf16.h"
-#include "codegen/cpu/cpu_attention_lanes.h"
-#include "codegen/cpu/cpu_attention_pipeline.h"
-#include "codegen/cpu/cpu_attention_scores.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/math.h"
-#include "codegen/cpu/register_tile.h"
+#include "codegen/cpu/real_functions.h"
+#include "codegen/cpu/tiles.h"
 
 #include <math.h>
 
@@ -40,14 +35,14 @@ enum {
     KEYS_BY_AMX = 128 /* in steps of keys */
 };
 
-/* Vector j of row `row` of a scratch matrix. */
+/* Vector j in row `row` of a scratch matrix. */
 static LLVMValueRef block_pointer(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, LLVMValueRef row, int j)
 {
     LLVMValueRef start = cg_at(e, e->f32, matrix, cg_imul(e, row, cg_int(e, s->width)));
     return cg_at(e, e->f32, start, cg_int(e, (int64_t)j * e->target->lanes));
 }
 
-/* Number of rows of q_transposed. With tiles, these are pairs of channels, in steps. */
+/* Row count of q_transposed. With tiles: channel pairs, in steps. */
 static int64_t query_rows_of(const pl_attention *k, bool tiles)
 {
     return tiles ? (k->dim + CG_AMX_STEP - 1) / CG_AMX_STEP * (CG_AMX_STEP / 2) : k->dim;
@@ -84,8 +79,8 @@ static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key,
     if (s->key_mask != NULL) return s->key_mask;
     if (cg_mask_varies_by_query(s->head->k))
         return cg_load(e, cg_lanes_type(e), block_pointer(e, s, s->mask, key, j), cg_lanes_bytes(e));
-    LLVMValueRef at = cg_iadd(e, s->first_key, key);
-    LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, s->head->mask, at), 0);
+    LLVMValueRef address = cg_iadd(e, s->first_key, key);
+    LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, s->head->mask, address), 0);
     return cg_splat(e, cg_scale_mask(e, mask), e->target->lanes);
 }
 
@@ -122,7 +117,7 @@ static LLVMValueRef score_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key
     return end_score(e, s, key, j, sum);
 }
 
-/* Dot products of a tile of keys with the queries, by pairs of channels, then scaled and masked. */
+/* Dot products for a key tile, by channel pairs, then scaled and masked. */
 static void score_bf16(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
 {
     const pl_attention *k = s->head->k;
@@ -156,7 +151,7 @@ static void score_f32(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg
         }
 }
 
-/* Scores of a tile of keys; `maximum` has a vector for each vector of queries. */
+/* Scores for a key tile; `maximum` has a vector per query vector. */
 static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *maximum)
 {
     const cg_stream *s = context;
@@ -173,7 +168,7 @@ static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, L
         }
 }
 
-/* Loads the contexts so far of a tile of channels, rescaled to the new maximum. */
+/* Loads a channel tile's contexts so far, rescaled to the new maximum. */
 static void start_context(cg_emitter *e, const cg_stream *s, const LLVMValueRef *channel, cg_tile *tile)
 {
     for (int i = 0; i < tile->rows; i++)
@@ -192,8 +187,8 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 instead
- * of 2^-100, except where cg_context_factor infers from the sum that there are keys. */
+/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 rather
+ * than 2^-100, except where cg_context_factor infers from the sum that there are keys. */
 static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRef x)
 {
     if (!s->head->tiles) return cg_exp2_negative(e, x);
@@ -201,7 +196,7 @@ static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRe
     return cg_exp2_before_truncation(e, x);
 }
 
-/* Computes vector j of one key's softmax weights from its scores, and adds it to `sum`. */
+/* Computes vector j of one key's softmax weights from the scores, and adds it to `sum`. */
 static LLVMValueRef softmax_weight(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef *sum)
 {
     LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
@@ -212,7 +207,7 @@ static LLVMValueRef softmax_weight(cg_emitter *e, const cg_stream *s, LLVMValueR
     return weight;
 }
 
-/* Turns the scores of a key, or of a pair of keys, into weights, which are stored for the other channels. */
+/* Turns the scores for a key, or a key pair, into weights, and stores them for the other channels. */
 static void softmax_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLVMValueRef *weight, LLVMValueRef *sum)
 {
     for (int j = 0; j < s->vectors; j++) {
@@ -228,7 +223,7 @@ static void softmax_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, L
     }
 }
 
-/* Number of steps of softmax_step. */
+/* Step count of softmax_step. */
 static LLVMValueRef softmax_steps(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->use_bf16_dot) return s->key_count;
@@ -248,8 +243,8 @@ static value_steps steps_of_values(cg_emitter *e, const cg_stream *s)
     return (value_steps){e->f32, first, s->head->value_stride};
 }
 
-/* Channels of the tile that also computes the weights: a third of a tile's accumulators, so that registers remain for
- * the exponentials. */
+/* Channels in the tile that also computes the weights: a third of the accumulators, so registers remain for the
+ * exponentials. */
 static int fused_channels(const cg_emitter *e, const cg_stream *s)
 {
     int64_t channels = e->target->tile_rows * e->target->tile_vectors / (3 * s->vectors);
@@ -309,7 +304,7 @@ static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows,
     store_tile(e, s, channel, &tile);
 }
 
-/* With an odd number of keys, the second key of the last pair is missing. Its score becomes -inf. */
+/* With an odd key count, the last pair's second key is missing and gets the score -inf. */
 static void mask_missing_key(cg_emitter *e, const cg_stream *s)
 {
     LLVMValueRef odd = LLVMBuildAnd(e->builder, s->key_count, cg_int(e, 1), "");
@@ -345,14 +340,14 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
  * new maximum. */
 static void softmax_for_tiles(cg_emitter *e, const cg_stream *s, LLVMValueRef *sum)
 {
-    LLVMValueRef weight[CG_MAX_TILE_VECTORS], next[CG_MAX_TILE_VECTORS], zero = cg_const(e, cg_lanes_type(e), 0);
+    LLVMValueRef weight[CG_MAX_TILE_VECTORS], next_value[CG_MAX_TILE_VECTORS], zero = cg_const(e, cg_lanes_type(e), 0);
     LLVMValueRef steps = softmax_steps(e, s);
     LLVMValueRef end = cg_round_down(e, cg_iadd(e, steps, cg_int(e, CG_AMX_STEP / 2 - 1)), CG_AMX_STEP / 2);
     cg_loop step, row;
     cg_loop_begin(e, &step, cg_int(e, 0), steps, 1, s->vectors, sum, false);
-    for (int j = 0; j < s->vectors; j++) next[j] = step.carried[j];
-    softmax_step(e, s, step.index, weight, next);
-    cg_loop_end(e, &step, next);
+    for (int j = 0; j < s->vectors; j++) next_value[j] = step.carried[j];
+    softmax_step(e, s, step.index, weight, next_value);
+    cg_loop_end(e, &step, next_value);
     for (int j = 0; j < s->vectors; j++) sum[j] = step.out[j];
     cg_loop_begin(e, &row, steps, end, 1, 0, NULL, true);
     for (int j = 0; j < s->vectors; j++)
@@ -427,12 +422,12 @@ static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
 
 /* ---- One block of queries --------------------------------------------------------------------------------------- */
 
-static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, int64_t from, int64_t to)
+static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, int64_t source, int64_t target)
 {
     cg_loop loop;
     LLVMValueRef zero = cg_const(e, cg_lanes_type(e), 0);
-    if (from == to) return;
-    cg_loop_begin(e, &loop, cg_int(e, from), cg_int(e, to), 1, 0, NULL, false);
+    if (source == target) return;
+    cg_loop_begin(e, &loop, cg_int(e, source), cg_int(e, target), 1, 0, NULL, false);
     for (int j = 0; j < s->vectors; j++)
         cg_store(e, zero, block_pointer(e, s, matrix, loop.index, j), cg_lanes_bytes(e));
     cg_loop_end(e, &loop, NULL);
@@ -466,8 +461,8 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_store_context(e, s, s->weights);
 }
 
-/* Offset of the packed head in scratch with tiles. The pipeline has ended before the stream begins, so that they share
- * the part before it. The offset is the same in all buckets, because they share the code. */
+/* Offset of the packed head in scratch with tiles. The pipeline has ended before the stream begins, so they share the
+ * part before it. The offset is the same in all buckets, because they share the code. */
 static int64_t packed_head_at(const pl_attention *k, const cg_cpu_target *target)
 {
     int64_t stream = 4 * stream_words(k, true, target);
@@ -481,7 +476,7 @@ static int64_t tile_scratch_bytes(const pl_plan *plan, const pl_attention *k, co
     return cg_attention_is_pipelined(k) ? bytes + cg_pipeline_length_bytes(plan, k) : bytes;
 }
 
-/* Has the pipeline left the group of queries, which is one vector wide, to the stream? */
+/* Has the pipeline left the query group, one vector wide, to the stream? */
 static LLVMValueRef is_unsafe(cg_emitter *e, const cg_stream *s, LLVMValueRef unsafe, LLVMValueRef first_query)
 {
     LLVMValueRef group = cg_pipeline_group(e, s->head, first_query);
@@ -502,8 +497,8 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
         if (is_pipelined) unsafe = cg_attention_pipeline(e, head, &s.packed, scratch);
     }
     LLVMValueRef done = head->slice.from;
-    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. The
-     * pipeline leaves single groups, for which one block of code suffices. */
+    /* Blocks as wide as a tile; then, for the remaining queries, a half-width and a quarter-width block. The pipeline
+     * leaves single groups, for which one code block suffices. */
     for (int vectors = is_pipelined ? 1 : e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
         s.width = (int64_t)vectors * lanes;
@@ -521,8 +516,8 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
         if (is_pipelined) cg_if_begin(e, &is_left, is_unsafe(e, &s, unsafe, block.index));
         emit_query_block(e, &s, block.index);
         if (is_pipelined) cg_if_end(e, &is_left);
-        LLVMValueRef next = cg_iadd(e, block.index, cg_int(e, s.width));
-        cg_loop_end(e, &block, &next);
+        LLVMValueRef next_value = cg_iadd(e, block.index, cg_int(e, s.width));
+        cg_loop_end(e, &block, &next_value);
         done = block.out[0];
     }
 }

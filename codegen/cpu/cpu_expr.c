@@ -8,13 +8,11 @@
  * Every shared sub-tree is emitted once per call, regardless of the number of paths to it. Number conversions and
  * the semantics of each operator are in arith.c.
  */
-#include "codegen/cpu/cpu_expr.h"
-#include "codegen/cpu/arith.h"
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_values.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/pointer_map.h"
+#include "codegen/cpu/signatures.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 #include <assert.h>
 
@@ -65,7 +63,7 @@ static bool reads_vector_accumulator(const evaluation *v, const pl_expr *expr)
     return false;
 }
 
-/* The addresses of the lanes of one access. */
+/* Lane addresses for one access. */
 typedef struct access {
     bool strided; /* otherwise `index` is a vector, or lanes is 1 */
     int64_t stride;
@@ -207,14 +205,14 @@ LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, 
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count)
 {
     evaluation v;
-    access to[PL_MAX_STORES];
+    access target[PL_MAX_STORES];
     LLVMValueRef value[PL_MAX_STORES];
     assert(count <= PL_MAX_STORES);
     evaluation_init(&v, e, scope, plan);
     for (int i = 0; i < count; i++) {
         mdot_dtype dtype = cg_stored_dtype(e->target, &plan->buffers[stores[i].buffer]);
         value[i] = cg_to_storage(e, evaluate_all_lanes(&v, stores[i].value), dtype);
-        to[i] = access_at(&v, stores[i].buffer, stores[i].index, false);
+        target[i] = access_at(&v, stores[i].buffer, stores[i].index, false);
     }
-    for (int i = 0; i < count; i++) store(e, &to[i], value[i], scope->lanes);
+    for (int i = 0; i < count; i++) store(e, &target[i], value[i], scope->lanes);
 }

@@ -3,14 +3,10 @@
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"
-#include "codegen/target.h"
+#include "codegen/codegen.h"
 
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/llvm_module.h"
 #include "codegen/cpu/object.h"
-#include "codegen/cpu/pack.h"
-#include "codegen/cpu/weights.h"
-#include "codegen/table_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +99,10 @@ static mdot_status lay_out_weights(const cg_entry *entries, int entry_count, ir_
     if (placements == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     int count = 0;
     for (int i = 0; i < images->count; i++) {
-        int at = 0;
-        while (at < count && layouts[at] != images->image[i].target->layout) at++;
-        if (at == count) layouts[count++] = images->image[i].target->layout;
-        images->image[i].placement = &placements[at];
+        int index = 0;
+        while (index < count && layouts[index] != images->image[i].target->layout) index++;
+        if (index == count) layouts[count++] = images->image[i].target->layout;
+        images->image[i].placement = &placements[index];
     }
     return cg_lay_out_weights(entries, entry_count, layouts, count, &images->weights, placements, arena, err);
 }
@@ -177,19 +173,19 @@ static uint32_t add_functions(const cg_cpu_images *images, int number, const cg_
                               cg_table *table)
 {
     const cg_cpu_target *target = images->image[number].target;
-    uint32_t at = cg_table_array(table, (int)table->bucket_count, sizeof(mdot_abi_cpu_function));
+    uint32_t index = cg_table_array(table, (int)table->bucket_count, sizeof(mdot_abi_cpu_function));
     for (int e = 0, bucket = 0; e < entry_count; e++)
         for (int i = 0; i < entries[e].plan_count; i++, bucket++) {
             mdot_abi_cpu_function record = {.code = (uint32_t)cg_cpu_code_number(images, bucket, number),
                                             .scratch_bytes =
                                                 (uint64_t)cg_cpu_scratch_bytes(entries[e].plans[i], target),
                                             .worker_bytes = (uint64_t)cg_cpu_worker_bytes(entries[e].plans[i], target)};
-            cg_table_put(table, at, bucket, &record, sizeof record);
+            cg_table_put(table, index, bucket, &record, sizeof record);
         }
-    return at;
+    return index;
 }
 
-static void describe(const void *own_images, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
+static void describe(const void *own_images, const cg_entry *entries, int entry_count, cg_table *table, uint32_t index,
                      mdot_abi_table *head)
 {
     const cg_cpu_images *images = own_images;
@@ -204,7 +200,7 @@ static void describe(const void *own_images, const cg_entry *entries, int entry_
                                  .code_bytes = image->code_bytes,
                                  .weights_offset = image->placement->first,
                                  .weights_bytes = image->placement->end - image->placement->first};
-        cg_table_put(table, at, i, &record, sizeof record);
+        cg_table_put(table, index, i, &record, sizeof record);
     }
     head->weights_bytes = images->weights.size_bytes;
     head->code_count = head->bucket_count * (uint32_t)images->count;

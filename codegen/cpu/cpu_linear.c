@@ -13,23 +13,17 @@
  * time in the inner loop of the next strip, whose multiplications hide half of it. Partial strips are staged, too,
  * because scratch has the padding that `out` lacks.
  */
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/cpu_kind.h"
-#include "codegen/cpu/cpu_linear_amx.h"
-#include "codegen/cpu/cpu_linear_rows.h"
-#include "codegen/cpu/cpu_linear_winograd.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/pack.h"
-#include "codegen/cpu/register_tile.h"
-#include "codegen/cpu/signature_writer.h"
+#include "codegen/cpu/signatures.h"
+#include "codegen/cpu/tiles.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 #include "plan/kernel_kind.h"
-#include "plan/kind_linear.h"
 
-enum { ROW_BLOCK = 96 }; /* a multiple of all tile heights; × 64 columns of f32 is 24 KB */
+enum { ROW_BLOCK = 96 }; /* a multiple of all tile heights; with 64 f32 columns 24 KB */
 _Static_assert((int)PL_LINEAR_UNSPLIT_ROWS <= ROW_BLOCK, "an undivided linear is one block");
 
 enum { K_BLOCK = 128 }; /* × 64 columns of f32 is 32 KB */
@@ -44,7 +38,7 @@ static bool uses_acc(const pl_expr *expr)
     return false;
 }
 
-/* A term that may be an accumulator's initial value: it is independent of the sum and costs little per element. */
+/* A term that may start an accumulator: it does not use the sum and costs little per element. */
 static bool is_cheap_term(const pl_expr *expr)
 {
     switch (expr->op) {
@@ -103,7 +97,7 @@ static LLVMValueRef vector_column(cg_emitter *e, const cg_linear_block *l, int j
     return cg_iadd(e, l->column, cg_int(e, (int64_t)j * e->target->lanes));
 }
 
-/* Address of vector j of a tile's row between blocks of k. */
+/* Address of vector j in a tile row, between k blocks. */
 static LLVMValueRef result_pointer(cg_emitter *e, const cg_linear_block *l, const cg_rows *rows, int i, int j)
 {
     LLVMValueRef ahead = cg_int(e, (int64_t)j * e->target->lanes);
@@ -135,7 +129,7 @@ static LLVMValueRef start_value(cg_emitter *e, const cg_linear_block *l, const c
     return l->staged ? bias : cg_linear_epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
 }
 
-/* Epilogue work that overlaps with a tile: the same rows of the previous strip, one vector per iteration. */
+/* Epilogue work overlapping with a tile: the previous strip's same rows, one vector per iteration. */
 typedef struct previous_strip {
     const cg_linear_block *l;
     LLVMValueRef first_row;
@@ -153,7 +147,7 @@ static void finish_previous_vector(cg_emitter *e, void *context, LLVMValueRef pi
     cg_finish_vector(e, l, cg_at(e, e->f32, first, cg_imul(e, piece, lanes)), row, column, e->target->lanes);
 }
 
-/* The first element of a tile's row in the block of k, of type f32 or pairs. */
+/* The first element of a tile row in the k block, f32 or pairs. */
 static LLVMValueRef factor_pointer(cg_emitter *e, const cg_linear_block *l, const cg_rows *rows, int i)
 {
     LLVMTypeRef element = l->matmul == CG_MATMUL_BF16 ? e->i32 : e->f32;
@@ -185,7 +179,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 
 /* ---- Strips ----------------------------------------------------------------------------------------------------- */
 
-/* Row `row` of the strip's panel, which has `rows` rows of words: f32 or pairs. */
+/* Row `row` in the strip's panel, with `rows` rows: f32 words or pairs. */
 static LLVMValueRef panel_pointer(cg_emitter *e, const cg_linear_block *l, LLVMValueRef row, int64_t rows)
 {
     LLVMValueRef panel_column = cg_round_down(e, l->column, CG_PANEL_COLUMNS);
@@ -208,11 +202,11 @@ static LLVMValueRef convert_panel(cg_emitter *e, const cg_linear_block *l, int64
     int64_t padding = cg_bf16_padding(l->k->k), surplus = l->starts ? padding % 2 : 0;
     LLVMTypeRef pairs = cg_vector(e, e->i32, lanes);
     LLVMValueRef first = cg_iadd(e, l->k_first, cg_int(e, padding - surplus));
-    LLVMValueRef from =
+    LLVMValueRef source =
         panel_pointer(e, l, LLVMBuildLShr(e->builder, first, cg_int(e, 1), ""), (l->k->k + padding) / 2);
     cg_loop pair;
     cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, pairs_of(surplus + k_count)), 1, 0, NULL, false);
-    LLVMValueRef row = cg_at(e, e->f32, from, cg_imul(e, pair.index, cg_int(e, CG_PANEL_COLUMNS)));
+    LLVMValueRef row = cg_at(e, e->f32, source, cg_imul(e, pair.index, cg_int(e, CG_PANEL_COLUMNS)));
     LLVMValueRef low = cg_at(e, e->f32, l->wide, cg_imul(e, pair.index, cg_int(e, 2 * l->width)));
     LLVMValueRef high = cg_at(e, e->f32, low, cg_int(e, l->width));
     for (int j = 0; j < l->vectors; j++) {
@@ -254,7 +248,7 @@ typedef struct k_blocks {
     int64_t first, later;
 } k_blocks;
 
-/* Equal sizes that are a multiple of four steps. The first block takes the remainder. */
+/* Equal sizes, in multiples of four steps. The first block takes the remainder. */
 static k_blocks equal_blocks(int64_t steps)
 {
     int64_t count = (steps + K_BLOCK - 1) / K_BLOCK;
@@ -263,8 +257,8 @@ static k_blocks equal_blocks(int64_t steps)
     return (k_blocks){steps - (count - 1) * later, later};
 }
 
-/* A block of windows that are read in place is an equal part of a run of adjacent elements. Returns its steps; 0: runs
- * are too short for a block, odd, or have no such part. */
+/* A block of in-place windows is an equal part of a run of adjacent elements. Returns the steps; 0: runs are too short,
+ * odd, or indivisible. */
 static int64_t window_block(const pl_linear *k, cg_matmul_kind matmul)
 {
     enum { FEWEST_STEPS = 32 }; /* with fewer, loading and storing sums would take longer than a copy of the windows */
@@ -283,7 +277,7 @@ static k_blocks blocks_of(const cg_linear_block *l)
     return (k_blocks){steps, steps};
 }
 
-/* Computes the sums of a strip of `columns` columns. */
+/* Computes the sums for a strip with `columns` columns. */
 static void emit_sums(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool staged)
 {
     k_blocks blocks = blocks_of(l);
@@ -304,9 +298,9 @@ static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, i
     if (staged) cg_finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
 }
 
-/* Staged strips 0 … end, whose epilogues overlap with the next strip. Strip s finishes the rows of whole tiles of
- * strip s-1, which are in the other half of the stage. The last strip is finished at the end. Rows of clamped tiles,
- * which repeat, are finished strip by strip. */
+/* Staged strips 0 … end, whose epilogues overlap with the next strip. Strip s finishes the whole-tile rows in strip
+ * s-1, which are in the other half of the stage. The last strip is finished at the end. Rows in clamped tiles, which
+ * repeat, are finished strip by strip. */
 static void emit_overlapping_strips(cg_emitter *e, cg_linear_block *l, int64_t end)
 {
     LLVMValueRef whole_rows = cg_whole_tile_rows(e, l->row_count);
@@ -343,7 +337,7 @@ static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target 
     return cg_stored_dtype(target, &plan->buffers[buffer]) == MDOT_DTYPE_BF16;
 }
 
-/* Precision of the factors. A weight that another kernel reads in full precision is f32 for all kernels. */
+/* The factors' precision. A weight read in full precision by another kernel is f32 everywhere. */
 static cg_matmul_kind matmul_kind_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->matmul : CG_MATMUL_F32;
@@ -361,7 +355,7 @@ static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_ta
     }
 }
 
-/* True if rows of A in memory consist of whole tiles or whole pairs. */
+/* True if rows of A are whole tiles or whole pairs. */
 static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     cg_matmul_kind matmul = matmul_kind_of(plan, k, target);
@@ -385,19 +379,19 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
     return only_adds(k->epilogue) && !is_stored_half(plan, k->out.buffer, target);
 }
 
-/* True if each strip overlaps with the epilogue of the previous one. The tile must leave registers for the epilogue,
- * which requires 32 registers and broadcasts from memory, and must have an iteration for each of its vectors. */
+/* True if each strip overlaps with the previous epilogue. The tile must leave registers for the epilogue, which
+ * requires 32 registers and broadcasts from memory, and must have an iteration for each vector. */
 static bool overlaps_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
     bool use_bf16_dot = matmul_kind_of(plan, k, target) == CG_MATMUL_BF16;
-    if (k->windows != NULL && reads_in_place(plan, k, target)) return false; /* its blocks of k are shorter */
+    if (k->windows != NULL && reads_in_place(plan, k, target)) return false; /* with shorter k blocks */
     return k->epilogue != NULL && is_expensive(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            !target->by_element && k->columns >= 2 * strip_columns(target) &&
            cg_tile_iterations(target, use_bf16_dot, equal_blocks(steps_of(plan, k, target)).first) >= vectors;
 }
 
-/* Parts of scratch, in this order; each is a multiple of a vector. */
+/* Scratch parts, in this order; each is a multiple of a vector. */
 typedef struct scratch_parts {
     int64_t stage_bytes, f32_bytes, copy_bytes, distance_bytes;
 } scratch_parts;
@@ -489,7 +483,7 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     if (parts.distance_bytes > 0) l.distances = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes + parts.copy_bytes));
     if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
-    if (!pl_is_split(plan, kernel)) { /* constant number of rows: the tiles have exactly that many */
+    if (!pl_is_split(plan, kernel)) { /* constant row count, equal to the tiles' */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }

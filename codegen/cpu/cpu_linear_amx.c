@@ -1,4 +1,4 @@
-/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear_block.h.
+/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear.h.
  *
  *   for each strip of columns             64: a panel of the weights
  *     for each group of rows              32
@@ -13,12 +13,10 @@
  * read in place if they are whole tiles. The rest of the last group is copied, so that tile loads stay inside the
  * buffer.
  */
-#include "codegen/cpu/cpu_linear_amx.h"
-#include "codegen/cpu/amx.h"
+#include "codegen/cpu/cpu_linear.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/pack.h"
-
-#include "codegen/cpu/cpu_linear_rows.h"
 
 enum { SIDE = 2, TILE_COLUMNS = CG_AMX_ROW_BYTES / 4, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE };
 
@@ -46,15 +44,15 @@ static void start_sums(cg_emitter *e, const group *g, LLVMValueRef column, int c
             cg_amx_zero(e, t);
             continue;
         }
-        LLVMValueRef at = cg_iadd(e, cg_iadd(e, l->column, column), cg_int(e, t % SIDE * TILE_COLUMNS));
-        cg_amx_load(e, t, cg_at(e, e->f32, l->buffers[l->k->bias], at), cg_int(e, 0));
+        LLVMValueRef position = cg_iadd(e, cg_iadd(e, l->column, column), cg_int(e, t % SIDE * TILE_COLUMNS));
+        cg_amx_load(e, t, cg_at(e, e->f32, l->buffers[l->k->bias], position), cg_int(e, 0));
     }
 }
 
-/* The epilogue of an earlier block of 32 rows by 32 columns, which is done in pieces: one vector each. */
+/* The epilogue of an earlier block (32 × 32), done in pieces: one vector each. */
 enum { BLOCK_COLUMNS = SIDE * TILE_COLUMNS, PIECES = SIDE * CG_AMX_GROUP };
 static_assert(SIDE == 2, "two stages alternate, and a piece is half a row of a block");
-enum { FEWEST_STEPS = 4 }; /* with fewer, products would hide little of an epilogue of 64 vectors */
+enum { FEWEST_STEPS = 4 }; /* with fewer, products would hide little of a 64-vector epilogue */
 typedef struct overlap {
     const cg_linear_block *l; /* the block's first row; `stage` has rows of BLOCK_COLUMNS */
     LLVMValueRef column;
@@ -65,11 +63,11 @@ static void finish_piece(cg_emitter *e, const overlap *o, LLVMValueRef piece)
 {
     LLVMValueRef row = LLVMBuildLShr(e->builder, piece, cg_int(e, 1), "");
     LLVMValueRef right = cg_imul(e, LLVMBuildAnd(e->builder, piece, cg_int(e, 1), ""), cg_int(e, TILE_COLUMNS));
-    LLVMValueRef from = cg_at(e, e->f32, o->l->stage, cg_imul(e, piece, cg_int(e, TILE_COLUMNS)));
-    cg_finish_vector(e, o->l, from, row, cg_iadd(e, o->column, right), TILE_COLUMNS);
+    LLVMValueRef source = cg_at(e, e->f32, o->l->stage, cg_imul(e, piece, cg_int(e, TILE_COLUMNS)));
+    cg_finish_vector(e, o->l, source, row, cg_iadd(e, o->column, right), TILE_COLUMNS);
 }
 
-/* Pieces of step `step`, of which part `part` of `parts` are emitted. */
+/* Pieces of step `step`; part `part` of `parts` is emitted. */
 static void finish_pieces(cg_emitter *e, const overlap *o, LLVMValueRef step, int part, int parts)
 {
     if (o == NULL) return;
@@ -78,14 +76,14 @@ static void finish_pieces(cg_emitter *e, const overlap *o, LLVMValueRef step, in
         finish_piece(e, o, cg_iadd(e, first, cg_int(e, i)));
 }
 
-/* Adds the products of `columns` tiles of columns for steps of k; the first is `column` into the strip. */
-static void add_steps(cg_emitter *e, const group *g, LLVMValueRef column, int columns, int64_t from, int64_t to,
+/* Adds the products for `columns` column tiles, for steps of k; the first is `column` into the strip. */
+static void add_steps(cg_emitter *e, const group *g, LLVMValueRef column, int columns, int64_t source, int64_t target,
                       const overlap *o)
 {
     LLVMValueRef panel = cg_at(e, e->f32, g->panel, column), panel_bytes = cg_int(e, 4 * CG_PANEL_COLUMNS);
-    if (from == to) return;
+    if (source == target) return;
     cg_loop k;
-    cg_loop_begin(e, &k, cg_int(e, from), cg_int(e, to), 1, 0, NULL, false);
+    cg_loop_begin(e, &k, cg_int(e, source), cg_int(e, target), 1, 0, NULL, false);
     LLVMValueRef a = cg_at(e, e->i8, g->a, cg_imul(e, k.index, cg_int(e, CG_AMX_ROW_BYTES)));
     LLVMValueRef b = cg_at(e, e->f32, panel, cg_imul(e, k.index, cg_int(e, CG_AMX_BF16 * CG_PANEL_COLUMNS)));
     for (int i = 0; i < SIDE; i++) {
@@ -162,12 +160,12 @@ static void copy_last_group(cg_emitter *e, const cg_linear_block *l)
 
 /* ---- Overlapping blocks ------------------------------------------------------------------------------------------ */
 
-/* A block of two by two tiles in the sequence of blocks: its first row and column. */
+/* A two-by-two tile block in the sequence: the first row and column. */
 typedef struct position {
     LLVMValueRef row, column;
 } position;
 
-/* The other half of the strip, then the next group of rows, then the next strip. */
+/* The strip's other half, then the next row group, then the next strip. */
 static position next_position(cg_emitter *e, position p, LLVMValueRef whole_rows)
 {
     LLVMValueRef half = cg_int(e, BLOCK_COLUMNS), zero = cg_int(e, 0);
@@ -185,7 +183,7 @@ static LLVMValueRef half_stage(cg_emitter *e, const cg_linear_block *l, LLVMValu
     return cg_at(e, e->f32, l->stage, cg_imul(e, half, cg_int(e, CG_AMX_GROUP * BLOCK_COLUMNS)));
 }
 
-/* The block's rows as a linear block of their own, whose sums are in `stage`. */
+/* The block's rows as a separate linear block, with sums in `stage`. */
 static cg_linear_block rows_of(cg_emitter *e, const cg_linear_block *l, position p, LLVMValueRef stage)
 {
     cg_linear_block rows = *l;
@@ -212,12 +210,12 @@ static void emit_block(cg_emitter *e, const cg_linear_block *l, position p, LLVM
     add_steps(e, &g, inside, SIDE, busy, l->steps, NULL);
     LLVMValueRef bytes = cg_int(e, 4 * BLOCK_COLUMNS);
     for (int t = 0; t < SIDE * SIDE; t++) {
-        int64_t at = (int64_t)(t / SIDE) * CG_AMX_ROWS * BLOCK_COLUMNS + t % SIDE * TILE_COLUMNS;
-        cg_amx_store(e, t, cg_at(e, e->f32, stage, cg_int(e, at)), bytes);
+        int64_t offset = (int64_t)(t / SIDE) * CG_AMX_ROWS * BLOCK_COLUMNS + t % SIDE * TILE_COLUMNS;
+        cg_amx_store(e, t, cg_at(e, e->f32, stage, cg_int(e, offset)), bytes);
     }
 }
 
-/* The smallest power of two of pieces that finishes a block within the steps of k. */
+/* The smallest power of two, in pieces, that finishes a block within the k steps. */
 static int pieces_per_step(int64_t steps)
 {
     int pieces = 1;
@@ -240,9 +238,9 @@ static void emit_overlapping_blocks(cg_emitter *e, const cg_linear_block *l, LLV
     overlap o = {.l = &finished, .column = before.column, .per_step = pieces_per_step(l->steps)};
     emit_block(e, l, now, half_stage(e, l, block.index), copies, &o);
     cg_loop_end(e, &block, (LLVMValueRef[]){now.row, now.column});
-    position last = {block.out[0], block.out[1]};
-    cg_linear_block rows = rows_of(e, l, last, half_stage(e, l, cg_isub(e, count, one)));
-    overlap rest = {.l = &rows, .column = last.column, .per_step = 1};
+    position end = {block.out[0], block.out[1]};
+    cg_linear_block rows = rows_of(e, l, end, half_stage(e, l, cg_isub(e, count, one)));
+    overlap rest = {.l = &rows, .column = end.column, .per_step = 1};
     cg_loop piece;
     cg_loop_begin(e, &piece, cg_int(e, 0), cg_int(e, PIECES), 1, 0, NULL, false);
     finish_piece(e, &rest, piece.index);

@@ -1,11 +1,10 @@
-/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear_rows.h. */
-#include "codegen/cpu/cpu_linear_rows.h"
-#include "codegen/cpu/bf16.h"
-#include "codegen/cpu/emit.h"
-#include "codegen/cpu/pack.h"
-
-#include "codegen/cpu/cpu_expr.h"
+/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear.h. */
+#include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
+#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_values.h"
 
 /* ---- Epilogues -------------------------------------------------------------------------------------------------- */
 
@@ -24,20 +23,20 @@ LLVMValueRef cg_linear_epilogue(cg_emitter *e, const cg_linear_block *l, LLVMVal
     return cg_lanes(value) == scope.lanes ? value : cg_splat(e, value, scope.lanes);
 }
 
-void cg_finish_vector(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef row, LLVMValueRef column,
-                      int width)
+void cg_finish_vector(cg_emitter *e, const cg_linear_block *l, LLVMValueRef source, LLVMValueRef row,
+                      LLVMValueRef column, int width)
 {
     LLVMTypeRef type = cg_vector(e, e->f32, width);
-    LLVMValueRef sum = cg_load(e, type, from, 4 * (unsigned)e->target->lanes);
+    LLVMValueRef sum = cg_load(e, type, source, 4 * (unsigned)e->target->lanes);
     LLVMValueRef out = cg_at(e, l->out_type, cg_at(e, l->out_type, l->out, cg_imul(e, row, l->out_stride)), column);
     cg_store_elements(e, l->plan, l->k->out.buffer, cg_linear_epilogue(e, l, row, column, sum), out);
 }
 
-void cg_finish_rows(cg_emitter *e, const cg_linear_block *l, int64_t columns, LLVMValueRef from, LLVMValueRef to)
+void cg_finish_rows(cg_emitter *e, const cg_linear_block *l, int64_t columns, LLVMValueRef source, LLVMValueRef target)
 {
     int lanes = e->target->lanes;
     cg_loop row;
-    cg_loop_begin(e, &row, from, to, 1, 0, NULL, true);
+    cg_loop_begin(e, &row, source, target, 1, 0, NULL, true);
     LLVMValueRef stage = cg_at(e, e->f32, l->stage, cg_imul(e, row.index, cg_int(e, l->width)));
     for (int64_t c = 0; c < columns; c += lanes) {
         int width = (int)(columns - c < lanes ? columns - c : lanes);
@@ -55,47 +54,47 @@ int64_t cg_copy_stride(const cg_linear_block *l)
     return l->matmul == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
-/* Copies `count` elements of A's row to the row of the copy, rounded to bf16 or converted to f32. */
-static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
-                          int count)
+/* Copies `count` elements from A's row, rounded to bf16 or converted to f32. */
+static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef source, LLVMValueRef target,
+                          LLVMValueRef address, int count)
 {
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
-    LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, from, at), count);
+    LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, source, address), count);
     if (l->matmul >= CG_MATMUL_BF16) value = cg_f32_to_bf16(e, value);
-    cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
+    cg_store(e, value, cg_at(e, l->a_type, target, address), 0);
 }
 
 /* Copies `count` adjacent elements. */
-static void copy_run(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, int64_t count)
+static void copy_run(cg_emitter *e, const cg_linear_block *l, LLVMValueRef source, LLVMValueRef target, int64_t count)
 {
     int lanes = e->target->lanes;
     int64_t whole = count / lanes * lanes;
     cg_loop column;
     if (whole > 0) {
         cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        copy_elements(e, l, from, to, column.index, lanes);
+        copy_elements(e, l, source, target, column.index, lanes);
         cg_loop_end(e, &column, NULL);
     }
-    if (count > whole) copy_elements(e, l, from, to, cg_int(e, whole), (int)(count - whole));
+    if (count > whole) copy_elements(e, l, source, target, cg_int(e, whole), (int)(count - whole));
 }
 
-/* Copies the window at `from`: its dimensions from `d` on. */
+/* Copies the window at `from`: the dimensions from `d` on. */
 static void copy_window(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, int d)
 {
     const pl_window_dims *dims = &l->k->windows->columns;
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
     int64_t inner = 1;
-    cg_loop at;
+    cg_loop position;
     if (d + 1 == dims->count || d + 1 == PL_MAX_WINDOW_DIMS) {
         copy_run(e, l, from, to, dims->extent[d].offset);
         return;
     }
     for (int i = d + 1; i < dims->count; i++) inner *= dims->extent[i].offset;
-    cg_loop_begin(e, &at, cg_int(e, 0), cg_int(e, dims->extent[d].offset), 1, 0, NULL, false);
-    LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, at.index, cg_dim(e, dims->stride[d])));
-    LLVMValueRef target = cg_at(e, l->a_type, to, cg_imul(e, at.index, cg_int(e, inner)));
+    cg_loop_begin(e, &position, cg_int(e, 0), cg_int(e, dims->extent[d].offset), 1, 0, NULL, false);
+    LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, position.index, cg_dim(e, dims->stride[d])));
+    LLVMValueRef target = cg_at(e, l->a_type, to, cg_imul(e, position.index, cg_int(e, inner)));
     copy_window(e, l, source, target, d + 1);
-    cg_loop_end(e, &at, NULL);
+    cg_loop_end(e, &position, NULL);
 }
 
 /* Elements between the first position and position `index`, in row-major order. */
@@ -139,13 +138,13 @@ void cg_copy_rows(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LL
     LLVMValueRef distance = has_windows ? distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index))
                                         : cg_imul(e, row.index, from_stride);
     LLVMValueRef source = cg_at(e, stored, from, distance);
-    LLVMValueRef to = cg_at(e, l->a_type, l->copy, cg_imul(e, row.index, cg_int(e, stride)));
+    LLVMValueRef target = cg_at(e, l->a_type, l->copy, cg_imul(e, row.index, cg_int(e, stride)));
     for (int64_t i = 0; i < padding; i++)
-        cg_store(e, cg_const_int(l->a_type, 0), cg_at(e, l->a_type, to, cg_int(e, i)), 0);
-    to = cg_at(e, l->a_type, to, cg_int(e, padding));
+        cg_store(e, cg_const_int(l->a_type, 0), cg_at(e, l->a_type, target, cg_int(e, i)), 0);
+    target = cg_at(e, l->a_type, target, cg_int(e, padding));
     if (has_windows)
-        copy_window(e, l, source, to, 0);
+        copy_window(e, l, source, target, 0);
     else
-        copy_run(e, l, source, to, l->k->k);
+        copy_run(e, l, source, target, l->k->k);
     cg_loop_end(e, &row, NULL);
 }

@@ -1,4 +1,4 @@
-/* cpu_linear_winograd.c — linears over 3x3 windows by Winograd's transform F(2x2, 3x3): see cpu_linear_winograd.h.
+/* cpu_linear_winograd.c — linears over 3x3 windows by Winograd's transform F(2x2, 3x3): see cpu_linear.h.
  *
  * A square is 2x2 adjacent positions. Their windows cover 4x4 elements d of each channel. With the transformed taps
  * u = G g Gᵀ (cg_pack_taps), the four sums are Aᵀ [Σ u · (Bᵀ d B)] A, where the sum runs over the channels. That
@@ -16,17 +16,15 @@
  * 0, which is left out. So NaN reaches the same sums as in a sum over taps. An infinite element would become NaN by
  * inf - inf, and elements above a quarter of the range could overflow. Such sums are computed again, one tap at a
  * time. Every square is computed alike, whichever block it is in, so that slices do not change bits. */
-#include "codegen/cpu/cpu_linear_winograd.h"
+#include "codegen/cpu/cpu_linear.h"
 
-#include "codegen/cpu/bf16.h"
-#include "codegen/cpu/cpu_linear_rows.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/pack.h"
-#include "codegen/cpu/register_tile.h"
-#include "plan/kind_linear.h"
+#include "codegen/cpu/tiles.h"
+#include "plan/kernel_kind.h"
 
-enum { SQUARES = 24 }; /* a multiple of all tile heights; transformed elements of 64 channels take 96 KB */
+enum { SQUARES = 24 }; /* a multiple of all tile heights; 64 transformed channels take 96 KB */
 enum { SIDE = 4, ELEMENTS = SIDE * SIDE, SUMS = 4 };
 
 typedef struct winograd {
@@ -58,7 +56,7 @@ int64_t cg_linear_winograd_scratch(const pl_linear *k, const cg_cpu_target *targ
 
 /* ---- Squares ----------------------------------------------------------------------------------------------------- */
 
-/* Position of a square in its image, and the image's number. */
+/* A square's position in the image, and the image number. */
 typedef struct square {
     LLVMValueRef image, y, x;
 } square;
@@ -82,12 +80,12 @@ static LLVMValueRef elements_of(cg_emitter *e, const winograd *w, const square *
     return cg_at(e, e->f32, w->l->buffers[a->buffer], cg_iadd(e, cg_dim(e, a->offset), distance));
 }
 
-static LLVMValueRef load_element(cg_emitter *e, const winograd *w, LLVMValueRef from, int y, int x, LLVMTypeRef type)
+static LLVMValueRef load_element(cg_emitter *e, const winograd *w, LLVMValueRef source, int y, int x, LLVMTypeRef type)
 {
-    return cg_load(e, type, cg_at(e, e->f32, from, cg_int(e, y * w->taps.y_stride + x * w->taps.x_stride)), 0);
+    return cg_load(e, type, cg_at(e, e->f32, source, cg_int(e, y * w->taps.y_stride + x * w->taps.x_stride)), 0);
 }
 
-/* Vectors of the strip at `column`, which counts from its first one, of element 0 of a square. */
+/* Strip vectors of a square's element 0 at `column`, counted from the first. */
 static LLVMValueRef sums_at(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVMValueRef column)
 {
     return cg_at(e, e->f32, w->sums, cg_iadd(e, cg_imul(e, index, cg_int(e, w->width)), column));
@@ -113,16 +111,16 @@ static void emit_input(cg_emitter *e, const winograd *w)
     cg_loop index, channel;
     cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
     square s = square_at(e, w, cg_iadd(e, w->first, index.index));
-    LLVMValueRef from = elements_of(e, w, &s);
-    LLVMValueRef to = cg_at(e, e->f32, w->input, cg_imul(e, index.index, cg_int(e, w->taps.channels)));
+    LLVMValueRef source = elements_of(e, w, &s);
+    LLVMValueRef target = cg_at(e, e->f32, w->input, cg_imul(e, index.index, cg_int(e, w->taps.channels)));
     cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, w->taps.channels), lanes, 0, NULL, false);
-    LLVMValueRef at = cg_at(e, e->f32, from, channel.index);
-    for (int i = 0; i < ELEMENTS; i++) v[i] = load_element(e, w, at, i / SIDE, i % SIDE, type);
+    LLVMValueRef address = cg_at(e, e->f32, source, channel.index);
+    for (int i = 0; i < ELEMENTS; i++) v[i] = load_element(e, w, address, i / SIDE, i % SIDE, type);
     for (int i = 0; i < SIDE; i++) transform_input(e, v + i, SIDE);
     for (int i = 0; i < SIDE; i++) transform_input(e, v + SIDE * i, 1);
     for (int i = 0; i < ELEMENTS; i++) {
         LLVMValueRef ahead = cg_iadd(e, channel.index, cg_int(e, i * SQUARES * w->taps.channels));
-        cg_store(e, v[i], cg_at(e, e->f32, to, ahead), 4 * (unsigned)lanes);
+        cg_store(e, v[i], cg_at(e, e->f32, target, ahead), 4 * (unsigned)lanes);
     }
     cg_loop_end(e, &channel, NULL);
     cg_loop_end(e, &index, NULL);
@@ -145,16 +143,17 @@ static LLVMValueRef bias_at(cg_emitter *e, const winograd *w, LLVMValueRef colum
     return cg_load(e, type, address, 4 * (unsigned)e->target->lanes);
 }
 
-static void store_sum(cg_emitter *e, const winograd *w, LLVMValueRef at, int sum, LLVMValueRef value)
+static void store_sum(cg_emitter *e, const winograd *w, LLVMValueRef address, int sum, LLVMValueRef value)
 {
     LLVMValueRef ahead = cg_int(e, sum * SQUARES * w->width);
-    cg_store(e, value, cg_at(e, e->f32, at, ahead), 4 * (unsigned)e->target->lanes);
+    cg_store(e, value, cg_at(e, e->f32, address, ahead), 4 * (unsigned)e->target->lanes);
 }
 
-static LLVMValueRef load_sum(cg_emitter *e, const winograd *w, LLVMValueRef at, int sum)
+static LLVMValueRef load_sum(cg_emitter *e, const winograd *w, LLVMValueRef address, int sum)
 {
     LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
-    return cg_load(e, type, cg_at(e, e->f32, at, cg_int(e, sum * SQUARES * w->width)), 4 * (unsigned)e->target->lanes);
+    return cg_load(e, type, cg_at(e, e->f32, address, cg_int(e, sum * SQUARES * w->width)),
+                   4 * (unsigned)e->target->lanes);
 }
 
 /* 0 in all lanes if the values are finite. */
@@ -171,7 +170,7 @@ static LLVMValueRef is_not_zero(cg_emitter *e, LLVMValueRef zeros)
     return LLVMBuildFCmp(e->builder, LLVMRealUNE, sum, cg_const(e, e->f32, 0), "");
 }
 
-/* Returns what add_zeros gives for the block's sums. */
+/* Returns the result of add_zeros for the block's sums. */
 static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
 {
     int lanes = e->target->lanes;
@@ -180,8 +179,8 @@ static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
     cg_loop index, column;
     cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 1, &zeros, false);
     cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), lanes, 1, index.carried, false);
-    LLVMValueRef at = sums_at(e, w, index.index, column.index), bias = bias_at(e, w, column.index);
-    for (int i = 0; i < ELEMENTS; i++) m[i] = load_sum(e, w, at, i);
+    LLVMValueRef address = sums_at(e, w, index.index, column.index), bias = bias_at(e, w, column.index);
+    for (int i = 0; i < ELEMENTS; i++) m[i] = load_sum(e, w, address, i);
     for (int j = 0; j < SIDE; j++) {
         transform_sums(e, m + j, SIDE, two);
         by_row[j] = two[0];
@@ -190,7 +189,7 @@ static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
     for (int i = 0; i < 2; i++) transform_sums(e, by_row + SIDE * i, 1, four + 2 * i);
     for (int i = 0; i < SUMS; i++) {
         four[i] = cg_fadd(e, four[i], bias);
-        store_sum(e, w, at, i, four[i]);
+        store_sum(e, w, address, i, four[i]);
     }
     zeros = add_zeros(e, column.carried[0], four);
     cg_loop_end(e, &column, &zeros);
@@ -200,50 +199,50 @@ static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
 
 /* ---- Sums over taps ---------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef load_weight(cg_emitter *e, const winograd *w, LLVMValueRef from, int element)
+static LLVMValueRef load_weight(cg_emitter *e, const winograd *w, LLVMValueRef source, int element)
 {
     LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
     int64_t ahead = element * w->taps.channels * CG_PANEL_COLUMNS;
-    return cg_load(e, type, cg_at(e, e->f32, from, cg_int(e, ahead)), 4 * (unsigned)e->target->lanes);
+    return cg_load(e, type, cg_at(e, e->f32, source, cg_int(e, ahead)), 4 * (unsigned)e->target->lanes);
 }
 
-/* The tap in the middle. A sum that is no more than the rounding of its terms is 0, because infinity times 0 is NaN. */
-static LLVMValueRef middle_tap(cg_emitter *e, const winograd *w, LLVMValueRef from)
+/* The middle tap. A sum within rounding of the terms is 0, because infinity times 0 is NaN. */
+static LLVMValueRef middle_tap(cg_emitter *e, const winograd *w, LLVMValueRef source)
 {
-    LLVMValueRef u[] = {load_weight(e, w, from, SIDE + 1), load_weight(e, w, from, SIDE + 2),
-                        load_weight(e, w, from, 2 * SIDE + 1), load_weight(e, w, from, 2 * SIDE + 2)};
+    LLVMValueRef u[] = {load_weight(e, w, source, SIDE + 1), load_weight(e, w, source, SIDE + 2),
+                        load_weight(e, w, source, 2 * SIDE + 1), load_weight(e, w, source, 2 * SIDE + 2)};
     LLVMValueRef above = cg_fsub(e, u[0], u[1]), below = cg_fsub(e, u[2], u[3]);
     LLVMValueRef sum = cg_fsub(e, above, below), size = cg_fabs(e, u[0]);
     for (int i = 1; i < 4; i++) size = cg_fadd(e, size, cg_fabs(e, u[i]));
-    LLVMValueRef least = cg_fmul(e, size, cg_const(e, LLVMTypeOf(size), 0x1p-22));
-    LLVMValueRef is_zero = LLVMBuildFCmp(e->builder, LLVMRealOLE, cg_fabs(e, sum), least, "");
+    LLVMValueRef minimum = cg_fmul(e, size, cg_const(e, LLVMTypeOf(size), 0x1p-22));
+    LLVMValueRef is_zero = LLVMBuildFCmp(e->builder, LLVMRealOLE, cg_fabs(e, sum), minimum, "");
     return cg_select(e, is_zero, cg_const(e, LLVMTypeOf(sum), 0), sum);
 }
 
 /* A tap from the transformed ones: in each dimension, the first is element 0, the middle one is element 1 - element 2,
  * and the last one is element 3. */
-static LLVMValueRef tap_at(cg_emitter *e, const winograd *w, LLVMValueRef from, int i, int j)
+static LLVMValueRef tap_at(cg_emitter *e, const winograd *w, LLVMValueRef source, int i, int j)
 {
     static const int first[] = {0, 1, 3};
     int element = SIDE * first[i] + first[j];
-    if (i == 1 && j == 1) return middle_tap(e, w, from);
-    LLVMValueRef value = load_weight(e, w, from, element);
+    if (i == 1 && j == 1) return middle_tap(e, w, source);
+    LLVMValueRef value = load_weight(e, w, source, element);
     if (i != 1 && j != 1) return value;
-    return cg_fsub(e, value, load_weight(e, w, from, element + (i == 1 ? SIDE : 1)));
+    return cg_fsub(e, value, load_weight(e, w, source, element + (i == 1 ? SIDE : 1)));
 }
 
-/* Computes the four sums at `at` again. */
-static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVMValueRef column, LLVMValueRef at)
+/* Computes the four sums at `address` again. */
+static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVMValueRef column, LLVMValueRef address)
 {
     int lanes = e->target->lanes;
     LLVMValueRef bias = bias_at(e, w, column), sum[SUMS] = {bias, bias, bias, bias};
     square s = square_at(e, w, cg_iadd(e, w->first, index));
-    LLVMValueRef from = elements_of(e, w, &s);
+    LLVMValueRef source = elements_of(e, w, &s);
     cg_loop channel;
     cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, w->taps.channels), 1, SUMS, sum, false);
     for (int i = 0; i < SUMS; i++) sum[i] = channel.carried[i];
     LLVMValueRef row = cg_iadd(e, cg_imul(e, channel.index, cg_int(e, CG_PANEL_COLUMNS)), column);
-    LLVMValueRef panel = cg_at(e, e->f32, w->panel, row), d = cg_at(e, e->f32, from, channel.index);
+    LLVMValueRef panel = cg_at(e, e->f32, w->panel, row), d = cg_at(e, e->f32, source, channel.index);
     for (int t = 0; t < 9; t++) {
         LLVMValueRef tap = tap_at(e, w, panel, t / 3, t % 3);
         for (int i = 0; i < SUMS; i++) {
@@ -252,7 +251,7 @@ static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVM
         }
     }
     cg_loop_end(e, &channel, sum);
-    for (int i = 0; i < SUMS; i++) store_sum(e, w, at, i, channel.out[i]);
+    for (int i = 0; i < SUMS; i++) store_sum(e, w, address, i, channel.out[i]);
 }
 
 static void emit_infinite_sums(cg_emitter *e, const winograd *w)
@@ -262,10 +261,10 @@ static void emit_infinite_sums(cg_emitter *e, const winograd *w)
     LLVMValueRef sums[SUMS], zero = cg_const(e, cg_vector(e, e->f32, e->target->lanes), 0);
     cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
     cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes, 0, NULL, false);
-    LLVMValueRef at = sums_at(e, w, index.index, column.index);
-    for (int i = 0; i < SUMS; i++) sums[i] = load_sum(e, w, at, i);
+    LLVMValueRef address = sums_at(e, w, index.index, column.index);
+    for (int i = 0; i < SUMS; i++) sums[i] = load_sum(e, w, address, i);
     cg_if_begin(e, &infinite, is_not_zero(e, add_zeros(e, zero, sums)));
-    emit_taps(e, w, index.index, column.index, at);
+    emit_taps(e, w, index.index, column.index, address);
     cg_if_end(e, &infinite);
     cg_loop_end(e, &column, NULL);
     cg_loop_end(e, &index, NULL);
@@ -289,9 +288,9 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
     for (int i = 0; i < tile.rows * tile.vectors; i++) tile.acc[i] = cg_const(e, cg_vector(e, e->f32, lanes), 0);
     cg_tile_accumulate(e, &tile, &operands, channels, NULL);
     for (int i = 0; i < rows->count; i++) {
-        LLVMValueRef to = cg_row_pointer(e, e->f32, rows, i, sums, width);
+        LLVMValueRef target = cg_row_pointer(e, e->f32, rows, i, sums, width);
         for (int j = 0; j < tile.vectors; j++) {
-            LLVMValueRef address = cg_at(e, e->f32, to, cg_int(e, (int64_t)j * lanes));
+            LLVMValueRef address = cg_at(e, e->f32, target, cg_int(e, (int64_t)j * lanes));
             cg_store(e, tile.acc[i * tile.vectors + j], address, 4 * (unsigned)lanes);
         }
     }
@@ -307,10 +306,10 @@ static void emit_results(cg_emitter *e, const winograd *w)
     LLVMValueRef y = cg_iadd(e, cg_imul(e, s.image, cg_int(e, w->taps.height)), s.y);
     LLVMValueRef first = cg_iadd(e, cg_imul(e, y, cg_int(e, w->taps.width)), s.x);
     cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes, 0, NULL, false);
-    LLVMValueRef at = sums_at(e, w, index.index, column.index), place = cg_iadd(e, w->column, column.index);
+    LLVMValueRef address = sums_at(e, w, index.index, column.index), place = cg_iadd(e, w->column, column.index);
     for (int i = 0; i < SUMS; i++) {
         LLVMValueRef row = cg_iadd(e, first, cg_int(e, i / 2 * w->taps.width + i % 2));
-        LLVMValueRef value = cg_linear_epilogue(e, l, row, place, load_sum(e, w, at, i));
+        LLVMValueRef value = cg_linear_epilogue(e, l, row, place, load_sum(e, w, address, i));
         LLVMValueRef out = cg_at(e, l->out_type, l->out, cg_iadd(e, cg_imul(e, row, l->out_stride), place));
         cg_store_elements(e, l->plan, l->k->out.buffer, value, out);
     }

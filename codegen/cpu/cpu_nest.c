@@ -1,24 +1,20 @@
 /* cpu_nest.c — the general loop nest: pointwise chains, moves, reductions, matmuls without packed weights.
  *
- * One loop becomes vectors (vectorise.c chooses it) and runs innermost. Along an output loop, the last vector is
- * moved back to end with the loop, so that some points are computed twice and the scalar remainder disappears. Only
- * an extent below one vector, or an in-place nest, needs scalar iterations. A reduction keeps its accumulators in
- * registers. Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are
- * several vectors of partial results, which are folded at the end, with a scalar accumulator for the remainder.
+ * One loop becomes vectors (vectorise.c chooses it) and runs innermost. Along an output loop, the last vector is moved
+ * back to end with the loop, so some points are computed twice and the scalar remainder disappears. Only an extent
+ * below one vector, or an in-place nest, needs scalar iterations. A reduction keeps its accumulators in registers.
+ * Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are several vectors of
+ * partial results, which are folded at the end, with a scalar accumulator for the remainder.
  *
- * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If
- * their extents depend on the length, the nest also has the general form, because lengths below one vector need it.
- */
-#include "codegen/cpu/cpu_expr.h"
+ * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If their
+ * extents depend on the length, the nest also has the general form, because lengths below one vector need it. */
 #include "codegen/cpu/cpu_kind.h"
-#include "codegen/cpu/cpu_product.h"
-#include "codegen/cpu/cpu_transpose.h"
+#include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/reducer.h"
-#include "codegen/cpu/signature_writer.h"
-#include "codegen/cpu/vectorise.h"
+#include "codegen/cpu/signatures.h"
+#include "codegen/cpu/tiles.h"
 #include "plan/expr.h"
-#include "plan/kind_nest.h"
+#include "plan/kernel_kind.h"
 
 #include <assert.h>
 
@@ -69,10 +65,10 @@ static void close_loop(nest *n, nest_loop *l, int count, LLVMValueRef *carried)
     for (int i = 0; i < count; i++) carried[i] = l->loop.out[i];
 }
 
-static bool known_empty(LLVMValueRef from, LLVMValueRef to)
+static bool known_empty(LLVMValueRef source, LLVMValueRef target)
 {
-    return LLVMIsAConstantInt(from) != NULL && LLVMIsAConstantInt(to) != NULL &&
-           LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to);
+    return LLVMIsAConstantInt(source) != NULL && LLVMIsAConstantInt(target) != NULL &&
+           LLVMConstIntGetSExtValue(source) >= LLVMConstIntGetSExtValue(target);
 }
 
 static LLVMValueRef offset_by(cg_emitter *e, LLVMValueRef index, int64_t offset)
@@ -82,7 +78,7 @@ static LLVMValueRef offset_by(cg_emitter *e, LLVMValueRef index, int64_t offset)
 
 /* ---- Accumulating one point or vector ---------------------------------------------------------------------------- */
 
-/* Row-major index of the current point of the reduction space. */
+/* Row-major index in the reduction space. */
 static LLVMValueRef reduction_index(nest *n)
 {
     cg_emitter *e = n->e;
@@ -147,7 +143,7 @@ static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRe
     close_loop(n, &loop, count, acc);
 }
 
-/* Computes ACC 0 of each vector of the block. */
+/* Computes ACC 0 for each vector in the block. */
 static void reduce_block(nest *n, int block, LLVMValueRef *out_acc)
 {
     cg_emitter *e = n->e;
@@ -165,13 +161,13 @@ static void reduce_block(nest *n, int block, LLVMValueRef *out_acc)
 
 /* ---- Reduction along vectors ------------------------------------------------------------------------------------- */
 
-/* Iterations of the vector loop from `from` to `to`, a block of vectors each, into acc[0 … block-1]. */
-static void reduce_strip(nest *n, LLVMValueRef from, LLVMValueRef to, int lanes, int block, LLVMValueRef *acc)
+/* Vector loop iterations from `source` to `target`, a block of vectors each, into acc[0 … block-1]. */
+static void reduce_strip(nest *n, LLVMValueRef source, LLVMValueRef target, int lanes, int block, LLVMValueRef *acc)
 {
-    if (known_empty(from, to)) return;
+    if (known_empty(source, target)) return;
     cg_emitter *e = n->e;
     cg_loop loop;
-    cg_loop_begin(e, &loop, from, to, (int64_t)lanes * block, block, acc, true);
+    cg_loop_begin(e, &loop, source, target, (int64_t)lanes * block, block, acc, true);
     n->scope.lanes = lanes;
     for (int i = 0; i < block; i++) {
         n->scope.loops[n->by.loop] = offset_by(e, loop.index, (int64_t)i * lanes);
@@ -236,12 +232,12 @@ static void emit_points(nest *n, int lanes, int block)
     }
 }
 
-static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef last_start, int lanes, int block)
+static void emit_strip(nest *n, LLVMValueRef source, LLVMValueRef target, LLVMValueRef last_start, int lanes, int block)
 {
-    if (known_empty(from, to)) return;
+    if (known_empty(source, target)) return;
     cg_emitter *e = n->e;
     cg_loop loop;
-    cg_loop_begin(e, &loop, from, to, (int64_t)lanes * block, 0, NULL, true);
+    cg_loop_begin(e, &loop, source, target, (int64_t)lanes * block, 0, NULL, true);
     n->scope.loops[n->by.loop] = last_start != NULL ? cg_imin(e, loop.index, last_start) : loop.index;
     emit_points(n, lanes, block);
     cg_loop_end(e, &loop, NULL);
@@ -323,7 +319,7 @@ static special_form special_form_of(const pl_plan *plan, const pl_nest *k, const
     return form;
 }
 
-/* Emits the special form for every point of the loops other than its own two. */
+/* Emits the special form for every point in the other loops. */
 static void emit_special(nest *n, const special_form *form, LLVMValueRef scratch)
 {
     cg_emitter *e = n->e;

@@ -1,33 +1,29 @@
-/* cpu_norm.c — layer normalisation, RMS normalisation, softmax and log-softmax of the rows of a matrix.
+/* cpu_norm.c — layer normalisation, RMS normalisation, softmax and log-softmax of a matrix's rows.
  *
  * Rows are processed one at a time. A row's values are computed once from the input expression and then kept: in
  * registers if the row is short and its length known, otherwise in scratch, padded to whole vectors. Statistics are
  * computed from the kept values (the variance in two passes, as it is defined), and a last pass writes the results.
  * Neighbouring rows are independent, so the processor overlaps one row's reductions across lanes with the next row's
- * instructions.
- */
-#include "codegen/cpu/bf16.h"
-#include "codegen/cpu/cpu_expr.h"
+ * instructions. */
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/cpu_values.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/math.h"
-#include "codegen/cpu/signature_writer.h"
+#include "codegen/cpu/real_functions.h"
+#include "codegen/cpu/signatures.h"
 #include "plan/expr.h"
 #include "plan/kernel_kind.h"
 
 #include <math.h>
 
-enum {
-    MAX_KEPT_VECTORS = 16,
-    CHAINS = 4
-}; /* CHAINS: partial results of a reduction, which hide the latency of addition */
+enum { MAX_KEPT_VECTORS = 16, CHAINS = 4 }; /* CHAINS: partial reduction results, which hide the latency of addition */
 
 typedef struct norm {
     const pl_plan *plan;
     const pl_norm *k;
     const LLVMValueRef *buffers;
-    LLVMValueRef columns, whole; /* length of the row; length of its whole vectors */
+    LLVMValueRef columns, whole; /* row length; length in whole vectors */
     LLVMValueRef row;            /* index of the row */
 
     int kept_count; /* vectors in registers, including the tail; 0 if the row is in `line` */
@@ -67,13 +63,13 @@ static bool has_tail(const cg_emitter *e, const norm *n)
     return !columns_known(n) || tail_columns(e, n) > 0;
 }
 
-/* `value` in the lanes of the tail that are columns, else `other`. */
-static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value, double other)
+/* `value` in tail lanes that are columns, else `other_values`. */
+static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value, double other_values)
 {
     int lanes = e->target->lanes;
     LLVMValueRef left = cg_splat(e, cg_isub(e, n->columns, n->whole), lanes);
     LLVMValueRef valid = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_iota(e, e->i64, lanes), left, "");
-    return cg_select(e, valid, value, cg_const(e, LLVMTypeOf(value), other));
+    return cg_select(e, valid, value, cg_const(e, LLVMTypeOf(value), other_values));
 }
 
 /* Value of the padding lanes while the row is in registers or scratch. It leaves sums and maxima unchanged. */
@@ -179,7 +175,7 @@ static LLVMValueRef square(cg_emitter *e, const norm *n, LLVMValueRef value)
     return cg_fmul(e, value, value);
 }
 
-/* x + -0 is x, even for x = -0, so that the first addition folds away */
+/* x + -0 is x, even for x = -0, so the first addition folds away */
 static const reduction sum_of_values = {NULL, NULL, cg_fadd, -0.0};
 static const reduction sum_of_squares = {NULL, square, cg_fadd, -0.0};
 static const reduction sum_of_shifted_squares = {shifted, square, cg_fadd, -0.0};
@@ -209,18 +205,18 @@ static LLVMValueRef line_term(cg_emitter *e, const norm *n, const reduction *r, 
 }
 
 /* Reduces the whole vectors from..to; each iteration adds one vector to each of `chains` chains. */
-static void reduce_vectors(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef from, LLVMValueRef to,
+static void reduce_vectors(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef source, LLVMValueRef target,
                            int chains, LLVMValueRef *chain)
 {
     int lanes = e->target->lanes;
-    LLVMValueRef next[CHAINS];
+    LLVMValueRef next_value[CHAINS];
     cg_loop loop;
-    cg_loop_begin(e, &loop, from, to, (int64_t)chains * lanes, chains, chain, true);
+    cg_loop_begin(e, &loop, source, target, (int64_t)chains * lanes, chains, chain, true);
     for (int i = 0; i < chains; i++) {
         LLVMValueRef column = cg_iadd(e, loop.index, cg_int(e, (int64_t)i * lanes));
-        next[i] = r->combine(e, line_term(e, n, r, column), loop.carried[i]);
+        next_value[i] = r->combine(e, line_term(e, n, r, column), loop.carried[i]);
     }
-    cg_loop_end(e, &loop, next);
+    cg_loop_end(e, &loop, next_value);
     for (int i = 0; i < chains; i++) chain[i] = loop.out[i];
 }
 
@@ -353,8 +349,8 @@ static void write_from_line(cg_emitter *e, const norm *n)
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
-/* Number of vectors of a row that are kept in registers; 0 if the row goes through scratch. A tile's accumulators are
- * the registers that a loop may fill. A third of them is reserved for the passes. */
+/* Row vectors kept in registers; 0 if the row goes through scratch. A tile's accumulators are the registers that a loop
+ * may fill. A third is reserved for the passes. */
 static int kept_vectors(const pl_norm *k, const cg_cpu_target *target)
 {
     int capacity = target->tile_rows * target->tile_vectors * 2 / 3;

@@ -1,4 +1,4 @@
-/* cpu_product.c — products of two run-time matrices: see cpu_product.h.
+/* cpu_product.c — products of two run-time matrices: see tiles.h.
  *
  *   for each strip of columns              as wide as a register tile, or half as wide at the end
  *     pack the strip of the right factor   into scratch, as rows of k; transposed if its vectors run along k
@@ -12,14 +12,12 @@
  * occur twice in a panel. They have equal sums and are stored twice, so a nest that also loads from a stored buffer is
  * no product here.
  */
-#include "codegen/cpu/cpu_product.h"
+#include "codegen/cpu/tiles.h"
 
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/register_tile.h"
-#include "codegen/cpu/vectorise.h"
+#include "codegen/cpu/cpu_values.h"
+#include "codegen/cpu/dot_products.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 enum {
     FEWEST_ROWS = 6, /* with fewer, packing costs as much as it saves */
@@ -29,7 +27,7 @@ enum {
 
 /* ---- Recognition ------------------------------------------------------------------------------------------------- */
 
-/* Number of loads whose elements are apart along the loop, so that each lane needs a load of its own. */
+/* Number of loads whose elements are apart along the loop, so each lane needs a separate load. */
 static int irregular_loads(const pl_expr *expr, int loop)
 {
     int64_t stride;
@@ -54,8 +52,8 @@ static bool is_affine_in_k(const pl_expr *index, const cg_product *p)
         return is_affine_in_k(index->arg[0], p) && is_affine_in_k(index->arg[1], p);
     case PL_MUL:
         for (int i = 0; i < 2; i++) {
-            const pl_expr *other = index->arg[1 - i];
-            if (!pl_expr_uses_index(other, p->k_loop) && !pl_expr_uses_index(other, p->row_loop))
+            const pl_expr *other_expr = index->arg[1 - i];
+            if (!pl_expr_uses_index(other_expr, p->k_loop) && !pl_expr_uses_index(other_expr, p->row_loop))
                 return is_affine_in_k(index->arg[i], p);
         }
         return !pl_expr_uses_index(index, p->k_loop);
@@ -79,13 +77,13 @@ static bool is_at_least(ir_dim extent, int64_t count)
 static int longest_row_loop(const pl_nest *nest, const cg_product *p)
 {
     int best = -1;
-    int64_t most = FEWEST_ROWS - 1;
+    int64_t maximum = FEWEST_ROWS - 1;
     for (int loop = 0; loop < nest->loop_count; loop++) {
         if (loop == p->column_loop || !pl_expr_uses_index(p->left, loop) || pl_expr_uses_index(p->right, loop))
             continue;
         ir_dim dim = nest->extent[loop];
         int64_t extent = ir_dim_is_number(dim) ? dim.offset : INT64_MAX;
-        if (extent > most) best = loop, most = extent;
+        if (extent > maximum) best = loop, maximum = extent;
     }
     return best;
 }
@@ -130,8 +128,8 @@ static int64_t strip_columns(const cg_cpu_target *target)
     return (int64_t)target->tile_vectors * target->lanes;
 }
 
-/* The parts of scratch: a tile's sums, copied rows of the left factor if there are any, and the panel. Only the last
- * two depend on k. Their places follow from its run-time value, because buckets share code. */
+/* Scratch parts: a tile's sums, copied left factor rows if there are any, and the panel. Only the last two depend on k.
+ * Their places follow from its run-time value, because buckets share code. */
 static int64_t stage_elements(const cg_cpu_target *target)
 {
     return CG_MAX_TILE_ROWS * strip_columns(target);
@@ -166,7 +164,7 @@ typedef struct multiplication {
     int vectors;        /* width of the strip */
 } multiplication;
 
-/* First column of vector `number` of the strip. */
+/* First column of the strip's vector `number`. */
 static LLVMValueRef vector_column(cg_emitter *e, const multiplication *m, LLVMValueRef number)
 {
     LLVMValueRef ahead = cg_imul(e, number, cg_int(e, e->target->lanes));
@@ -224,21 +222,21 @@ static void pack_rows(cg_emitter *e, const multiplication *m)
     cg_loop_end(e, &k, NULL);
 }
 
-/* Copies the left rows of a tile, from row `first` on. */
+/* Copies a tile's left rows, from row `first` on. */
 static void copy_left(cg_emitter *e, const multiplication *m, LLVMValueRef first, int rows)
 {
     cg_scope scope = m->scope;
     scope.vector_loop = m->p->k_loop;
     scope.lanes = e->target->lanes;
-    LLVMValueRef last = cg_isub(e, m->rows.to, cg_int(e, 1));
+    LLVMValueRef last_value = cg_isub(e, m->rows.to, cg_int(e, 1));
     cg_loop row, k;
     cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, rows), 1, 0, NULL, false);
-    scope.loops[m->p->row_loop] = cg_imin(e, cg_iadd(e, first, row.index), last);
-    LLVMValueRef to = cg_at(e, e->f32, m->copy, cg_imul(e, row.index, m->copy_stride));
+    scope.loops[m->p->row_loop] = cg_imin(e, cg_iadd(e, first, row.index), last_value);
+    LLVMValueRef target = cg_at(e, e->f32, m->copy, cg_imul(e, row.index, m->copy_stride));
     cg_loop_begin(e, &k, cg_int(e, 0), m->k_count, e->target->lanes, 0, NULL, false);
     scope.loops[m->p->k_loop] = cg_vector_within(e, k.index, m->k_count);
     LLVMValueRef value = cg_expr(e, &scope, m->plan, m->p->left);
-    cg_store(e, value, cg_at(e, e->f32, to, scope.loops[m->p->k_loop]), 0);
+    cg_store(e, value, cg_at(e, e->f32, target, scope.loops[m->p->k_loop]), 0);
     cg_loop_end(e, &k, NULL);
     cg_loop_end(e, &row, NULL);
 }
@@ -324,13 +322,13 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 
 /* ---- Strips ------------------------------------------------------------------------------------------------------ */
 
-/* Strips of `vectors` vectors that begin at columns from … to - 1. */
-static void emit_strips(cg_emitter *e, multiplication *m, LLVMValueRef from, LLVMValueRef to, int vectors)
+/* Strips with `vectors` vectors beginning at columns from … to - 1. */
+static void emit_strips(cg_emitter *e, multiplication *m, LLVMValueRef source, LLVMValueRef target, int vectors)
 {
-    bool are_known = LLVMIsAConstantInt(from) != NULL && LLVMIsAConstantInt(to) != NULL;
-    if (are_known && LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to)) return;
+    bool are_known = LLVMIsAConstantInt(source) != NULL && LLVMIsAConstantInt(target) != NULL;
+    if (are_known && LLVMConstIntGetSExtValue(source) >= LLVMConstIntGetSExtValue(target)) return;
     cg_loop strip;
-    cg_loop_begin(e, &strip, from, to, (int64_t)vectors * e->target->lanes, 0, NULL, true);
+    cg_loop_begin(e, &strip, source, target, (int64_t)vectors * e->target->lanes, 0, NULL, true);
     m->strip = strip.index;
     m->vectors = vectors;
     if (m->p->transposes)
@@ -346,7 +344,7 @@ static void emit_columns(cg_emitter *e, multiplication *m)
 {
     int64_t width = strip_columns(e->target);
     int lanes = e->target->lanes, last_vectors = e->target->tile_vectors / 2;
-    LLVMValueRef from = m->columns.from, count = cg_isub(e, m->columns.to, from), wholes;
+    LLVMValueRef source = m->columns.from, count = cg_isub(e, m->columns.to, source), wholes;
     if (LLVMIsAConstantInt(count) != NULL) {
         int64_t known = LLVMConstIntGetSExtValue(count), remainder = known % width;
         last_vectors = (int)((remainder + lanes - 1) / lanes);
@@ -354,8 +352,8 @@ static void emit_columns(cg_emitter *e, multiplication *m)
     } else {
         wholes = cg_round_down(e, cg_iadd(e, count, cg_int(e, width / 2 - 1)), width);
     }
-    LLVMValueRef end = cg_iadd(e, from, wholes);
-    emit_strips(e, m, from, end, e->target->tile_vectors);
+    LLVMValueRef end = cg_iadd(e, source, wholes);
+    emit_strips(e, m, source, end, e->target->tile_vectors);
     if (last_vectors > 0) emit_strips(e, m, end, m->columns.to, last_vectors);
 }
 
@@ -363,7 +361,7 @@ LLVMValueRef cg_product_fits(cg_emitter *e, const pl_nest *nest, const cg_produc
 {
     const struct {
         int loop;
-        int64_t fewest, most;
+        int64_t fewest, maximum;
     } bounds[] = {{product->row_loop, 1, INT64_MAX},
                   {product->column_loop, e->target->lanes, INT64_MAX},
                   {product->k_loop, fewest_k(product, e->target), MOST_K}};
@@ -371,7 +369,7 @@ LLVMValueRef cg_product_fits(cg_emitter *e, const pl_nest *nest, const cg_produc
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
         LLVMValueRef extent = cg_dim(e, nest->extent[bounds[i].loop]);
         LLVMValueRef enough = LLVMBuildICmp(e->builder, LLVMIntSGE, extent, cg_int(e, bounds[i].fewest), "");
-        LLVMValueRef not_more = LLVMBuildICmp(e->builder, LLVMIntSLE, extent, cg_int(e, bounds[i].most), "");
+        LLVMValueRef not_more = LLVMBuildICmp(e->builder, LLVMIntSLE, extent, cg_int(e, bounds[i].maximum), "");
         fits = LLVMBuildAnd(e->builder, fits, LLVMBuildAnd(e->builder, enough, not_more, ""), "");
     }
     return fits;

@@ -1,14 +1,13 @@
-/* cpu_recurrence.c — kernels that repeat step by step: a loop around the linears and nests of a step.
+/* cpu_recurrence.c — kernels repeated step by step: a loop around the linears and nests of a step.
  *
- * A step's matmul of one row or a few rows reads every weight once. Its speed is that of the cache that holds the
- * weights, and the linear kernel's strips reach it even with a single row.
- */
+ * A matmul with one row or a few reads every weight once per step. The cache that holds the weights sets the speed, and
+ * the linear kernel's strips reach it even with a single row. */
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/signature_writer.h"
+#include "codegen/cpu/signatures.h"
 
-/* The kinds of kernels that a step may hold (pl_recurrence). */
+/* Kernel kinds allowed in a step (pl_recurrence). */
 static const cg_kind_ops *const step_kinds[PL_KIND_COUNT] = {
     [PL_LINEAR] = &cg_linear_kind, [PL_ATTENTION] = &cg_attention_kind,   [PL_NORM] = &cg_norm_kind,
     [PL_NEST] = &cg_nest_kind,     [PL_SEQUENTIAL] = &cg_sequential_kind, [PL_TREES] = &cg_trees_kind,
@@ -36,14 +35,14 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
     const pl_recurrence *k = &kernel->recurrence;
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int i = 0; i < k->kernel_count; i++) {
         const pl_kernel *inner = &k->kernels[i];
         const cg_kind_ops *kind = step_kinds[inner->kind];
         int64_t bytes = kind->scratch_bytes != NULL ? kind->scratch_bytes(plan, inner, target) : 0;
-        if (bytes > most) most = bytes;
+        if (bytes > maximum) maximum = bytes;
     }
-    return most;
+    return maximum;
 }
 
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)

@@ -1,15 +1,13 @@
 /* cpu_sequential.c — kernels other than loop nests: running sums, the k best, scatters. They are scalar loops over
  * whole dense buffers, in order.
  *
- * Indices come from data. A negative one counts from the end, and one that is still out of range is clamped, so that
- * every input keeps a kernel inside its own memory. These kernels need no working memory: a scatter works on the
- * output after it holds the data, and the k best are kept in order in the output itself.
- */
-#include "codegen/cpu/arith.h"
+ * Indices come from data. A negative one counts from the end, and one that is still out of range is clamped, so every
+ * input keeps a kernel inside its own memory. These kernels need no working memory: a scatter works on the output after
+ * it holds the data, and the k best are kept in order in the output itself. */
 #include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/reducer.h"
-#include "codegen/cpu/signature_writer.h"
+#include "codegen/cpu/signatures.h"
 #include "plan/kernel_kind.h"
 
 #include <assert.h>
@@ -30,10 +28,10 @@ static const ir_type *type_of(const sequential *s, int buffer)
 }
 
 /* Product of dimensions from … to - 1 at the run-time length. */
-static LLVMValueRef product(const sequential *s, const ir_type *type, int from, int to)
+static LLVMValueRef product(const sequential *s, const ir_type *type, int source, int target)
 {
     LLVMValueRef count = cg_int(s->e, 1);
-    for (int d = from; d < to; d++) count = cg_imul(s->e, count, cg_dim(s->e, type->dim[d]));
+    for (int d = source; d < target; d++) count = cg_imul(s->e, count, cg_dim(s->e, type->dim[d]));
     return count;
 }
 
@@ -80,15 +78,15 @@ static void store(const sequential *s, int buffer, LLVMValueRef index, LLVMValue
     cg_store(s->e, stored, address(s, buffer, index), 0);
 }
 
-/* An element of a tensor of indices, as i64. */
-static LLVMValueRef load_index(const sequential *s, int buffer, LLVMValueRef at)
+/* An index tensor's element, as i64. */
+static LLVMValueRef load_index(const sequential *s, int buffer, LLVMValueRef index)
 {
-    return cg_convert(s->e, load(s, buffer, at), type_of(s, buffer)->dtype, MDOT_DTYPE_I64);
+    return cg_convert(s->e, load(s, buffer, index), type_of(s, buffer)->dtype, MDOT_DTYPE_I64);
 }
 
-static LLVMValueRef clamp(cg_emitter *e, LLVMValueRef index, LLVMValueRef last)
+static LLVMValueRef clamp(cg_emitter *e, LLVMValueRef index, LLVMValueRef last_value)
 {
-    return cg_imax(e, cg_imin(e, index, last), cg_int(e, 0));
+    return cg_imax(e, cg_imin(e, index, last_value), cg_int(e, 0));
 }
 
 /* Maps an index to 0 … extent - 1. */
@@ -118,22 +116,22 @@ static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef co
 static void cumulate_strip(const sequential *s, const axis_view *view, LLVMValueRef outer, cg_range strip, int lanes)
 {
     cg_emitter *e = s->e;
-    int in = s->k->input[0], out = s->k->output[0];
-    mdot_dtype dtype = type_of(s, in)->dtype, sum_dtype = ir_dtype_is_float(dtype) ? MDOT_DTYPE_F64 : dtype;
+    int input = s->k->input[0], out = s->k->output[0];
+    mdot_dtype dtype = type_of(s, input)->dtype, sum_dtype = ir_dtype_is_float(dtype) ? MDOT_DTYPE_F64 : dtype;
     LLVMTypeRef stored = cg_vector(e, cg_storage_type(e, dtype), lanes);
     cg_combine add = cg_reducer_combine(PL_REDUCE_SUM, sum_dtype);
     LLVMValueRef zero = cg_const(e, cg_vector(e, cg_value_type(e, sum_dtype), lanes), 0);
-    LLVMValueRef last = cg_isub(e, view->extent, cg_int(e, 1));
+    LLVMValueRef last_value = cg_isub(e, view->extent, cg_int(e, 1));
     cg_loop inner, step;
     cg_loop_begin(e, &inner, strip.from, strip.to, lanes, 0, NULL, true);
     cg_loop_begin(e, &step, cg_int(e, 0), view->extent, 1, 1, &zero, true);
-    LLVMValueRef place = s->k->reverse ? cg_isub(e, last, step.index) : step.index;
-    LLVMValueRef at = place_in(s, view, outer, place, inner.index), before = step.carried[0];
-    LLVMValueRef value = cg_from_storage(e, cg_load(e, stored, address(s, in, at), 0), dtype);
+    LLVMValueRef place = s->k->reverse ? cg_isub(e, last_value, step.index) : step.index;
+    LLVMValueRef offset = place_in(s, view, outer, place, inner.index), before = step.carried[0];
+    LLVMValueRef value = cg_from_storage(e, cg_load(e, stored, address(s, input, offset), 0), dtype);
     LLVMValueRef after = add(e, before, cg_convert(e, value, dtype, sum_dtype));
     value = cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype);
     value = cg_to_storage(e, value, dtype);
-    cg_store(e, value, address(s, out, at), 0);
+    cg_store(e, value, address(s, out, offset), 0);
     cg_loop_end(e, &step, &after);
     cg_loop_end(e, &inner, NULL);
 }
@@ -176,22 +174,21 @@ typedef struct ranking { /* the best elements so far of one row, in order, in th
 static void put_ranked(const sequential *s, const ranking *r, LLVMValueRef rank, LLVMValueRef stored,
                        LLVMValueRef place)
 {
-    LLVMValueRef at = place_in(s, &r->view, r->outer, rank, r->inner);
-    cg_store(s->e, stored, address(s, s->k->output[0], at), 0);
-    if (s->k->output[1] >= 0) cg_store(s->e, place, address(s, s->k->output[1], at), 0);
+    LLVMValueRef offset = place_in(s, &r->view, r->outer, rank, r->inner);
+    cg_store(s->e, stored, address(s, s->k->output[0], offset), 0);
+    if (s->k->output[1] >= 0) cg_store(s->e, place, address(s, s->k->output[1], offset), 0);
 }
 
 static void move_down(const sequential *s, const ranking *r, LLVMValueRef rank)
 {
     cg_emitter *e = s->e;
-    LLVMValueRef from = place_in(s, &r->view, r->outer, cg_isub(e, rank, cg_int(e, 1)), r->inner);
-    LLVMValueRef place = s->k->output[1] >= 0 ? load_stored(s, s->k->output[1], from) : NULL;
-    put_ranked(s, r, rank, load_stored(s, s->k->output[0], from), place);
+    LLVMValueRef source = place_in(s, &r->view, r->outer, cg_isub(e, rank, cg_int(e, 1)), r->inner);
+    LLVMValueRef place = s->k->output[1] >= 0 ? load_stored(s, s->k->output[1], source) : NULL;
+    put_ranked(s, r, rank, load_stored(s, s->k->output[0], source), place);
 }
 
-/* Moves the elements that rank after `value` one rank down, starting at the end of the `filled` best. Returns the
- * rank that becomes free. Equal values stay before it, because the lower index wins. Elements that move past the last
- * rank are dropped. */
+/* Moves elements that rank after `value` one rank down, starting at the end of the `filled` best. Returns the free
+ * rank. Equal values stay before it, because the lower index wins. Elements beyond the last rank are dropped. */
 static LLVMValueRef shift_lower_ranks(const sequential *s, const ranking *r, LLVMValueRef value, LLVMValueRef filled)
 {
     cg_emitter *e = s->e;
@@ -210,8 +207,8 @@ static LLVMValueRef shift_lower_ranks(const sequential *s, const ranking *r, LLV
 
     LLVMPositionBuilderAtEnd(e->builder, compare);
     LLVMValueRef above = cg_isub(e, rank, cg_int(e, 1));
-    LLVMValueRef other = load(s, s->k->output[0], place_in(s, &r->view, r->outer, above, r->inner));
-    LLVMBuildCondBr(e->builder, ranks_before(s, dtype, value, other), shift, after);
+    LLVMValueRef other_value = load(s, s->k->output[0], place_in(s, &r->view, r->outer, above, r->inner));
+    LLVMBuildCondBr(e->builder, ranks_before(s, dtype, value, other_value), shift, after);
 
     LLVMPositionBuilderAtEnd(e->builder, shift);
     cg_if in_range;
@@ -229,9 +226,9 @@ static LLVMValueRef shift_lower_ranks(const sequential *s, const ranking *r, LLV
 static void emit_top_k(const sequential *s)
 {
     cg_emitter *e = s->e;
-    int in = s->k->input[0], out = s->k->output[0];
-    mdot_dtype dtype = type_of(s, in)->dtype;
-    axis_view view = view_axis(s, type_of(s, in), s->k->axis);
+    int input = s->k->input[0], out = s->k->output[0];
+    mdot_dtype dtype = type_of(s, input)->dtype;
+    axis_view view = view_axis(s, type_of(s, input), s->k->axis);
     ranking r = {.view = view_axis(s, type_of(s, out), s->k->axis)};
     cg_loop outer, inner, step;
     begin_outer_loop(s, &outer, view.outer);
@@ -239,7 +236,7 @@ static void emit_top_k(const sequential *s)
     begin_loop(s, &step, view.extent);
     r.outer = outer.index;
     r.inner = inner.index;
-    LLVMValueRef stored = load_stored(s, in, place_in(s, &view, outer.index, step.index, inner.index));
+    LLVMValueRef stored = load_stored(s, input, place_in(s, &view, outer.index, step.index, inner.index));
     LLVMValueRef filled = cg_imin(e, step.index, r.view.extent);
     LLVMValueRef rank = shift_lower_ranks(s, &r, cg_from_storage(e, stored, dtype), filled);
     cg_if in_range;
@@ -255,14 +252,14 @@ static void emit_top_k(const sequential *s)
 
 enum { COPY_BYTES = 32 };
 
-static void copy_bytes(const sequential *s, LLVMValueRef from, LLVMValueRef to, LLVMValueRef begin, LLVMValueRef end,
-                       int width)
+static void copy_bytes(const sequential *s, LLVMValueRef source, LLVMValueRef target, LLVMValueRef begin,
+                       LLVMValueRef end, int width)
 {
     cg_emitter *e = s->e;
     cg_loop loop;
     cg_loop_begin(e, &loop, begin, end, width, 0, NULL, true);
-    LLVMValueRef bytes = cg_load(e, cg_vector(e, e->i8, width), cg_at(e, e->i8, from, loop.index), 1);
-    cg_store(e, bytes, cg_at(e, e->i8, to, loop.index), 1);
+    LLVMValueRef bytes = cg_load(e, cg_vector(e, e->i8, width), cg_at(e, e->i8, source, loop.index), 1);
+    cg_store(e, bytes, cg_at(e, e->i8, target, loop.index), 1);
     cg_loop_end(e, &loop, NULL);
 }
 
@@ -270,25 +267,25 @@ static void copy_bytes(const sequential *s, LLVMValueRef from, LLVMValueRef to, 
 static void copy_data(const sequential *s)
 {
     cg_emitter *e = s->e;
-    int in = s->k->input[0], out = s->k->output[0];
-    const ir_type *type = type_of(s, in);
+    int input = s->k->input[0], out = s->k->output[0];
+    const ir_type *type = type_of(s, input);
     int64_t size = (int64_t)mdot_dtype_size_bytes(type->dtype);
     LLVMValueRef total = cg_imul(e, product(s, type, 0, type->rank), cg_int(e, size));
     LLVMValueRef whole = cg_round_down(e, total, COPY_BYTES);
-    copy_bytes(s, s->buffers[in], s->buffers[out], cg_int(e, 0), whole, COPY_BYTES);
-    copy_bytes(s, s->buffers[in], s->buffers[out], whole, total, 1);
+    copy_bytes(s, s->buffers[input], s->buffers[out], cg_int(e, 0), whole, COPY_BYTES);
+    copy_bytes(s, s->buffers[input], s->buffers[out], whole, total, 1);
 }
 
 /* out[to] = updates[from], or its combination with out[to] by the reduction */
-static void update(const sequential *s, LLVMValueRef to, int updates, LLVMValueRef from)
+static void update(const sequential *s, LLVMValueRef target, int updates, LLVMValueRef source)
 {
     int out = s->k->output[0];
-    LLVMValueRef value = load(s, updates, from);
+    LLVMValueRef value = load(s, updates, source);
     if (s->k->reduction != PL_REDUCE_NONE) {
         mdot_dtype dtype = type_of(s, out)->dtype;
-        value = cg_reducer_combine(s->k->reduction, dtype)(s->e, load(s, out, to), value);
+        value = cg_reducer_combine(s->k->reduction, dtype)(s->e, load(s, out, target), value);
     }
-    store(s, out, to, value);
+    store(s, out, target, value);
 }
 
 /* Row-major strides of a type at the run-time length. */
@@ -306,14 +303,14 @@ static void emit_scatter_elements(const sequential *s)
     cg_loop loops[MDOT_MAX_RANK];
     copy_data(s);
     find_strides(s, data, strides);
-    LLVMValueRef from = cg_int(e, 0), to = cg_int(e, 0);
+    LLVMValueRef source = cg_int(e, 0), target = cg_int(e, 0);
     for (int d = 0; d < shape->rank; d++) {
         begin_loop(s, &loops[d], cg_dim(e, shape->dim[d]));
-        from = cg_iadd(e, cg_imul(e, from, cg_dim(e, shape->dim[d])), loops[d].index);
-        if (d != axis) to = cg_iadd(e, to, cg_imul(e, loops[d].index, strides[d]));
+        source = cg_iadd(e, cg_imul(e, source, cg_dim(e, shape->dim[d])), loops[d].index);
+        if (d != axis) target = cg_iadd(e, target, cg_imul(e, loops[d].index, strides[d]));
     }
-    LLVMValueRef place = wrap_index(e, load_index(s, indices, from), extent);
-    update(s, cg_iadd(e, to, cg_imul(e, place, strides[axis])), s->k->input[2], from);
+    LLVMValueRef place = wrap_index(e, load_index(s, indices, source), extent);
+    update(s, cg_iadd(e, target, cg_imul(e, place, strides[axis])), s->k->input[2], source);
     for (int d = shape->rank - 1; d >= 0; d--) cg_loop_end(e, &loops[d], NULL);
 }
 
@@ -328,20 +325,20 @@ static void emit_scatter_nd(const sequential *s)
     copy_data(s);
     find_strides(s, data, strides);
     begin_loop(s, &tuple, product(s, shape, 0, shape->rank - 1));
-    LLVMValueRef to = cg_int(e, 0), coordinates = cg_imul(e, tuple.index, cg_int(e, length));
+    LLVMValueRef target = cg_int(e, 0), coordinates = cg_imul(e, tuple.index, cg_int(e, length));
     for (int d = 0; d < length; d++) {
         LLVMValueRef index = load_index(s, indices, cg_iadd(e, coordinates, cg_int(e, d)));
         LLVMValueRef place = wrap_index(e, index, cg_dim(e, data->dim[d]));
-        to = cg_iadd(e, to, cg_imul(e, place, strides[d]));
+        target = cg_iadd(e, target, cg_imul(e, place, strides[d]));
     }
     begin_loop(s, &element, slice);
-    LLVMValueRef from = cg_iadd(e, cg_imul(e, tuple.index, slice), element.index);
-    update(s, cg_iadd(e, to, element.index), s->k->input[2], from);
+    LLVMValueRef source = cg_iadd(e, cg_imul(e, tuple.index, slice), element.index);
+    update(s, cg_iadd(e, target, element.index), s->k->input[2], source);
     cg_loop_end(e, &element, NULL);
     cg_loop_end(e, &tuple, NULL);
 }
 
-/* Position along the axis at which the update of an outer index starts. */
+/* Start along the axis for the update of an outer index. */
 static LLVMValueRef write_start(const sequential *s, LLVMValueRef outer, LLVMValueRef space)
 {
     cg_emitter *e = s->e;
@@ -366,8 +363,8 @@ static void emit_tensor_scatter(const sequential *s)
     LLVMValueRef place = LLVMBuildAdd(e->builder, start, step.index, "");
     if (s->k->circular) place = LLVMBuildURem(e->builder, place, cache.extent, "");
     begin_loop(s, &inner, cache.inner);
-    LLVMValueRef to = place_in(s, &cache, outer.index, place, inner.index);
-    update(s, to, s->k->input[1], place_in(s, &fresh, outer.index, step.index, inner.index));
+    LLVMValueRef target = place_in(s, &cache, outer.index, place, inner.index);
+    update(s, target, s->k->input[1], place_in(s, &fresh, outer.index, step.index, inner.index));
     cg_loop_end(e, &inner, NULL);
     cg_loop_end(e, &step, NULL);
     cg_loop_end(e, &outer, NULL);
@@ -391,7 +388,7 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     emitters[k->operation](&s);
 }
 
-/* The kernel's shapes are those of its buffers. */
+/* The kernel's shapes are those of the buffers. */
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_sequential *k = &kernel->sequential;

@@ -1,15 +1,13 @@
 /* cpu_target.c — the ISA levels as data. A new ISA level needs a row here and one in mdot_abi.h; a level in another
  * precision needs a row here.
  *
- * One module holds the code of every level: each function states its level in its attributes, over a baseline target
+ * One module holds the code of every level: each function states its level in the attributes, over a baseline target
  * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has
  * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1. AArch64 has 32 and multiplies by one element of a
  * register: 6×4 accumulators + 6 registers with four steps of k of each row + 2 for the right-hand matrix. That is 96
- * products for 6 + 16 loads. A broadcast (ld1r) instead of an element would take a multiplying unit of Neoverse.
- */
+ * products for 6 + 16 loads. A broadcast (ld1r) rather than an element would take a multiplying unit of Neoverse. */
 
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/pack.h"
 
 #include <elf.h>
 #include <llvm-c/Target.h>
@@ -81,7 +79,7 @@ const cg_machine cg_machine_aarch64 = {
 /* Machine, vectors and register tile of levels with equally wide vectors. */
 #define X86_YMM .machine = &cg_machine_x86_64, .lanes = 8, .tile_rows = 6, .tile_vectors = 2, .permute16 = false
 #define X86_ZMM .machine = &cg_machine_x86_64, .lanes = 16, .tile_rows = 6, .tile_vectors = 4, .permute16 = true
-/* The schedule of neoverse-n1 would spill an accumulator of the register tile. */
+/* neoverse-n1's schedule would spill a register tile accumulator. */
 #define AARCH64                                                                                                        \
     .machine = &cg_machine_aarch64, .cpu = "generic", .lanes = 4, .tile_rows = 6, .tile_vectors = 4, .by_element = true
 

@@ -1,16 +1,14 @@
-/* cpu_transpose.c — transposes in registers: see cpu_transpose.h.
+/* cpu_transpose.c — transposes in registers: see tiles.h.
  *
- * A block is one vector of rows times one vector of columns. Its elements are loaded along the rows, transposed in
- * registers, and used as the values of the loads along the columns. Without this, each lane has a load and an
- * insertion of its own. The last blocks are moved back to end with the loops, as in cpu_nest.c.
- */
-#include "codegen/cpu/cpu_transpose.h"
+ * A block is one vector of rows times one vector of columns. The elements are loaded along the rows, transposed in
+ * registers, and used as the values of the loads along the columns. Without this, each lane has a load and a separate
+ * insertion. The last blocks are moved back to end with the loops, as in cpu_nest.c. */
+#include "codegen/cpu/tiles.h"
 
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/vectorise.h"
+#include "codegen/cpu/cpu_values.h"
+#include "codegen/cpu/dot_products.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 enum { MAX_LANES = 16, VISIT_BUDGET = 1024 };
 
@@ -26,7 +24,7 @@ static int loop_along(const pl_nest *nest, const pl_expr *index, int column_loop
     return -1;
 }
 
-/* Lists the loads that are apart along the columns. False: not all of them can be transposed. */
+/* Lists the loads that are apart along the columns. False: some cannot be transposed. */
 static bool list_loads(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target, const pl_expr *expr,
                        int *budget, cg_transposition *t)
 {
@@ -82,7 +80,7 @@ LLVMValueRef cg_transposition_fits(cg_emitter *e, const pl_nest *nest, const cg_
     return LLVMBuildICmp(e->builder, LLVMIntSGE, cg_imin(e, rows, columns), lanes, "");
 }
 
-/* Sets block[i] to the load's elements of row i of the block. */
+/* Sets block[i] to the load's elements in block row i. */
 static void load_block(cg_emitter *e, const pl_plan *plan, const cg_transposition *t, const cg_scope *scope,
                        const pl_expr *load, LLVMValueRef *block)
 {

@@ -1,20 +1,18 @@
 /* cpu_trees.c — kernels of decision trees, by two methods.
  *
- * A few rows walk: each step loads a node and moves to its child without a branch. The number of steps is the same for
- * every row, so that nothing is mispredicted, and the processor works on several trees at a time.
+ * A few rows walk: each step loads a node and moves to its child without a branch. The step count is the same for every
+ * row, so nothing is mispredicted, and the processor works on several trees at a time.
  *
  * Blocks of rows, one per lane, make all comparisons of a tree (pl_trees.tests). Each comparison that is false removes
  * leaves from the row's set, and the first leaf that remains is the row's. A comparison takes a vector comparison and
  * one or two masked ANDs for all rows of the block, and its operands do not depend on other comparisons.
  *
- * Both methods add the trees in the same order, so that a row's result is the same in any block.
- */
-#include "codegen/cpu/arith.h"
+ * Both methods add the trees in the same order, so a row's result is the same in any block. */
 #include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/reducer.h"
-#include "codegen/cpu/signature_writer.h"
-#include "ir/ops/trees.h"
+#include "codegen/cpu/signatures.h"
+#include "ir/ops/mdot_ops.h"
 #include "plan/kernel_kind.h"
 
 enum {
@@ -31,28 +29,28 @@ typedef struct trees {
     LLVMTypeRef type;  /* of one element */
     int words;         /* of a node or a test */
     int lanes;         /* rows of a block */
-    LLVMValueRef row;  /* scratch: x and -x of one row, or of the rows of a block: [2 * features][lanes] */
+    LLVMValueRef row;  /* scratch: x and -x for one row, or a block of rows: [2 * features][lanes] */
     LLVMValueRef sums; /* scratch: sums of a block, [targets][lanes] */
     cg_combine combine;
 } trees;
 
 /* ---- Elements ---------------------------------------------------------------------------------------------------- */
 
-/* Word `word` of record `index` in a table of i32, extended to i64. */
+/* Word `word` of record `index` in an i32 table, extended to i64. */
 static LLVMValueRef load_word(const trees *t, int buffer, LLVMValueRef index, int words, int word)
 {
     cg_emitter *e = t->e;
-    LLVMValueRef at = cg_iadd(e, cg_imul(e, index, cg_int(e, words)), cg_int(e, word));
-    LLVMValueRef value = cg_load(e, e->i32, cg_at(e, e->i32, t->buffers[buffer], at), 0);
+    LLVMValueRef address = cg_iadd(e, cg_imul(e, index, cg_int(e, words)), cg_int(e, word));
+    LLVMValueRef value = cg_load(e, e->i32, cg_at(e, e->i32, t->buffers[buffer], address), 0);
     return LLVMBuildSExt(e->builder, value, e->i64, "");
 }
 
-/* The threshold, which is in front of the other words of a node or a test. */
+/* The threshold, before the other words of a node or test. */
 static LLVMValueRef load_threshold(const trees *t, int buffer, LLVMValueRef index)
 {
     cg_emitter *e = t->e;
-    LLVMValueRef at = cg_imul(e, index, cg_int(e, t->words));
-    return cg_load(e, t->type, cg_at(e, e->i32, t->buffers[buffer], at), 4);
+    LLVMValueRef address = cg_imul(e, index, cg_int(e, t->words));
+    return cg_load(e, t->type, cg_at(e, e->i32, t->buffers[buffer], address), 4);
 }
 
 static int first_word(const trees *t)
@@ -60,12 +58,12 @@ static int first_word(const trees *t)
     return t->dtype == MDOT_DTYPE_F64 ? 2 : 1;
 }
 
-/* Address of x[row, feature], or of out[row, target] */
+/* Address for x[row, feature] or out[row, target] */
 static LLVMValueRef element(const trees *t, int buffer, LLVMValueRef row, int64_t columns, LLVMValueRef column)
 {
     cg_emitter *e = t->e;
-    LLVMValueRef at = cg_iadd(e, cg_imul(e, row, cg_int(e, columns)), column);
-    return cg_at(e, t->type, t->buffers[buffer], at);
+    LLVMValueRef address = cg_iadd(e, cg_imul(e, row, cg_int(e, columns)), column);
+    return cg_at(e, t->type, t->buffers[buffer], address);
 }
 
 static LLVMValueRef identity(const trees *t, int lanes)
@@ -87,10 +85,10 @@ static void prepare_row(const trees *t, LLVMValueRef row)
     cg_loop loop;
     begin_loop(t, &loop, cg_int(e, t->k->features));
     LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, loop.index), 0);
-    LLVMValueRef at = cg_imul(e, loop.index, cg_int(e, 2));
-    cg_store(e, x, cg_at(e, t->type, t->row, at), 0);
+    LLVMValueRef address = cg_imul(e, loop.index, cg_int(e, 2));
+    cg_store(e, x, cg_at(e, t->type, t->row, address), 0);
     LLVMValueRef negated = LLVMBuildFNeg(e->builder, x, "");
-    cg_store(e, negated, cg_at(e, t->type, t->row, cg_iadd(e, at, cg_int(e, 1))), 0);
+    cg_store(e, negated, cg_at(e, t->type, t->row, cg_iadd(e, address, cg_int(e, 1))), 0);
     cg_loop_end(e, &loop, NULL);
 }
 
@@ -106,7 +104,7 @@ static LLVMValueRef step(const trees *t, LLVMValueRef node)
     return cg_iadd(e, child, LLVMBuildZExt(e->builder, is_false, e->i64, ""));
 }
 
-/* Position in the values of the leaf that the prepared row reaches. */
+/* Position in `values` of the prepared row's leaf. */
 static LLVMValueRef walk(const trees *t, LLVMValueRef tree, int64_t depth)
 {
     cg_emitter *e = t->e;
@@ -123,9 +121,9 @@ static LLVMValueRef walk(const trees *t, LLVMValueRef tree, int64_t depth)
     return load_word(t, t->k->nodes, node, t->words, first_word(t) + 2);
 }
 
-static LLVMValueRef load_value(const trees *t, int buffer, LLVMValueRef at)
+static LLVMValueRef load_value(const trees *t, int buffer, LLVMValueRef address)
 {
-    return cg_load(t->e, t->type, cg_at(t->e, t->type, t->buffers[buffer], at), 0);
+    return cg_load(t->e, t->type, cg_at(t->e, t->type, t->buffers[buffer], address), 0);
 }
 
 /* Adds values[leaf] to a target in memory. */
@@ -145,8 +143,8 @@ static void walk_to_sum(const trees *t, LLVMValueRef row)
         LLVMValueRef first = cg_int(e, group->first);
         cg_loop_begin(e, &loop, first, cg_int(e, group->first + group->count), 1, 1, &sum, false);
         LLVMValueRef leaf = walk(t, loop.index, group->depth);
-        LLVMValueRef next = t->combine(e, loop.carried[0], load_value(t, t->k->values, leaf));
-        cg_loop_end(e, &loop, &next);
+        LLVMValueRef next_value = t->combine(e, loop.carried[0], load_value(t, t->k->values, leaf));
+        cg_loop_end(e, &loop, &next_value);
         sum = loop.out[0];
     }
     cg_store(e, sum, element(t, t->k->out, row, 1, cg_int(e, 0)), 0);
@@ -156,14 +154,14 @@ static void walk_group_to_targets(const trees *t, const pl_tree_group *group, LL
 {
     cg_emitter *e = t->e;
     int64_t targets = t->k->targets;
-    cg_loop loop, each;
+    cg_loop loop, part;
     cg_loop_begin(e, &loop, cg_int(e, group->first), cg_int(e, group->first + group->count), 1, 0, NULL, false);
     LLVMValueRef leaf = walk(t, loop.index, group->depth);
     if (group->is_row) {
-        begin_loop(t, &each, cg_int(e, targets));
-        LLVMValueRef value = load_value(t, t->k->values, cg_iadd(e, leaf, each.index));
-        add_to(t, element(t, t->k->out, row, targets, each.index), value);
-        cg_loop_end(e, &each, NULL);
+        begin_loop(t, &part, cg_int(e, targets));
+        LLVMValueRef value = load_value(t, t->k->values, cg_iadd(e, leaf, part.index));
+        add_to(t, element(t, t->k->out, row, targets, part.index), value);
+        cg_loop_end(e, &part, NULL);
     } else {
         LLVMValueRef target = load_word(t, t->k->trees, loop.index, IR_TREE_WORDS, IR_TREE_TARGET);
         LLVMValueRef value = load_value(t, t->k->values, leaf);
@@ -175,17 +173,17 @@ static void walk_group_to_targets(const trees *t, const pl_tree_group *group, LL
 static void walk_to_targets(const trees *t, LLVMValueRef row)
 {
     cg_emitter *e = t->e;
-    cg_loop each;
-    begin_loop(t, &each, cg_int(e, t->k->targets));
-    cg_store(e, identity(t, 1), element(t, t->k->out, row, t->k->targets, each.index), 0);
-    cg_loop_end(e, &each, NULL);
+    cg_loop part;
+    begin_loop(t, &part, cg_int(e, t->k->targets));
+    cg_store(e, identity(t, 1), element(t, t->k->out, row, t->k->targets, part.index), 0);
+    cg_loop_end(e, &part, NULL);
     for (int g = 0; g < t->k->group_count; g++) walk_group_to_targets(t, &t->k->groups[g], row);
 }
 
-static void walk_rows(const trees *t, LLVMValueRef from, LLVMValueRef to)
+static void walk_rows(const trees *t, LLVMValueRef source, LLVMValueRef target)
 {
     cg_loop rows;
-    cg_loop_begin(t->e, &rows, from, to, 1, 0, NULL, true);
+    cg_loop_begin(t->e, &rows, source, target, 1, 0, NULL, true);
     prepare_row(t, rows.index);
     if (t->k->targets == 1)
         walk_to_sum(t, rows.index);
@@ -201,18 +199,18 @@ static void prepare_block(const trees *t, LLVMValueRef first, LLVMValueRef count
 {
     cg_emitter *e = t->e;
     LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
-    LLVMValueRef last = cg_isub(e, count, cg_int(e, 1));
+    LLVMValueRef last_value = cg_isub(e, count, cg_int(e, 1));
     cg_loop feature, lane;
     begin_loop(t, &feature, cg_int(e, t->k->features));
     LLVMValueRef plain = cg_imul(e, feature.index, cg_int(e, 2 * t->lanes));
     begin_loop(t, &lane, cg_int(e, t->lanes));
-    LLVMValueRef row = cg_iadd(e, first, cg_imin(e, lane.index, last));
+    LLVMValueRef row = cg_iadd(e, first, cg_imin(e, lane.index, last_value));
     LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, feature.index), 0);
     cg_store(e, x, cg_at(e, t->type, t->row, cg_iadd(e, plain, lane.index)), 0);
     cg_loop_end(e, &lane, NULL);
-    LLVMValueRef all = cg_load(e, vector, cg_at(e, t->type, t->row, plain), 0);
+    LLVMValueRef whole = cg_load(e, vector, cg_at(e, t->type, t->row, plain), 0);
     LLVMValueRef negated = cg_at(e, t->type, t->row, cg_iadd(e, plain, cg_int(e, t->lanes)));
-    cg_store(e, LLVMBuildFNeg(e->builder, all, ""), negated, 0);
+    cg_store(e, LLVMBuildFNeg(e->builder, whole, ""), negated, 0);
     cg_loop_end(e, &feature, NULL);
 }
 
@@ -223,8 +221,8 @@ static void make_test(const trees *t, LLVMValueRef test, const LLVMValueRef *set
     int rest = first_word(t);
     LLVMValueRef limit = cg_splat(e, load_threshold(t, t->k->tests, test), t->lanes);
     LLVMValueRef feature = load_word(t, t->k->tests, test, t->words, rest);
-    LLVMValueRef at = cg_imul(e, feature, cg_int(e, t->lanes));
-    LLVMValueRef x = cg_load(e, cg_vector(e, t->type, t->lanes), cg_at(e, t->type, t->row, at), 0);
+    LLVMValueRef address = cg_imul(e, feature, cg_int(e, t->lanes));
+    LLVMValueRef x = cg_load(e, cg_vector(e, t->type, t->lanes), cg_at(e, t->type, t->row, address), 0);
     LLVMValueRef is_false = LLVMBuildFCmp(e->builder, LLVMRealUGT, x, limit, "");
     for (int m = 0; m < masks; m++) {
         LLVMValueRef word = load_word(t, t->k->tests, test, t->words, rest + 1 + m);
@@ -233,7 +231,7 @@ static void make_test(const trees *t, LLVMValueRef test, const LLVMValueRef *set
     }
 }
 
-/* The number of the lowest bit of each lane; undefined for 0. */
+/* Each lane's lowest set bit; undefined for 0. */
 static LLVMValueRef lowest_bit(const trees *t, LLVMValueRef set)
 {
     cg_emitter *e = t->e;
@@ -241,17 +239,17 @@ static LLVMValueRef lowest_bit(const trees *t, LLVMValueRef set)
     return cg_intrinsic(e, "llvm.cttz", LLVMTypeOf(set), args, 2);
 }
 
-/* The number of each row's leaf in its tree, after all comparisons. */
+/* Each row's leaf number in the tree, after all comparisons. */
 static LLVMValueRef find_leaves(const trees *t, LLVMValueRef begin, LLVMValueRef end)
 {
     cg_emitter *e = t->e;
     int masks = t->k->most_leaves > MASK_BITS ? 2 : 1;
     LLVMTypeRef set = cg_vector(e, e->i32, t->lanes);
-    LLVMValueRef all[] = {LLVMConstAllOnes(set), LLVMConstAllOnes(set)}, next[2];
+    LLVMValueRef whole[] = {LLVMConstAllOnes(set), LLVMConstAllOnes(set)}, next_value[2];
     cg_loop loop;
-    cg_loop_begin(e, &loop, begin, end, 1, masks, all, true);
-    make_test(t, loop.index, loop.carried, masks, next);
-    cg_loop_end(e, &loop, next);
+    cg_loop_begin(e, &loop, begin, end, 1, masks, whole, true);
+    make_test(t, loop.index, loop.carried, masks, next_value);
+    cg_loop_end(e, &loop, next_value);
     LLVMValueRef low = lowest_bit(t, loop.out[0]);
     if (masks == 1) return low;
     LLVMValueRef high = LLVMBuildAdd(e->builder, lowest_bit(t, loop.out[1]), cg_const(e, set, MASK_BITS), "");
@@ -300,20 +298,20 @@ static void sum_block(const trees *t)
     cg_emitter *e = t->e;
     LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
     LLVMValueRef zero = identity(t, t->lanes);
-    cg_loop each, loop;
+    cg_loop part, loop;
     if (t->k->targets == 1) {
         LLVMValueRef values = begin_trees(t, &loop, 1, &zero);
-        LLVMValueRef next = t->combine(e, loop.carried[0], values);
-        cg_loop_end(e, &loop, &next);
+        LLVMValueRef next_value = t->combine(e, loop.carried[0], values);
+        cg_loop_end(e, &loop, &next_value);
         cg_store(e, loop.out[0], sums_at(t, cg_int(e, 0)), 0);
         return;
     }
-    begin_loop(t, &each, cg_int(e, t->k->targets));
-    cg_store(e, zero, sums_at(t, each.index), 0);
-    cg_loop_end(e, &each, NULL);
+    begin_loop(t, &part, cg_int(e, t->k->targets));
+    cg_store(e, zero, sums_at(t, part.index), 0);
+    cg_loop_end(e, &part, NULL);
     LLVMValueRef values = begin_trees(t, &loop, 0, NULL);
-    LLVMValueRef at = sums_at(t, load_word(t, t->k->spans, loop.index, PL_SPAN_WORDS, 3));
-    cg_store(e, t->combine(e, cg_load(e, vector, at, 0), values), at, 0);
+    LLVMValueRef address = sums_at(t, load_word(t, t->k->spans, loop.index, PL_SPAN_WORDS, 3));
+    cg_store(e, t->combine(e, cg_load(e, vector, address, 0), values), address, 0);
     cg_loop_end(e, &loop, NULL);
 }
 
@@ -323,9 +321,9 @@ static void write_block(const trees *t, LLVMValueRef first, LLVMValueRef count)
     cg_loop row, target;
     begin_loop(t, &row, count);
     begin_loop(t, &target, cg_int(e, t->k->targets));
-    LLVMValueRef from = cg_at(e, t->type, sums_at(t, target.index), row.index);
+    LLVMValueRef source = cg_at(e, t->type, sums_at(t, target.index), row.index);
     LLVMValueRef to = element(t, t->k->out, cg_iadd(e, first, row.index), t->k->targets, target.index);
-    cg_store(e, cg_load(e, t->type, from, 0), to, 0);
+    cg_store(e, cg_load(e, t->type, source, 0), to, 0);
     cg_loop_end(e, &target, NULL);
     cg_loop_end(e, &row, NULL);
 }

@@ -74,8 +74,8 @@ static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int 
     add_text_attribute(e, "tune-cpu", e->target->tune);
     add_text_attribute(e, "no-builtins", "");
     add_attribute(e, "nounwind", 0);
-    add_attribute(e, "uwtable", 2); /* asynchronous unwind tables, so that profilers and debuggers can walk the stack
-                                     * from any instruction */
+    add_attribute(e, "uwtable", 2); /* asynchronous unwind tables, so profilers and debuggers can walk the stack from
+                                     * any instruction */
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
 }
 
@@ -134,11 +134,11 @@ static LLVMBasicBlockRef append_block(cg_emitter *e, const char *name)
     return LLVMAppendBasicBlockInContext(e->context, e->function, name);
 }
 
-void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step, int count,
+void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef source, LLVMValueRef target, int64_t step, int count,
                    const LLVMValueRef *init, bool guarded)
 {
     assert(count <= CG_MAX_CARRIED);
-    loop->limit = to;
+    loop->limit = target;
     loop->step = step;
     loop->count = count;
     loop->guarded = guarded;
@@ -146,14 +146,14 @@ void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef from, LLVMValueRef
     loop->body = append_block(e, "loop");
     loop->after = append_block(e, "done");
     if (guarded) {
-        LLVMValueRef runs = LLVMBuildICmp(e->builder, LLVMIntSLT, from, to, "");
+        LLVMValueRef runs = LLVMBuildICmp(e->builder, LLVMIntSLT, source, target, "");
         LLVMBuildCondBr(e->builder, runs, loop->body, loop->after);
     } else {
         LLVMBuildBr(e->builder, loop->body);
     }
     LLVMPositionBuilderAtEnd(e->builder, loop->body);
     loop->index = LLVMBuildPhi(e->builder, e->i64, "i");
-    LLVMAddIncoming(loop->index, &from, &loop->before, 1);
+    LLVMAddIncoming(loop->index, &source, &loop->before, 1);
     for (int i = 0; i < count; i++) {
         loop->init[i] = init[i];
         loop->carried[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(init[i]), "");
@@ -161,7 +161,7 @@ void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef from, LLVMValueRef
     }
 }
 
-void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next)
+void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next_value)
 {
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
     LLVMValueRef index = cg_iadd(e, loop->index, cg_int(e, loop->step));
@@ -170,7 +170,7 @@ void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next)
     LLVMAddIncoming(loop->index, &index, &latch, 1);
     LLVMPositionBuilderAtEnd(e->builder, loop->after);
     for (int i = 0; i < loop->count; i++) {
-        LLVMValueRef value = next[i];
+        LLVMValueRef value = next_value[i];
         LLVMAddIncoming(loop->carried[i], &value, &latch, 1);
         loop->out[i] = value;
         if (!loop->guarded) continue;
@@ -467,14 +467,14 @@ static LLVMValueRef shuffle(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, const
 
 LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill)
 {
-    int lane_of[MAX_LANES], own = cg_lanes(vector);
+    int lane_of[MAX_LANES], own_index = cg_lanes(vector);
     LLVMValueRef zero = cg_const_int(e->i32, 0);
-    if (own == lanes) return vector;
+    if (own_index == lanes) return vector;
     if (lanes == 1) return LLVMBuildExtractElement(e->builder, vector, zero, "");
     LLVMTypeRef element = cg_element(LLVMTypeOf(vector));
-    if (own == 1)
+    if (own_index == 1)
         return LLVMBuildInsertElement(e->builder, cg_const(e, cg_vector(e, element, lanes), fill), vector, zero, "");
-    for (int i = 0; i < lanes; i++) lane_of[i] = i < own ? i : own;
+    for (int i = 0; i < lanes; i++) lane_of[i] = i < own_index ? i : own_index;
     return shuffle(e, vector, cg_const(e, LLVMTypeOf(vector), fill), lane_of, lanes);
 }
 
@@ -500,8 +500,7 @@ LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector)
     return cg_reduce(e, vector, cg_fadd);
 }
 
-/* Interleaves runs of `run` elements (1 or 2) of the low or high halves of each 128-bit block: vunpcklps …
- * vunpckhpd. */
+/* Interleaves runs of `run` elements (1 or 2) in the low or high halves of 128-bit blocks: vunpcklps … vunpckhpd. */
 static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int run, bool high, int lanes)
 {
     int lane_of[MAX_LANES];
@@ -514,7 +513,7 @@ static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int ru
     return shuffle(e, a, b, lane_of, lanes);
 }
 
-/* Rows i and i + width exchange blocks of `width` lanes, which transposes the blocks. */
+/* Rows i and i + width exchange `width` lanes, which transposes the blocks. */
 static void swap_blocks(cg_emitter *e, LLVMValueRef *rows, int width, int lanes)
 {
     int low[MAX_LANES], high[MAX_LANES];

@@ -1,9 +1,8 @@
 /* emit.h — the small vector language of all CPU kernel emitters, over the LLVM C API.
  *
  * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is
- * emitted, so that one emitter serves every ISA level. emit.c lists the IR that LLVM turns into the intended
- * instructions.
- */
+ * emitted, so one emitter serves every ISA level. emit.c lists the IR that LLVM turns into the intended
+ * instructions. */
 #ifndef CG_CPU_EMIT_H
 #define CG_CPU_EMIT_H
 
@@ -21,9 +20,9 @@ typedef struct cg_emitter {
     const cg_cpu_target *target;
     LLVMValueRef function;
     LLVMValueRef length;                 /* run-time length in the current function, i64 */
-    LLVMValueRef step;                   /* step of the recurrence being emitted, i64; NULL outside of one */
-    LLVMValueRef slice_begin, slice_end; /* the slice of units to compute, in fractions of 2^32, i64; NULL: all units */
-    LLVMValueRef amx_tiles;              /* tiles of the current function if they are in memory: amx.h */
+    LLVMValueRef step;                   /* step of the recurrence being emitted, i64; NULL outside one */
+    LLVMValueRef slice_begin, slice_end; /* the slice to compute, in fractions of 2^32, i64; NULL: all units */
+    LLVMValueRef amx_tiles;              /* tiles of the current function if they are in memory: dot_products.h */
     LLVMTypeRef f16, bf16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
 
@@ -33,7 +32,7 @@ void cg_emitter_done(cg_emitter *e);
 /* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility and the level's
  * attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
-/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads the length and its slice from the call. */
+/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads length and slice from the call. */
 LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count);
 /* A field of an mdot_abi_call. */
 LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset);
@@ -73,7 +72,7 @@ LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
-/* A position that is moved back so that a vector of the target that starts there ends at or before `end`. */
+/* A position moved back until a vector there ends at or before `end`. */
 LLVMValueRef cg_vector_within(cg_emitter *e, LLVMValueRef position, LLVMValueRef end);
 
 /* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent slices give adjacent
@@ -86,13 +85,13 @@ cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units);
 /* The same for 0 … count - 1 in units of `grain`: ranges begin at its multiples, and the last one ends at count. */
 cg_range cg_slice_by_grain(cg_emitter *e, LLVMValueRef count, int64_t grain);
 
-/* Values are scalars or vectors of any width, and operations accept both. An alignment of 0 means the element's own
- * size, the only alignment that plan.h guarantees for a buffer's rows. */
+/* Values are scalars or vectors of any width. Alignment 0 means the element's own size, which is all that plan.h
+ * guarantees for a buffer's rows. */
 LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes); /* the element itself if lanes is 1 */
 int cg_lanes(LLVMValueRef value);                                     /* 1 for a scalar */
 LLVMTypeRef cg_element(LLVMTypeRef type);                             /* element type of a vector; a scalar's own
                                                                        * type */
-LLVMTypeRef cg_with_element(LLVMTypeRef type, LLVMTypeRef element);   /* the same number of lanes of another element */
+LLVMTypeRef cg_with_element(LLVMTypeRef type, LLVMTypeRef element);   /* as many lanes with another element type */
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value); /* scalar or splat, floating or integer */
 LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value);           /* the same for any 64-bit integer */
 LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes);  /* 0, 1, 2, … */

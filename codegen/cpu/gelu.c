@@ -2,15 +2,13 @@
  *
  * f32 uses an approximation that costs a third of erf's: gelu(x) = max(0, x) + a p(a) with a = |x| and p(a) =
  * -erfc(a/√2) / 2. The product vanishes by a = 6. If a look-up in sixteen entries is one instruction, p is sixteen
- * polynomials of degree 4, also for fewer lanes, so that an element's result is independent of its place in a row.
- * Otherwise p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign,
- * because the factor a is exact. NaN passes through, negative infinity gives NaN as in ONNX Runtime and PyTorch, and
- * neither form divides.
- */
-#include "codegen/cpu/gelu.h"
+ * polynomials of degree 4, also for fewer lanes, so an element's result is independent of its place in a row. Otherwise
+ * p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign, because the
+ * factor a is exact. NaN passes through, negative infinity gives NaN as in ONNX Runtime and PyTorch, and neither form
+ * divides. */
+#include "codegen/cpu/real_functions.h"
 
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/math.h"
 
 #include <math.h>
 
@@ -49,7 +47,7 @@ static void fit_intervals(double c[TERMS][INTERVALS])
 }
 
 /* table[index], lane by lane. LLVM turns the sixteen pairs into one vpermps. Beside matrix tiles the code has so many
- * copies that the pairs would take LLVM seconds, so that the instruction is named there. */
+ * copies that the pairs would take LLVM seconds, so the instruction is named there. */
 static LLVMValueRef look_up(cg_emitter *e, const double table[INTERVALS], LLVMValueRef index)
 {
     LLVMValueRef entry[INTERVALS];
@@ -59,8 +57,8 @@ static LLVMValueRef look_up(cg_emitter *e, const double table[INTERVALS], LLVMVa
         return cg_intrinsic(e, "llvm.x86.avx512.permvar.sf.512", NULL, (LLVMValueRef[]){entries, index}, 2);
     for (int i = 0; i < INTERVALS; i++) {
         LLVMValueRef lane = cg_const_int(e->i32, i);
-        LLVMValueRef which = LLVMBuildExtractElement(e->builder, index, lane, "");
-        LLVMValueRef value = LLVMBuildExtractElement(e->builder, entries, which, "");
+        LLVMValueRef choice = LLVMBuildExtractElement(e->builder, index, lane, "");
+        LLVMValueRef value = LLVMBuildExtractElement(e->builder, entries, choice, "");
         result = LLVMBuildInsertElement(e->builder, result, value, lane, "");
     }
     return result;
@@ -108,7 +106,7 @@ LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x)
     /* at most index 15, however products round */
     double end = by_table ? INTERVALS * interval_width * (1 - 1e-6) : polynomial_end;
     LLVMValueRef a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
-    /* max(0, x), with the sign of 0. Negative infinity times 0 is NaN. A minimum instead of the product would lose the
+    /* max(0, x), with the sign of 0. Negative infinity times 0 is NaN. A minimum rather than the product would lose the
      * sign of -0 on AArch64, because LLVM 19 selects fminnm for it. */
     LLVMValueRef zero = constant(e, x, 0), is_negative = LLVMBuildFCmp(e->builder, LLVMRealOLT, x, zero, "");
     LLVMValueRef positive = cg_select(e, is_negative, cg_fmul(e, x, zero), x);

@@ -1,5 +1,5 @@
-/* hash_map.c — see hash_map.h. */
-#include "codegen/cpu/hash_map.h"
+/* hash_map.c — see signatures.h. */
+#include "codegen/cpu/signatures.h"
 
 enum { FIRST_SLOTS = 64 };
 
@@ -18,8 +18,8 @@ static bool grow(cg_hash_map *map)
     if (wider.slot == NULL) return false;
     for (size_t i = 0; i < wider.slots; i++) wider.slot[i] = NULL;
     for (size_t i = 0; i < map->slots; i++)
-        for (cg_hash_entry *entry = map->slot[i], *next; entry != NULL; entry = next) {
-            next = entry->next;
+        for (cg_hash_entry *entry = map->slot[i], *successor; entry != NULL; entry = successor) {
+            successor = entry->next;
             put(&wider, entry);
         }
     *map = wider;

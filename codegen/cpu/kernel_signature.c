@@ -6,12 +6,11 @@
  * whether the target rounds factors. Bucket lengths are excluded, because code computes extents, and offsets that
  * depend on them, from the run-time length. Therefore an emitter must not read the plan's length.
  */
-#include "codegen/cpu/kernel_signature.h"
+#include "codegen/cpu/signatures.h"
 
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/signature_writer.h"
+#include "codegen/cpu/dot_products.h"
 #include "plan/kernel_kind.h"
 
 static void note_buffer(void *user, int buffer, bool is_written)

@@ -1,4 +1,4 @@
-/* large_angle.c — see large_angle.h.
+/* large_angle.c — see real_functions.h.
  *
  * The method is that of Payne and Hanek ("Radian reduction for trigonometric functions", SIGNUM Newsletter 18, 1983).
  * x = m · 2^e with an integer m of 53 bits. Only x · 2/π modulo 4 matters, and m times a bit of 2/π of weight 4 or more
@@ -6,14 +6,14 @@
  * shift by e. The error of the 128 bits that remain is below 2^-124 of a quadrant, and no double is closer than 2^-62
  * to a multiple of π/2.
  */
-#include "codegen/cpu/large_angle.h"
+#include "codegen/cpu/real_functions.h"
 
 #include <math.h>
 
 enum { WORDS = 19, WINDOW = 3, ZEROS = 16, FRACTION_BITS = 52, EXPONENT_BIAS = 1023 };
 
-/* ZEROS bits of zero, and then the bits of 2/π, the highest first. The window of 2^e begins at bit e + ZEROS - 2. That
- * of the largest double begins at bit 985 and ends in word 18. */
+/* ZEROS zero bits, and then 2/π's bits, the highest first. The window for 2^e begins at bit e + ZEROS - 2. The largest
+ * double's begins at bit 985 and ends in word 18. */
 static const uint64_t two_over_pi[WORDS] = {
     0x0000a2f9836e4e44, 0x1529fc2757d1f534, 0xddc0db6295993c43, 0x9041fe5163abdebb, 0xc561b7246e3a424d,
     0xd2e006492eea09d1, 0x921cfe1deb1cb129, 0xa73ee88235f52ebb, 0x4484e99c7026b45f, 0x7e413991d6398353,
@@ -56,8 +56,9 @@ static LLVMValueRef shifted_left(cg_emitter *e, LLVMValueRef x, int count)
 static LLVMValueRef window_word(cg_emitter *e, LLVMValueRef position, int k)
 {
     LLVMValueRef first = cg_iadd(e, shifted_right(e, position, 6), cg_int(e, k));
-    LLVMValueRef at = cg_at(e, e->i64, table(e), first), next = cg_at(e, e->i64, at, cg_int(e, 1));
-    LLVMValueRef words[3] = {cg_load(e, e->i64, at, 8), cg_load(e, e->i64, next, 8), and_bits(e, position, 63)};
+    LLVMValueRef address = cg_at(e, e->i64, table(e), first), next_value = cg_at(e, e->i64, address, cg_int(e, 1));
+    LLVMValueRef words[3] = {cg_load(e, e->i64, address, 8), cg_load(e, e->i64, next_value, 8),
+                             and_bits(e, position, 63)};
     return cg_intrinsic(e, "llvm.fshl", e->i64, words, 3);
 }
 
@@ -110,7 +111,7 @@ static cg_angle reduce(cg_emitter *e, LLVMValueRef x)
     return (cg_angle){.quadrant = LLVMBuildSIToFP(e->builder, quadrant, e->f64, ""), .rest = rest};
 }
 
-/* The same for each lane of a vector, in a loop, because these lanes are rare and their code is long. */
+/* The same for each vector lane, in a loop, because these lanes are rare and the code is long. */
 static cg_angle reduce_lanes(cg_emitter *e, LLVMValueRef x)
 {
     int lanes = cg_lanes(x);
@@ -119,11 +120,11 @@ static cg_angle reduce_lanes(cg_emitter *e, LLVMValueRef x)
     cg_loop loop;
     cg_loop_begin(e, &loop, cg_int(e, 0), cg_int(e, lanes), 1, 2, init, false);
     cg_angle lane = reduce(e, LLVMBuildExtractElement(e->builder, x, loop.index, ""));
-    LLVMValueRef next[2] = {
+    LLVMValueRef next_value[2] = {
         LLVMBuildInsertElement(e->builder, loop.carried[0], lane.quadrant, loop.index, ""),
         LLVMBuildInsertElement(e->builder, loop.carried[1], lane.rest, loop.index, ""),
     };
-    cg_loop_end(e, &loop, next);
+    cg_loop_end(e, &loop, next_value);
     return (cg_angle){.quadrant = loop.out[0], .rest = loop.out[1]};
 }
 

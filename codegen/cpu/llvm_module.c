@@ -1,23 +1,20 @@
 /* llvm_module.c — plans → one LLVM module → one object: kernels of every level, entry functions, mdot_code.
  *
- * A kernel becomes a function of its buffers' addresses, its working memory and the call, which holds length and slice.
- * Therefore equal kernels (kernel_signature.h) of other layers, buckets and entries are one function. Its symbol is
- * `<kernel name>.<level>`. Every other kernel that it represents has an alias of that symbol under its own name, so
- * that a debugger finds all names of the artefact's table. Kernels of one name that differ between buckets have
- * `.n<max_length>` inserted from the second on.
- */
-#include "codegen/cpu/llvm_module.h"
+ * A kernel becomes a function of the buffers' addresses, its working memory and the call, which holds length and slice.
+ * Therefore equal kernels (signatures.h) of other layers, buckets and entries are one function. Its symbol is `<kernel
+ * name>.<level>`. Every other kernel that it represents has an alias of that symbol under its own name, so a debugger
+ * finds all names of the artefact's table. Kernels of one name that differ between buckets have `.n<max_length>`
+ * inserted from the second on. */
+#include "codegen/cpu/cpu_images.h"
 
 #include "base/elf_read.h"
 #include "base/out_of_memory.h"
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/hash_map.h"
-#include "codegen/cpu/kernel_signature.h"
 #include "codegen/cpu/object.h"
+#include "codegen/cpu/signatures.h"
 #include "codegen/subprocess.h"
 #include "plan/kernel_kind.h"
 
@@ -34,12 +31,12 @@ static int64_t private_scratch_offset(const pl_plan *plan)
 
 int64_t cg_cpu_worker_bytes(const pl_plan *plan, const cg_cpu_target *target)
 {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int k = 0; k < plan->kernel_count; k++) {
         int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], target);
-        if (bytes > most) most = bytes;
+        if (bytes > maximum) maximum = bytes;
     }
-    return (most + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
+    return (maximum + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
 }
 
 int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
@@ -140,8 +137,8 @@ static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef funct
     return true;
 }
 
-/* Runs after the optimiser, which would visit all uses of a function for each of its aliases. For a chain of equal
- * kernels this would be quadratic. */
+/* Runs after the optimiser, which would visit all uses of a function for each alias: quadratic for a chain of equal
+ * kernels. */
 static void add_aliases(void *user)
 {
     const generator *g = user;
@@ -175,13 +172,12 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
 
 /* ---- Entry functions --------------------------------------------------------------------------------------------- */
 
-/* The fields of the call that all kernels of an entry need, loaded at the function's start. */
+/* Call fields needed by all kernels of an entry, loaded at the function's start. */
 typedef struct call_fields {
     LLVMValueRef call, inputs, outputs, weights, scratch;
     LLVMValueRef private_scratch; /* memory of the worker */
     LLVMValueRef kernel_begin, kernel_end, slice_begin;
-    LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* items before this one: their number, the sum of their lengths, and
-                                               * of the squares */
+    LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* earlier items: count, length sum, sum of squared lengths */
 } call_fields;
 
 static call_fields load_call(cg_emitter *e, const pl_plan *plan)
@@ -207,7 +203,7 @@ static call_fields load_call(cg_emitter *e, const pl_plan *plan)
     return c;
 }
 
-/* The number of elements as a polynomial in the length. */
+/* The element count as a polynomial in the length. */
 static void count_elements(const ir_type *type, int64_t out_coefficient[PL_MOST_LENGTHS + 1])
 {
     int64_t *c = out_coefficient;
@@ -299,16 +295,15 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
             k++;
         } while (k < plan->kernel_count && !begins_step(plan, k));
         if (!is_split) cg_if_end(e, &first_slice);
-        LLVMBasicBlockRef next = k < plan->kernel_count ? blocks[k] : done;
+        LLVMBasicBlockRef next_block = k < plan->kernel_count ? blocks[k] : done;
         LLVMValueRef has_next = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k), c.kernel_end, "");
-        LLVMBuildCondBr(e->builder, has_next, next, done);
+        LLVMBuildCondBr(e->builder, has_next, next_block, done);
     }
     LLVMPositionBuilderAtEnd(e->builder, done);
     if (e->target->matmul == CG_MATMUL_AMX) cg_amx_release(e);
 }
 
-/* Emits `<entry>.n<max_length>.<suffix>`, which calls the kernels of the plan in order. Returns NULL if memory runs
- * out. */
+/* Emits `<entry>.n<max_length>.<suffix>`, which calls the plan's kernels in order. Returns NULL if memory runs out. */
 static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const char *entry, const pl_plan *plan,
                                    const int64_t *weight_at)
 {
@@ -335,9 +330,9 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
 
 /* ---- mdot_code --------------------------------------------------------------------------------------------------- */
 
-/* Distances from the array to the functions. They are constants after linking, so that the artefact needs no dynamic
- * relocation. They are relative to a hidden alias of the array. The array itself is exported and could be
- * interposed, so LLVM would leave distances from it to the dynamic linker and make the section writable. */
+/* Distances from the array to the functions. They are constants after linking, so the artefact needs no dynamic
+ * relocation. They are relative to a hidden alias of the array. The array itself is exported and could be interposed,
+ * so LLVM would leave distances from it to the dynamic linker and make the section writable. */
 static bool emit_code_table(generator *g)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->context);
@@ -384,7 +379,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
-/* The functions of an image are contiguous, in a section of their own until the linker joins them. */
+/* The functions of an image are contiguous, in a separate section until the linker joins them. */
 static mdot_status measure_images(cg_cpu_images *images, mdot_error *err)
 {
     bs_elf object;
@@ -420,7 +415,7 @@ static mdot_status make_object(void *user, const cg_options *options, void **out
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     g.context = LLVMContextCreate();
-    /* Value names are only for readers of dumps, and LLVM's passes spend a twentieth of the compilation on them. */
+    /* Value names help only dump readers, and cost LLVM's passes a twentieth of the compilation. */
     LLVMContextSetDiscardValueNames(g.context, options->dump == NULL);
     g.module = LLVMModuleCreateWithNameInContext(options->predictor_name, g.context);
     mdot_status status = generate(&g, w->entries, w->entry_count, err);

@@ -1,16 +1,14 @@
 /* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials, without calls outside the
  * module.
  *
- * Every function is branch-free, so that all lanes cost the same. Only sine and cosine take a branch, for angles from
- * 2^40 on. Polynomials are minimax fits (Remez exchange in 40 digits) for the error given beside them. NaN passes
- * through everywhere. Limits use the compare that keeps a NaN (cg_fmin(limit, x), not cg_fmin(x, limit)). Conversion
- * from float to integer is undefined for NaN and is used only where NaN is excluded.
+ * Every function is branch-free, so all lanes cost the same. Only sine and cosine take a branch, for angles from 2^40
+ * on. Polynomials are minimax fits (Remez exchange in 40 digits) for the error given beside them. NaN passes through
+ * everywhere. Limits use the compare that keeps a NaN (cg_fmin(limit, x), not cg_fmin(x, limit)). Conversion from float
+ * to integer is undefined for NaN and is used only where NaN is excluded.
  *
- * GELU is in gelu.c.
- */
-#include "codegen/cpu/math.h"
+ * GELU is in gelu.c. */
 #include "codegen/cpu/emit.h"
-#include "codegen/cpu/large_angle.h"
+#include "codegen/cpu/real_functions.h"
 
 #include <math.h>
 
@@ -29,7 +27,7 @@ typedef struct float_format {
     double ln2_high, ln2_low;
     double exp_min, exp_max;  /* below and above these, exp is 0 and infinity */
     double tanh_max, erf_max; /* from half of the first, and from the second, the function rounds to 1 */
-    int64_t sqrt_half_bits;   /* bits of the square root of 1/2, the lower end of log's mantissa range */
+    int64_t sqrt_half_bits;   /* bits of √(1/2), the lower end of log's mantissa range */
     polynomial exp_tail;      /* (e^r - 1 - r) / r², |r| <= ln2 / 2 */
     polynomial log_tail;      /* (2 atanh(s) / s - 2) / s² in s², |s| <= 3 - 2√2 */
     polynomial erf_small;     /* erf(x) / x in x², |x| <= 1 */
@@ -175,10 +173,10 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
 }
 
 /* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0; 2^-100 below -100. NaN stays NaN: processors convert it to an
- * integer whose low bits are zero, so that nothing is added to it. The limit keeps the result normal, so that the
- * integer addition into the exponent is valid. It also keeps the result far from the smallest normal number, so that
- * products with ordinary values are normal, too. On some processors a denormal result costs a hundred cycles, and
- * softmax computes many such values for masked keys. Compared with a weight of 1 they are negligible. */
+ * integer whose low bits are zero, so nothing is added to it. The limit keeps the result normal, so the integer
+ * addition into the exponent is valid. It also keeps the result far from the smallest normal number, so products with
+ * ordinary values are normal, too. On some processors a denormal result costs a hundred cycles, and softmax computes
+ * many such values for masked keys. Compared with a weight of 1 they are negligible. */
 LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
 {
     static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};
@@ -199,9 +197,9 @@ static bool has_scaling(const cg_emitter *e, LLVMValueRef x)
 
 static LLVMValueRef scaling_instruction(cg_emitter *e, const char *name, LLVMValueRef a, LLVMValueRef b)
 {
-    LLVMValueRef any = cg_const(e, LLVMTypeOf(a), 0), all = cg_const_int(e->i16, -1),
+    LLVMValueRef any = cg_const(e, LLVMTypeOf(a), 0), whole = cg_const_int(e->i16, -1),
                  rounding = cg_const_int(e->i32, 4);
-    return cg_intrinsic(e, name, NULL, (LLVMValueRef[]){a, b, any, all, rounding}, 5);
+    return cg_intrinsic(e, name, NULL, (LLVMValueRef[]){a, b, any, whole, rounding}, 5);
 }
 
 /* x - floor(x), rounded down as vreduceps does. It is inexact only between -1 and 0, where f + floor(x) is exact. */
@@ -223,8 +221,8 @@ static LLVMValueRef scale_plainly(cg_emitter *e, LLVMValueRef p, LLVMValueRef fl
     return cg_fmul(e, p, power_of_two(e, &f32_format, rest, type));
 }
 
-/* Four instructions: vreduceps, a quadratic of relative error 1.73e-3, and vscalefps. The quadratic includes half a
- * unit of bf16 in the binade of the result, so that truncation to the upper half rounds half up. */
+/* Four instructions: vreduceps, a quadratic with relative error 1.73e-3, and vscalefps. The quadratic includes half a
+ * bf16 unit in the result's binade, so truncation to the upper half rounds half up. */
 LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x)
 {
     static const polynomial power = {3, {1.0017248 + 0x1p-8, 0.65763628, 0.33718943}};
@@ -312,8 +310,8 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     r = cg_fmax(e, constant(e, x, -0.79), cg_fmin(e, constant(e, x, 0.79), r));
     LLVMValueRef z = cg_fmul(e, r, r);
     LLVMValueRef cube = cg_fmul(e, r, z), sin_r = cg_fma(e, cube, evaluate(e, &sine, z), r);
-    LLVMValueRef least = cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1));
-    LLVMValueRef fourth = cg_fmul(e, z, z), cos_r = cg_fma(e, fourth, evaluate(e, &cosine, z), least);
+    LLVMValueRef minimum = cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1));
+    LLVMValueRef fourth = cg_fmul(e, z, z), cos_r = cg_fma(e, fourth, evaluate(e, &cosine, z), minimum);
 
     LLVMValueRef iterations =
         cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point, because k may exceed the integers */

@@ -3,7 +3,6 @@
 #define CG_CPU_OBJECT_H
 
 #include "codegen/codegen.h"
-#include "codegen/machine.h"
 #include <llvm-c/Core.h>
 
 /* Adds symbols to a module after optimisation, which need not see them. */

@@ -1,11 +1,10 @@
-/* pack.c — see pack.h.
+/* pack.c — see cpu_target.h.
  *
- * Panels are as wide as the widest register tile (four vectors of sixteen floats), so that the inner loop of a
- * linear kernel reads one panel in memory order. x86-64-v3, whose tiles are a quarter as wide, reads the same bytes.
- * The padding of pairs to whole tiles precedes the first row, so that a linear's first block of k takes the odd part
- * of K, as it does in f32.
- */
-#include "codegen/cpu/pack.h"
+ * Panels are as wide as the widest register tile (four vectors of sixteen floats), so the inner loop of a linear kernel
+ * reads one panel in memory order. x86-64-v3, whose tiles are a quarter as wide, reads the same bytes. The padding of
+ * pairs to whole tiles precedes the first row, so a linear's first block of k takes the odd part of K, as it does in
+ * f32. */
+#include "codegen/cpu/cpu_target.h"
 
 #include <assert.h>
 #include <string.h>
@@ -40,14 +39,14 @@ static void pack_panels(const ir_tensor *matrix, void *out)
 {
     assert(matrix->dtype == MDOT_DTYPE_F32);
     matrix_shape shape = shape_of(matrix);
-    const float *from = matrix->data;
-    float *to = out;
+    const float *source = matrix->data;
+    float *target = out;
     for (int64_t first = 0; first < shape.columns; first += CG_PANEL_COLUMNS) {
         int64_t left = shape.columns - first;
         size_t width = (size_t)(left < CG_PANEL_COLUMNS ? left : CG_PANEL_COLUMNS);
-        for (int64_t k = 0; k < shape.k; k++, to += CG_PANEL_COLUMNS) {
-            memcpy(to, from + k * shape.columns + first, width * sizeof *to);
-            memset(to + width, 0, (CG_PANEL_COLUMNS - width) * sizeof *to);
+        for (int64_t k = 0; k < shape.k; k++, target += CG_PANEL_COLUMNS) {
+            memcpy(target, source + k * shape.columns + first, width * sizeof *target);
+            memset(target + width, 0, (CG_PANEL_COLUMNS - width) * sizeof *target);
         }
     }
 }
@@ -65,7 +64,7 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
 {
     assert(matrix->dtype == MDOT_DTYPE_F32);
     matrix_shape shape = shape_of(matrix);
-    const float *from = matrix->data;
+    const float *source = matrix->data;
     uint16_t(*to)[CG_PANEL_COLUMNS][2] = out;
     int64_t padding = cg_bf16_padding(shape.k), pairs = (shape.k + padding) / 2;
     for (int64_t first = 0; first < shape.columns; first += CG_PANEL_COLUMNS, to += pairs) {
@@ -73,7 +72,7 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
         memset(to, 0, (size_t)pairs * sizeof *to);
         for (int64_t k = 0; k < shape.k; k++)
             for (int64_t c = 0; c < width; c++)
-                to[(k + padding) / 2][c][(k + padding) % 2] = ir_f32_to_bf16(from[k * shape.columns + first + c]);
+                to[(k + padding) / 2][c][(k + padding) % 2] = ir_f32_to_bf16(source[k * shape.columns + first + c]);
     }
 }
 
@@ -87,8 +86,8 @@ static int64_t taps_bytes(const ir_tensor *matrix)
     return bytes > INT64_MAX / 16 ? -1 : bytes < 0 ? bytes : bytes / 9 * 16;
 }
 
-/* Multiplies three adjacent weights by the rows of G. The sums of the outer weights come first, so that a weight of 0
- * between them gives equal numbers. */
+/* Multiplies three adjacent weights by G's rows. The outer weights are summed first, so a 0 between them gives equal
+ * numbers. */
 static void transform_three(const double g[3], double out[4])
 {
     double outer = g[0] + g[2];
@@ -113,15 +112,16 @@ static void pack_taps(const ir_tensor *matrix, void *out)
     assert(matrix->dtype == MDOT_DTYPE_F32);
     matrix_shape shape = shape_of(matrix);
     int64_t channels = shape.k / 9, panel = 16 * channels * CG_PANEL_COLUMNS;
-    const float *from = matrix->data;
-    float *to = out;
+    const float *source = matrix->data;
+    float *target = out;
     if (shape.columns % CG_PANEL_COLUMNS != 0) memset(out, 0, (size_t)taps_bytes(matrix));
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t column = 0; column < shape.columns; column++) {
             double taps[3][3], transformed[4][4];
-            for (int t = 0; t < 9; t++) taps[t / 3][t % 3] = from[(t * channels + c) * shape.columns + column];
+            for (int t = 0; t < 9; t++) taps[t / 3][t % 3] = source[(t * channels + c) * shape.columns + column];
             transform_taps((const double(*)[3])taps, transformed);
-            float *first = to + column / CG_PANEL_COLUMNS * panel + c * CG_PANEL_COLUMNS + column % CG_PANEL_COLUMNS;
+            float *first =
+                target + column / CG_PANEL_COLUMNS * panel + c * CG_PANEL_COLUMNS + column % CG_PANEL_COLUMNS;
             for (int t = 0; t < 16; t++) first[t * channels * CG_PANEL_COLUMNS] = (float)transformed[t / 4][t % 4];
         }
     }

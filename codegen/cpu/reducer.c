@@ -1,7 +1,6 @@
 /* reducer.c — implements pl_reducer, for nests and for combining scatters. */
-#include "codegen/cpu/reducer.h"
+#include "codegen/cpu/cpu_values.h"
 
-#include "codegen/cpu/arith.h"
 #include "codegen/cpu/emit.h"
 
 #include <assert.h>
@@ -63,11 +62,11 @@ LLVMValueRef cg_reducer_identity(cg_emitter *e, pl_reducer reducer, mdot_dtype d
 {
     LLVMTypeRef element = cg_value_type(e, dtype), type = cg_vector(e, element, lanes);
     if (reducer == PL_REDUCE_SUM || reducer == PL_REDUCE_PROD) return cg_const(e, type, reducer == PL_REDUCE_PROD);
-    bool least = seeks_maximum(reducer);
-    if (ir_dtype_is_float(dtype)) return cg_const(e, type, least ? -INFINITY : INFINITY);
-    if (ir_dtype_is_unsigned(dtype)) return cg_const_int(type, least ? 0 : -1);
+    bool minimum = seeks_maximum(reducer);
+    if (ir_dtype_is_float(dtype)) return cg_const(e, type, minimum ? -INFINITY : INFINITY);
+    if (ir_dtype_is_unsigned(dtype)) return cg_const_int(type, minimum ? 0 : -1);
     int64_t greatest = (int64_t)(UINT64_MAX >> (65 - LLVMGetIntTypeWidth(element)));
-    return cg_const_int(type, least ? -greatest - 1 : greatest);
+    return cg_const_int(type, minimum ? -greatest - 1 : greatest);
 }
 
 LLVMValueRef cg_reducer_prefers(cg_emitter *e, pl_reducer reducer, mdot_dtype dtype, LLVMValueRef value,

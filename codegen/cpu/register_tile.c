@@ -1,8 +1,7 @@
-/* register_tile.c — the register tile and the iteration over rows: see register_tile.h. */
-#include "codegen/cpu/register_tile.h"
+/* register_tile.c — the register tile and the iteration over rows: see tiles.h. */
+#include "codegen/cpu/tiles.h"
 
-#include "codegen/cpu/bf16.h"
-#include "codegen/cpu/bf16_blocks.h"
+#include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
 
 #include <assert.h>
@@ -90,16 +89,16 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
     }
 }
 
-static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef from, LLVMValueRef to,
-                     int steps, bool guarded, const cg_overlap *overlap)
+static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef source,
+                     LLVMValueRef target, int steps, bool guarded, const cg_overlap *overlap)
 {
     cg_loop loop;
     int count = tile->rows * tile->vectors;
-    cg_loop_begin(e, &loop, from, to, steps, count, tile->acc, guarded);
+    cg_loop_begin(e, &loop, source, target, steps, count, tile->acc, guarded);
     for (int i = 0; i < count; i++) tile->acc[i] = loop.carried[i];
     add_steps(e, tile, operands, loop.index, steps);
     if (overlap != NULL) {
-        LLVMValueRef iteration = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, from), cg_int(e, steps), "");
+        LLVMValueRef iteration = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, source), cg_int(e, steps), "");
         overlap->emit(e, overlap->context, iteration);
     }
     cg_loop_end(e, &loop, tile->acc);
@@ -146,19 +145,19 @@ LLVMValueRef cg_row_pointer(cg_emitter *e, LLVMTypeRef element, const cg_rows *r
                             LLVMValueRef stride)
 {
     if (rows->clamped) return cg_at(e, element, base, cg_imul(e, rows->index[i], stride));
-    /* relative to the tile's first row, so that a constant stride becomes a displacement of one address */
+    /* relative to the tile's first row, so a constant stride becomes a displacement of one address */
     LLVMValueRef first = cg_at(e, element, base, cg_imul(e, rows->index[0], stride));
     return cg_at(e, element, first, cg_imul(e, cg_int(e, i), stride));
 }
 
-/* Number of rows for tiles of TAIL_ROWS if tiles of tile_rows leave `remainder` rows. It replaces a few whole tiles
- * to minimise surplus rows. For tiles of six: 0 7 8 3 4 11. */
+/* Rows for tiles of TAIL_ROWS if tiles of tile_rows leave `remainder` rows. A few whole tiles are replaced to minimise
+ * surplus rows. For tiles of six: 0 7 8 3 4 11. */
 static int tail_rows(int tile_rows, int remainder)
 {
-    int best = remainder, least = TAIL_ROWS;
+    int best = remainder, minimum = TAIL_ROWS;
     for (int rows = remainder; rows < remainder + TAIL_ROWS * tile_rows; rows += tile_rows) {
         int surplus = (TAIL_ROWS - rows % TAIL_ROWS) % TAIL_ROWS;
-        if (surplus < least) best = rows, least = surplus;
+        if (surplus < minimum) best = rows, minimum = surplus;
     }
     return best;
 }
@@ -179,16 +178,16 @@ LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count)
                                                                * tail rows */
 }
 
-static void for_tiles(cg_emitter *e, LLVMValueRef from, LLVMValueRef to, int tile_rows, bool clamped,
+static void for_tiles(cg_emitter *e, LLVMValueRef source, LLVMValueRef target, int tile_rows, bool clamped,
                       LLVMValueRef *carried, int carried_count, cg_rows_body body, void *context)
 {
     cg_loop loop;
     cg_rows rows = {.count = tile_rows, .clamped = clamped};
-    LLVMValueRef last = cg_isub(e, to, cg_int(e, 1));
-    cg_loop_begin(e, &loop, from, to, tile_rows, carried_count, carried, true);
+    LLVMValueRef last_value = cg_isub(e, target, cg_int(e, 1));
+    cg_loop_begin(e, &loop, source, target, tile_rows, carried_count, carried, true);
     for (int i = 0; i < tile_rows; i++) {
         LLVMValueRef row = cg_iadd(e, loop.index, cg_int(e, i));
-        rows.index[i] = clamped && i > 0 ? cg_imin(e, row, last) : row;
+        rows.index[i] = clamped && i > 0 ? cg_imin(e, row, last_value) : row;
     }
     for (int i = 0; i < carried_count; i++) carried[i] = loop.carried[i];
     body(e, context, &rows, carried);

@@ -1,8 +1,7 @@
-/* signature_writer.c — see signature_writer.h. */
-#include "codegen/cpu/signature_writer.h"
+/* signature_writer.c — see signatures.h. */
+#include "codegen/cpu/signatures.h"
 
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 #include <string.h>
 

@@ -4,11 +4,10 @@
  * other costs a load and an insertion per lane. Integer division has no vector instruction. Any other operation
  * costs as much per vector as per scalar. Costs of a reduction's body outweigh those of its stores.
  */
-#include "codegen/cpu/vectorise.h"
+#include "codegen/cpu/cpu_values.h"
 
 #include "codegen/cpu/cpu_target.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 enum {
     MAX_BLOCK = 4,
@@ -18,7 +17,7 @@ enum {
     VISIT_BUDGET = 4096     /* nodes; a larger expression is judged by its beginning */
 };
 
-typedef struct cost_estimate { /* cost of one expression along one loop, which represents `lanes` points */
+typedef struct cost_estimate { /* an expression's cost along one loop, for `lanes` points */
     int loop, lanes;
     int budget;
     double scalar_cost; /* of one point */
@@ -107,14 +106,14 @@ static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
 }
 
 /* A power of two; 1 if the extent is too small for vectors. */
-static int lanes_for(ir_dim extent, int most)
+static int lanes_for(ir_dim extent, int maximum)
 {
-    int lanes = most;
+    int lanes = maximum;
     while (ir_dim_is_number(extent) && lanes > extent.offset) lanes /= 2;
     return lanes < 1 ? 1 : lanes;
 }
 
-/* Cost of one point if `loop` becomes vectors; *out_scalar is the cost of scalar code. */
+/* Cost per point if `loop` becomes vectors; *out_scalar: cost of scalar code. */
 static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_scalar)
 {
     cost_estimate s = {.loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
@@ -145,13 +144,13 @@ static int block_for(ir_dim extent, int lanes)
 cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target)
 {
     cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = cg_is_in_place(nest)};
-    int most = widest_element(plan, nest) > 4 ? target->lanes / 2 : target->lanes;
+    int maximum = widest_element(plan, nest) > 4 ? target->lanes / 2 : target->lanes;
     bool lanes_reduce = nest->body != NULL && nest->reducer >= PL_REDUCE_SUM && nest->reducer <= PL_REDUCE_MIN;
     int loops = nest->loop_count + (lanes_reduce ? nest->reduce_count : 0);
     double best_cost = 0;
     for (int loop = loops - 1; loop >= 0; loop--) {
         bool reduces = loop >= nest->loop_count;
-        int lanes = lanes_for(nest->extent[loop], most);
+        int lanes = lanes_for(nest->extent[loop], maximum);
         if (lanes < 2) continue;
         double scalar, cost = cost_along(nest, loop, lanes, &scalar);
         if (reduces) cost += 0.25; /* lanes are summed at the end, so an output's loop is preferred at equal cost */

@@ -1,19 +1,19 @@
-/* weights.c — see weights.h.
+/* weights.c — see cpu_images.h.
  *
  * Buckets share the model's tensors, and passes create equal tensors in each of them (for example a transposed
  * matrix). Both are stored once. A tensor is packed only once per packing, and equal bytes share their place across
  * layouts. So images of different layouts share all constants whose packed bytes are equal.
  */
-#include "codegen/cpu/weights.h"
+#include "codegen/cpu/cpu_images.h"
 
 #include "base/out_of_memory.h"
 #include "codegen/byte_pool.h"
-#include "codegen/cpu/pack.h"
+#include "codegen/cpu/cpu_target.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All inputs of the packing, as a record without padding, so that equal sources have equal bytes. */
+/* All inputs of the packing, as a record without padding, so equal sources have equal bytes. */
 typedef struct source {
     uint64_t data, form, count, columns; /* form: the packing of a matrix; 0 for dense constants */
 } source;
@@ -83,12 +83,12 @@ static mdot_status lay_out_plan(packer *p, const pl_plan *plan, cg_placement *pl
         int64_t size_bytes = cg_packed_bytes(packing, buffer->constant, buffer->use);
         if (size_bytes < 0) return mdot_fail(err, MDOT_UNSUPPORTED, "constant %s is too large", buffer->name);
         if (size_bytes == 0) continue; /* at 0, because it is never read */
-        uint64_t at = 0;
-        mdot_status status = place(p, packing, buffer, (size_t)size_bytes, &at, err);
+        uint64_t position = 0;
+        mdot_status status = place(p, packing, buffer, (size_t)size_bytes, &position, err);
         if (status != MDOT_OK) return status;
-        offsets[b] = (int64_t)at;
-        if (at < placement->first) placement->first = at;
-        if (at + (uint64_t)size_bytes > placement->end) placement->end = at + (size_t)size_bytes;
+        offsets[b] = (int64_t)position;
+        if (position < placement->first) placement->first = position;
+        if (position + (uint64_t)size_bytes > placement->end) placement->end = position + (size_t)size_bytes;
     }
     return MDOT_OK;
 }

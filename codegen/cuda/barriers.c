@@ -1,11 +1,9 @@
 /* barriers.c — the memory of a block that steps access, and the steps that must therefore wait for all threads (see
- * barriers.h).
+ * memory_placement.h).
  *
  * A step with an internal barrier (to stage rows, to combine slices) has two phases. Accesses of the first phase are
  * complete when the step ends.
  */
-#include "codegen/cuda/barriers.h"
-
 #include "codegen/cuda/memory_placement.h"
 
 #include <string.h>
@@ -48,16 +46,16 @@ static void add_placement(phase *p, const cu_placement *placement, bool is_writt
         add(p, locations[k]->kind, locations[k]->offset_bytes, locations[k]->size_bytes, is_written);
 }
 
-static void merge(phase *into, const phase *from)
+static void merge(phase *into, const phase *source)
 {
-    into->is_full = into->is_full || from->is_full;
-    for (int k = 0; k < from->count; k++) {
-        const region *t = &from->regions[k];
+    into->is_full = into->is_full || source->is_full;
+    for (int k = 0; k < source->count; k++) {
+        const region *t = &source->regions[k];
         add(into, t->kind, t->begin, t->end - t->begin, t->is_written);
     }
 }
 
-/* `number` is that of the step, or of the recurrence around it, whose own memory the step uses. */
+/* `number` is the step's, or the enclosing recurrence's, whose memory the step uses. */
 static void describe_step(const cu_layout *layout, const cu_step *step, int number, step_phases *out)
 {
     memset(out, 0, sizeof *out);
@@ -89,7 +87,7 @@ static bool conflicts(const phase *a, const phase *b)
     return false;
 }
 
-/* A recurrence is described without its barriers: as if a single phase did all that its steps do. */
+/* A recurrence is described without barriers: as if one phase did all steps. */
 static void describe(const cu_layout *layout, int number, step_phases *out)
 {
     const cu_step *step = &layout->stages->steps[number];
@@ -126,10 +124,10 @@ mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena
     phase open = {0};
     for (int k = 0; k < ROUNDS * step->inner_count; k++) {
         step_phases inner;
-        int at = k % step->inner_count;
-        if (before[at]) open = (phase){.count = 0};
-        describe_step(layout, &step->inner[at], number, &inner);
-        before[at] = follow(&inner, &open) || before[at];
+        int index = k % step->inner_count;
+        if (before[index]) open = (phase){.count = 0};
+        describe_step(layout, &step->inner[index], number, &inner);
+        before[index] = follow(&inner, &open) || before[index];
     }
     *out_before = before;
     return MDOT_OK;
@@ -146,7 +144,7 @@ int cu_loop_end(const cu_stages *stages, int first)
     return end;
 }
 
-/* True if a block may take several tiles of a step. Steps that run once or distribute points are excluded. */
+/* True if a block may take several of a step's tiles. Steps that run once or distribute points are excluded. */
 static bool may_repeat(const cu_step *step)
 {
     return step->distribution != CU_SINGLE && !cu_distributes_points(step);

@@ -1,6 +1,6 @@
-/* common_source.c — the portable start of a kernel's source: structures, lanes, scalar operators; and the parts that
- * depend on the mode. */
-#include "codegen/cuda/prelude.h"
+/* common_source.c — the portable start of a kernel's source: structures, lanes, scalar operators, and mode-dependent
+ * parts. */
+#include "codegen/cuda/cuda_program.h"
 
 const char cu_bf16[] = "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"
                        "__device__ __forceinline__ unsigned pack_halves(float low, float high)\n"

@@ -1,4 +1,4 @@
-/* cubin.c — see cubin.h.
+/* cubin.c — see nvrtc.h.
  *
  * NVIDIA leaves the format undocumented. This file uses the parts that `cuobjdump -elf` prints with names (CUDA
  * 12.4). Tests compare them with ptxas's own output on every architecture, with NVRTC 12.1, 12.9 and 13.0
@@ -11,7 +11,7 @@
  *                      copies of the functions that it calls, whose stack and spills ptxas adds to the kernel's
  *   .nv.shared.NAME    its shared memory, after the system's own share from sm_90 on
  */
-#include "codegen/cuda/cubin.h"
+#include "codegen/cuda/nvrtc.h"
 
 #include "base/elf_read.h"
 
@@ -26,11 +26,11 @@ enum {
     OPCODE_HMMA = 0x23c,          /* mma.sync of bf16 and f16; `nvdisasm -hex` shows it from sm_75 to sm_120 */
     RESERVED_SHARED_BYTES = 1024, /* reserved by the system in every block; part of the section's size from sm_90 on */
     FIRST_SM_WITH_RESERVED = 90,
-    BARRIERS_SHIFT = 20, /* seven bits of .text.NAME's flags until CUDA 13, which uses an attribute instead */
+    BARRIERS_SHIFT = 20, /* seven flag bits of .text.NAME until CUDA 13, which uses an attribute instead */
     BARRIERS_MASK = 0x7f,
 };
 
-/* Attributes of .nv.info with their names in cuobjdump, and the storage format of their values. */
+/* Attributes in .nv.info with names from cuobjdump, and the values' storage format. */
 enum {
     EIATTR_MAX_THREADS = 0x05,
     EIATTR_FRAME_SIZE = 0x11,
@@ -48,16 +48,16 @@ typedef struct attribute {
 } attribute;
 
 /* Advances *at. Returns false at the section's end, or if the rest is too short for an attribute. */
-static bool next_attribute(const bs_elf_section *section, size_t *at, attribute *out)
+static bool next_attribute(const bs_elf_section *section, size_t *index, attribute *out)
 {
     const unsigned char *bytes = section->bytes;
-    if (section->size_bytes - *at < 4) return false;
-    attribute a = {bytes[*at], bytes[*at + 1], bytes[*at + 2] | (uint32_t)bytes[*at + 3] << 8, NULL};
-    *at += 4;
+    if (section->size_bytes - *index < 4) return false;
+    attribute a = {bytes[*index], bytes[*index + 1], bytes[*index + 2] | (uint32_t)bytes[*index + 3] << 8, NULL};
+    *index += 4;
     if (a.format == EIFMT_SVAL) {
-        if (section->size_bytes - *at < a.head) return false;
-        a.value = bytes + *at;
-        *at += a.head;
+        if (section->size_bytes - *index < a.head) return false;
+        a.value = bytes + *index;
+        *index += a.head;
     }
     *out = a;
     return true;
@@ -90,11 +90,11 @@ static bool find_kernel_section(const bs_elf *elf, const char *prefix, const cha
 static void read_common_attributes(const bs_elf_section *info, uint32_t symbol, cu_cubin_kernel *kernel)
 {
     attribute a;
-    for (size_t at = 0; next_attribute(info, &at, &a);) {
+    for (size_t index = 0; next_attribute(info, &index, &a);) {
         if (a.format != EIFMT_SVAL || word_at(&a, 0) != symbol) continue;
         uint32_t value = word_at(&a, 1);
         if (a.code == EIATTR_REGCOUNT) kernel->registers = value;
-        /* the minimum stack is that of the deepest call; the frame is the kernel's own */
+        /* the minimum stack covers the deepest call; the frame is the kernel's own */
         bool is_stack = a.code == EIATTR_FRAME_SIZE || a.code == EIATTR_MIN_STACK_SIZE;
         if (is_stack && value > kernel->local_bytes) kernel->local_bytes = value;
     }
@@ -103,7 +103,7 @@ static void read_common_attributes(const bs_elf_section *info, uint32_t symbol, 
 static void read_own_attributes(const bs_elf_section *info, cu_cubin_kernel *kernel)
 {
     attribute a;
-    for (size_t at = 0; next_attribute(info, &at, &a);) {
+    for (size_t index = 0; next_attribute(info, &index, &a);) {
         if (a.code == EIATTR_MAX_THREADS && a.format == EIFMT_SVAL)
             kernel->max_threads = word_at(&a, 0) * word_at(&a, 1) * word_at(&a, 2);
         if (a.code == EIATTR_CBANK_PARAM_SIZE && a.format != EIFMT_SVAL) kernel->parameter_bytes = a.head;
@@ -114,9 +114,9 @@ static void read_own_attributes(const bs_elf_section *info, cu_cubin_kernel *ker
 static uint32_t count_tensor_instructions(const bs_elf_section *text)
 {
     uint32_t count = 0;
-    for (size_t at = 0; at + INSTRUCTION_BYTES <= text->size_bytes; at += INSTRUCTION_BYTES) {
+    for (size_t index = 0; index + INSTRUCTION_BYTES <= text->size_bytes; index += INSTRUCTION_BYTES) {
         uint64_t word;
-        memcpy(&word, text->bytes + at, sizeof word);
+        memcpy(&word, text->bytes + index, sizeof word);
         count += (word & OPCODE_MASK) == OPCODE_HMMA;
     }
     return count;
@@ -127,10 +127,10 @@ static bool read_spills(const char *log, const char *kernel, uint32_t *out_bytes
 {
     static const char title[] = "Function properties for ";
     size_t kernel_bytes = strlen(kernel);
-    for (const char *at = log; (at = strstr(at, title)) != NULL;) {
-        at += strlen(title);
-        if (strncmp(at, kernel, kernel_bytes) != 0 || at[kernel_bytes] != '\n') continue;
-        const char *line = at + kernel_bytes + 1, *end = strchr(line, '\n');
+    for (const char *cursor = log; (cursor = strstr(cursor, title)) != NULL;) {
+        cursor += strlen(title);
+        if (strncmp(cursor, kernel, kernel_bytes) != 0 || cursor[kernel_bytes] != '\n') continue;
+        const char *line = cursor + kernel_bytes + 1, *end = strchr(line, '\n');
         const char *frame_end = strstr(line, "stack frame, ");
         unsigned stores, loads;
         if (frame_end == NULL || (end != NULL && frame_end > end) ||

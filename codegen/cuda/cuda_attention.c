@@ -1,35 +1,30 @@
 /* cuda_attention.c — softmax(scale q kᵀ + mask) v, streaming over keys.
  *
- * With matrix instructions, for a tile of 16 queries: a warp takes a head, or a slice of its keys if there are fewer
+ * With matrix instructions, for a tile of 16 queries: a warp takes a head, or a slice of the keys if there are fewer
  * heads than warps, and keeps queries, scores and sums in registers. Keys and values are read directly from global
- * memory, 4 to 16 bytes per lane, without a transposition. This works because the channels of q kᵀ may be summed in
- * any order. So lane p of four takes channels 8 p … 8 p + 7 for two steps of the matmul. The columns of the result
- * may have any order, too. So the lanes of column group g take channels width * g …, each of which is a column of
- * its own.
+ * memory, 4 to 16 bytes per lane, without a transposition. This works because the channels of q kᵀ may be summed in any
+ * order. So lane p of four takes channels 8 p … 8 p + 7 for two steps of the matmul. The result's columns may have any
+ * order, too. So the lanes of column group g take channels width * g …, each of which is a separate column.
  *
- * Otherwise (f32, unusual shapes, attention within a unit): a thread takes a query and head, or one of several
- * slices of its keys, which neighbouring lanes combine by shuffles.
- */
-#include "codegen/cuda/cuda_kinds.h"
+ * Otherwise (f32, unusual shapes, attention within a unit): a thread takes a query and head, or one of several slices
+ * of the keys, which neighbouring lanes combine by shuffles. */
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/index_range.h"
-#include "codegen/cuda/literal.h"
 #include "codegen/cuda/memory_placement.h"
-#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
 enum {
     KEYS = 16,                 /* keys of a step with matrix instructions */
-    MAX_WORK_BYTES = 32 << 10, /* limit of the memory for combining slices of keys */
+    MAX_WORK_BYTES = 32 << 10, /* memory limit for combining key slices */
     MAX_CHANNELS = 128,        /* a thread's sums are in registers */
-    THREAD_SLICES = 8          /* slices of keys if their number is variable */
+    THREAD_SLICES = 8          /* key slices if the key count is variable */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
-/* Channels of q and k that a lane reads at once: two steps or one step of the matmul. */
+/* Channels in q and k read at once by a lane: two steps or one step of the matmul. */
 static int64_t key_width(const pl_attention *a)
 {
     return a->dim % 32 == 0 ? 8 : 4;
@@ -41,7 +36,7 @@ static int64_t value_width(const pl_attention *a)
     return a->value_dim / 8;
 }
 
-/* Number of slices of a head's keys, one warp each. */
+/* Slices per head, one warp each. */
 static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule)
 {
     int64_t warps = schedule->threads / CU_WARP, slices = a->heads < warps ? warps / a->heads : 1;
@@ -206,8 +201,8 @@ static void put_scores(cu_function *f)
            a->causal ? ir_arena_printf(f->arena, " && key <= i1 + keys - (%s)", cu_dim_text(f, a->queries)) : "");
 }
 
-/* Computes the softmax weights of the step's keys from its scores, as operand A of the matmul with v. Earlier sums
- * are multiplied by `shrink`. */
+/* Computes the softmax weights of the step's keys from the scores, as operand A of the matmul with v. Earlier sums are
+ * multiplied by `shrink`. */
 static void put_weights(cu_function *f)
 {
     cu_put(&f->body,
@@ -229,7 +224,7 @@ static void put_weights(cu_function *f)
            "            }\n");
 }
 
-/* Values are loaded before the scores are known, so that both latencies overlap. */
+/* Values are loaded before the scores are known, so both latencies overlap. */
 static void put_value_loads(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -419,7 +414,7 @@ static void put_streaming(cu_function *f, int64_t slices)
            a->value_dim);
 }
 
-/* Lanes that hold slices of one query's keys combine them pairwise. */
+/* Lanes with slices of one query's keys combine them pairwise. */
 static void put_join(cu_function *f, int64_t slices)
 {
     cu_put(&f->body,
@@ -480,10 +475,10 @@ static void emit(cu_function *f)
 static void note_heads(cu_step_finder *f, const pl_heads *h, bool is_written, cu_range batch, int64_t heads,
                        cu_range rows, int64_t dim)
 {
-    cu_range at = cu_range_add(cu_offset_range(h->offset), cu_range_times(h->batch_stride, batch));
-    at = cu_range_add(at, cu_range_times(h->head_stride, cu_columns_range(heads)));
-    at = cu_range_add(at, cu_range_times(h->row_stride, rows));
-    cu_note_access(f, h->buffer, is_written, cu_range_add(at, cu_columns_range(dim)));
+    cu_range position = cu_range_add(cu_offset_range(h->offset), cu_range_times(h->batch_stride, batch));
+    position = cu_range_add(position, cu_range_times(h->head_stride, cu_columns_range(heads)));
+    position = cu_range_add(position, cu_range_times(h->row_stride, rows));
+    cu_note_access(f, h->buffer, is_written, cu_range_add(position, cu_columns_range(dim)));
 }
 
 static void note_accesses(cu_step_finder *f)

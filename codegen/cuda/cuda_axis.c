@@ -1,5 +1,5 @@
-/* cuda_axis.c — see cuda_axis.h. */
-#include "codegen/cuda/cuda_axis.h"
+/* cuda_axis.c — see cuda_step.h. */
+#include "codegen/cuda/cuda_step.h"
 
 #include <inttypes.h>
 
@@ -41,10 +41,10 @@ void cu_note_lines(cu_step_finder *f, int buffer, bool is_written)
                    is_unit ? (cu_range){unit, 0, unit - 1} : cu_range_between(INT64_MIN, INT64_MAX));
 }
 
-int64_t cu_fixed_count(const ir_type *type, int from, int to)
+int64_t cu_fixed_count(const ir_type *type, int source, int target)
 {
     int64_t count = 1;
-    for (int d = from; d < to; d++)
+    for (int d = source; d < target; d++)
         if (!ir_dim_is_number(type->dim[d]) || __builtin_mul_overflow(count, type->dim[d].offset, &count)) return -1;
     return count;
 }

@@ -1,24 +1,20 @@
 /* cuda_expr.c — prints scalar expressions as CUDA C, and elements of buffers in any memory space.
  *
- * Indices are computed in int if every intermediate value fits, which ranges prove (index_range.h), otherwise in long
- * long. An index that is a sum of loop variables times constants is printed as such, so that padding and the tile's
- * origin cost nothing.
- */
-#include "codegen/cuda/cuda_expr.h"
-
+ * Indices are computed in int if every intermediate value fits, which ranges prove (cuda_stages.h), otherwise in long
+ * long. An index that is a sum of loop variables times constants is printed as such, so padding and the tile's origin
+ * cost nothing. */
 #include "codegen/cuda/cuda_step.h"
+
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/index_range.h"
-#include "codegen/cuda/literal.h"
 #include "codegen/cuda/memory_placement.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Limit per step. Shared sub-trees are printed at each use, so that their number may explode. */
+/* Limit per step. Shared sub-trees are printed at each use, so their number may explode. */
 enum { MAX_NODES = 20000 };
 
 static const char *print(cu_function *f, const pl_expr *e, const char *acc);
@@ -128,7 +124,7 @@ static bool pad_affine(const cu_function *f, const cu_location *location, affine
     return true;
 }
 
-/* The place of an element in a location, given the text of its index in the whole buffer. */
+/* An element's place in a location, by the text of the index in the whole buffer. */
 static const char *place_text(cu_function *f, const cu_location *location, const char *index)
 {
     if (!is_local(location)) return index;
@@ -225,19 +221,19 @@ static const char *load(cu_function *f, const pl_expr *e)
 
 static const char *cast(cu_function *f, const pl_expr *e, const char *x)
 {
-    const pl_expr *from = e->arg[0];
-    if (from->dtype == e->dtype) return x;
+    const pl_expr *source = e->arg[0];
+    if (source->dtype == e->dtype) return x;
     if (is_narrowing(e))
         return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_F16 ? "round_f16(%s)" : "round_bf16(%s)", x);
     if (e->dtype == MDOT_DTYPE_BOOL) return ir_arena_printf(f->arena, "(%s != 0)", x);
     if (e->dtype == MDOT_DTYPE_F32) return ir_arena_printf(f->arena, "(float)%s", x);
-    if (ir_dtype_is_float(from->dtype)) /* saturates, because wider guarantees do not exist */
+    if (ir_dtype_is_float(source->dtype)) /* saturates, because wider guarantees do not exist */
         return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_I32 ? "to_int(%s)" : "to_long(%s)", x);
     bool is_int = e->dtype == MDOT_DTYPE_I32 || fits_int(f, e);
     return ir_arena_printf(f->arena, is_int ? "(int)%s" : "(long long)%s", x);
 }
 
-/* Operators that are printed as a function call, to a math function or one of the common text. */
+/* Operators printed as a function call, to a math function or one in the common text. */
 static const char *const calls[PL_EXPR_OP_COUNT] = {
     [PL_ABS] = "absolute", [PL_SIGN] = "sign",         [PL_SQRT] = "sqrtf",     [PL_EXP] = "expf",
     [PL_LOG] = "logf",     [PL_SIN] = "sine",          [PL_COS] = "cosine",     [PL_TANH] = "tanhf",
@@ -280,10 +276,10 @@ static bool any_wide(const cu_function *f, const pl_expr *e)
 static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
 {
     int count = pl_expr_operand_count(e->op);
-    mdot_dtype from = e->arg[e->op == PL_SELECT ? 1 : 0]->dtype;
-    bool is_float = ir_dtype_is_float(from), is_wide = any_wide(f, e);
+    mdot_dtype source_dtype = e->arg[e->op == PL_SELECT ? 1 : 0]->dtype;
+    bool is_float = ir_dtype_is_float(source_dtype), is_wide = any_wide(f, e);
     const char *x[3] = {"", "", ""};
-    for (int k = 0; k < count; k++) x[k] = operand(f, e, k, acc, is_wide && from == MDOT_DTYPE_I64);
+    for (int k = 0; k < count; k++) x[k] = operand(f, e, k, acc, is_wide && source_dtype == MDOT_DTYPE_I64);
     if (e->op == PL_SELECT) return ir_arena_printf(f->arena, "(%s ? %s : %s)", x[0], x[1], x[2]);
     if (e->op == PL_NOT) return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_BOOL ? "!%s" : "~%s", x[0]);
     if (is_rounding(e->op) && !is_float) return x[0];
@@ -292,7 +288,8 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
     if (e->op == PL_DIV && is_float) return ir_arena_printf(f->arena, "(%s / %s)", x[0], x[1]);
     /* Proven not to wrap: an index. The proof covers I64; int suffices if no operand is wide. */
     cu_range whole = cu_range_whole(&f->step->space, cu_range_of(&f->step->space, e));
-    bool is_safe = is_float || (from == MDOT_DTYPE_I64 && cu_range_is_bounded(whole)) || from == MDOT_DTYPE_BOOL;
+    bool is_safe =
+        is_float || (source_dtype == MDOT_DTYPE_I64 && cu_range_is_bounded(whole)) || source_dtype == MDOT_DTYPE_BOOL;
     if (infix[e->op] != NULL && (is_safe || wrapping[e->op] == NULL))
         return ir_arena_printf(f->arena, "(%s %s %s)", x[0], infix[e->op], x[1]);
     const char *name = wrapping[e->op] != NULL ? wrapping[e->op] : calls[e->op];

@@ -1,14 +1,11 @@
 /* cuda_generate.c — entries → a program: each bucket in stages, every step a call, equal steps one function. */
-#include "codegen/cuda/cuda_generate.h"
+#include "codegen/cuda/cuda_program.h"
 
 #include "codegen/byte_pool.h"
-#include "codegen/cuda/barriers.h"
-#include "codegen/cuda/cuda_program.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/grid_stages.h"
 #include "codegen/cuda/memory_placement.h"
-#include "codegen/cuda/prelude.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +36,7 @@ typedef struct bucket { /* the bucket being generated */
     const cg_entry *entry;
     const cu_stages *stages;
     const cu_layout *layout;
-    const bool *before, *again; /* see barriers.h */
+    const bool *before, *again; /* see memory_placement.h */
     cu_text calls;
 } bucket;
 
@@ -47,8 +44,8 @@ typedef struct bucket { /* the bucket being generated */
 
 static bool is_name_taken(const generator *g, const char *name)
 {
-    for (const function *other = g->functions; other != NULL; other = other->next)
-        if (strcmp(other->name, name) == 0) return true;
+    for (const function *other_item = g->functions; other_item != NULL; other_item = other_item->next)
+        if (strcmp(other_item->name, name) == 0) return true;
     return false;
 }
 
@@ -72,8 +69,8 @@ static const char *intern_function(generator *g, const cu_function *f)
     const char *text = ir_arena_printf(g->arena, "(const tile t%s)\n{\n%s%s}\n\n", cu_text_get(&f->declarations),
                                        cu_text_get(&f->locals), cu_text_get(&f->body));
     if (text == NULL) return NULL;
-    for (const function *other = g->functions; other != NULL; other = other->next)
-        if (strcmp(other->text, text) == 0) return other->name;
+    for (const function *other_item = g->functions; other_item != NULL; other_item = other_item->next)
+        if (strcmp(other_item->text, text) == 0) return other_item->name;
     function *created = IR_NEW(g->arena, function);
     const char *name = new_name(g, f->step);
     if (created == NULL || name == NULL) return NULL;
@@ -83,7 +80,7 @@ static const char *intern_function(generator *g, const cu_function *f)
     return name;
 }
 
-/* `number` is that of the step, or of the recurrence around it. `tile` is the text of the units to work on. */
+/* `number` is the step's, or the enclosing recurrence's. `tile` is the text of the units to work on. */
 static mdot_status put_call(bucket *b, const cu_step *step, int number, const char *tile, bool needs_barrier)
 {
     cu_function f = {.layout = b->layout,
@@ -108,8 +105,7 @@ static mdot_status put_call(bucket *b, const cu_step *step, int number, const ch
     return f.status;
 }
 
-/* The steps of a recurrence, in a loop of block 0. If the number of rows follows the length, the tile holds them
- * all. */
+/* A recurrence's steps, in a loop in block 0. If the row count follows the length, the tile holds all rows. */
 static mdot_status put_recurrence(bucket *b, int number, bool needs_barrier)
 {
     const cu_step *step = &b->stages->steps[number];
@@ -159,12 +155,12 @@ static void put_loop_end(bucket *b, const cu_step *step, bool needs_barrier_agai
     cu_put(&b->calls, has_scope ? "    }\n    }\n" : "    }\n");
 }
 
-static mdot_status put_stage(bucket *b, int *at)
+static mdot_status put_stage(bucket *b, int *index)
 {
     const cu_stages *stages = b->stages;
-    int stage = stages->steps[*at].stage;
-    while (*at < stages->step_count && stages->steps[*at].stage == stage) {
-        int first = *at, end = cu_loop_end(stages, first);
+    int stage = stages->steps[*index].stage;
+    while (*index < stages->step_count && stages->steps[*index].stage == stage) {
+        int first = *index, end = cu_loop_end(stages, first);
         if (b->before[first]) cu_put(&b->calls, "    __syncthreads();\n");
         put_loop_begin(b, &stages->steps[first]);
         for (int s = first; s < end; s++) {
@@ -175,7 +171,7 @@ static mdot_status put_stage(bucket *b, int *at)
             if (status != MDOT_OK) return status;
         }
         put_loop_end(b, &stages->steps[first], b->again[end - 1]);
-        *at = end;
+        *index = end;
     }
     return MDOT_OK;
 }
@@ -214,14 +210,14 @@ static size_t inline_input_bytes(const bucket *b)
 
 static void declare_parameter(bucket *b, size_t bytes)
 {
-    cu_text *to = &b->g->kernels_text;
-    cu_put(to, "struct __align__(16) parameter_of_%s {\n    cuda_call call;\n", b->name);
-    if (bytes > 0) cu_put(to, "    unsigned char input[%zu];\n", bytes);
-    cu_put(to, "};\n\n");
+    cu_text *target = &b->g->kernels_text;
+    cu_put(target, "struct __align__(16) parameter_of_%s {\n    cuda_call call;\n", b->name);
+    if (bytes > 0) cu_put(target, "    unsigned char input[%zu];\n", bytes);
+    cu_put(target, "};\n\n");
 }
 
-/* Prints the offset of each location in its memory, under the location's name. */
-static void put_locations(const bucket *b, cu_text *to)
+/* Prints each location's offset, under the location's name. */
+static void put_locations(const bucket *b, cu_text *target)
 {
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
     const cu_stages *stages = b->stages;
@@ -234,9 +230,9 @@ static void put_locations(const bucket *b, cu_text *to)
             const char *name = cu_location_name(b->layout, b->g->arena, k, p);
             int index = stages->buffers[k].index;
             if (p->kind == CU_SHARED || p->kind == CU_SCRATCH)
-                cu_put(to, "    const int %s = %zu; // %s\n", name, p->offset_bytes, where[p->kind]);
+                cu_put(target, "    const int %s = %zu; // %s\n", name, p->offset_bytes, where[p->kind]);
             else
-                cu_put(to, "    const int %s = p.call.%s_at[%d];\n", name, p->kind == CU_INPUT ? "input" : "output",
+                cu_put(target, "    const int %s = p.call.%s_at[%d];\n", name, p->kind == CU_INPUT ? "input" : "output",
                        index);
         }
     }
@@ -249,8 +245,8 @@ static bool stores_in_any_order(const cu_step *step)
     return any;
 }
 
-/* True if thread 0 of block 0 writes all outputs. In every form of a step that only block 0 runs, it takes the first
- * element, unless the kind is an exception. */
+/* True if thread 0 in block 0 writes all outputs. In a step run by block 0 alone, it takes the first element, unless
+ * the kind is an exception. */
 static bool is_result_of_one_thread(const cu_stages *stages)
 {
     for (int s = 0; s < stages->step_count; s++)
@@ -352,9 +348,9 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     b.name = kernel_name(g, entry, plan->max_length);
     if (b.name == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, NULL);
     cu_put(&b.calls, "\n    // Stage 0: what reads inputs and weights alone.\n");
-    for (int at = 0; at < stages.step_count && status == MDOT_OK;) {
-        if (at > 0) put_barrier(&b, stages.steps[at].stage);
-        status = put_stage(&b, &at);
+    for (int index = 0; index < stages.step_count && status == MDOT_OK;) {
+        if (index > 0) put_barrier(&b, stages.steps[index].stage);
+        status = put_stage(&b, &index);
     }
     if (status == MDOT_OK) put_kernel(&b, inline_input_bytes(&b));
     if (status == MDOT_OK && b.calls.failed) status = mdot_fail(g->err, MDOT_OUT_OF_MEMORY, NULL);

@@ -3,15 +3,13 @@
 #include "codegen/cuda/cuda_images.h"
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"
-#include "codegen/cuda/cubin.h"
-#include "codegen/table_builder.h"
-#include "codegen/target.h"
-
-#include "codegen/cuda/cuda_target.h"
-#include "codegen/cuda/tile_schedule.h"
-
-#include "codegen/cuda/cuda_generate.h"
+#include "codegen/codegen.h"
 #include "codegen/cuda/nvrtc.h"
+
+#include "codegen/cuda/cuda_stages.h"
+#include "codegen/cuda/cuda_target.h"
+
+#include "codegen/cuda/cuda_program.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,7 +52,7 @@ static mdot_status generate(const cg_entry *entries, int entry_count, const cg_o
     return MDOT_OK;
 }
 
-/* Generates the program of each precision that a target has. A dump without a target uses the default precision. */
+/* Generates a program per requested precision. A dump without a target uses the default precision. */
 static mdot_status generate_all(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                 cu_images *images, mdot_error *err)
 {
@@ -97,7 +95,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* This thread works, too, so that the call succeeds even if no other thread starts. */
+/* This thread works, too, so the call succeeds even if no other thread starts. */
 static void compile_in_parallel(queue *q)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -149,7 +147,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-/* Checks that the compiled kernels match the launch parameters that the generator promised. */
+/* Checks compiled kernels against the generator's launch parameters. */
 static mdot_status check_launch(const job *j, const char *architecture, mdot_error *err)
 {
     for (int i = 0; i < j->program->kernel_count; i++) {
@@ -168,7 +166,7 @@ static mdot_status check_launch(const job *j, const char *architecture, mdot_err
     return MDOT_OK;
 }
 
-/* Returns NULL if a device of the architecture has the resources for every kernel of the program, otherwise the
+/* Returns NULL if a device with the architecture has the resources for every kernel in the program, otherwise the
  * missing one. */
 static const char *find_missing_resource(const job *j, ir_arena *arena)
 {
@@ -294,7 +292,7 @@ static mdot_status make_images(const cg_entry *entries, int entry_count, const c
 
 static uint32_t add_kernels(cg_table *table, const cu_program *program)
 {
-    uint32_t at = cg_table_array(table, program->kernel_count, sizeof(mdot_abi_cuda_kernel));
+    uint32_t index = cg_table_array(table, program->kernel_count, sizeof(mdot_abi_cuda_kernel));
     for (int i = 0; i < program->kernel_count; i++) {
         const cu_kernel *kernel = &program->kernels[i];
         mdot_abi_cuda_kernel record = {.name_at = cg_table_string(table, kernel->name),
@@ -304,14 +302,14 @@ static uint32_t add_kernels(cg_table *table, const cu_program *program)
                                        .dynamic_shared_bytes = (uint32_t)kernel->dynamic_shared_bytes,
                                        .inline_input_bytes = (uint32_t)kernel->inline_input_bytes,
                                        .scratch_bytes = kernel->scratch_bytes};
-        cg_table_put(table, at, i, &record, sizeof record);
+        cg_table_put(table, index, i, &record, sizeof record);
     }
-    return at;
+    return index;
 }
 
 static uint32_t add_resources(cg_table *table, const cu_program *program, const cu_cubin *cubin)
 {
-    uint32_t at = cg_table_array(table, program->kernel_count, sizeof(mdot_abi_cuda_resources));
+    uint32_t index = cg_table_array(table, program->kernel_count, sizeof(mdot_abi_cuda_resources));
     for (int i = 0; i < program->kernel_count; i++) {
         const cu_cubin_kernel *kernel = cu_cubin_find(cubin, program->kernels[i].name);
         mdot_abi_cuda_resources record = {.registers = kernel->registers,
@@ -321,13 +319,13 @@ static uint32_t add_resources(cg_table *table, const cu_program *program, const 
                                           .tensor_instructions = kernel->tensor_instructions,
                                           .barriers = kernel->barriers,
                                           .code_bytes = kernel->code_bytes};
-        cg_table_put(table, at, i, &record, sizeof record);
+        cg_table_put(table, index, i, &record, sizeof record);
     }
-    return at;
+    return index;
 }
 
-/* Images of one precision share a program and its kernels. */
-static void describe(const void *compiled, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
+/* Images with one precision share a program and kernels. */
+static void describe(const void *compiled, const cg_entry *entries, int entry_count, cg_table *table, uint32_t index,
                      mdot_abi_table *head)
 {
     (void)entries, (void)entry_count, (void)head;
@@ -351,7 +349,7 @@ static void describe(const void *compiled, const cg_entry *entries, int entry_co
                                  .code_bytes = image->cubin.size_bytes,
                                  .weights_offset = image->weights_offset,
                                  .weights_bytes = image->weights_bytes};
-        cg_table_put(table, at, i, &record, sizeof record);
+        cg_table_put(table, index, i, &record, sizeof record);
     }
 }
 

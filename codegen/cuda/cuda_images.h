@@ -1,9 +1,9 @@
 /* cuda_images.h — plans → images for GPUs: a cubin for each architecture, weights for each precision. This is the
- * folder's interface. The other headers are internal, except nvrtc.h and cubin.h, which stand alone.
+ * folder's interface. The other headers are internal, except nvrtc.h and nvrtc.h, which stand alone.
  *
  *   cuda_target.c    the architectures as data
- *   cuda_generate.h  plans → CUDA C and weights, one program per precision
- *   nvrtc.h          CUDA C → cubin; cubin.h reads the resources of its kernels
+ *   cuda_program.h  plans → CUDA C and weights, one program per precision
+ *   nvrtc.h          CUDA C → cubin; nvrtc.h reads the resources of its kernels
  *   cuda_images.c    runs all of it in order, architectures in parallel
  *
  * mdot_abi.h (mdot_abi_cuda_call) specifies how a kernel is launched.
@@ -12,8 +12,8 @@
 #define CU_CUDA_IMAGES_H
 
 #include "codegen/backend.h"
-#include "codegen/cuda/cubin.h"
 #include "codegen/cuda/cuda_program.h"
+#include "codegen/cuda/nvrtc.h"
 
 typedef struct cu_image {
     cg_target target;
@@ -23,9 +23,9 @@ typedef struct cu_image {
 } cu_image;
 
 typedef struct cu_images {        /* zero-initialised: empty */
-    int nvrtc_major, nvrtc_minor; /* version of the compiler; drivers of an older major version refuse its code */
+    int nvrtc_major, nvrtc_minor; /* compiler version; drivers with an older major version refuse the code */
     int count;
-    cu_image *image;                 /* in the order of the targets */
+    cu_image *image;                 /* in the targets' order */
     cu_program program[CG_COMPUTES]; /* filled for the precisions of the images */
     cg_pool cubins, weights;         /* the artefact's sections */
 } cu_images;

@@ -1,20 +1,15 @@
-/* cuda_linear.c — out = epilogue(a weight + bias) for the rows of a tile.
+/* cuda_linear.c — out = epilogue(a weight + bias) for a tile's rows.
  *
- * There are three forms. With matrix instructions, a warp takes 16 columns and steps through k by 16. Weights come
- * from global memory as fragments (fragments.c), with the loads of eight steps in flight; `a` comes from shared
- * memory by ldmatrix. In f32, a thread takes one column of eight rows. For few rows (the head), k is split over the
- * threads instead.
- */
-#include "codegen/cuda/cuda_expr.h"
-#include "codegen/cuda/cuda_kinds.h"
+ * There are three forms. With matrix instructions, a warp takes 16 columns and steps through k by 16. Weights come from
+ * global memory as fragments (fragments.c), with the loads of eight steps in flight; `a` comes from shared memory by
+ * ldmatrix. In f32, a thread takes one column of eight rows. For few rows (the head), k is split over the threads
+ * instead. */
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_target.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/fragments.h"
-#include "codegen/cuda/index_range.h"
 #include "codegen/cuda/memory_placement.h"
-#include "codegen/cuda/step_finder.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,7 +57,7 @@ static bool reads_in_place(const pl_linear *k, const cu_location *a)
     return is_aligned && stride % a->width == 0 && offset % a->width + k->k <= a->width;
 }
 
-/* Number of columns that threads take side by side. The remaining threads of a block split k. */
+/* Columns that threads take side by side. A block's remaining threads split k. */
 static int64_t vector_columns(const pl_linear *k, int threads)
 {
     int64_t columns = (k->columns + CU_WARP - 1) / CU_WARP * CU_WARP;
@@ -146,7 +141,7 @@ static void put_pair(cu_function *f, const pl_expr *index, const cu_location *lo
            cu_element(f, f->step->kernel->linear.out.buffer, location, index, name_hint));
 }
 
-/* Applies the epilogue to the sums of a warp's 16 columns, which are fragments, and stores them. */
+/* Applies the epilogue to a warp's 16 columns of sums, which are fragments, and stores them. */
 static void put_fragment_results(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -200,7 +195,7 @@ static const char *fragment_pointer(cu_function *f)
     return name;
 }
 
-/* Adds the distance of position `index` of the dimensions, in row-major order. */
+/* Adds the distance to position `index`, in row-major order. */
 static const pl_expr *add_distance(cu_function *f, const pl_window_dims *dims, const pl_expr *index, const pl_expr *sum)
 {
     for (int d = dims->count - 1; d >= 0; d--) {
@@ -224,7 +219,7 @@ static const pl_expr *a_index(cu_function *f)
     return add_distance(f, &k->windows->columns, column, first);
 }
 
-/* The element of `a` in row i0 (r of the tile) and column i1, which is the index over k here. */
+/* Element of `a` in row i0 (r in the tile) and column i1, here the index over k. */
 static const char *a_element(cu_function *f, const cu_location *location)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -244,7 +239,7 @@ static bool dims_divide(int64_t divisor, const pl_window_dims *dims, int count)
     return true;
 }
 
-/* True if `count` elements at multiples of `count` are adjacent in each row of `a`, and begin at a multiple of it. */
+/* True if `count` elements at multiples of `count` are adjacent and aligned in each row of `a`. */
 static bool has_aligned_runs(const pl_linear *k, int64_t count)
 {
     if (!cu_divides(count, k->a.offset)) return false;
@@ -260,10 +255,10 @@ static void put_staging(cu_function *f)
     enum { PARALLELISM_INPUTS = 8 }; /* elements per cp.async */
     const pl_linear *k = &f->step->kernel->linear;
     const cu_placement *placement = cu_placement_of(f, k->a.buffer);
-    const cu_location *from = placement->half.kind != CU_UNPLACED ? &placement->half : &placement->plain;
-    bool is_copy =
-        from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 && has_aligned_runs(k, PARALLELISM_INPUTS);
-    const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
+    const cu_location *source = placement->half.kind != CU_UNPLACED ? &placement->half : &placement->plain;
+    bool is_copy = source->is_half && source->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
+                   has_aligned_runs(k, PARALLELISM_INPUTS);
+    const char *element = a_element(f, source), *rounded = source->is_half ? "" : "to_half";
     cu_put(&f->body,
            "        for (int i = threadIdx.x; i < min(rows - first, TILES * 16) * (STEPS * 16 / %d); i += %d) {\n"
            "            const int r = first + i / (STEPS * 16 / %d), i0 = t.first * SCALE + r;\n"
@@ -282,7 +277,7 @@ static void put_staging(cu_function *f)
     cu_put(&f->body, "        __syncthreads(); // a's rows are there\n");
 }
 
-/* While a warp multiplies, it loads the next steps of k: of the same columns, or of its next group of columns. */
+/* While a warp multiplies, it loads the next k steps: for the same columns, or the next column group. */
 static void put_sums(cu_function *f, const char *a, const char *row_origin)
 {
     const pl_linear *k = &f->step->kernel->linear;

@@ -1,18 +1,15 @@
 /* cuda_nest.c — general loop nests: a thread takes one point of the outer loops and runs the whole reduction.
  *
- * A reduction over the length is split into two steps (grid_stages.h): the first reduces each tile to a partial result,
+ * A reduction over the length is split into two steps (cuda_stages.h): the first reduces each tile to a partial result,
  * and the second combines the partial results.
  */
-#include "codegen/cuda/cuda_expr.h"
-#include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/index_range.h"
-#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
-/* Extent of a loop; that of the tile if the loop runs over units. */
+/* A loop's extent; the tile's if the loop runs over units. */
 static const char *extent_text(cu_function *f, int loop)
 {
     const cu_step *s = f->step;
@@ -20,17 +17,17 @@ static const char *extent_text(cu_function *f, int loop)
     return cu_dim_text(f, s->kernel->nest.extent[loop]);
 }
 
-/* Declares a loop's variable; `from` is its value counted from the loop's beginning. */
-static void put_variable(cu_function *f, int loop, const char *from, const char *indent)
+/* Declares a loop's variable; `source` is its value counted from the loop's beginning. */
+static void put_variable(cu_function *f, int loop, const char *source, const char *indent)
 {
     const cu_step *s = f->step;
     if (loop == s->loop)
-        cu_put(&f->body, "%sconst int r = %s, i%d = t.first * %" PRId64 " + r;\n", indent, from, loop, s->scale);
+        cu_put(&f->body, "%sconst int r = %s, i%d = t.first * %" PRId64 " + r;\n", indent, source, loop, s->scale);
     else
-        cu_put(&f->body, "%sconst int i%d = %s;\n", indent, loop, from);
+        cu_put(&f->body, "%sconst int i%d = %s;\n", indent, loop, source);
 }
 
-/* Splits `point` into the outer loops' variables. The last loop varies fastest, so that neighbouring threads access
+/* Splits `point` into the outer loops' variables. The last loop varies fastest, so neighbouring threads access
  * neighbouring elements. */
 static void put_point(cu_function *f)
 {
@@ -79,8 +76,8 @@ static const char *combined(cu_function *f, pl_reducer reducer, mdot_dtype dtype
 
 static void put_position_step(cu_function *f, pl_reducer reducer, const char *type, const char *x)
 {
-    bool least = reducer == PL_REDUCE_ARGMIN_FIRST || reducer == PL_REDUCE_ARGMIN_LAST;
-    bool last = reducer == PL_REDUCE_ARGMAX_LAST || reducer == PL_REDUCE_ARGMIN_LAST;
+    bool minimum = reducer == PL_REDUCE_ARGMIN_FIRST || reducer == PL_REDUCE_ARGMIN_LAST;
+    bool is_last = reducer == PL_REDUCE_ARGMAX_LAST || reducer == PL_REDUCE_ARGMIN_LAST;
     /* A NaN is more extreme than every number and equal to other NaNs. */
     static const char *const replaces[2][2] = {{"best == best && !(x <= best)", "x != x || best <= x"},
                                                {"best == best && !(best <= x)", "x != x || x <= best"}};
@@ -91,7 +88,7 @@ static void put_position_step(cu_function *f, pl_reducer reducer, const char *ty
            "                acc = position;\n"
            "            }\n"
            "            position++;\n",
-           type, x, replaces[least][last]);
+           type, x, replaces[minimum][is_last]);
 }
 
 /* Declares `acc` and reduces the body into it. */
@@ -220,7 +217,7 @@ static void note_accesses(cu_step_finder *f)
     note_stores(f, &f->step->kernel->nest);
 }
 
-/* Number of points of the outer loops; -1 if it depends on the length. */
+/* Points in the outer loops; -1 if the count depends on the length. */
 static int64_t count_points(const pl_nest *n)
 {
     int64_t points = 1;

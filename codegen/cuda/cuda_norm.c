@@ -1,13 +1,10 @@
 /* cuda_norm.c — layer and RMS normalisation and softmax of rows. A warp takes a row, and a lane takes every 32nd
  * column, which it keeps in registers. Therefore the input is computed once, and the mean is subtracted before
  * squaring. */
-#include "codegen/cuda/cuda_expr.h"
-#include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/literal.h"
 #include "codegen/cuda/memory_placement.h"
-#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
@@ -38,7 +35,7 @@ static void put_input(cu_function *f, const row *w)
     cu_put(&f->body, "%s        }\n", w->guard[0] != 0 ? "            }\n" : "");
 }
 
-/* Reduces a row into `name`: each lane runs `statement`, then `what` (warp_sum or warp_max) combines the lanes. */
+/* Reduces a row into `name`: lanes run `statement`, then `what` (warp_sum or warp_max) combines them. */
 static void put_reduction(cu_function *f, const row *w, const char *name, const char *start, const char *statement,
                           const char *what)
 {

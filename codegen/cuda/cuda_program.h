@@ -1,15 +1,25 @@
-/* cuda_program.h — a program as data: CUDA C with one persistent kernel for each bucket of each entry, and its
- * weights. */
+/* cuda_program.h — plans → CUDA C: one persistent kernel for each bucket of each entry, and the weights in its layout.
+ *
+ * grid_stages.c splits a plan at its grid barriers (index_range.c finds the indices that follow the units of length).
+ * memory_placement.c selects the buffers in shared memory, and barriers.c places the block barriers. cuda_generate.c
+ * prints the kernels; cuda_linear.c, cuda_attention.c, cuda_norm.c, cuda_nest.c and cuda_expr.c print their steps;
+ * fragments.c packs weights. The source includes no header. With `prelude` before it, NVRTC compiles it for any
+ * architecture. With tests/cuda_host/device.h before it, a C++ compiler does, and the emulator runs it.
+ */
 #ifndef CU_CUDA_PROGRAM_H
 #define CU_CUDA_PROGRAM_H
 
 #include "codegen/byte_pool.h"
+#include "codegen/codegen.h"
+#include "codegen/cuda/cuda_stages.h"
+
+/* ---- a program as data: CUDA C with one persistent kernel for each bucket of each entry, and its weights --------- */
 
 typedef struct cu_kernel {
     const char *name;  /* name of the function, a C identifier */
     int entry, bucket; /* entry and bucket of the kernel; kernels are ordered by mdot_abi_bucket.number */
     int threads;       /* threads per block */
-    int tile_rows;     /* units of the length that a block takes at a time; 0 if the entry has no length */
+    int tile_rows;     /* length units per block and turn; 0 if the entry has no length */
     int grid_barriers; /* grid barriers in one launch */
     size_t dynamic_shared_bytes;
     size_t inline_input_bytes; /* part of the parameter after the call; 0: inputs are read from memory */
@@ -23,5 +33,19 @@ typedef struct cu_program {
     int kernel_count;
     cu_kernel *kernels; /* in the arena, as is all text */
 } cu_program;
+
+/* ---- prelude.c: the fixed text at the start of a kernel's source ------------------------------------------------- */
+
+extern const char cu_prelude[];          /* for the GPU */
+extern const char cu_common[];           /* portable, for every mode */
+extern const char cu_bf16[], cu_f16[];   /* the 16-bit type and its matrix instruction */
+extern const char cu_half_functions[];   /* functions on the 16-bit type */
+extern const char cu_exact[], cu_fast[]; /* functions for f32 and for 16-bit modes */
+
+/* Returns UNSUPPORTED with the plan kernel and the reason if a plan is not encoder-shaped; such entries run on the
+ * CPU only. The caller frees the program with cu_program_done. */
+mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute kernel_precision,
+                        const cu_schedule *schedule, ir_arena *arena, cu_program *out_program, mdot_error *err);
+void cu_program_done(cu_program *program);
 
 #endif

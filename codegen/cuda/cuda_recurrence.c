@@ -1,14 +1,12 @@
-/* cuda_recurrence.c — recurrences: block 0 runs the kernels of a step in order, once per step.
+/* cuda_recurrence.c — recurrences: block 0 runs a step's kernels in order, once per step.
  *
  * Every kernel of a step is a function as elsewhere. The generator prints the loop around their calls, with the block
- * barriers that they need (barriers.h). One block suffices for the small batches of predictors, and a grid barrier per
- * kernel and step would take longer than the work of most steps.
- */
-#include "codegen/cuda/cuda_kinds.h"
+ * barriers that they need (memory_placement.h). One block suffices for the small batches of predictors, and a grid
+ * barrier per kernel and step would take longer than the work of most steps. */
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/memory_placement.h"
-#include "codegen/cuda/step_finder.h"
 
-/* Adds an access of an inner step to those of the recurrence. */
+/* Adds an inner step's access to the recurrence's. */
 static void add_access(cu_step *whole, const cu_access *inner)
 {
     for (int k = 0; k < whole->access_count; k++)
@@ -45,13 +43,13 @@ static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
 
 static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 {
-    size_t most = 0;
+    size_t maximum = 0;
     for (int s = 0; s < step->inner_count; s++) {
         const cu_step *inner = &step->inner[s];
         size_t bytes = inner->kind->work_bytes != NULL ? inner->kind->work_bytes(inner, layout) : 0;
-        if (bytes > most) most = bytes;
+        if (bytes > maximum) maximum = bytes;
     }
-    return most;
+    return maximum;
 }
 
 const cu_step_kind cu_recurrence_kind = {

@@ -5,10 +5,8 @@
  * one element of ScatterND's slices. The result is that of the CPU, with every reduction. For TensorScatter, a thread
  * takes an element of the result and finds its source.
  */
-#include "codegen/cuda/cuda_scatter.h"
+#include "codegen/cuda/cuda_step.h"
 
-#include "codegen/cuda/cuda_axis.h"
-#include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_text.h"
 
 #include <inttypes.h>
@@ -32,11 +30,11 @@ static void emit_copy(cu_function *f)
 
 /* ---- Updates ----------------------------------------------------------------------------------------------------- */
 
-/* The place of index number `at` among those of the kernel, in a dimension. */
-static const char *place(cu_function *f, const char *at, ir_dim extent)
+/* The place of index number `cursor` in a dimension. */
+static const char *place(cu_function *f, const char *cursor, ir_dim extent)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
-    return ir_arena_printf(f->arena, "data_index(%s, %s)", cu_element_at(f, k->input[1], at, "index"),
+    return ir_arena_printf(f->arena, "data_index(%s, %s)", cu_element_at(f, k->input[1], cursor, "index"),
                            cu_dim_text(f, extent));
 }
 
@@ -63,7 +61,7 @@ static void put_update(cu_function *f)
     cu_store_at(f, k->output[0], "to", "value", "            ");
 }
 
-/* True if the dimensions before the axis are those of the data, so that both have the same outer indices. */
+/* True if the dimensions before the axis are those of the data, so both have the same outer indices. */
 static bool has_same_outer(const ir_type *indices, const ir_type *data, int axis)
 {
     for (int d = 0; d < axis; d++)
@@ -71,7 +69,7 @@ static bool has_same_outer(const ir_type *indices, const ir_type *data, int axis
     return true;
 }
 
-/* Splits `rest` into the indices of dimension `d` and those before it, and adds their parts of both places. */
+/* Splits `rest` into indices up to dimension `d`, and adds their contributions to both places. */
 static void put_dimension(cu_function *f, const ir_type *indices, const ir_type *data, int d)
 {
     cu_put(&f->body,
@@ -126,8 +124,8 @@ static void emit_slice_updates(cu_function *f)
            "            int to = point;\n",
            cu_product_text(f, indices, 0, indices->rank - 1), slice);
     for (int d = 0; d < count; d++) {
-        const char *at = ir_arena_printf(f->arena, "tuple * %" PRId64 " + %d", count, d);
-        cu_put(&f->body, "            to += %s * %s;\n", place(f, at, data->dim[d]),
+        const char *cursor = ir_arena_printf(f->arena, "tuple * %" PRId64 " + %d", count, d);
+        cu_put(&f->body, "            to += %s * %s;\n", place(f, cursor, data->dim[d]),
                cu_product_text(f, data, d + 1, data->rank));
     }
     put_update(f);
@@ -136,8 +134,7 @@ static void emit_slice_updates(cu_function *f)
 
 /* ---- TensorScatter ----------------------------------------------------------------------------------------------- */
 
-/* `place` is that of the element, counted from the start of the updates. In a circular cache the last of several
- * updates of an element counts. */
+/* `place` is the element's, counted from the first update. In a circular cache the last update of an element counts. */
 static void emit_cache(cu_function *f)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
@@ -182,20 +179,20 @@ void cu_emit_scatter(cu_function *f)
 
 /* ---- In stages --------------------------------------------------------------------------------------------------- */
 
-/* Accesses of the inputs from `first` to `last`, and of the output. */
-static void note_accesses(cu_step_finder *f, int first, int last)
+/* Accesses to inputs `first` to `last_index`, and to the output. */
+static void note_accesses(cu_step_finder *f, int first, int last_index)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
     f->step->access_count = 0;
-    for (int i = first; i <= last; i++) cu_note_lines(f, k->input[i], false);
+    for (int i = first; i <= last_index; i++) cu_note_lines(f, k->input[i], false);
     if (f->step->part == CU_UPDATE) cu_note_lines(f, k->output[0], false);
     cu_note_lines(f, k->output[0], true);
 }
 
 /* Few points are work for block 0. */
-static cu_distribution distribution_of(const cu_step_finder *f, const ir_type *type, int from, int to)
+static cu_distribution distribution_of(const cu_step_finder *f, const ir_type *type, int source, int target)
 {
-    int64_t points = cu_fixed_count(type, from, to);
+    int64_t points = cu_fixed_count(type, source, target);
     return f->is_one_block || (points >= 0 && points < CU_MIN_FREE_POINTS) ? CU_SINGLE : CU_FREE;
 }
 
@@ -224,7 +221,7 @@ static bool find_updates(cu_step_finder *f, const pl_kernel *kernel, bool is_til
     return true;
 }
 
-/* True if units own whole lines of the data, of the indices and of the updates. */
+/* True if units own whole lines in data, indices and updates. */
 static bool is_tiled(const cu_step_finder *f, const pl_sequential *k)
 {
     const ir_type *data = &f->buffers[k->input[0]].type, *indices = &f->buffers[k->input[1]].type;

@@ -1,19 +1,15 @@
 /* cuda_sequential.c — running sums, and the k best of each line.
  *
- * Running sums of short lines take a thread per line. Otherwise a warp takes a line: each lane adds up its part of the
- * line, the lanes exchange their sums, and each lane goes through its part again. Floating sums run in f64, as on CPUs,
- * and the order of additions is fixed by the line's extent, so that results are reproducible.
+ * Running sums of short lines take a thread per line. Otherwise a warp takes a line: each lane adds up its part of
+ * the line, the lanes exchange their sums, and each lane goes through its part again. Floating sums run in f64, as
+ * on CPUs, and the order of additions is fixed by the line's extent, so results are reproducible.
  *
- * For the k best, a thread takes an element and counts the elements that rank before it. This number is the element's
- * place in the result. The work is quadratic, but needs neither barriers nor memory, and all threads take part in it.
- */
-#include "codegen/cuda/cuda_axis.h"
-#include "codegen/cuda/cuda_expr.h"
-#include "codegen/cuda/cuda_kinds.h"
-#include "codegen/cuda/cuda_scatter.h"
+ * For the k best, a thread takes an element and counts the elements that rank before it. This number is the
+ * element's place in the result. The work is quadratic, but needs neither barriers nor memory, and all threads take
+ * part in it. */
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 

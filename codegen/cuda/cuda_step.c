@@ -1,5 +1,4 @@
-/* cuda_step.c — the parameters of a step's function: pointers passed as offsets, each under its own name (see
- * cuda_step.h). */
+/* cuda_step.c — parameters of a step's function: named pointers passed as offsets (see cuda_step.h). */
 #include "codegen/cuda/cuda_step.h"
 
 #include "codegen/byte_pool.h"
@@ -176,11 +175,11 @@ const char *cu_dim_text(cu_function *f, ir_dim d)
     return ir_arena_printf(f->arena, "(t.length * %" PRId64 " + %" PRId64 ")", d.scale, d.offset);
 }
 
-const char *cu_product_text(cu_function *f, const ir_type *type, int from, int to)
+const char *cu_product_text(cu_function *f, const ir_type *type, int source, int target)
 {
     const char *text = NULL;
     int64_t number = 1;
-    for (int d = from; d < to; d++) {
+    for (int d = source; d < target; d++) {
         if (ir_dim_is_number(type->dim[d])) {
             number *= type->dim[d].offset;
             continue;

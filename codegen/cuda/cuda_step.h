@@ -8,10 +8,11 @@
  *   r            the tiled loop's variable, counted from the tile's first
  *   step         the step of the enclosing recurrence
  */
-#ifndef CU_STEP_H
-#define CU_STEP_H
+#ifndef CU_CUDA_STEP_H
+#define CU_CUDA_STEP_H
 
 #include "codegen/byte_pool.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_text.h"
 #include "codegen/cuda/memory_placement.h"
 
@@ -28,7 +29,7 @@ typedef struct cu_function {
     const cu_layout *layout;
     const cu_step *step;
     int number;         /* number of the step */
-    bool needs_barrier; /* a __syncthreads must precede its reads of earlier steps' results; cu_sync_first */
+    bool needs_barrier; /* a __syncthreads must precede reads of earlier steps' results; cu_sync_first */
     cg_pool *weights;
     ir_arena *arena;
     mdot_error *err;
@@ -64,22 +65,74 @@ static inline int cu_warps(const cu_function *f)
 /* Records UNSUPPORTED with the kernel's name. The first refusal counts. */
 void cu_refuse(cu_function *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The name of a pointer to the start of a location. `name_hint` is the name of a new parameter, followed by a number if
- * it is taken. */
+/* The name of a location's start pointer. `name_hint` names a new parameter, followed by a number if it is taken. */
 const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *name_hint);
 /* A pointer into the weights, to bytes that are added now (or shared with equal ones). `type` is the element type. */
 const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char *type, const void *bytes,
                               size_t size_bytes);
 /* Declares the start of the step's own shared memory as `type *name`. */
 void cu_work_pointer(cu_function *f, const char *type, const char *name);
-/* Prints the step's __syncthreads, once, inside the function, after loads that are independent of it. For a step
- * that skips this call, it precedes the step's call. */
+/* Prints the step's __syncthreads, once, inside the function, after independent loads. For a step that skips this call,
+ * it precedes the step's call. */
 void cu_sync_first(cu_function *f, const char *condition);
 const char *cu_dim_text(cu_function *f, ir_dim d); /* for example "3 * t.length + 1" */
-/* The product of dimensions from … to - 1 of a type. */
+/* The product of a type's dimensions from … to - 1. */
 const char *cu_product_text(cu_function *f, const ir_type *type, int from, int to);
 const char *cu_type_name(mdot_dtype dtype); /* NULL if CUDA code does not support the type */
 /* The name of a location in the kernel. */
 const char *cu_location_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_location *location);
+
+/* ---- cuda_expr.c: scalar expressions as CUDA C, and elements of buffers in any memory space ---------------------- */
+
+/* An expression's C text; `acc` is ACC 0's. An I64 expression has type int if all values fit. */
+const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc);
+/* The same, always in the expression's own type. */
+const char *cu_typed_expression(cu_function *f, const pl_expr *expr, const char *acc);
+/* "name[index]" for one element, where index is an expression over the loops. */
+const char *cu_element(cu_function *f, int buffer, const cu_location *location, const pl_expr *index,
+                       const char *name_hint);
+/* Prints statements that store the value's text at `index` in all buffer locations. */
+void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent);
+/* The same for an index given as a sum's text, over the whole buffer; the element is the plain one. */
+const char *cu_element_at(cu_function *f, int buffer, const char *index, const char *name_hint);
+void cu_store_at(cu_function *f, int buffer, const char *index, const char *value, const char *indent);
+/* A matrix element's index (row, column), as an expression of loops 0 and 1. */
+const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *matrix);
+bool cu_check_types(cu_function *f, const pl_expr *expr);
+
+/* ---- cuda_axis.c: the lines of a tensor along an axis, for steps that go along them.
+ *
+ * A tensor is outer × extent × inner around its axis. A line has one outer and one inner index, and `extent` elements.
+ * If the length is among the outer dimensions, a unit owns whole lines, and the step can be distributed by units.
+ */
+
+/* Texts for a step along a type's axis. */
+typedef struct cu_axis {
+    const char *extent, *inner;
+    const char *outer_count; /* outer indices to work on: those of the tile, or all */
+    const char *outer_start; /* the first of them */
+} cu_axis;
+
+cu_axis cu_axis_of(cu_function *f, const ir_type *type, int axis);
+
+/* Tries to distribute a step along `axis` of `type` by units. Sets distribution and scale. */
+bool cu_tile_outer(cu_step_finder *f, const ir_type *type, int axis);
+/* Records an access to any elements in the step's lines. Buffer -1: none. */
+void cu_note_lines(cu_step_finder *f, int buffer, bool is_written);
+
+/* Element count of the dimensions from … to - 1; -1 if it follows the length. */
+int64_t cu_fixed_count(const ir_type *type, int from, int to);
+
+/* Opens a step's loop over `count` points: for all blocks, or one. */
+void cu_put_points(cu_function *f, const char *count);
+
+/* The C type of a buffer's elements. If CUDA code does not support it, the step is refused. */
+const char *cu_checked_type(cu_function *f, int buffer);
+
+/* ---- cuda_scatter.c: the scatters among the sequential kernels --------------------------------------------------- */
+
+/* As cu_step_kind has them. */
+bool cu_find_scatter(cu_step_finder *f, const pl_kernel *kernel);
+void cu_emit_scatter(cu_function *f);
 
 #endif

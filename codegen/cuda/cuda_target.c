@@ -1,12 +1,12 @@
-/* cuda_target.c — the GPU architectures as data: the targets of mdot and their resource limits. */
+/* cuda_target.c — GPU architectures as data: mdot's targets, and resource limits. */
 #include "codegen/cuda/cuda_target.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The architectures of data centre and desktop GPUs since 2018. sm_90 uses its accelerated form, whose Hopper-only
- * features no other device runs. */
+/* Data centre and desktop architectures since 2018. sm_90 uses the accelerated form, whose Hopper-only features no
+ * other device runs. */
 const cu_target cu_targets[CU_TARGETS] = {{75, false}, {80, false},  {86, false}, {89, false},
                                           {90, true},  {100, false}, {120, false}};
 
@@ -27,8 +27,8 @@ size_t cu_shared_limit_bytes(uint32_t sm)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* mma.sync.m16n8k8 of f16 and ldmatrix require sm_75 (PTX ISA, "Target ISA Notes" of each). A cubin stores its
- * architecture in one byte. */
+/* mma.sync.m16n8k8 with f16 and ldmatrix require sm_75 (PTX ISA, "Target ISA Notes"). A cubin stores the architecture
+ * in one byte. */
 enum { LEAST_SM = 75, MAX_SM = 255 };
 
 /* Parses "sm_90" or "sm_90a". */

@@ -22,4 +22,14 @@ mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target ou
                      int *out_count, mdot_error *err);
 void cu_list(bs_join *names);
 
+/* ---- fragments.c: weights in the order in which the lanes of a matrix instruction hold them ---------------------- */
+
+enum { CU_FRAGMENT = 16 }; /* rows and columns that a warp loads at once, 16 bytes per lane */
+
+int64_t cu_fragment_groups(int64_t columns);
+size_t cu_fragment_bytes(int64_t k, int64_t columns);
+/* Packs an f32 matrix k × columns, padded with zeros in both dimensions. The order is groups of 16 columns, then
+ * steps of 16 along k, then lanes. */
+void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_compute kernel_precision, void *out);
+
 #endif

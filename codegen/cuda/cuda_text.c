@@ -1,4 +1,4 @@
-/* cuda_text.c — see cuda_text.h. A failure is sticky, so that a writer checks once at its end. */
+/* cuda_text.c — see cuda_text.h. A failure is sticky, so a writer checks once at the end. */
 #include "codegen/cuda/cuda_text.h"
 
 #include "base/text.h"

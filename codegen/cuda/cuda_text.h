@@ -1,8 +1,10 @@
 /* cuda_text.h — a growing text buffer for the generated source, and conversion of names from files for use in it. */
-#ifndef CU_TEXT_H
-#define CU_TEXT_H
+#ifndef CU_CUDA_TEXT_H
+#define CU_CUDA_TEXT_H
 
 #include "ir/arena.h"
+
+#include <stdint.h>
 
 typedef struct cu_text { /* zero-initialised: empty */
     char *bytes;         /* NUL-terminated; NULL while empty */
@@ -23,5 +25,13 @@ static inline bool cu_is_name_char(char c)
  * first returns NULL and the second "". */
 char *cu_identifier(ir_arena *arena, const char *name);
 const char *cu_comment(ir_arena *arena, const char *name);
+
+/* ---- literal.c: prints numbers as CUDA C: the only printer for the numbers that a model brings into the source. */
+
+/* The f32 operand nearest to the value: "1.0f", "(-0.5f)", or the names "INFINITE", "-INFINITE" and "NOT_A_NUMBER" from
+ * common_source.c. Keeps denormals and the sign of zero, in every locale. Returns NULL if memory runs out. */
+const char *cu_float_text(ir_arena *arena, double value);
+/* An operand of type int if the value fits, otherwise long long. */
+const char *cu_integer_text(ir_arena *arena, int64_t value);
 
 #endif

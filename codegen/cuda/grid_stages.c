@@ -1,12 +1,9 @@
-/* grid_stages.c — finds the steps of a plan, the units that each one accesses, and the necessary barriers (see
- * grid_stages.h).
+/* grid_stages.c — finds a plan's steps, the units accessed by each, and the necessary barriers (see cuda_stages.h).
  *
- * Stages are levels of the dependence graph, so their number is minimal. A step that fits several stages goes to the
- * last of them, next to its readers, so that data between them stays in shared memory.
- */
-#include "codegen/cuda/grid_stages.h"
+ * Stages are levels in the dependence graph, so their number is minimal. A step that fits several stages goes to the
+ * last, next to its readers, so data between them stays in shared memory. */
+#include "codegen/cuda/cuda_stages.h"
 
-#include "codegen/cuda/step_finder.h"
 #include "plan/kernel_kind.h"
 
 #include <limits.h>
@@ -34,11 +31,11 @@ static mdot_status add_kernel(cu_step_finder *f, const pl_kernel *kernel, mdot_e
 }
 
 /* The largest buffer for which `after` must wait until all blocks have finished `before`; -1 if there is none.
- * `related`: both access a common buffer and at least one writes it, so that their order matters. */
+ * `related`: both access a common buffer and at least one writes it, so their order matters. */
 static int conflict(const cu_stages *stages, const cu_step *before, const cu_step *after, bool *related)
 {
     int found = -1;
-    int64_t most = -1;
+    int64_t maximum = -1;
     *related = false;
     for (int i = 0; i < before->access_count; i++) {
         const cu_access *a = &before->accesses[i];
@@ -48,9 +45,9 @@ static int conflict(const cu_stages *stages, const cu_step *before, const cu_ste
             *related = true;
             bool crosses = before->distribution != after->distribution || !a->is_local || !b->is_local;
             int64_t size = cu_elements_per_unit(&stages->buffers[a->buffer].type);
-            if (!crosses || size <= most) continue;
+            if (!crosses || size <= maximum) continue;
             found = a->buffer;
-            most = size;
+            maximum = size;
         }
     }
     return found;

@@ -1,10 +1,10 @@
-/* index_range.c — interval analysis of index expressions (see index_range.h).
+/* index_range.c — interval analysis of index expressions (see cuda_stages.h).
  *
  * Every operation treats its operands as independent, which loses little precision. Two results matter: row * width
  * + column must become unit * u plus a range as wide as the unit, and clamped data must bound the index that it
  * forms.
  */
-#include "codegen/cuda/index_range.h"
+#include "codegen/cuda/cuda_stages.h"
 
 #include "plan/expr.h"
 
@@ -47,8 +47,8 @@ cu_range cu_range_scale(cu_range s, int64_t factor)
 cu_range cu_range_whole(const cu_space *space, cu_range s)
 {
     if (s.unit == 0) return s;
-    int64_t last = space->max_length > 0 ? space->max_length - 1 : 0;
-    cu_range units = cu_range_scale(cu_range_between(0, last), s.unit);
+    int64_t last_index = space->max_length > 0 ? space->max_length - 1 : 0;
+    cu_range units = cu_range_scale(cu_range_between(0, last_index), s.unit);
     return cu_range_add(cu_range_between(s.low, s.high), units);
 }
 
@@ -149,7 +149,7 @@ cu_range cu_range_of(const cu_space *space, const pl_expr *e)
 {
     if (e->dtype == MDOT_DTYPE_BOOL) return cu_range_between(0, 1);
     if (ir_dtype_is_float(e->dtype)) return unbounded;
-    cu_range s = exact_range(space, e), all = cu_range_whole(space, s);
-    bool wraps = e->dtype != MDOT_DTYPE_I64 && (all.low < INT32_MIN || all.high > INT32_MAX);
+    cu_range s = exact_range(space, e), whole = cu_range_whole(space, s);
+    bool wraps = e->dtype != MDOT_DTYPE_I64 && (whole.low < INT32_MIN || whole.high > INT32_MAX);
     return wraps ? unbounded : s;
 }

@@ -1,5 +1,5 @@
-/* literal.c — see literal.h. */
-#include "codegen/cuda/literal.h"
+/* literal.c — see cuda_text.h. */
+#include "codegen/cuda/cuda_text.h"
 
 #include "base/text.h"
 
@@ -31,7 +31,7 @@ const char *cu_float_text(ir_arena *arena, double value)
 
 const char *cu_integer_text(ir_arena *arena, int64_t value)
 {
-    /* Literals are unsigned, so the minimum of a type is not the negation of one of its literals. */
+    /* Literals are unsigned, because a type's minimum has no positive counterpart. */
     if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
     if (value == INT32_MIN) return "(-2147483647 - 1)";
     bool is_long = value > INT32_MAX || value < INT32_MIN;

@@ -1,12 +1,11 @@
-/* memory_placement.c — determines the readers and element types of each buffer, the buffers that stay in shared memory,
- * and their offsets (see memory_placement.h).
+/* memory_placement.c — determines each buffer's readers and element types, the buffers in shared memory, and their
+ * offsets (see memory_placement.h).
  *
- * Buffers that are live at different times share memory. The unit of time is a step in shared memory and a stage in
- * scratch memory, because only a barrier guarantees that other blocks are done.
- */
+ * Buffers that are live at different times share memory. The time unit is a step in shared memory and a stage in
+ * scratch memory, because only a barrier guarantees that other blocks are done. */
 #include "codegen/cuda/memory_placement.h"
 
-#include "codegen/cuda/step_finder.h"
+#include "codegen/cuda/cuda_stages.h"
 
 #include <string.h>
 
@@ -15,7 +14,7 @@ enum {
     ALIGNMENT = 16, /* of shared memory, as ldmatrix and 16-byte accesses require */
     SCRATCH_ALIGNMENT = 256,
     STATIC_BYTES = 64,          /* upper bound of item_memory (common_source.c) */
-    MAX_SINGLE_BYTES = 16 << 10 /* limit of a buffer that only block 0 uses */
+    MAX_SINGLE_BYTES = 16 << 10 /* limit for buffers of block 0 alone */
 };
 
 /* Shared memory of a block on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
@@ -71,10 +70,10 @@ static void find_live_ranges(planner *p)
     const cu_stages *stages = p->stages;
     for (int b = 0; b < stages->buffer_count; b++) {
         const ir_type *type = &stages->buffers[b].type;
-        int64_t last =
+        int64_t last_index =
             type->rank > 0 && ir_dim_is_number(type->dim[type->rank - 1]) ? type->dim[type->rank - 1].offset : 1;
         p->live_ranges[b] =
-            (live_range){.last = -1, .all_local = true, .all_tiled = true, .all_single = true, .width = last};
+            (live_range){.last = -1, .all_local = true, .all_tiled = true, .all_single = true, .width = last_index};
     }
     for (int s = 0; s < stages->step_count; s++) {
         const cu_step *step = &stages->steps[s];
@@ -115,7 +114,7 @@ static void find_forms(planner *p)
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------- */
 
-/* Maximum number of elements, with each dimension at the length that maximises it. */
+/* Maximum element count, with each dimension at the maximising length. */
 static int64_t max_elements(const planner *p, int buffer)
 {
     const ir_type *type = &p->stages->buffers[buffer].type;
@@ -164,7 +163,7 @@ static bool may_be_shared(const planner *p, int buffer)
 
 /* ---- Assignment -------------------------------------------------------------------------------------------------- */
 
-typedef struct piece { /* a piece of memory that is live from `first` to `last` */
+typedef struct piece { /* a piece of memory, live from `first` to `last` */
     int first, last;
     size_t bytes, *offset;
 } piece;
@@ -175,20 +174,21 @@ static size_t assign(piece *pieces, int count, size_t alignment)
 {
     size_t end = 0;
     for (int i = 0; i < count; i++) {
-        size_t at = 0;
+        size_t index = 0;
         for (bool moved = true; moved;) {
             moved = false;
             for (int j = 0; j < i; j++) {
-                const piece *other = &pieces[j];
-                bool together = other->first <= pieces[i].last && pieces[i].first <= other->last;
-                bool overlap = *other->offset < at + pieces[i].bytes && at < *other->offset + other->bytes;
+                const piece *other_item = &pieces[j];
+                bool together = other_item->first <= pieces[i].last && pieces[i].first <= other_item->last;
+                bool overlap =
+                    *other_item->offset < index + pieces[i].bytes && index < *other_item->offset + other_item->bytes;
                 if (!together || !overlap) continue;
-                at = (*other->offset + other->bytes + alignment - 1) / alignment * alignment;
+                index = (*other_item->offset + other_item->bytes + alignment - 1) / alignment * alignment;
                 moved = true;
             }
         }
-        *pieces[i].offset = at;
-        if (at + pieces[i].bytes > end) end = at + pieces[i].bytes;
+        *pieces[i].offset = index;
+        if (index + pieces[i].bytes > end) end = index + pieces[i].bytes;
     }
     return (end + alignment - 1) / alignment * alignment;
 }
@@ -203,8 +203,8 @@ static int collect(planner *p, cu_memory_space kind, piece *pieces)
         for (int k = 0; k < 2; k++) {
             if (locations[k]->kind != kind || l->last < 0) continue;
             int first = kind == CU_SHARED ? l->first : l->first_stage,
-                last = kind == CU_SHARED ? l->last : l->last_stage;
-            pieces[count++] = (piece){first, last, locations[k]->size_bytes, &locations[k]->offset_bytes};
+                end = kind == CU_SHARED ? l->last : l->last_stage;
+            pieces[count++] = (piece){first, end, locations[k]->size_bytes, &locations[k]->offset_bytes};
         }
     }
     return count;
@@ -224,17 +224,17 @@ static void assign_shared(planner *p, piece *pieces)
     layout->shared_bytes = assign(pieces, count, ALIGNMENT);
 }
 
-/* The buffer that frees the most shared memory; -1 if all of it is free. */
+/* The buffer that frees the most shared memory; -1 if all is free. */
 static int largest_shared(const planner *p)
 {
     int found = -1;
-    size_t most = 0;
+    size_t maximum = 0;
     for (int b = 0; b < p->stages->buffer_count; b++) {
         const cu_placement *placement = &p->layout->placements[b];
         size_t bytes = (placement->plain.kind == CU_SHARED ? placement->plain.size_bytes : 0) +
                        (placement->half.kind == CU_SHARED ? placement->half.size_bytes : 0);
-        if (bytes <= most) continue;
-        most = bytes;
+        if (bytes <= maximum) continue;
+        maximum = bytes;
         found = b;
     }
     return found;

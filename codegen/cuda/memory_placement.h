@@ -1,14 +1,13 @@
 /* memory_placement.h — the memory placement of the plan's buffers in a kernel.
  *
  * Data that passes between steps of one stage, within each unit, is in shared memory, one tile at a time. All other
- * data is in the item's scratch memory. Operands of matrix instructions are kept in their 16-bit type, in addition
- * to f32 or instead of it, as the plan has decided (pl_buffer.reads).
- */
+ * data is in the item's scratch memory. Operands of matrix instructions are kept in their 16-bit type, in addition to
+ * f32 or rather than it, as the plan has decided (pl_buffer.reads). */
 #ifndef CU_MEMORY_PLACEMENT_H
 #define CU_MEMORY_PLACEMENT_H
 
 #include "codegen/codegen.h"
-#include "codegen/cuda/stage_types.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "plan/kernel_kind.h"
 
 typedef enum cu_memory_space { CU_UNPLACED, CU_SHARED, CU_SCRATCH, CU_INPUT, CU_OUTPUT, CU_WEIGHTS } cu_memory_space;
@@ -17,13 +16,13 @@ typedef struct cu_location {
     cu_memory_space kind;
     bool is_half;
     size_t offset_bytes, size_bytes; /* for SHARED and SCRATCH */
-    /* SHARED: element e of the tile is at e + e / width * (pitch - width). Rows of a matrix are padded, so that the
-     * lanes of a matrix instruction, which read the same column of eight rows, access different banks. */
+    /* SHARED: tile element e is at e + e / width * (pitch - width). Matrix rows are padded, so a matrix instruction's
+     * lanes, which read the same column in eight rows, access different banks. */
     int64_t width, pitch;
     int64_t unit; /* SHARED: elements per unit of length; 0: the whole buffer is there */
 } cu_location;
 
-/* A buffer may have several locations; a step that writes it writes all of them. */
+/* A buffer may have several locations; a writing step writes all. */
 typedef struct cu_placement {
     cu_location plain;  /* in its own type, for general operations */
     cu_location half;   /* in the 16-bit type, for matrix instructions */
@@ -45,8 +44,8 @@ static inline bool cu_divides(int64_t divisor, ir_dim d)
     return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
 }
 
-/* For cu_step_kind.visit_strides: the row stride of a matrix, and the heads of attention, whose `dim` channels must
- * stay contiguous. */
+/* For cu_step_kind.visit_strides: a matrix's row stride, and attention heads, whose `dim` channels must stay
+ * contiguous. */
 typedef struct cu_stride_visitor cu_stride_visitor;
 void cu_visit_stride(cu_stride_visitor *visitor, int buffer, ir_dim stride);
 void cu_visit_heads(cu_stride_visitor *visitor, const pl_heads *h, int64_t dim);
@@ -60,5 +59,20 @@ static inline bool cu_is_matrix(const cu_layout *layout, const cu_step *step)
 {
     return layout->kernel_precision != CG_FP32 && pl_is_matrix(layout->stages->plan, step->kernel);
 }
+
+/* ---- barriers.c: the block barriers between the steps of a stage ------------------------------------------------- */
+
+/* before[s]: a __syncthreads precedes step s, because of earlier steps in the stage. again[s], on the last step in a
+ * tile loop: a __syncthreads precedes the next tile. */
+mdot_status cu_find_barriers(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
+                             mdot_error *err);
+
+/* before[k]: a __syncthreads precedes inner step k in the recurrence with this number, because of earlier inner steps,
+ * in the same or the previous step. */
+mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena *arena, bool **out_before,
+                                   mdot_error *err);
+
+/* The end of the loop beginning at step `first`: after all tiled steps of the stage, or a single step. */
+int cu_loop_end(const cu_stages *stages, int first);
 
 #endif

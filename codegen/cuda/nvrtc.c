@@ -3,7 +3,6 @@
 
 #include "base/out_of_memory.h"
 #include "base/text.h"
-#include "codegen/cuda/cubin.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -96,7 +95,7 @@ static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error 
                      nvrtc->minor, sm, text);
 }
 
-/* Joins the parts into one text. Lines count from 1 in each part, so that messages refer to the part's own lines. */
+/* Joins the parts into one text. Lines count from 1 in each part, so messages refer to the part's own lines. */
 static char *join(const char *const *parts, int part_count, ir_arena *arena)
 {
     size_t bytes = 1;
@@ -113,7 +112,7 @@ static const char *read_log(const cu_nvrtc *nvrtc, cu_nvrtc_program program, ir_
 {
     size_t bytes = 0;
     if (nvrtc->GetProgramLogSize(program, &bytes) != 0 || bytes == 0) return "";
-    char *log = ir_arena_alloc(arena, bytes + 1, 1); /* zeroed, so that the log is always NUL-terminated */
+    char *log = ir_arena_alloc(arena, bytes + 1, 1); /* zeroed, so the log is always NUL-terminated */
     if (log == NULL || nvrtc->GetProgramLog(program, log) != 0) return "";
     return log;
 }
@@ -132,7 +131,7 @@ static mdot_status refused(const cu_nvrtc *nvrtc, int result, const char *archit
 static mdot_status compile(const cu_nvrtc *nvrtc, cu_nvrtc_program program, const char *architecture, ir_arena *arena,
                            cu_cubin *out_cubin, mdot_error *err)
 {
-    /* 177: unused variable; generators declare all variables that a kernel of its kind may need */
+    /* 177: unused variable; generators declare all variables that a kernel kind may need */
     const char *const options[] = {architecture, "-std=c++17", "--diag-suppress=177", "--ptxas-options=-v"};
     int result = nvrtc->CompileProgram(program, sizeof options / sizeof options[0], options);
     const char *log = read_log(nvrtc, program, arena);

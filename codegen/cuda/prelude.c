@@ -1,8 +1,7 @@
 /* prelude.c — the start of a kernel's source on a GPU: functions that wrap PTX; it includes no header.
  *
- * Instructions and their memory order: PTX ISA, "Instruction Set" and "Memory Consistency Model".
- */
-#include "codegen/cuda/prelude.h"
+ * Instructions and memory order: PTX ISA, "Instruction Set" and "Memory Consistency Model". */
+#include "codegen/cuda/cuda_program.h"
 
 const char cu_prelude[] =
     "// What the kernels below need of PTX, by the names that tests/cuda_host/device.h has for the emulator.\n"

@@ -1,9 +1,7 @@
-/* step_finder.c — see step_finder.h. */
-#include "codegen/cuda/step_finder.h"
+/* step_finder.c — see cuda_stages.h. */
+#include "codegen/cuda/cuda_stages.h"
 
-#include "codegen/cuda/index_range.h"
 #include "plan/expr.h"
-#include "plan/expr_ops.h"
 
 int64_t cu_elements_per_unit(const ir_type *type)
 {
@@ -78,7 +76,7 @@ cu_range cu_extent_range(ir_dim extent, int64_t max_length)
 cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part)
 {
     cu_stages *stages = f->stages;
-    int most = 4 + 3 * PL_MAX_STORES + stages->plan->buffer_count;
+    int maximum = 4 + 3 * PL_MAX_STORES + stages->plan->buffer_count;
     cu_step *s = &stages->steps[stages->step_count];
     *s = (cu_step){.kernel = kernel,
                    .kind = stages->schedule->kinds[kernel->kind],
@@ -88,7 +86,7 @@ cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part)
                    .loop = -1};
     s->space.max_length = stages->plan->max_length;
     s->space.max_steps = f->max_steps;
-    s->accesses = IR_NEW_ARRAY(f->arena, cu_access, most);
+    s->accesses = IR_NEW_ARRAY(f->arena, cu_access, maximum);
     if (s->accesses == NULL) return NULL;
     stages->step_count++;
     f->step = s;

@@ -6,13 +6,13 @@
  *   - A mean over the whole map becomes GlobalAveragePool, whether written as ReduceMean or as AveragePool with a large
  *     kernel.
  *   - A bias of zeros is removed. PyTorch's dynamo exporter writes one if a convolution has no bias.
- *   - An Einsum becomes products of two operands, sums and transposes (split_einsum.h).
+ *   - An Einsum becomes products of two operands, sums and transposes (job_rules.h).
  *   - A constant that is added between two reshapes that cancel (Swin's masks, one per window) is added without them.
  */
-#include "frontend/job/canonicalise.h"
+#include "frontend/job/stages.h"
 
-#include "frontend/job/split_einsum.h"
-#include "ir/passes/builder.h"
+#include "frontend/job/job_rules.h"
+#include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
 
 /* ---- Broadcasts ------------------------------------------------------------------------------------------------- */
@@ -23,9 +23,9 @@ static bool has_full_operand_besides(const ir_node *node, int operand)
     for (int i = 0; i < node->input_count; i++) {
         if (i == operand || node->inputs[i] == NULL) continue;
         const ir_type *type = &node->inputs[i]->type, *result = &node->outputs[0]->type;
-        bool same = type->rank == result->rank;
-        for (int k = 0; same && k < type->rank; k++) same = ir_dim_equal(type->dim[k], result->dim[k]);
-        if (same) return true;
+        bool is_same = type->rank == result->rank;
+        for (int k = 0; is_same && k < type->rank; k++) is_same = ir_dim_equal(type->dim[k], result->dim[k]);
+        if (is_same) return true;
     }
     return false;
 }

@@ -1,7 +1,8 @@
-/* embedding_bag.c — rewrites an EmbeddingBag, which files express as a loop (frontend/onnx/loops.h), as a Gather and a
- * reduction. Bags count as equally long. If the rows cannot be divided equally, the loop remains an opaque operator. */
-#include "frontend/job/embedding_bag.h"
-#include "frontend/job/job_only_ops.h"
+/* embedding_bag.c — rewrites an EmbeddingBag, which files express as a loop (frontend/onnx/flatten.h), as a Gather and
+ * a reduction. Bags count as equally long. If the rows cannot be divided equally, the loop remains an opaque operator.
+ */
+#include "frontend/job/job_rules.h"
+#include "frontend/job/job_tables.h"
 
 static bool is_one(const ir_value *value)
 {
@@ -25,8 +26,7 @@ static ir_value *without_weights(ir_value *rows)
     return whole != NULL && ir_type_equal(&whole->type, &value->type) ? whole : rows;
 }
 
-/* The rows that are put into bags, [rows, width]: the loop's input, or rows that the loop gathers from a table. NULL:
- * unknown. */
+/* The bags' rows, [rows, width]: the loop's input, or rows gathered from a table in the loop. NULL: unknown. */
 static ir_value *rows_of(ir_builder *b, const ir_node *loop)
 {
     ir_value *rows = loop->inputs[1], *indices = ir_node_input(loop, 2);
@@ -39,9 +39,9 @@ static ir_value *rows_of(ir_builder *b, const ir_node *loop)
 /* Joining a list of bags gives the bags themselves, so the join is replaced by them. */
 static void replace_joined(ir_builder *b, const ir_value *list, ir_value *bags)
 {
-    for (const ir_use *use = list->uses, *next; use != NULL; use = next) {
+    for (const ir_use *use = list->uses, *successor; use != NULL; use = successor) {
         ir_node *reader = use->node;
-        next = use->next; /* read now, because the reader may be removed */
+        successor = use->next; /* read now, because the reader may be removed */
         if (reader == NULL || fe_job_op_role_of(reader) != FE_JOB_OP_JOIN) continue;
         if (reader->output_count < 1 || reader->outputs[0] == NULL) continue;
         reader->outputs[0]->type = bags->type;

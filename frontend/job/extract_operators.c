@@ -1,19 +1,13 @@
 /* extract_operators.c — converts a typed graph with recognised patterns into an mdot_job.
  *
- * Each node becomes an operator, except nodes that move no data: changes of shape, casts between floating types, and
- * folded nodes. Nodes that exporters write separately but frameworks run as one operator become one operator: a matmul
- * or a convolution with the bias vector behind it, or a convolution with its BatchNormalization.
- */
-#include "frontend/job/extract_operators.h"
+ * Each node becomes an operator, except nodes without data movement: reshapes, casts between floating types, and folded
+ * nodes. Nodes exported separately but run as one operator become one: a matmul or a convolution with the following
+ * bias vector, or a convolution with its BatchNormalization. */
+#include "frontend/job/stages.h"
 
-#include "frontend/job/folded_norm_warnings.h"
-#include "frontend/job/gradient_flow.h"
-#include "frontend/job/job_table.h"
-#include "frontend/job/layers.h"
-#include "frontend/job/modules.h"
-#include "frontend/job/operator_costs.h"
+#include "frontend/job/job_tables.h"
+#include "frontend/job/operator_sequence.h"
 #include "frontend/job/parameters.h"
-#include "frontend/job/settings.h"
 #include "frontend/job/traced_program.h"
 
 #include <string.h>
@@ -24,9 +18,9 @@ typedef struct extractor {
     fe_job *job;
     fe_operator *operators;
     int count;
-    int *operator_of;     /* by value id: index of the operator that produces it, or NONE */
+    int *operator_of;     /* by value id: index of the producing operator, or NONE */
     bool *needs_gradient; /* by value id */
-    bool *reaches;        /* by value id (gradient_flow.h) */
+    bool *reaches;        /* by value id (operator_sequence.h) */
     /* Arrays for the later steps. */
     int *view_source, *gradient_count;
     bool *counted;                /* by value id */
@@ -49,8 +43,7 @@ static bool is_convolution(const ir_node *node)
     return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
 }
 
-/* The operator that produces `value` and may absorb the node behind it, because that node is the only reader. NULL:
- * none. */
+/* The producer of `value`, if it may absorb the node behind as the only reader. NULL: none. */
 static fe_operator *absorber_of(const extractor *e, const ir_value *value)
 {
     int index = value != NULL && value->constant == NULL ? e->operator_of[value->id] : NONE;
@@ -120,7 +113,7 @@ static int channel_step(const ir_node *node, const ir_value *map)
     return is_channel_vector(vector, map->type.rank - 2, map->type.dim[1].offset) ? step : 0;
 }
 
-/* The kinds of steps in the run that begins with `node`. */
+/* Step kinds in the run beginning with `node`. */
 static int steps_of_run(const ir_node *node, const ir_value *map)
 {
     int steps = 0;
@@ -206,7 +199,7 @@ static void find_view_sources(const extractor *e)
     }
 }
 
-/* An operator sends one gradient to each value that it reads. Gradients of a view count for the value behind it. */
+/* An operator sends one gradient to each operand. A view's gradients count for the value behind it. */
 static void count_gradients(const extractor *e)
 {
     int value_count = e->job->graph->value_count, *count = e->gradient_count;
@@ -268,17 +261,17 @@ static size_t list_inputs(const extractor *e, const fe_operator *op, uint32_t *o
         const ir_value *value = op->node->inputs[i];
         int producer = value != NULL && value->constant == NULL ? e->operator_of[value->id] : NONE;
         if (producer == NONE) continue;
-        size_t at = count;
-        while (at > 0 && out[at - 1] > (uint32_t)producer) at--;
-        if (at > 0 && out[at - 1] == (uint32_t)producer) continue;
-        memmove(out + at + 1, out + at, (count - at) * sizeof *out);
-        out[at] = (uint32_t)producer;
+        size_t index = count;
+        while (index > 0 && out[index - 1] > (uint32_t)producer) index--;
+        if (index > 0 && out[index - 1] == (uint32_t)producer) continue;
+        memmove(out + index + 1, out + index, (count - index) * sizeof *out);
+        out[index] = (uint32_t)producer;
         count++;
     }
     return count;
 }
 
-/* A parameter that several operators share is counted at the first of them. */
+/* A shared parameter is counted at the first operator. */
 static void count_parameters(const fe_job *job, const fe_operator *op, bool *counted, mdot_job_operator *out)
 {
     const ir_node *node = op->node;
@@ -292,7 +285,7 @@ static void count_parameters(const fe_job *job, const fe_operator *op, bool *cou
     *(op->norm_frozen ? &out->frozen_parameters : &out->parameters) += 2 * channels; /* scale and shift */
 }
 
-/* The scope of the node is the module that ran it, and a parameter's name the module that owns the parameter. */
+/* The node's scope is the module that ran it; a parameter's name is the owning module. */
 static bool is_recomputed(const fe_job *job, const fe_operator *op)
 {
     return fe_is_recomputed(job->graph, fe_operator_scope(job, op)) ||

@@ -1,13 +1,13 @@
 /* fe_job.h — the data that the stages of the job reader share. Private to frontend/job.
  *
- * Every dimension of a job's graph is a number (fe_options.job), so that costs can be computed. An unbound length is
- * 1 by default.
+ * Every dimension of a job's graph is a number (fe_options.job), so costs can be computed. An unbound length is 1 by
+ * default.
  *
  * Memory: everything lives in the graph's arena, which remembers a failed allocation. A stage allocates the arrays that
- * it indexes at its start, and returns at once if the arena has failed by then. Other failed allocations leave a name
+ * it indexes at the start, and returns at once if the arena has failed by then. Other failed allocations leave a name
  * or a node out, which the rest of the stage tolerates. job_read.c tests the arena once after each stage. */
-#ifndef FE_JOB_H
-#define FE_JOB_H
+#ifndef FE_JOB_FE_JOB_H
+#define FE_JOB_FE_JOB_H
 
 #include "ir/graph.h"
 #include "mdot/mdotjob.h"
@@ -22,7 +22,7 @@ typedef struct fe_job {
     bool has_optimizer;
     mdot_optimizer optimizer;
     uint32_t notes;            /* MDOT_JOB_… */
-    const int *gradient_count; /* by value id: number of operators that send a gradient to the value */
+    const int *gradient_count; /* by value id: number of operators sending a gradient to the value */
     mdot_job *result;          /* set by the last stage */
     mdot_status status;        /* set by a stage that fails for another reason than memory */
     mdot_error *err;
@@ -34,7 +34,7 @@ typedef struct fe_operator {
     const ir_value *result; /* result of the last merged node */
     const ir_value *bias;   /* parameter vector added to the result; NULL: absent */
     bool normalised;        /* a BatchNormalization follows */
-    bool norm_frozen;       /* the scale of that BatchNormalization is not trained */
+    bool norm_frozen;       /* the BatchNormalization's scale is not trained */
     bool needs_data_gradient, needs_gradient;
 } fe_operator;
 
@@ -46,5 +46,9 @@ static inline const ir_value *fe_first_output(const ir_node *node)
     }
     return NULL;
 }
+
+/* ---- job_report.c: warnings of the job reader -------------------------------------------------------------------- */
+
+void fe_job_warn(const fe_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

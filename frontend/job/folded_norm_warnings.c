@@ -11,9 +11,9 @@
  *
  * If one of these signs occurs several times, the reader warns and counts the network as it is.
  */
-#include "frontend/job/folded_norm_warnings.h"
-#include "frontend/job/job_report.h"
-#include "frontend/job/job_table.h"
+#include "frontend/job/fe_job.h"
+#include "frontend/job/job_tables.h"
+#include "frontend/job/operator_sequence.h"
 
 enum { MIN_CONVOLUTIONS = 8, MIN_SIGNS = 3 };
 
@@ -56,7 +56,7 @@ static bool is_depthwise(const ir_node *node)
     return ir_node_int(node, "group", 1) > 1 && ir_node_int(node, "group", 1) == node->inputs[0]->type.dim[1].offset;
 }
 
-/* Does the node read the result of a convolution? */
+/* Does the node read a convolution's result? */
 static bool reads_convolution(const ir_node *node)
 {
     const ir_value *value = ir_node_input(node, 0);

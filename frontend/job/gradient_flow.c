@@ -1,5 +1,5 @@
-/* gradient_flow.c — see gradient_flow.h. */
-#include "frontend/job/gradient_flow.h"
+/* gradient_flow.c — see operator_sequence.h. */
+#include "frontend/job/operator_sequence.h"
 
 #include "frontend/job/parameters.h"
 #include "frontend/job/traced_program.h"
@@ -12,7 +12,7 @@ bool fe_receives_gradient(const ir_node *node, const bool *reaches)
     return false;
 }
 
-/* Marks the parameters of nodes that receive a gradient. Returns false if there are none. */
+/* Marks parameters of nodes receiving a gradient. Returns false if there are none. */
 static bool mark_parameters(const fe_job *job, const bool *reaches)
 {
     bool found = false;

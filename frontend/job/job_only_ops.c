@@ -1,5 +1,5 @@
 /* job_only_ops.c — job_only_ops.def as a table: how the job reader treats operators that ir/ops.def lacks. */
-#include "frontend/job/job_only_ops.h"
+#include "frontend/job/job_tables.h"
 
 #include <limits.h>
 #include <string.h>

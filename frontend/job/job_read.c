@@ -4,25 +4,17 @@
  */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
-#include "frontend/job/canonicalise.h"
-#include "frontend/job/extract_operators.h"
-#include "frontend/job/job_only_ops.h"
-#include "frontend/job/job_table.h"
-#include "frontend/job/parameter_inputs.h"
-#include "frontend/job/shapes.h"
-#include "frontend/job/strip_backward.h"
-#include "frontend/job/strip_dropout.h"
+#include "frontend/job/job_tables.h"
+#include "frontend/job/stages.h"
 #include "frontend/job/traced_program.h"
-#include "frontend/job/unfold_batchnorm.h"
-#include "frontend/job/widen_types.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
 
-/* The passes that recognise patterns, in the order of passes.def. Passes that compute with weights (linears, merge)
- * and passes that decompose recognised operators (expand) are excluded. */
+/* The pattern-recognising passes, in the order of passes.def. Excluded are passes that compute with weights (linears,
+ * merge) or decompose recognised operators (expand). */
 static const struct {
     const char *name;
-    bool merges_kernels; /* makes one operator of several that PyTorch runs as they are written */
+    bool merges_kernels; /* makes one operator out of several PyTorch kernels */
 } recognising[] = {{"simplify", false},
                    {"lower_contrib", false},
                    {"einsum_to_matmul", false},
@@ -41,7 +33,7 @@ static void recognise_patterns(fe_job *job)
     }
 }
 
-/* The number of sequences that the first recurrence processes in parallel; 0: the graph has no recurrence. */
+/* Sequences processed in parallel by the first recurrence; 0: the graph has no recurrence. */
 static int64_t sequences_of(const ir_graph *graph)
 {
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
@@ -51,9 +43,9 @@ static int64_t sequences_of(const ir_graph *graph)
     return 0;
 }
 
-/* The dimension that the file names as batch, which may follow a sequence's length. Otherwise, the first dimension of
- * the first input that has more than one dimension. The second dimension is used instead if it equals the batch of a
- * recurrence, because PyTorch's recurrences take the sequence axis first. */
+/* The dimension named as batch, which may follow a sequence length. Otherwise, the first dimension of the first input
+ * with more than one dimension. The second dimension is used instead if it equals a recurrence's batch, because
+ * PyTorch's recurrences take the sequence axis first. */
 static int64_t batch_of(const ir_graph *graph)
 {
     if (graph->batch > 0) return graph->batch;
@@ -76,11 +68,11 @@ static void (*const stages[])(fe_job *job) = {
     fe_job_mark_folded_norms, /* before constants are folded */
     fe_job_infer_types,       fe_job_widen_types,           find_batch,
     fe_job_unfold_norms,      fe_job_canonicalise,          recognise_patterns,
-    fe_job_fold_constants, /* of nodes that passes made */
+    fe_job_fold_constants, /* of new nodes */
     fe_job_extract_operators,
 };
 
-/* The one test for memory: a stage that ran out of it left the arena in the failed state (fe_job.h). */
+/* The one memory test: a stage without memory left the arena in the failed state (fe_job.h). */
 static void check_memory(fe_job *job)
 {
     if (job->status == MDOT_OK && !ir_arena_failed(job->graph->arena)) return;

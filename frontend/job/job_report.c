@@ -1,7 +1,7 @@
 /* job_report.c — warnings of the job reader. */
-#include "frontend/job/job_report.h"
+#include "frontend/job/fe_job.h"
 
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/import_context.h"
 
 #include <stdarg.h>
 

@@ -1,5 +1,5 @@
 /* job_table.c — ir/ops_job.def as a table: how a training step treats each operator. */
-#include "frontend/job/job_table.h"
+#include "frontend/job/job_tables.h"
 
 #include <limits.h>
 #include <string.h>

@@ -13,10 +13,7 @@
  * Work: a stretch is at most MAX_SPARSITY times as long as the number of operators that name it. Therefore each of at
  * most MAX_DEPTH levels of indices costs O(n log n).
  */
-#include "frontend/job/layers.h"
-
-#include "frontend/job/modules.h"
-#include "frontend/job/repeats.h"
+#include "frontend/job/operator_sequence.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +23,7 @@ enum { MAX_DEPTH = 8, MAX_SPARSITY = 16 };
 /* An operator whose path has an index at a given depth, for example "encoder.layer" . "3". */
 typedef struct site {
     const char *path;
-    size_t level, block; /* length of the path's prefix that names the level, and the block */
+    size_t level, block; /* length of the path prefix naming the level, and the block */
     uint32_t at;
 } site;
 
@@ -36,10 +33,10 @@ typedef struct layers {
     const mdot_job_operator *operators;
     uint32_t count;
     uint32_t *kind;
-    uint32_t *mark;    /* by operator: 0, or the number of its block, in any order */
+    uint32_t *mark;    /* by operator: 0, or the block number, in any order */
     uint32_t marked;   /* number of blocks */
     const char **path; /* by operator: its module, or NULL */
-    /* An array of one element per operator, for the step that runs. */
+    /* An array with one element per operator, for the running step. */
     const mdot_job_operator **sorted;
     site *sites;
     fe_stretch *blocks;
@@ -74,9 +71,9 @@ static void find_kinds(const layers *l)
 
 static size_t first_inside(const mdot_job_operator *op, uint32_t first)
 {
-    size_t at = 0;
-    while (at < op->input_count && op->inputs[at] < first) at++;
-    return at;
+    size_t index = 0;
+    while (index < op->input_count && op->inputs[index] < first) index++;
+    return index;
 }
 
 static bool equal_stretches(const layers *l, const fe_stretch *x, const fe_stretch *y)
@@ -84,11 +81,11 @@ static bool equal_stretches(const layers *l, const fe_stretch *x, const fe_stret
     if (x->end - x->first != y->end - y->first) return false;
     for (uint32_t i = 0; i < x->end - x->first; i++) {
         const mdot_job_operator *p = &l->operators[x->first + i], *q = &l->operators[y->first + i];
-        size_t from = first_inside(p, x->first), other = first_inside(q, y->first);
+        size_t source = first_inside(p, x->first), other_index = first_inside(q, y->first);
         if (l->kind[x->first + i] != l->kind[y->first + i]) return false;
-        if (p->input_count - from != q->input_count - other) return false;
-        for (; from < p->input_count; from++, other++) {
-            if (p->inputs[from] - x->first != q->inputs[other] - y->first) return false;
+        if (p->input_count - source != q->input_count - other_index) return false;
+        for (; source < p->input_count; source++, other_index++) {
+            if (p->inputs[source] - x->first != q->inputs[other_index] - y->first) return false;
         }
     }
     return true;
@@ -185,15 +182,16 @@ static bool is_free_stretch(const layers *l, const fe_stretch *s)
     return true;
 }
 
-/* Lists the blocks of a level that have more than one operator. 0: the level has no valid blocks. */
+/* Lists a level's blocks with more than one operator. 0: the level has no valid blocks. */
 static uint32_t list_blocks(const layers *l, const site *sites, uint32_t count, fe_stretch *out)
 {
     uint32_t found = 0;
-    for (uint32_t i = 0, next; i < count; i = next) {
-        for (next = i + 1; next < count && compare_blocks(&sites[i], &sites[next]) == 0;) next++;
-        fe_stretch s = {.first = sites[i].at, .end = sites[next - 1].at + 1};
+    for (uint32_t i = 0, next_index; i < count; i = next_index) {
+        for (next_index = i + 1; next_index < count && compare_blocks(&sites[i], &sites[next_index]) == 0;)
+            next_index++;
+        fe_stretch s = {.first = sites[i].at, .end = sites[next_index - 1].at + 1};
         if (s.end - s.first < 2) continue;
-        if ((s.end - s.first) / MAX_SPARSITY > next - i || !is_free_stretch(l, &s)) return 0;
+        if ((s.end - s.first) / MAX_SPARSITY > next_index - i || !is_free_stretch(l, &s)) return 0;
         out[found++] = s;
     }
     qsort(out, found, sizeof *out, compare_positions);
@@ -203,13 +201,13 @@ static uint32_t list_blocks(const layers *l, const site *sites, uint32_t count, 
     return found;
 }
 
-static bool is_nameless(const layers *l, uint32_t at)
+static bool is_nameless(const layers *l, uint32_t index)
 {
-    return at < l->count && l->path[at] == NULL && l->mark[at] == 0;
+    return index < l->count && l->path[index] == NULL && l->mark[index] == 0;
 }
 
 /* Nameless operators behind a block extend it up to the next block. Behind the last block, they extend it as far as
- * they match the end of the block before it. */
+ * they match the block's end before it. */
 static void extend_blocks(const layers *l, fe_stretch *blocks, uint32_t count)
 {
     uint32_t tail = 0;
@@ -218,8 +216,8 @@ static void extend_blocks(const layers *l, fe_stretch *blocks, uint32_t count)
         while (blocks[i].end < blocks[i + 1].first && is_nameless(l, blocks[i].end)) blocks[i].end++;
     }
     if (count < 2) return;
-    fe_stretch *last = &blocks[count - 1];
-    for (; tail < last[-1].end && is_nameless(l, last->end) && l->kind[tail] == l->kind[last->end]; tail++) last->end++;
+    fe_stretch *end = &blocks[count - 1];
+    for (; tail < end[-1].end && is_nameless(l, end->end) && l->kind[tail] == l->kind[end->end]; tail++) end->end++;
 }
 
 /* Finds blocks by the index at this depth of the paths. Returns false if no path has so many indices. */
@@ -232,9 +230,10 @@ static bool find_depth(layers *l, int depth)
         sites[count++].at = i;
     }
     qsort(sites, count, sizeof *sites, compare_sites);
-    for (uint32_t i = 0, next; i < count; i = next) {
-        for (next = i + 1; next < count && compare_levels(&sites[i], &sites[next]) == 0;) next++;
-        uint32_t found = list_blocks(l, &sites[i], next - i, l->blocks);
+    for (uint32_t i = 0, next_index; i < count; i = next_index) {
+        for (next_index = i + 1; next_index < count && compare_levels(&sites[i], &sites[next_index]) == 0;)
+            next_index++;
+        uint32_t found = list_blocks(l, &sites[i], next_index - i, l->blocks);
         if (!any_equal(l, l->blocks, found)) continue;
         extend_blocks(l, l->blocks, found);
         for (uint32_t k = 0; k < found; k++) mark_block(l, &l->blocks[k]);
@@ -255,10 +254,10 @@ static void find_named(layers *l, const fe_operator *sources, path_source *path_
 static void find_repeated(layers *l)
 {
     uint32_t count = fe_find_repeats(l->job, l->operators, l->kind, l->count, l->blocks);
-    for (uint32_t i = 0, next; i < count; i = next) {
-        for (next = i + 1; next < count && l->blocks[next].hash == l->blocks[i].hash;) next++;
-        if (!any_equal(l, &l->blocks[i], next - i)) continue; /* the same kinds, but different connections */
-        for (uint32_t k = i; k < next; k++) mark_block(l, &l->blocks[k]);
+    for (uint32_t i = 0, next_index; i < count; i = next_index) {
+        for (next_index = i + 1; next_index < count && l->blocks[next_index].hash == l->blocks[i].hash;) next_index++;
+        if (!any_equal(l, &l->blocks[i], next_index - i)) continue; /* the same kinds, but different connections */
+        for (uint32_t k = i; k < next_index; k++) mark_block(l, &l->blocks[k]);
     }
 }
 

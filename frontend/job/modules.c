@@ -5,7 +5,7 @@
  * operator has no parameters, the name of its node contains the module: "/encoder/layer.3/output/Add". The
  * TorchScript exporter writes such names, and the import builds them from the metadata of the dynamo exporter.
  */
-#include "frontend/job/modules.h"
+#include "frontend/job/operator_sequence.h"
 #include "frontend/job/parameters.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ const char *fe_operator_scope(const fe_job *job, const fe_operator *op)
     const char *name = op->node->name, *slash = strrchr(name, '/');
     if (name[0] != '/' || slash == name) return NULL;
     char *module = ir_arena_strndup(job->graph->arena, name + 1, (size_t)(slash - name) - 1);
-    for (char *at = module; at != NULL && *at != '\0'; at++) {
-        if (*at == '/') *at = '.';
+    for (char *cursor = module; cursor != NULL && *cursor != '\0'; cursor++) {
+        if (*cursor == '/') *cursor = '.';
     }
     return module;
 }

@@ -6,9 +6,9 @@
  * gradients is counted with the operator that produces the value. FLOPs of the forward phase come from the operator
  * table.
  */
-#include "frontend/job/operator_costs.h"
+#include "frontend/job/operator_sequence.h"
 
-#include "frontend/job/job_table.h"
+#include "frontend/job/job_tables.h"
 #include "frontend/job/parameters.h"
 #include "ir/ops/families.h"
 
@@ -94,7 +94,7 @@ static void read_gradient(const counter *c, mdot_phase phase)
 
 /* ---- Forward ---------------------------------------------------------------------------------------------------- */
 
-/* A move reads as much as it writes, instead of the whole table or tensor from which it selects. */
+/* A move reads as much as it writes, rather than the whole table or tensor from which it selects. */
 static void count_forward(const counter *c)
 {
     const ir_node *node = c->node;
@@ -127,7 +127,7 @@ static void count_matmul(const counter *c, const fe_operator *source)
         activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
         is_trained = is_trained || fe_is_trained(c->job, value);
     }
-    if (source->needs_data_gradient) { /* the gradient of each factor that is data needs the other factor */
+    if (source->needs_data_gradient) { /* a data factor's gradient needs the other factor */
         op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         for (int i = 0; i < c->node->input_count; i++) {
@@ -154,8 +154,7 @@ static bool has_sparse_gradient(const ir_node *node)
     return node->op == &ir_ops[IR_OP_Gather] && ir_node_int(node, "sparse_gradient", 0) != 0;
 }
 
-/* Parameters of other operators: one multiply-add per element of the result, on top of the reads of the data
- * gradient. */
+/* Parameters of other operators: one multiply-add per result element, besides reading the data gradient. */
 static void count_parameters(const counter *c)
 {
     bool is_trained = false;
@@ -280,8 +279,7 @@ static void count_batch_norm(const counter *c, double channels, bool weight_grad
 
 /* ---- An operator ------------------------------------------------------------------------------------------------ */
 
-/* A bias in front of a BatchNormalization has no effect, because the mean is subtracted. It counts only as a
- * parameter. */
+/* A bias before a BatchNormalization has no effect, because the mean is subtracted. It counts only as a parameter. */
 static void drop_bias(const counter *c, const ir_node *node)
 {
     const ir_value *bias = ir_node_input(node, 2);

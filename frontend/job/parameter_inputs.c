@@ -1,13 +1,12 @@
-/* parameter_inputs.c — parameters that a file stores as inputs of its graph.
+/* parameter_inputs.c — parameters stored as graph inputs.
  *
  * PyTorch exports them this way with export_params=False, and training frameworks pass them as inputs. They keep the
- * names that the model gives them, for example "layer1.0.conv1.weight". Otherwise their position identifies them: the
- * kernel of a convolution or the scale of a normalisation is always a parameter. If a file stores no parameters at
- * all, tables and matrices count as well.
- */
-#include "frontend/job/parameter_inputs.h"
+ * model's names, for example "layer1.0.conv1.weight". Otherwise the position identifies them: a convolution's kernel or
+ * a normalisation's scale is always a parameter. If a file stores no parameters at all, tables and matrices count as
+ * well. */
+#include "frontend/job/stages.h"
 
-#include "frontend/job/job_report.h"
+#include "frontend/job/fe_job.h"
 #include "frontend/job/parameters.h"
 #include "ir/ops.h"
 

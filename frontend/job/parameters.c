@@ -9,19 +9,19 @@
  * from. Parameters that flow into one constant form a group, which is counted as a whole where it is first read.
  * Other constants are plain numbers.
  *
- * A parameter is frozen if the program says so (traced_program.h) or if no gradient reaches it (gradient_flow.h). A
+ * A parameter is frozen if the program says so (traced_program.h) or if no gradient reaches it (operator_sequence.h). A
  * group may be frozen in part.
  */
 #include "frontend/job/parameters.h"
 
-#include "frontend/job/job_table.h"
+#include "frontend/job/job_tables.h"
 #include "frontend/job/traced_program.h"
 #include "ir/ops/families.h"
 
 #include <string.h>
 
-/* PyTorch exports buffers like parameters. These are recognised by the last part of their names. Swin's masks would
- * add one in a hundred to its parameters. */
+/* PyTorch exports buffers like parameters. The last part of the name identifies them. Swin's masks would add one in a
+ * hundred to the parameter count. */
 static const char *const buffers[] = {"attn_mask", "inv_freq", "running_mean", "running_var"};
 
 enum { NO_GROUP = -1 };
@@ -30,7 +30,7 @@ enum { NO_GROUP = -1 };
 struct fe_parameters {
     ir_arena *arena;
     int *parent;               /* NO_GROUP: not a parameter */
-    double *elements, *frozen; /* frozen: the part of the elements that training leaves unchanged */
+    double *elements, *frozen; /* frozen: share of elements left unchanged by training */
     bool *receives;            /* a gradient */
     int capacity;
 };
@@ -71,26 +71,26 @@ static bool is_float_constant(const ir_value *value)
     return value != NULL && value->constant != NULL && ir_dtype_is_float(value->type.dtype);
 }
 
-/* The gradient of the node. Unknown operators have no row yet, because fe_job_infer_types makes them opaque later. */
+/* The node's gradient. Unknown operators have no row yet, because fe_job_infer_types makes them opaque later. */
 static fe_gradient gradient_of(const ir_node *node)
 {
     return node->op != NULL ? fe_row_of(node)->gradient : FE_GRADIENT_NOTHING;
 }
 
-/* Is the value the bias of one unit, that is, added to a matmul with a constant of one column? */
+/* Is the value a one-unit bias, added to a matmul with a one-column constant? */
 static bool is_single_unit_bias(const ir_node *node, int input)
 {
     if (gradient_of(node) != FE_GRADIENT_SUM || node->input_count != 2) return false;
-    const ir_value *other = node->inputs[1 - input];
-    const ir_node *matmul = other != NULL ? other->def : NULL;
+    const ir_value *other_value = node->inputs[1 - input];
+    const ir_node *matmul = other_value != NULL ? other_value->def : NULL;
     if (matmul == NULL || gradient_of(matmul) != FE_GRADIENT_MATMUL || matmul->input_count < 2) return false;
     const ir_value *factor = matmul->inputs[1];
     if (!is_float_constant(factor) || factor->type.rank == 0) return false;
     return factor->type.dim[factor->type.rank - 1].offset == 1;
 }
 
-/* Is the name that of a weight in PyTorch, for example "act.weight", "head.in_proj_bias" or "blocks.0.skipinit_gain"?
- * Buffers have other names, and a constant that an exporter computed is called, for example, "onnx::Mul_12". */
+/* Is this a PyTorch weight name, for example "act.weight", "head.in_proj_bias" or "blocks.0.skipinit_gain"? Buffers
+ * have other names, and constants computed by an exporter have names like "onnx::Mul_12". */
 static bool has_weight_name(const char *name)
 {
     static const char *const ends[] = {"weight", "bias", "gain", "gamma", "alpha", "beta"};
@@ -161,7 +161,7 @@ void fe_parameters_create(fe_job *job)
 }
 
 /* Is the node a placeholder for weights? Files without weights write them this way, for example onnx's light_*.onnx.
- * The shape of a graph's own zeros is computed instead of stored. */
+ * The shape of a graph's own zeros is computed rather than stored. */
 static bool is_weight_placeholder(const ir_node *node)
 {
     return node->op == &ir_ops[IR_OP_ConstantOfShape] && node->inputs[0]->stored &&
@@ -186,14 +186,14 @@ void fe_parameters_derive(fe_parameters *p, const ir_node *node, int id)
         const ir_value *value = node->inputs[i];
         if (value == NULL || !ir_dtype_is_float(value->type.dtype) || i >= fe_row_of(node)->parameter_operands)
             continue;
-        int from = root_of(p, value->id), to = root_of(p, id);
-        if (from == NO_GROUP || from == to) continue;
-        if (to == NO_GROUP) {
-            p->parent[id] = from;
+        int source = root_of(p, value->id), target = root_of(p, id);
+        if (source == NO_GROUP || source == target) continue;
+        if (target == NO_GROUP) {
+            p->parent[id] = source;
         } else {
-            p->parent[from] = to;
-            p->elements[to] += p->elements[from];
-            p->frozen[to] += p->frozen[from];
+            p->parent[source] = target;
+            p->elements[target] += p->elements[source];
+            p->frozen[target] += p->frozen[source];
         }
     }
 }

@@ -4,17 +4,17 @@
 
 #include "frontend/job/fe_job.h"
 
-/* Is this the name of a buffer, a tensor that the model keeps without training it? */
+/* Does the name belong to a buffer, which the model keeps without training it? */
 bool fe_is_buffer(const char *name);
 /* Marks the parameters that the file stores. Sets job->parameters, to NULL if memory runs out. */
 void fe_parameters_create(fe_job *job);
 /* Records that the constant with this id was computed from the node's inputs. */
 void fe_parameters_derive(fe_parameters *parameters, const ir_node *node, int id);
-/* Adds a parameter of training that the file lacks, for example the scale of an unfolded BatchNormalization. */
+/* Adds a trained parameter missing from the file, for example the scale of an unfolded BatchNormalization. */
 void fe_parameters_add(fe_parameters *parameters, const ir_value *value);
 /* Is the value a parameter, trained or frozen (parameters.c)? The value may be NULL. */
 bool fe_is_parameter(const fe_job *job, const ir_value *value);
-/* Is the value a parameter of which training updates at least a part? The value may be NULL. */
+/* Is the value an at least partly trained parameter? The value may be NULL. */
 bool fe_is_trained(const fe_job *job, const ir_value *value);
 /* Is the operand a parameter of this node? The running statistics of a BatchNormalization and the scales of a Resize
  * are excluded. */

@@ -2,12 +2,11 @@
  * missing.
  *
  * A run of period p is a longest stretch in which each operator has the same kind as the operator p positions before
- * it. If a block repeats three times in a row, each word of up to 2p operators at its start recurs p positions later
+ * it. If a block repeats three times in a row, each word of up to 2p operators at the start recurs p positions later
  * for the first time. Therefore p is the distance between equal words whose length is some power of two. With two
- * repetitions, such a word must also be unique in the block. The search tries the MAX_PERIODS commonest distances,
- * so that the work is O(n log^2 n). In a job with more different networks than that, some blocks remain undetected.
- */
-#include "frontend/job/repeats.h"
+ * repetitions, such a word must also be unique in the block. The search tries the MAX_PERIODS commonest distances, so
+ * the work is O(n log^2 n). In a job with more different networks than that, some blocks remain undetected. */
+#include "frontend/job/operator_sequence.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +25,15 @@ typedef struct search {
     const uint32_t *kind;
     uint32_t count;
     uint32_t *votes;  /* indexed by period */
-    uint32_t *across; /* indexed by operator: number of earlier results that this or a later operator reads */
+    uint32_t *across; /* by operator: number of earlier results still read here or later */
     run *runs;
     uint32_t run_count;
     fe_stretch *out;
     uint32_t out_count;
     bool *taken;
     word *words;
-    uint32_t *number; /* indexed by operator: number of the word that starts there */
-    uint32_t *last;   /* indexed by operator: its last reader, or 0 */
+    uint32_t *number; /* by operator: number of the word starting there */
+    uint32_t *last;   /* indexed by operator: the last reader, or 0 */
     int64_t *change;  /* indexed by operator: change of `across` */
 } search;
 
@@ -53,7 +52,7 @@ static bool same_words(const word *x, const word *y)
     return x->half == y->half && x->rest == y->rest;
 }
 
-/* Numbers the words of each length by the numbers of their halves. */
+/* Numbers the words of each length by the numbers of both halves. */
 static void vote(const search *s)
 {
     word *words = s->words;
@@ -62,12 +61,12 @@ static void vote(const search *s)
         uint32_t count = s->count - length + 1, half = length / 2;
         for (uint32_t i = 0; i < count; i++) words[i] = (word){number[i], number[i + half], i};
         qsort(words, count, sizeof *words, compare_words);
-        for (uint32_t i = 0, next = 0; i < count; i++) {
+        for (uint32_t i = 0, next_index = 0; i < count; i++) {
             bool again = i > 0 && same_words(&words[i - 1], &words[i]);
             uint32_t distance = again ? words[i].at - words[i - 1].at : 0;
             if (distance > 1 && distance <= s->count / 2) s->votes[distance]++;
-            next += i > 0 && !again;
-            number[words[i].at] = next;
+            next_index += i > 0 && !again;
+            number[words[i].at] = next_index;
         }
     }
 }
@@ -94,7 +93,7 @@ static bool is_monotone(const search *s, uint32_t first, uint32_t period)
     return true;
 }
 
-/* The number of operators of a run that whole blocks cover. */
+/* Operators of a run covered by whole blocks. */
 static uint32_t coverage(const run *r)
 {
     return r->length - r->length % r->period;
@@ -138,7 +137,7 @@ static void mark_run(search *s, const run *r, uint32_t group)
     }
 }
 
-/* Takes the parts that longer runs left of this one, where they hold two blocks or more. */
+/* Takes what longer runs left of this one, if two blocks or more. */
 static void mark_free_parts(search *s, const run *r, uint32_t *group)
 {
     uint32_t end = r->first + r->length;

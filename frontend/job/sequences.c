@@ -1,7 +1,7 @@
 /* sequences.c — rewrites lists of tensors with known members as a Split and its results. PyTorch's dynamo exporter
  * makes such lists from unbind and split (SplitToSequence, SequenceAt). */
-#include "frontend/job/sequences.h"
-#include "frontend/job/job_only_ops.h"
+#include "frontend/job/job_rules.h"
+#include "frontend/job/job_tables.h"
 
 typedef struct list {
     ir_value *member[IR_MAX_KNOWN];
@@ -49,8 +49,8 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
         return false;
     }
     if (!ir_build_split(b, x, axis, extents, out->count, out->member)) return false;
-    /* ONNX ignores keepdims if `split` is present. ONNX Runtime honours it for parts of extent 1, and PyTorch relies
-     * on that. */
+    /* ONNX ignores keepdims if `split` is present. ONNX Runtime honours it for parts of extent 1, as PyTorch
+     * expects. */
     bool drops = !ir_node_int(node, "keepdims", 1) && out->count == x->type.dim[axis].offset;
     for (int i = 0; i < out->count && drops; i++) out->member[i] = without_axis(b, out->member[i], (int)axis);
     return b->status == MDOT_OK;
@@ -72,10 +72,10 @@ void fe_job_split_list(ir_builder *b, ir_node *node)
     list members;
     if (fe_job_op_role_of(node) != FE_JOB_OP_SPLIT || node->outputs[0] == NULL || !split(b, node, &members)) return;
     const ir_value *sequence = node->outputs[0];
-    for (const ir_use *use = sequence->uses, *next; use != NULL; use = next) {
+    for (const ir_use *use = sequence->uses, *successor; use != NULL; use = successor) {
         ir_node *reader = use->node;
         int64_t index;
-        next = use->next; /* read now, because the reader may be removed */
+        successor = use->next; /* read now, because the reader may be removed */
         if (reader == NULL || !index_of(reader, sequence, members.count, &index)) continue;
         ir_value *result = reader->outputs[0];
         result->type = members.member[index]->type;

@@ -1,8 +1,8 @@
 /* settings.c — an operator's canonical type and attributes. */
-#include "frontend/job/settings.h"
+#include "frontend/job/operator_sequence.h"
 
 #include "frontend/job/parameters.h"
-#include "ir/ops/window_geometry.h"
+#include "ir/ops/geometry.h"
 
 #include <math.h>
 
@@ -59,11 +59,11 @@ static void describe_window(const ir_window *w, int64_t *setting)
     enum { D, H, W };
     int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, padding[3] = {0};
     for (int i = 0; i < w->rank && i < 3; i++) {
-        int at = w->rank < 3 ? 3 - w->rank + i : i;
-        kernel[at] = w->kernel[i];
-        stride[at] = w->stride[i];
-        dilation[at] = w->dilation[i];
-        padding[at] = w->before[i].offset + w->after[i].offset;
+        int index = w->rank < 3 ? 3 - w->rank + i : i;
+        kernel[index] = w->kernel[i];
+        stride[index] = w->stride[i];
+        dilation[index] = w->dilation[i];
+        padding[index] = w->before[i].offset + w->after[i].offset;
     }
     setting[MDOT_SETTING_KERNEL_D] = kernel[D];
     setting[MDOT_SETTING_KERNEL_H] = kernel[H];
@@ -80,27 +80,27 @@ static void describe_window(const ir_window *w, int64_t *setting)
 /* Feature maps have their channels in dimension 1. */
 static void describe_map(const fe_operator *op, int64_t *setting)
 {
-    const ir_value *in = op->node->inputs[0], *out = op->node->outputs[0];
-    if (in->type.rank < 2 || out == NULL || out->type.rank < 2) return;
-    setting[MDOT_SETTING_CHANNELS_IN] = dim(in, 1);
+    const ir_value *input = op->node->inputs[0], *out = op->node->outputs[0];
+    if (input->type.rank < 2 || out == NULL || out->type.rank < 2) return;
+    setting[MDOT_SETTING_CHANNELS_IN] = dim(input, 1);
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(out, 1);
-    setting[MDOT_SETTING_SIZE_IN] = extent_from(in, 2);
+    setting[MDOT_SETTING_SIZE_IN] = extent_from(input, 2);
     setting[MDOT_SETTING_SIZE_OUT] = extent_from(out, 2);
 }
 
 static void describe_convolution(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     const ir_node *node = op->node;
-    ir_operands from = ir_operands_of_graph(job->graph, node, NULL);
+    ir_operands args = ir_operands_of_graph(job->graph, node, NULL);
     ir_window w;
     int64_t kernel[IR_MAX_SPATIAL] = {0};
     ir_dim extents[IR_MAX_SPATIAL];
     int rank = node->inputs[1]->type.rank - 2;
     for (int i = 0; i < rank; i++) kernel[i] = dim(node->inputs[1], 2 + i);
-    if (ir_window_read(&from, rank, kernel, &w) != MDOT_OK) return;
-    const ir_dim *in = node->inputs[0]->type.dim + 2;
-    mdot_status status = node->op == &ir_ops[IR_OP_Conv] ? ir_window_slide(&from, &w, in, extents)
-                                                         : ir_window_unslide(&from, &w, in, extents);
+    if (ir_window_read(&args, rank, kernel, &w) != MDOT_OK) return;
+    const ir_dim *input = node->inputs[0]->type.dim + 2;
+    mdot_status status = node->op == &ir_ops[IR_OP_Conv] ? ir_window_slide(&args, &w, input, extents)
+                                                         : ir_window_unslide(&args, &w, input, extents);
     if (status != MDOT_OK) return;
     describe_window(&w, setting);
     describe_map(op, setting);
@@ -112,20 +112,20 @@ static void describe_convolution(const fe_job *job, const fe_operator *op, int64
 static void describe_pool(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     describe_map(op, setting);
-    ir_operands from = ir_operands_of_graph(job->graph, op->node, NULL);
+    ir_operands args = ir_operands_of_graph(job->graph, op->node, NULL);
     ir_window w;
     ir_dim extents[IR_MAX_SPATIAL];
-    const ir_type *in = &op->node->inputs[0]->type;
-    if (ir_window_read(&from, in->rank - 2, NULL, &w) != MDOT_OK) return;
-    if (ir_window_slide(&from, &w, in->dim + 2, extents) == MDOT_OK) describe_window(&w, setting);
+    const ir_type *input = &op->node->inputs[0]->type;
+    if (ir_window_read(&args, input->rank - 2, NULL, &w) != MDOT_OK) return;
+    if (ir_window_slide(&args, &w, input->dim + 2, extents) == MDOT_OK) describe_window(&w, setting);
 }
 
 static void describe_global_pool(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    const ir_value *in = op->node->inputs[0];
-    setting[MDOT_SETTING_CHANNELS_IN] = setting[MDOT_SETTING_CHANNELS_OUT] = dim(in, 1);
-    setting[MDOT_SETTING_SIZE_IN] = extent_from(in, 2);
+    const ir_value *input = op->node->inputs[0];
+    setting[MDOT_SETTING_CHANNELS_IN] = setting[MDOT_SETTING_CHANNELS_OUT] = dim(input, 1);
+    setting[MDOT_SETTING_SIZE_IN] = extent_from(input, 2);
     setting[MDOT_SETTING_SIZE_OUT] = 1;
 }
 
@@ -139,10 +139,10 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
     const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
     int64_t columns = dim(out, out->type.rank - 1), rows = out->type.rank > 1 ? dim(out, out->type.rank - 2) : 1;
     if (weight != NULL) {
-        int64_t other = elements(weight) / (columns ? columns : 1);
+        int64_t other_index = elements(weight) / (columns ? columns : 1);
         bool from_left = weight == node->inputs[0];
         setting[MDOT_SETTING_CHANNELS_OUT] = from_left ? rows : columns;
-        setting[MDOT_SETTING_CHANNELS_IN] = from_left ? elements(weight) / (rows ? rows : 1) : other;
+        setting[MDOT_SETTING_CHANNELS_IN] = from_left ? elements(weight) / (rows ? rows : 1) : other_index;
         setting[MDOT_SETTING_SIZE_IN] =
             elements(data) / (setting[MDOT_SETTING_CHANNELS_IN] ? setting[MDOT_SETTING_CHANNELS_IN] : 1) / job->batch;
         setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
@@ -160,7 +160,7 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
     setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / job->batch : 0;
 }
 
-/* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the number of queries. */
+/* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the query count. */
 static void describe_attention(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;

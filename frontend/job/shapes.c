@@ -1,21 +1,17 @@
 /* shapes.c — infers the type of every value of a job's graph, including values of unknown operators.
  *
- * The compiler refuses unknown operators, but the time of a job must still be estimated. An operator that is missing
- * from the table, or whose rule fails, becomes mdot.Opaque. Its outputs get the types that the file states, or else
- * the type of its first input. That is right for most of the remaining operators, because they are pointwise.
- */
-#include "frontend/job/shapes.h"
+ * The compiler refuses unknown operators, but a job's time must still be estimated. An operator that is missing from
+ * the table, or whose rule fails, becomes mdot.Opaque. Its outputs get the types that the file states, or else the type
+ * of the first input. That is right for most of the remaining operators, because they are pointwise. */
+#include "frontend/job/stages.h"
 
-#include "frontend/job/embedding_bag.h"
-#include "frontend/job/job_only_ops.h"
-#include "frontend/job/job_report.h"
-#include "frontend/job/job_table.h"
+#include "frontend/job/fe_job.h"
+#include "frontend/job/job_rules.h"
+#include "frontend/job/job_tables.h"
 #include "frontend/job/parameters.h"
-#include "frontend/job/sequences.h"
 #include "frontend/job/traced_program.h"
 #include "frontend/onnx/names.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/fold.h"
+#include "ir/passes/graph_builder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +22,7 @@ enum { MAX_COMPUTED = 8192 };
 typedef struct inferrer {
     fe_job *job;
     ir_builder builder; /* remembers failures of all nodes */
-    ir_type *stated;    /* types that the file states for the outputs of the current node */
+    ir_type *stated;    /* output types stated by the file for the current node */
 } inferrer;
 
 /* Attributes of an opaque node, read by the warning. The warning comes later, because nodes of untaken branches need
@@ -78,19 +74,19 @@ static void state_types(ir_graph *graph, ir_node *node, const ir_type *stated, c
     ir_node_set_ints(graph, node, "dims", dims, dim_count);
 }
 
-static void make_opaque(inferrer *in, ir_node *node, const char *reason)
+static void make_opaque(inferrer *state, ir_node *node, const char *reason)
 {
-    ir_graph *graph = in->job->graph;
+    ir_graph *graph = state->job->graph;
     ir_type guess = guess_type(node);
     bool guessed = false;
     for (int i = 0; i < node->output_count; i++)
-        guessed = guessed || (node->outputs[i] != NULL && !is_number_type(&in->stated[i]));
+        guessed = guessed || (node->outputs[i] != NULL && !is_number_type(&state->stated[i]));
     node->attr_count = 0;
-    state_types(graph, node, in->stated, &guess);
+    state_types(graph, node, state->stated, &guess);
     ir_node_set_string(graph, node, reason_name, reason);
     ir_node_set_int(graph, node, guessed_name, guessed);
     node->op = &ir_ops[IR_OP_Opaque];
-    if (!ir_arena_failed(graph->arena)) ir_build_infer(&in->builder, node);
+    if (!ir_arena_failed(graph->arena)) ir_build_infer(&state->builder, node);
 }
 
 /* Warns once per operator type, because a graph may hold thousands of such nodes. */
@@ -122,8 +118,8 @@ static bool is_if(const ir_node *node)
     return fe_job_op_role_of(node) == FE_JOB_OP_BRANCHES && node->input_count == 1 + 2 * node->output_count;
 }
 
-/* Replaces the results of the If by those of the branch taken. A condition that depends on data counts as true. */
-static void select_branch(inferrer *in, ir_node *node)
+/* Replaces the If's results by the taken branch's. A condition that depends on data counts as true. */
+static void select_branch(inferrer *state, ir_node *node)
 {
     int64_t condition;
     int count = 0;
@@ -132,14 +128,14 @@ static void select_branch(inferrer *in, ir_node *node)
     bool decided = value != NULL && ir_value_known(value, known, &count) && count == 1;
     condition = decided ? known[0].offset : 1;
     if (!decided) {
-        fe_job_warn(in->job, "%s: node '%s': the branch of this If depends on data; the first branch is counted",
-                    in->job->graph->name, node->name);
+        fe_job_warn(state->job, "%s: node '%s': the branch of this If depends on data; the first branch is counted",
+                    state->job->graph->name, node->name);
     }
     for (int i = 0; i < node->output_count; i++) {
         ir_value *result = node->inputs[1 + i + (condition ? 0 : node->output_count)];
         if (node->outputs[i] == NULL || result == NULL) continue;
         node->outputs[i]->type = result->type;
-        ir_replace(&in->builder, node->outputs[i], result);
+        ir_replace(&state->builder, node->outputs[i], result);
     }
 }
 
@@ -179,10 +175,10 @@ static void fold_to_shape(ir_builder *b, ir_node *node)
 }
 
 /* Records that the values with ids from first_made on were computed from the node's inputs. */
-static void derive(const inferrer *in, const ir_node *node, int first_made)
+static void derive(const inferrer *state, const ir_node *node, int first_made)
 {
-    for (int id = first_made; id < in->job->graph->value_count; id++)
-        fe_parameters_derive(in->job->parameters, node, id);
+    for (int id = first_made; id < state->job->graph->value_count; id++)
+        fe_parameters_derive(state->job->parameters, node, id);
 }
 
 static bool is_large(const ir_node *node)
@@ -193,19 +189,20 @@ static bool is_large(const ir_node *node)
     return false;
 }
 
-/* A StopGradient becomes an opaque node, which no pass removes. Of a constant it is a constant that is no parameter. */
-static void stop_gradient(inferrer *in, ir_node *node)
+/* A StopGradient becomes an opaque node, which no pass removes. A StopGradient of a constant is a constant, but no
+ * parameter. */
+static void stop_gradient(inferrer *state, ir_node *node)
 {
     ir_value *operand = node->inputs[0], *result = node->outputs[0];
-    in->stated[0] = operand->type;
+    state->stated[0] = operand->type;
     result->type = operand->type;
     if (operand->constant != NULL && operand->constant->data != NULL) {
-        ir_replace(&in->builder, result, operand);
+        ir_replace(&state->builder, result, operand);
     } else if (operand->constant != NULL) {
-        ir_replace(&in->builder, result, constant_of_type(&in->builder, result));
+        ir_replace(&state->builder, result, constant_of_type(&state->builder, result));
     } else {
-        make_opaque(in, node, "it stops the gradient");
-        ir_node_set_int(in->job->graph, node, FE_STOPS_GRADIENT, 1);
+        make_opaque(state, node, "it stops the gradient");
+        ir_node_set_int(state->job->graph, node, FE_STOPS_GRADIENT, 1);
     }
 }
 
@@ -237,26 +234,26 @@ static bool is_used(const ir_node *node)
     return false;
 }
 
-static void infer(inferrer *in, ir_node *node)
+static void infer(inferrer *state, ir_node *node)
 {
-    ir_graph *graph = in->job->graph;
-    ir_builder *b = &in->builder;
+    ir_graph *graph = state->job->graph;
+    ir_builder *b = &state->builder;
     for (int i = 0; i < node->output_count; i++)
-        in->stated[i] = node->outputs[i] != NULL ? node->outputs[i]->type : (ir_type){.rank = -1};
-    if (is_if(node)) select_branch(in, node);
+        state->stated[i] = node->outputs[i] != NULL ? node->outputs[i]->type : (ir_type){.rank = -1};
+    if (is_if(node)) select_branch(state, node);
     if (node->op == NULL) fe_job_split_list(b, node);
     if (node->op == NULL) fe_job_reduce_embedding_bags(b, node);
     if (b->status != MDOT_OK || !is_used(node)) return;
     if (fe_job_op_role_of(node) == FE_JOB_OP_STOP && node->input_count == 1 && node->inputs[0] != NULL) {
-        stop_gradient(in, node);
+        stop_gradient(state, node);
         return;
     }
     if (node->op == NULL) {
-        make_opaque(in, node, "it is unknown to mdot");
+        make_opaque(state, node, "it is unknown to mdot");
         return;
     }
-    if (node->op == &ir_ops[IR_OP_NonZero]) { /* the bound of its shape rule is far above what a step selects */
-        make_opaque(in, node, "the number of its elements depends on data");
+    if (node->op == &ir_ops[IR_OP_NonZero]) { /* the shape rule's bound is far above a step's selection */
+        make_opaque(state, node, "the number of its elements depends on data");
         return;
     }
     mdot_error reason;
@@ -266,18 +263,17 @@ static void infer(inferrer *in, ir_node *node)
         return;
     }
     if (status != MDOT_OK) {
-        make_opaque(in, node, without_place(reason.message));
+        make_opaque(state, node, without_place(reason.message));
         return;
     }
     int first_made = graph->value_count;
     if (!is_constant(node) || !is_large(node)) fold(b, node);
     if (!b->changed && b->status == MDOT_OK) fold_to_shape(b, node);
-    derive(in, node, first_made);
+    derive(state, node, first_made);
 }
 
-/* Drops the data of small weights, which were read along with the numbers that shapes need. Otherwise a pass would
- * merge weights that are equal only because they are freshly initialised. The scales of a Resize are numbers and
- * stay. */
+/* Drops data of small weights, read along with numbers for shapes. Otherwise a pass would merge weights with equal
+ * initial values. A Resize's scales are numbers and stay. */
 static void drop_weight_data(const fe_job *job)
 {
     for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
@@ -296,32 +292,32 @@ static void drop_weight_data(const fe_job *job)
 
 static int max_output_count(const ir_graph *graph)
 {
-    int most = 0;
+    int maximum = 0;
     for (const ir_node *node = graph->first; node != NULL; node = node->next)
-        most = node->output_count > most ? node->output_count : most;
-    return most;
+        maximum = node->output_count > maximum ? node->output_count : maximum;
+    return maximum;
 }
 
 typedef void (*visit_fn)(inferrer *in, ir_node *node);
 
-/* Visits all nodes, including those without an operator, which ir_rewrite skips. Nodes that a visit makes stand before
- * the visited node, and are not visited. Stops at the first failure, because the types of later nodes depend on it. */
+/* Visits all nodes, including nodes without an operator, which ir_rewrite skips. New nodes stand before the visited
+ * node, and are not visited. Stops at the first failure, because later types depend on it. */
 static void visit_all(fe_job *job, visit_fn visit)
 {
     ir_graph *graph = job->graph;
-    inferrer in = {.job = job, .builder = {.graph = graph, .err = job->err}};
-    in.stated = IR_NEW_ARRAY(graph->arena, ir_type, max_output_count(graph) + 1);
-    for (ir_node *node = graph->first, *next; node != NULL; node = next) {
-        if (in.builder.status != MDOT_OK || ir_arena_failed(graph->arena)) break;
-        in.builder.at = node;
-        in.builder.name = node->name;
-        in.builder.first_new = graph->value_count;
-        in.builder.changed = false;
-        if (is_used(node)) visit(&in, node);
-        next = node->next;
+    inferrer state = {.job = job, .builder = {.graph = graph, .err = job->err}};
+    state.stated = IR_NEW_ARRAY(graph->arena, ir_type, max_output_count(graph) + 1);
+    for (ir_node *node = graph->first, *next_node; node != NULL; node = next_node) {
+        if (state.builder.status != MDOT_OK || ir_arena_failed(graph->arena)) break;
+        state.builder.at = node;
+        state.builder.name = node->name;
+        state.builder.first_new = graph->value_count;
+        state.builder.changed = false;
+        if (is_used(node)) visit(&state, node);
+        next_node = node->next;
         if (!is_used(node)) ir_graph_remove_node(graph, node);
     }
-    job->status = in.builder.status;
+    job->status = state.builder.status;
     if (job->status == MDOT_OK) ir_graph_remove_dead(graph);
 }
 
@@ -334,11 +330,11 @@ void fe_job_infer_types(fe_job *job)
     drop_weight_data(job);
 }
 
-static void fold_node_to_shape(inferrer *in, ir_node *node)
+static void fold_node_to_shape(inferrer *state, ir_node *node)
 {
-    int first_made = in->job->graph->value_count;
-    fold_to_shape(&in->builder, node);
-    derive(in, node, first_made);
+    int first_made = state->job->graph->value_count;
+    fold_to_shape(&state->builder, node);
+    derive(state, node, first_made);
 }
 
 void fe_job_fold_constants(fe_job *job)

@@ -1,13 +1,12 @@
-/* split_einsum.c — rewrites an Einsum as products of two operands, so that costs and types are those of the matmuls
- * that frameworks run.
+/* split_einsum.c — rewrites an Einsum as products of two operands, so costs and types are those of the matmuls that
+ * frameworks run.
  *
  * The axes of an ellipsis become letters, and an implied result becomes explicit. An axis of extent 1 that another
  * operand broadcasts is dropped. A label of one operand alone is summed before the product. Three and more operands are
  * multiplied from left to right, as torch.einsum does. A product that sums no label becomes a Mul. All other products
  * become an Einsum of two operands, which the pass einsum_to_matmul turns into a MatMul. An Einsum that walks a
- * diagonal (one label twice in an operand) keeps its form.
- */
-#include "frontend/job/split_einsum.h"
+ * diagonal (one label twice in an operand) keeps its form. */
+#include "frontend/job/job_rules.h"
 
 #include "ir/ops/families.h"
 
@@ -56,10 +55,10 @@ static bool name_ellipsis(reader *r, const char *equation)
 }
 
 /* The number of letters up to the next ',' or '-'. */
-static int count_letters(const char *at)
+static int count_letters(const char *cursor)
 {
     int count = 0;
-    for (; *at && *at != ',' && *at != '-'; at++) count += isalpha((unsigned char)*at) != 0;
+    for (; *cursor && *cursor != ',' && *cursor != '-'; cursor++) count += isalpha((unsigned char)*cursor) != 0;
     return count;
 }
 
@@ -83,7 +82,7 @@ static bool read_labels(reader *r, int ellipsis_rank, labels *out)
     return true;
 }
 
-/* The result of an equation without an arrow: the ellipsis, then the letters that occur once in the operands, capitals
+/* The result of an equation without an arrow: the ellipsis, then letters occurring once in the operands, capitals
  * first. */
 static bool imply_result(const reader *r, const factor *factors, int count, labels *out)
 {
@@ -134,15 +133,15 @@ static void drop_axes(ir_builder *b, factor *f, const bool *dropped)
     f->axes = kept;
 }
 
-/* Drops axes of extent 1 that another factor broadcasts. */
-static void drop_broadcast_axes(ir_builder *b, factor *factors, int count, int which)
+/* Drops axes of extent 1 broadcast by another factor. */
+static void drop_broadcast_axes(ir_builder *b, factor *factors, int count, int choice)
 {
-    factor *f = &factors[which];
+    factor *f = &factors[choice];
     bool dropped[MDOT_MAX_RANK] = {false};
     for (int i = 0; i < f->axes.count; i++) {
         if (!ir_dim_is(f->value->type.dim[i], 1)) continue;
         for (int k = 0; k < count && !dropped[i]; k++) {
-            int axis = k != which ? axis_of(&factors[k].axes, f->axes.label[i]) : -1;
+            int axis = k != choice ? axis_of(&factors[k].axes, f->axes.label[i]) : -1;
             dropped[i] = axis >= 0 && factors[k].value != NULL && !ir_dim_is(factors[k].value->type.dim[axis], 1);
         }
     }
@@ -150,13 +149,13 @@ static void drop_broadcast_axes(ir_builder *b, factor *factors, int count, int w
 }
 
 /* Sums the labels that belong to this factor alone. */
-static void sum_own_labels(ir_builder *b, factor *f, const labels *other, const labels *result)
+static void sum_own_labels(ir_builder *b, factor *f, const labels *other_item, const labels *result)
 {
     int64_t axes[MDOT_MAX_RANK];
     bool summed[MDOT_MAX_RANK] = {false};
     int count = 0;
     for (int i = 0; i < f->axes.count; i++) {
-        summed[i] = !has(other, f->axes.label[i]) && !has(result, f->axes.label[i]);
+        summed[i] = !has(other_item, f->axes.label[i]) && !has(result, f->axes.label[i]);
         if (summed[i]) axes[count++] = i;
     }
     if (count == 0) return;
@@ -164,7 +163,7 @@ static void sum_own_labels(ir_builder *b, factor *f, const labels *other, const 
     if (f->value != NULL) drop_axes(b, f, summed);
 }
 
-/* The factor with the axes of `order`; labels that it lacks have extent 1. */
+/* The factor with the axes of `order`; missing labels have extent 1. */
 static ir_value *arranged(ir_builder *b, const factor *f, const labels *order)
 {
     int64_t perm[MDOT_MAX_RANK];
@@ -180,22 +179,22 @@ static ir_value *arranged(ir_builder *b, const factor *f, const labels *order)
 
 /* ---- Products of two factors ------------------------------------------------------------------------------------ */
 
-static char *append(char *at, const labels *l)
+static char *append(char *cursor, const labels *l)
 {
-    memcpy(at, l->label, (size_t)l->count);
-    return at + l->count;
+    memcpy(cursor, l->label, (size_t)l->count);
+    return cursor + l->count;
 }
 
 static ir_value *build_einsum(ir_builder *b, const factor *x, const factor *y, const labels *result)
 {
-    char *equation = ir_build_alloc(b, 3 * MDOT_MAX_RANK + 4, 1), *at = equation;
+    char *equation = ir_build_alloc(b, 3 * MDOT_MAX_RANK + 4, 1), *cursor = equation;
     if (equation == NULL || x->value == NULL || y->value == NULL) return NULL;
-    at = append(at, &x->axes);
-    *at++ = ',';
-    at = append(at, &y->axes);
-    *at++ = '-';
-    *at++ = '>';
-    *append(at, result) = '\0';
+    cursor = append(cursor, &x->axes);
+    *cursor++ = ',';
+    cursor = append(cursor, &y->axes);
+    *cursor++ = '-';
+    *cursor++ = '>';
+    *append(cursor, result) = '\0';
     ir_node *node = ir_build_node(b, IR_OP_Einsum, (ir_value *[]){x->value, y->value}, 2, 1);
     if (node == NULL) return NULL;
     ir_build_set_string(b, node, "equation", equation);
@@ -209,7 +208,7 @@ static bool share_summed_label(const factor *x, const factor *y, const labels *r
     return false;
 }
 
-/* Multiplies two factors. `result` names the labels that are kept, in their order. */
+/* Multiplies two factors. `result` names the labels that are kept, in order. */
 static factor multiply(ir_builder *b, factor *x, factor *y, const labels *result)
 {
     factor made = {.axes = *result};
@@ -225,7 +224,7 @@ static factor multiply(ir_builder *b, factor *x, factor *y, const labels *result
     return made;
 }
 
-/* The labels that a product of x and y keeps, because the result or a later factor has them. False: too many. */
+/* Labels kept in a product of x and y, because the result or a later factor has them. False: too many. */
 static bool kept_labels(const factor *x, const factor *y, const factor *later, int later_count, const labels *result,
                         labels *out)
 {
@@ -243,7 +242,7 @@ static bool kept_labels(const factor *x, const factor *y, const factor *later, i
     return true;
 }
 
-/* Is the Einsum already a product of two operands that einsum_to_matmul turns into a MatMul? */
+/* Is the Einsum already a two-operand product, which einsum_to_matmul turns into a MatMul? */
 static bool is_product(const ir_node *node, const factor *factors, const labels *result)
 {
     const char *equation = ir_node_string(node, "equation", "");
@@ -270,8 +269,8 @@ void fe_job_split_einsum(ir_builder *b, ir_node *node)
     factor made = factors[0];
     for (int i = 1; i < count && made.value != NULL; i++) {
         labels kept = result;
-        bool last = i + 1 == count;
-        if (!last && !kept_labels(&made, &factors[i], &factors[i + 1], count - i - 1, &result, &kept)) return;
+        bool is_last = i + 1 == count;
+        if (!is_last && !kept_labels(&made, &factors[i], &factors[i + 1], count - i - 1, &result, &kept)) return;
         made = multiply(b, &made, &factors[i], &kept);
     }
     if (count == 1) sum_own_labels(b, &made, &result, &result);

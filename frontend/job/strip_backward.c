@@ -7,10 +7,9 @@
  *
  * job_only_ops.def lists the operators.
  */
-#include "frontend/job/strip_backward.h"
+#include "frontend/job/stages.h"
 
-#include "frontend/job/job_only_ops.h"
-#include "frontend/job/parameter_inputs.h"
+#include "frontend/job/job_tables.h"
 #include "frontend/onnx/names.h"
 
 /* ---- Operators -------------------------------------------------------------------------------------------------- */
@@ -74,24 +73,24 @@ static bool is_forward(void *is_backward, const ir_value *output)
     return !((const bool *)is_backward)[output->id];
 }
 
-/* The outputs of the forward graph are the outputs that are not gradients, and the values that YieldOp returns
- * (ORTModule's). If both are absent, the output is the last value that the backward pass reads. */
+/* Forward outputs are outputs other than gradients, and values returned by YieldOp (ORTModule's). Without either, the
+ * output is the last value read by the backward pass. */
 static void choose_outputs(const fe_job *job, const bool *is_backward)
 {
     ir_graph *graph = job->graph;
     ir_graph_keep_outputs(graph, is_forward, (void *)is_backward);
-    ir_value *last = NULL;
+    ir_value *last_value = NULL;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
         if (!is_marked(node, is_backward)) continue;
         bool yields = fe_job_op_role_of(node) == FE_JOB_OP_YIELD;
         for (int i = 0; i < node->input_count; i++) {
             ir_value *value = node->inputs[i];
             if (value == NULL || value->def == NULL || is_backward[value->id]) continue;
-            last = value;
+            last_value = value;
             if (yields && value->output_uses == 0) ir_graph_add_output(graph, value);
         }
     }
-    if (graph->output_count == 0 && last != NULL) ir_graph_add_output(graph, last);
+    if (graph->output_count == 0 && last_value != NULL) ir_graph_add_output(graph, last_value);
 }
 
 static void remove_marked(ir_graph *graph, const bool *is_backward)
@@ -105,7 +104,7 @@ static void remove_marked(ir_graph *graph, const bool *is_backward)
 
 /* ---- Parameters ------------------------------------------------------------------------------------------------- */
 
-/* Adds the names of all values of the backward pass. */
+/* Adds the names of all backward values. */
 static void add_gradient_names(const fe_job *job, const bool *is_backward, fe_names *names)
 {
     for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {

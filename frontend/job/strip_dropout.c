@@ -7,8 +7,8 @@
  * Sources: Huang et al., "Deep Networks with Stochastic Depth", 2016; the output of PyTorch's exporter for
  * torch.rand, Tensor.bernoulli_ and Tensor.floor_.
  */
-#include "frontend/job/strip_dropout.h"
-#include "frontend/job/job_only_ops.h"
+#include "frontend/job/job_tables.h"
+#include "frontend/job/stages.h"
 
 typedef enum content {
     DATA = 0,
@@ -17,7 +17,7 @@ typedef enum content {
     MASK     /* zeros and one other number */
 } content;
 
-/* The content of the results, indexed by value id. */
+/* The results' content, indexed by value id. */
 typedef struct reader {
     const ir_graph *graph;
     content *of;
@@ -28,7 +28,7 @@ static content content_of(const reader *r, const ir_value *value)
     return value->constant != NULL ? NUMBERS : r->of[value->id];
 }
 
-/* The content of an operator's result for one random operand, if its other operands are numbers. */
+/* An operator's result for one random operand and otherwise numbers. */
 static content through(const ir_node *node, content random)
 {
     switch (ir_node_opcode(node)) {
@@ -59,7 +59,7 @@ static content through(const ir_node *node, content random)
     }
 }
 
-/* Operands behind the first that give a shape or type instead of data. */
+/* Operands behind the first that give a shape or type rather than data. */
 static bool is_shape_operand(const ir_node *node, int i)
 {
     if (i == 0) return false;
@@ -83,7 +83,7 @@ static content read_node(const reader *r, const ir_node *node)
     return random == NUMBERS ? NUMBERS : through(node, random);
 }
 
-/* The keep probability may divide the data instead of the mask; this skips that division. */
+/* The keep probability may divide the data rather than the mask; this skips that division. */
 static ir_value *without_keep_probability(const reader *r, ir_value *data)
 {
     const ir_node *node = data->def;

@@ -1,7 +1,7 @@
 /* traced_program.c — see traced_program.h. */
 #include "frontend/job/traced_program.h"
 
-#include "frontend/job/job_report.h"
+#include "frontend/job/fe_job.h"
 #include "ir/ops.h"
 
 #include <string.h>
@@ -21,14 +21,14 @@ bool fe_is_traced(const ir_graph *graph)
 
 const fe_names *fe_frozen_names(const ir_graph *graph)
 {
-    const char *at = note_of(graph, "mdot.frozen");
-    fe_names *names = at != NULL ? fe_names_create(graph->arena) : NULL;
-    while (names != NULL && *at != '\0') {
-        size_t length = strcspn(at, "\n");
-        const char *name = ir_arena_strndup(graph->arena, at, length);
+    const char *cursor = note_of(graph, "mdot.frozen");
+    fe_names *names = cursor != NULL ? fe_names_create(graph->arena) : NULL;
+    while (names != NULL && *cursor != '\0') {
+        size_t length = strcspn(cursor, "\n");
+        const char *name = ir_arena_strndup(graph->arena, cursor, length);
         if (name == NULL) return NULL;
         if (length > 0 && fe_names_find(names, name) < 0 && !fe_names_add(names, name, 0)) return NULL;
-        at += length + (at[length] == '\n');
+        cursor += length + (cursor[length] == '\n');
     }
     return names;
 }
@@ -41,16 +41,16 @@ static bool contains(const char *path, size_t length, const char *module)
 
 bool fe_is_recomputed(const ir_graph *graph, const char *module)
 {
-    const char *at = module != NULL ? note_of(graph, "mdot.recomputed") : NULL;
-    while (at != NULL && *at != '\0') {
-        size_t length = strcspn(at, "\n");
-        if (length > 0 && contains(at, length, module)) return true;
-        at += length + (at[length] == '\n');
+    const char *cursor = module != NULL ? note_of(graph, "mdot.recomputed") : NULL;
+    while (cursor != NULL && *cursor != '\0') {
+        size_t length = strcspn(cursor, "\n");
+        if (length > 0 && contains(cursor, length, module)) return true;
+        cursor += length + (cursor[length] == '\n');
     }
     return false;
 }
 
-/* A training program returns its loss, which is a floating number. */
+/* A training program returns the loss, a floating-point number. */
 static bool has_loss(const ir_graph *graph)
 {
     for (int i = 0; i < graph->output_count; i++) {

@@ -1,5 +1,4 @@
-/* traced_program.h — the notes that a tracer of PyTorch programs leaves in a file's metadata (fe_is_traced names them).
- * Private to frontend/job. */
+/* traced_program.h — notes in a file's metadata from a tracer of PyTorch programs (fe_is_traced names them). */
 #ifndef FE_TRACED_PROGRAM_H
 #define FE_TRACED_PROGRAM_H
 
@@ -9,8 +8,7 @@
 /* Is the graph a traced program (mdot.program = "1")? A composition in it stays one, because the program runs each of
  * its operators as a kernel. */
 bool fe_is_traced(const ir_graph *graph);
-/* The names of the initializers that need no gradient (mdot.frozen, one per line); NULL if there are none or memory ran
- * out. */
+/* Initializers without a gradient (mdot.frozen, one per line); NULL if there are none or memory ran out. */
 const fe_names *fe_frozen_names(const ir_graph *graph);
 /* Does the program run the module's forward pass again in the backward pass (mdot.recomputed, one path per line)? The
  * module may be NULL. */
@@ -18,9 +16,9 @@ bool fe_is_recomputed(const ir_graph *graph, const char *module);
 /* Adds the program's facts to job->result: the kernels of attention (mdot.attention), and whether it has a loss. */
 void fe_job_add_program(fe_job *job);
 
-/* Is the node a StopGradient, which passes its operand on without a gradient? */
+/* Is the node a StopGradient? It passes the operand on without a gradient. */
 bool fe_stops_gradient(const ir_node *node);
-/* The attribute of such a node, which is opaque to all passes. */
+/* A StopGradient's attribute. All passes treat the node as opaque. */
 #define FE_STOPS_GRADIENT "stops_gradient"
 
 #endif

@@ -14,12 +14,12 @@
  *     (tf2onnx/optimizer/back_to_back_optimizer.py).
  * folded_norm_warnings.c warns of networks that look folded but have no trace.
  */
-#include "frontend/job/unfold_batchnorm.h"
+#include "frontend/job/stages.h"
 
-#include "frontend/job/job_report.h"
+#include "frontend/job/fe_job.h"
 #include "frontend/job/parameters.h"
 #include "frontend/onnx/onnx.h"
-#include "ir/passes/builder.h"
+#include "ir/passes/graph_builder.h"
 
 #include <string.h>
 
@@ -86,7 +86,7 @@ void fe_job_mark_folded_norms(fe_job *job)
     }
 }
 
-/* Did the model have the bias before folding? Then its name matches that of the weight. */
+/* Did the model have the bias before folding? Then bias and weight have matching names. */
 static bool is_original_bias(const ir_node *node)
 {
     const ir_value *weight = node->inputs[1], *bias = ir_node_input(node, 2);
@@ -140,8 +140,8 @@ static bool is_folded(const ir_node *node)
 void fe_job_unfold_norms(fe_job *job)
 {
     int count = 0;
-    for (ir_node *node = job->graph->first, *next; node != NULL && job->status == MDOT_OK; node = next) {
-        next = node->next;
+    for (ir_node *node = job->graph->first, *next_node; node != NULL && job->status == MDOT_OK; node = next_node) {
+        next_node = node->next;
         if (!is_folded(node)) continue;
         job->status = unfold(job, node);
         count++;

@@ -4,20 +4,20 @@
  * The passes that recognise attention apply to f32. Therefore a file in half precision, for example of a module in
  * bf16, has the same operators as one in single precision. Casts between these types have no effect afterwards, and
  * `simplify` removes them. */
-#include "frontend/job/widen_types.h"
+#include "frontend/job/stages.h"
 
 #include "ir/ops.h"
 
-static const ir_tensor *widened_constant(ir_graph *graph, const ir_tensor *from)
+static const ir_tensor *widened_constant(ir_graph *graph, const ir_tensor *source)
 {
-    ir_wide *wide = from->data != NULL ? ir_wide_from_tensor(graph->arena, from) : NULL;
+    ir_wide *wide = source->data != NULL ? ir_wide_from_tensor(graph->arena, source) : NULL;
     if (wide != NULL) {
         wide->dtype = MDOT_DTYPE_F32;
         return ir_tensor_from_wide(graph->arena, wide);
     }
     ir_tensor *shape = IR_NEW(graph->arena, ir_tensor);
     if (shape == NULL) return NULL;
-    *shape = *from;
+    *shape = *source;
     shape->dtype = MDOT_DTYPE_F32;
     shape->data = NULL;
     return shape;

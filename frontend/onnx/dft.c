@@ -1,12 +1,11 @@
 /* dft.c — rewrites DFT (ONNX opsets 17 and 20) as products with matrices of cosines and sines.
  *
- * Frequency k of n elements x is the sum over j of x[j] · e^(-2πi jk / n). With x = a + ib, its real part is
- * a · cos + b · sin and its imaginary part is b · cos - a · sin. A product takes n² steps where a fast transform takes
- * n log n, but it runs in the linear kernel, and n is at most a few thousand in predictors. Over a fixed dimension the
- * matrices are constants. Over the length they are computed at run time: jk is reduced modulo n as an integer, so that
- * every angle is within one turn.
- */
-#include "frontend/onnx/dft.h"
+ * Frequency k of n elements x is the sum over j of x[j] · e^(-2πi jk / n). With x = a + ib, its real part is a · cos +
+ * b · sin and its imaginary part is b · cos - a · sin. A product takes n² steps where a fast transform takes n log n,
+ * but it runs in the linear kernel, and n is at most a few thousand in predictors. Over a fixed dimension the matrices
+ * are constants. Over the length they are computed at run time: jk is reduced modulo n as an integer, so every angle is
+ * within one turn. */
+#include "frontend/onnx/rewrites.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +21,7 @@ typedef struct transform {
     int rank, axis;
     bool is_complex, inverse, onesided;
     ir_dim in;      /* elements of the input along the axis */
-    int64_t length; /* of the transform; 0: that of the input, which depends on the length */
+    int64_t length; /* transform length; 0: the input's, which depends on the length */
 } transform;
 
 static ir_value *add(const transform *t, ir_opcode op, ir_value *a, ir_value *b)
@@ -148,10 +147,10 @@ static bool computed_matrices(const transform *t, ir_value **out_cosines, ir_val
 /* ---- The node ---------------------------------------------------------------------------------------------------- */
 
 /* One part of x: 0 real, 1 imaginary, along the last dimension but one. */
-static ir_value *part(const transform *t, ir_value *x, int64_t which)
+static ir_value *part(const transform *t, ir_value *x, int64_t choice)
 {
-    int64_t end = which + 1, axis = -2;
-    ir_value *inputs[] = {x, fe_add_ints(t->u, t->node, "from", &which, 1), fe_add_ints(t->u, t->node, "to", &end, 1),
+    int64_t end = choice + 1, axis = -2;
+    ir_value *inputs[] = {x, fe_add_ints(t->u, t->node, "from", &choice, 1), fe_add_ints(t->u, t->node, "to", &end, 1),
                           fe_add_ints(t->u, t->node, "axis", &axis, 1)};
     ir_node *made = fe_insert_before(t->u, t->node, IR_OP_Slice, inputs, 4);
     return made != NULL ? made->outputs[0] : NULL;
@@ -181,12 +180,12 @@ bool fe_write_dft(fe_upgrader *u, ir_node *node, int64_t opset)
     if (strcmp(node->op_type, "DFT") != 0) return true;
     const char *fault = fault_of(&t, opset);
     if (fault != NULL) return fe_give_up(u, node, fault);
-    int64_t last[MDOT_MAX_RANK], back[MDOT_MAX_RANK];
+    int64_t last_index[MDOT_MAX_RANK], back[MDOT_MAX_RANK];
     for (int d = 0; d < t.rank; d++) {
-        last[d] = d < t.axis ? d : d + 1;
+        last_index[d] = d < t.axis ? d : d + 1;
         back[d] = d < t.axis ? d : d - 1;
     }
-    last[t.rank - 1] = t.axis;
+    last_index[t.rank - 1] = t.axis;
     back[t.axis] = t.rank - 1;
     ir_value *parts[2], *cosines, *sines;
     if (ir_dim_is_number(t.in)) {
@@ -197,12 +196,12 @@ bool fe_write_dft(fe_upgrader *u, ir_node *node, int64_t opset)
     }
     ir_value *x = add(&t, IR_OP_Transpose, node->inputs[0], NULL);
     if (cosines == NULL || sines == NULL || x == NULL) return false;
-    if (!ir_node_set_ints(u->graph, x->def, "perm", last, t.rank) || !transformed(&t, x, cosines, sines, parts))
+    if (!ir_node_set_ints(u->graph, x->def, "perm", last_index, t.rank) || !transformed(&t, x, cosines, sines, parts))
         return false;
-    ir_value *both = with_int(&t, add(&t, IR_OP_Concat, parts[0], parts[1]), "axis", t.rank - 2);
+    ir_value *pair = with_int(&t, add(&t, IR_OP_Concat, parts[0], parts[1]), "axis", t.rank - 2);
     node->op = &ir_ops[IR_OP_Transpose];
     node->attr_count = 0;
-    if (both == NULL || !ir_node_set_input_count(u->graph, node, 1)) return false;
-    ir_node_set_input(node, 0, both);
+    if (pair == NULL || !ir_node_set_input_count(u->graph, node, 1)) return false;
+    ir_node_set_input(node, 0, pair);
     return ir_node_set_ints(u->graph, node, "perm", back, t.rank);
 }

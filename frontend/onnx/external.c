@@ -4,11 +4,10 @@
  * Therefore the path is walked component by component from the model's folder, without following links. The file must
  * be a regular one with a single name, because a hard link would escape as well.
  */
-#include "frontend/onnx/external.h"
+#include "frontend/onnx/import_context.h"
 
 #include "base/file.h"
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/read.h"
+#include "frontend/onnx/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +70,7 @@ static mdot_status parse_location(const fe_context *context, const Onnx__TensorP
 }
 
 /* Opens the component [begin, end) of a path in `folder_fd`. On failure, returns -1 and a reason. */
-static int open_component(int folder_fd, const char *begin, const char *end, bool last, const char **out_reason)
+static int open_component(int folder_fd, const char *begin, const char *end, bool is_last, const char **out_reason)
 {
     char component[256]; /* NAME_MAX and a NUL */
     size_t length = (size_t)(end - begin);
@@ -81,7 +80,7 @@ static int open_component(int folder_fd, const char *begin, const char *end, boo
     component[length] = '\0';
     *out_reason = "the path contains an empty part, '.' or '..'; move the file into the model's folder";
     if (length == 0 || strcmp(component, ".") == 0 || strcmp(component, "..") == 0) return -1;
-    int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
+    int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (is_last ? 0 : O_DIRECTORY);
     int fd = openat(folder_fd, component, flags);
     if (fd >= 0) return fd;
     int failure = errno;

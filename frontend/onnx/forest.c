@@ -1,14 +1,14 @@
-/* forest.c — see forest.h. Each comparison of ONNX becomes one to three nodes that compare x, or -x, with <=. */
-#include "frontend/onnx/forest.h"
+/* forest.c — see ml_writer.h. Each ONNX comparison becomes one to three nodes comparing x, or -x, with <=. */
+#include "frontend/onnx/ml_writer.h"
 
-#include "frontend/onnx/import_messages.h"
-#include "ir/ops/trees.h"
+#include "frontend/onnx/import_context.h"
+#include "ir/ops/mdot_ops.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Trees with the same kind of target and the same depth stand together, so that kernels walk them in one loop. */
+/* Trees with the same kind of target and the same depth stand together, so kernels walk them in one loop. */
 typedef struct tree_order {
     int64_t root, depth, target;
     int64_t place; /* in the file; equal trees keep their order */
@@ -120,7 +120,7 @@ static void put_threshold(const packer *p, int32_t *record, double value)
         memcpy(record, &value, sizeof value);
 }
 
-/* The part of a record behind its threshold. */
+/* The words of a record behind the threshold. */
 static int32_t *rest_of(const packer *p, int64_t record)
 {
     return &p->records[record * p->words + (p->is_single ? 1 : 2)];
@@ -151,7 +151,7 @@ static void push(packer *p, int64_t node, int64_t record, int part)
     p->tasks[p->task_count++] = (task){node, record, part};
 }
 
-/* Makes the record that of a node, or a copy of the one that the node has. */
+/* Turns the record into a node's, or into a copy of the node's existing record. */
 static void refer(packer *p, int64_t node, int64_t record)
 {
     if (p->record_of[node] != 0) {
@@ -163,41 +163,41 @@ static void refer(packer *p, int64_t node, int64_t record)
 }
 
 /* One comparison of an order. NaN leads to child 1. If the model wants it at `yes`, the opposite comparison decides. */
-static void put_ordered(packer *p, const task *at, const forest_node *node)
+static void put_ordered(packer *p, const task *position, const forest_node *node)
 {
     bool wants_above = node->mode == FOREST_GT || node->mode == FOREST_GTE;
     bool is_strict = node->mode == FOREST_GT || node->mode == FOREST_LT;
     bool is_opposite = node->missing_is_true;
     bool negates = wants_above != is_opposite, excludes = is_strict != is_opposite;
     double side = negates ? -round_to(p, node->value) : round_to(p, node->value);
-    int64_t child = put_test(p, at->record, node->feature, negates, excludes ? below(p, side) : side);
+    int64_t child = put_test(p, position->record, node->feature, negates, excludes ? below(p, side) : side);
     refer(p, is_opposite ? node->no : node->yes, child);
     refer(p, is_opposite ? node->yes : node->no, child + 1);
 }
 
 /* Equality: x <= t, and then -x <= -t. */
-static void put_equality(packer *p, const task *at, const forest_node *node)
+static void put_equality(packer *p, const task *position, const forest_node *node)
 {
     bool is_negated = node->mode == FOREST_NEQ;
-    int64_t equal = is_negated ? node->no : node->yes, other = is_negated ? node->yes : node->no;
+    int64_t equal = is_negated ? node->no : node->yes, other_index = is_negated ? node->yes : node->no;
     double t = round_to(p, node->value);
-    if (at->part == 0 && node->missing_is_true && !is_negated) {
-        int64_t child = put_test(p, at->record, node->feature, false, INFINITY);
-        push(p, at->node, child, 1);
+    if (position->part == 0 && node->missing_is_true && !is_negated) {
+        int64_t child = put_test(p, position->record, node->feature, false, INFINITY);
+        push(p, position->node, child, 1);
         refer(p, equal, child + 1);
-    } else if (at->part <= 1) {
-        int64_t child = put_test(p, at->record, node->feature, false, t);
-        push(p, at->node, child, 2);
-        refer(p, other, child + 1);
+    } else if (position->part <= 1) {
+        int64_t child = put_test(p, position->record, node->feature, false, t);
+        push(p, position->node, child, 2);
+        refer(p, other_index, child + 1);
     } else {
         /* Both parts of an equality lead to the same node if it is false: the one next to this record. */
-        int64_t child = put_test(p, at->record, node->feature, true, -t);
+        int64_t child = put_test(p, position->record, node->feature, true, -t);
         refer(p, equal, child);
-        p->copies[p->copy_count++] = (copy){child + 1, at->record + 1};
+        p->copies[p->copy_count++] = (copy){child + 1, position->record + 1};
     }
 }
 
-/* The comparisons with <= that a node becomes, and the most steps that they take. */
+/* A node's comparisons with <=, and the most steps through them. */
 static int64_t test_count(const forest_node *node, int64_t *out_steps)
 {
     int64_t first = node->missing_is_true && node->mode != FOREST_NEQ ? 1 : 0;
@@ -215,7 +215,7 @@ static double absent_value(const forest *f)
     return strcmp(f->aggregate, "MIN") == 0 ? INFINITY : -INFINITY;
 }
 
-/* The value of a leaf for a target, from all its weights for that target. */
+/* A leaf's value for a target: the sum over the leaf's weights for it. */
 static double leaf_value(const packer *p, const forest_node *leaf, int64_t target)
 {
     const forest *f = p->f;
@@ -231,7 +231,7 @@ static double leaf_value(const packer *p, const forest_node *leaf, int64_t targe
     return value;
 }
 
-/* Appends the values of a leaf: one, or one per target (-1). */
+/* Appends a leaf's values: one, or one per target (-1). */
 static int64_t put_values(packer *p, const forest_node *leaf, int64_t target)
 {
     int64_t first = p->value_count;
@@ -266,11 +266,11 @@ static int64_t only_target(const forest *f, const forest_node *leaf)
 static void measure_trees(packer *p)
 {
     const forest *f = p->f;
-    int64_t at = p->order_count;
+    int64_t offset = p->order_count;
     for (int64_t tree = f->root_count - 1; tree >= 0; tree--) {
         int64_t target = -2;
         for (bool is_root = false; !is_root;) {
-            int64_t n = p->order[--at], steps;
+            int64_t n = p->order[--offset], steps;
             const forest_node *node = &f->nodes[n];
             (void)test_count(node, &steps);
             is_root = n == f->roots[tree];
@@ -299,14 +299,14 @@ static void write_tree(packer *p, const tree_order *tree)
 {
     refer(p, tree->root, p->record_count++);
     while (p->task_count > 0) {
-        task at = p->tasks[--p->task_count];
-        const forest_node *node = &p->f->nodes[at.node];
+        task position = p->tasks[--p->task_count];
+        const forest_node *node = &p->f->nodes[position.node];
         if (node->mode == FOREST_LEAF)
-            put_leaf(p, at.record, put_values(p, node, tree->target));
+            put_leaf(p, position.record, put_values(p, node, tree->target));
         else if (node->mode < FOREST_EQ)
-            put_ordered(p, &at, node);
+            put_ordered(p, &position, node);
         else
-            put_equality(p, &at, node);
+            put_equality(p, &position, node);
     }
 }
 
@@ -327,11 +327,11 @@ static bool allocate(packer *p)
     const forest *f = p->f;
     int64_t records = 1 + f->root_count, values = 0, steps;
     for (int64_t n = 0; n < f->node_count; n++) records += 2 * test_count(&f->nodes[n], &steps);
-    for (int64_t tree = 0, at = 0; tree < f->root_count; tree++) {
+    for (int64_t tree = 0, offset = 0; tree < f->root_count; tree++) {
         int64_t width = p->trees[tree].target < 0 ? f->target_count : 1, leaves = 0, size;
         for (bool ends = false; !ends;
-             ends = at == p->order_count || (tree + 1 < f->root_count && p->order[at] == f->roots[tree + 1]))
-            leaves += f->nodes[p->order[at++]].mode == FOREST_LEAF;
+             ends = offset == p->order_count || (tree + 1 < f->root_count && p->order[offset] == f->roots[tree + 1]))
+            leaves += f->nodes[p->order[offset++]].mode == FOREST_LEAF;
         if (__builtin_mul_overflow(width, leaves, &size) || __builtin_add_overflow(values, size, &values)) return false;
     }
     p->records = IR_NEW_ARRAY(p->arena, int32_t, records * p->words);
@@ -400,7 +400,7 @@ mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value
     if (status != MDOT_OK) return status;
     measure_trees(&p);
     if (!allocate(&p)) return fe_out_of_memory(w->u->context);
-    put_threshold(&p, p.records, NAN); /* record 0 is unused, so that every leaf has a record in front of it */
+    put_threshold(&p, p.records, NAN); /* record 0 is unused, so every leaf has a record before it */
     qsort(p.trees, (size_t)f->root_count, sizeof *p.trees, compare_trees);
     for (int64_t k = 0; k < f->root_count; k++) write_tree(&p, &p.trees[k]);
     make_copies(&p);

@@ -1,20 +1,15 @@
-/* functions.c — converts GraphProto's nodes into a flat list, in which the bodies of model-local functions replace
- * their calls (ONNX IR specification, "Functions").
+/* functions.c — converts a GraphProto's nodes into a flat list, with the bodies of model-local functions in place of
+ * calls (ONNX IR specification, "Functions").
  *
- * If the model defines a function, its body takes precedence over a known operator of the same name, because the file
- * is the authority on itself.
- */
-#include "frontend/onnx/functions.h"
-
+ * A model's function takes precedence over a known operator with the same name, because the file is the authority on
+ * itself. */
 #include "frontend/onnx/flatten.h"
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/inline_loops.h"
-#include "frontend/onnx/loop_steps.h"
-#include "frontend/onnx/loops.h"
-#include "frontend/onnx/metadata.h"
-#include "frontend/onnx/names.h"
 
-#include <limits.h>
+#include "frontend/onnx/flat.h"
+#include "frontend/onnx/import_context.h"
+#include "frontend/onnx/names.h"
+#include "frontend/onnx/rewrites.h"
+
 #include <string.h>
 
 enum { MAX_NODE_EDGES = 1 << 16, MAX_ATTRIBUTES = 1 << 10 }; /* per node; the checks for repeats are quadratic */
@@ -30,74 +25,8 @@ static const char *key_of(const fe_flattener *f, const char *domain, const char 
     return ir_arena_printf(f->context->scratch, "%s\n%s\n%s", domain_of(domain), fe_text(name), fe_text(overload));
 }
 
-/* ---- Growing the lists ------------------------------------------------------------------------------------------ */
-
-/* Makes space for one more element in the scratch arena, doubling the capacity. The arena's limit also bounds nested
- * functions, whose expansion can be exponential. */
-static bool reserve(const fe_context *context, void **array, int count, int *capacity, size_t element_bytes)
-{
-    if (count < *capacity) return true;
-    if (*capacity > INT_MAX / 2) return false;
-    int grown = *capacity ? 2 * *capacity : 64;
-    void *copy = ir_arena_alloc(context->scratch, (size_t)grown, element_bytes);
-    if (copy == NULL) return false;
-    if (count) memcpy(copy, *array, (size_t)count * element_bytes);
-    *array = copy;
-    *capacity = grown;
-    return true;
-}
-
-mdot_status fe_add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
-{
-    if (name == NULL ||
-        !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value))) {
-        return fe_out_of_memory(context);
-    }
-    flat->values[flat->value_count] = (fe_value){.name = name, .definer = FE_UNDEFINED};
-    *out_value = flat->value_count++;
-    return MDOT_OK;
-}
-
-mdot_status fe_add_flat_node(const fe_context *context, fe_flat *flat, const fe_node *node)
-{
-    if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node))) {
-        return fe_out_of_memory(context);
-    }
-    flat->nodes[flat->node_count++] = *node;
-    return MDOT_OK;
-}
-
-/* ---- Names to numbers -------------------------------------------------------------------------------------------- */
-
-/* A new name belongs to the graph or the function, even if a branch reads it first. Names that a branch defines are
- * added beforehand (fe_add_names). */
-mdot_status fe_lookup(const fe_flattener *f, const fe_scope *in, const char *name, int *out_value)
-{
-    const fe_context *context = f->context;
-    int found = fe_names_find(in->names, name);
-    for (; found < 0 && in->around != NULL; found = fe_names_find(in->names, name)) in = in->around;
-    if (found >= 0) {
-        *out_value = found - 1;
-        return MDOT_OK;
-    }
-    const char *full = in->call != NULL ? ir_arena_printf(context->scratch, "%s/%s", in->call->name, name) : name;
-    int value = FE_NO_VALUE;
-    mdot_status status = fe_add_value(context, f->flat, full, &value);
-    if (status != MDOT_OK) return status;
-    if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(context);
-    *out_value = value;
-    return MDOT_OK;
-}
-
-mdot_status fe_flat_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
-{
-    fe_flattener f = {.context = context, .flat = flat};
-    fe_scope graph = {.names = flat->names};
-    return fe_lookup(&f, &graph, name, out_value);
-}
-
 /* "" is an absent value; absent values at the end are dropped. */
-static mdot_status number_values(const fe_flattener *f, const fe_scope *in, size_t count, char **names,
+static mdot_status number_values(const fe_flattener *f, const fe_scope *scope, size_t count, char **names,
                                  int **out_values, int *out_count)
 {
     const fe_context *context = f->context;
@@ -111,7 +40,7 @@ static mdot_status number_values(const fe_flattener *f, const fe_scope *in, size
     for (size_t i = 0; i < count; i++) {
         values[i] = FE_NO_VALUE;
         if (!*fe_text(names[i])) continue;
-        mdot_status status = fe_lookup(f, in, names[i], &values[i]);
+        mdot_status status = fe_lookup(f, scope, names[i], &values[i]);
         if (status != MDOT_OK) return status;
     }
     *out_values = values;
@@ -122,13 +51,13 @@ static mdot_status number_values(const fe_flattener *f, const fe_scope *in, size
 /* ---- Attributes ------------------------------------------------------------------------------------------------- */
 
 /* The value of a reference: the call's attribute, or else the function's default. NULL: the attribute is absent. */
-static const Onnx__AttributeProto *resolve(const fe_scope *in, const char *name)
+static const Onnx__AttributeProto *resolve(const fe_scope *scope, const char *name)
 {
-    for (int i = 0; i < in->call->attribute_count; i++) {
-        if (strcmp(in->call->attributes[i].name, name) == 0) return in->call->attributes[i].proto;
+    for (int i = 0; i < scope->call->attribute_count; i++) {
+        if (strcmp(scope->call->attributes[i].name, name) == 0) return scope->call->attributes[i].proto;
     }
-    for (size_t i = 0; i < in->function->n_attribute_proto; i++) {
-        const Onnx__AttributeProto *fallback = in->function->attribute_proto[i];
+    for (size_t i = 0; i < scope->function->n_attribute_proto; i++) {
+        const Onnx__AttributeProto *fallback = scope->function->attribute_proto[i];
         if (strcmp(fe_text(fallback->name), name) == 0) return fallback;
     }
     return NULL;
@@ -146,7 +75,7 @@ static mdot_status check_attribute(const fe_context *context, const fe_node *nod
                      node->op_type, fault, name);
 }
 
-static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *in, const Onnx__NodeProto *proto,
+static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *scope, const Onnx__NodeProto *proto,
                                       fe_node *node)
 {
     const fe_context *context = f->context;
@@ -161,13 +90,13 @@ static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *in,
         mdot_status status = check_attribute(context, node, attribute);
         if (status != MDOT_OK) return status;
         const char *name = attribute->name, *reference = fe_text(attribute->ref_attr_name);
-        if (*reference && in->call == NULL) {
+        if (*reference && scope->call == NULL) {
             return mdot_fail(context->err, MDOT_MALFORMED,
                              "%s: node '%s' (%s): attribute '%s' refers to an attribute of a function, but the node is "
                              "outside of functions",
                              context->file, node->name, node->op_type, name);
         }
-        if (*reference) attribute = resolve(in, reference);
+        if (*reference) attribute = resolve(scope, reference);
         if (attribute != NULL) node->attributes[node->attribute_count++] = (fe_attribute){name, attribute};
     }
     return MDOT_OK;
@@ -191,16 +120,16 @@ static mdot_status fail_call(const fe_context *context, const fe_node *call, con
 }
 
 /* If an output of a function is an input of it, or another output, it passes through an Identity. */
-static mdot_status pass_through(const fe_flattener *f, const fe_scope *in, int from, int to)
+static mdot_status pass_through(const fe_flattener *f, const fe_scope *scope, int source, int target)
 {
     int *edges = IR_NEW_ARRAY(f->context->scratch, int, 2);
     if (edges == NULL) return fe_out_of_memory(f->context);
-    edges[0] = from;
-    edges[1] = to;
+    edges[0] = source;
+    edges[1] = target;
     fe_node identity = {.domain = "",
                         .op_type = "Identity",
-                        .name = in->call->name,
-                        .opset = in->opset,
+                        .name = scope->call->name,
+                        .opset = scope->opset,
                         .input_count = 1,
                         .output_count = 1,
                         .inputs = &edges[0],
@@ -208,30 +137,30 @@ static mdot_status pass_through(const fe_flattener *f, const fe_scope *in, int f
     return fe_add_flat_node(f->context, f->flat, &identity);
 }
 
-static mdot_status bind_inputs(const fe_flattener *f, const fe_scope *in)
+static mdot_status bind_inputs(const fe_flattener *f, const fe_scope *scope)
 {
-    const fe_node *call = in->call;
-    for (size_t i = 0; i < in->function->n_input; i++) {
+    const fe_node *call = scope->call;
+    for (size_t i = 0; i < scope->function->n_input; i++) {
         int value = (int)i < call->input_count ? call->inputs[i] : FE_NO_VALUE;
-        const char *name = fe_text(in->function->input[i]);
-        if (fe_names_find(in->names, name) >= 0) return fail_call(f->context, call, "an input's name occurs twice");
-        if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
+        const char *name = fe_text(scope->function->input[i]);
+        if (fe_names_find(scope->names, name) >= 0) return fail_call(f->context, call, "an input's name occurs twice");
+        if (!fe_names_add(scope->names, name, value + 1)) return fe_out_of_memory(f->context);
     }
     return MDOT_OK;
 }
 
-static mdot_status bind_outputs(const fe_flattener *f, const fe_scope *in)
+static mdot_status bind_outputs(const fe_flattener *f, const fe_scope *scope)
 {
-    const fe_node *call = in->call;
+    const fe_node *call = scope->call;
     for (int i = 0; i < call->output_count; i++) {
-        const char *name = fe_text(in->function->output[i]);
-        int bound = fe_names_find(in->names, name);
+        const char *name = fe_text(scope->function->output[i]);
+        int bound = fe_names_find(scope->names, name);
         if (call->outputs[i] == FE_NO_VALUE) continue;
         if (bound == 0) return fail_call(f->context, call, "an output is an input that is absent");
         mdot_status status = MDOT_OK;
         if (bound > 0) {
-            status = pass_through(f, in, bound - 1, call->outputs[i]);
-        } else if (!fe_names_add(in->names, name, call->outputs[i] + 1)) {
+            status = pass_through(f, scope, bound - 1, call->outputs[i]);
+        } else if (!fe_names_add(scope->names, name, call->outputs[i] + 1)) {
             status = fe_out_of_memory(f->context);
         }
         if (status != MDOT_OK) return status;
@@ -239,32 +168,32 @@ static mdot_status bind_outputs(const fe_flattener *f, const fe_scope *in)
     return MDOT_OK;
 }
 
-static mdot_status inline_call(const fe_flattener *f, const fe_scope *in, const fe_node *call,
+static mdot_status inline_call(const fe_flattener *f, const fe_scope *scope, const fe_node *call,
                                const Onnx__FunctionProto *function)
 {
     const fe_context *context = f->context;
-    for (const fe_scope *s = in; s != NULL; s = s->caller) {
+    for (const fe_scope *s = scope; s != NULL; s = s->caller) {
         if (s->function == function) return fail_call(context, call, "calls itself");
     }
-    if (in->depth == FE_MAX_CALL_DEPTH) {
+    if (scope->depth == FE_MAX_CALL_DEPTH) {
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s': more than %d nested functions", context->file,
                          call->name, FE_MAX_CALL_DEPTH);
     }
     if ((size_t)call->input_count > function->n_input || (size_t)call->output_count > function->n_output) {
         return fail_call(context, call, "the call has more inputs or outputs than the function");
     }
-    fe_scope inner = {.caller = in,
+    fe_scope inner = {.caller = scope,
                       .function = function,
                       .call = call,
-                      .branch = in->branch,
-                      .is_in_loop = in->is_in_loop,
-                      .depth = in->depth + 1,
+                      .branch = scope->branch,
+                      .is_in_loop = scope->is_in_loop,
+                      .depth = scope->depth + 1,
                       .names = fe_names_create(context->scratch),
                       .opset = import_of(function->n_opset_import, function->opset_import)};
     if (inner.names == NULL) return fe_out_of_memory(context);
     mdot_status status = bind_inputs(f, &inner);
     if (status == MDOT_OK) status = bind_outputs(f, &inner);
-    if (status == MDOT_OK) status = fe_flatten_nodes(f, &inner, function->n_node, function->node);
+    if (status == MDOT_OK) status = f->flatten_nodes(f, &inner, function->n_node, function->node);
     return status;
 }
 
@@ -273,7 +202,7 @@ static mdot_status inline_call(const fe_flattener *f, const fe_scope *in, const 
 /* The node's name, or "Add→first output" if it has none. Inside a function, the name of the call comes first. In
  * jobs, the module comes first if only the metadata contain it: "/layers.0.attn/node_view", like the names of
  * PyTorch's TorchScript exporter. */
-static mdot_status name_node(const fe_context *context, const fe_scope *in, const Onnx__NodeProto *proto,
+static mdot_status name_node(const fe_context *context, const fe_scope *scope, const Onnx__NodeProto *proto,
                              const char **out_name)
 {
     const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "", *module = NULL;
@@ -281,7 +210,7 @@ static mdot_status name_node(const fe_context *context, const fe_scope *in, cons
     if (status != MDOT_OK) return status;
     if (!*name) name = ir_arena_printf(context->scratch, "%s→%s", fe_text(proto->op_type), output);
     if (name != NULL && module != NULL) name = ir_arena_printf(context->scratch, "/%s/%s", module, name);
-    if (name != NULL && in->call != NULL) name = ir_arena_printf(context->scratch, "%s/%s", in->call->name, name);
+    if (name != NULL && scope->call != NULL) name = ir_arena_printf(context->scratch, "%s/%s", scope->call->name, name);
     *out_name = name;
     return name != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
@@ -302,43 +231,27 @@ static const Onnx__GraphProto *branch_of(const fe_flattener *f, const fe_node *n
     return NULL;
 }
 
-/* Names that a branch defines are its own, even if the other branch defines them, too. */
-mdot_status fe_add_names(const fe_flattener *f, const fe_scope *in, const Onnx__GraphProto *branch)
-{
-    for (size_t i = 0; i < branch->n_node; i++) {
-        for (size_t k = 0; k < branch->node[i]->n_output; k++) {
-            const char *name = fe_text(branch->node[i]->output[k]);
-            int value = FE_NO_VALUE;
-            if (!*name || fe_names_find(in->names, name) >= 0) continue;
-            mdot_status status = fe_add_value(f->context, f->flat, name, &value);
-            if (status != MDOT_OK) return status;
-            if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
-        }
-    }
-    return MDOT_OK;
-}
-
 static mdot_status inline_branch(const fe_flattener *f, const fe_scope *around, const Onnx__GraphProto *branch,
-                                 const fe_branch *as, int *out_values)
+                                 const fe_branch *outer, int *out_values)
 {
-    fe_scope in = *around;
-    in.around = around;
-    in.branch = as;
-    in.names = fe_names_create(f->context->scratch);
-    if (in.names == NULL) return fe_out_of_memory(f->context);
-    mdot_status status = fe_add_initializers(f, &in, branch);
-    if (status == MDOT_OK) status = fe_add_names(f, &in, branch);
-    if (status == MDOT_OK) status = fe_flatten_nodes(f, &in, branch->n_node, branch->node);
+    fe_scope scope = *around;
+    scope.around = around;
+    scope.branch = outer;
+    scope.names = fe_names_create(f->context->scratch);
+    if (scope.names == NULL) return fe_out_of_memory(f->context);
+    mdot_status status = fe_add_initializers(f, &scope, branch);
+    if (status == MDOT_OK) status = fe_add_names(f, &scope, branch);
+    if (status == MDOT_OK) status = f->flatten_nodes(f, &scope, branch->n_node, branch->node);
     for (size_t i = 0; i < branch->n_output && status == MDOT_OK; i++) {
-        status = fe_lookup(f, &in, fe_text(branch->output[i]->name), &out_values[i]);
+        status = fe_lookup(f, &scope, fe_text(branch->output[i]->name), &out_values[i]);
     }
     return status;
 }
 
-/* An If reads its condition, then the results of its first and of its second branch. Both branches are inlined among
- * the surrounding nodes. The branch is chosen when the condition is known: for a job in shapes.c, for a predictor in
- * import.c, which leaves out the nodes of the other branch. */
-static mdot_status add_if(const fe_flattener *f, const fe_scope *in, fe_node *node)
+/* An If reads the condition, then the first branch's results, then the second's. Both branches are inlined among the
+ * surrounding nodes. The branch is chosen when the condition is known: for a job in shapes.c, for a predictor in
+ * import.c, which leaves out the other branch's nodes. */
+static mdot_status add_if(const fe_flattener *f, const fe_scope *scope, fe_node *node)
 {
     const Onnx__GraphProto *first = branch_of(f, node, "then_branch"), *second = branch_of(f, node, "else_branch");
     ir_arena *scratch = f->context->scratch;
@@ -349,10 +262,10 @@ static mdot_status add_if(const fe_flattener *f, const fe_scope *in, fe_node *no
         if (inputs == NULL || branches == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
         for (int i = 0; i < 2; i++)
-            branches[i] = (fe_branch){.condition = inputs[0], .when = i == 0, .around = in->branch};
+            branches[i] = (fe_branch){.condition = inputs[0], .when = i == 0, .around = scope->branch};
         bool job = f->context->options->job;
-        mdot_status status = inline_branch(f, in, first, job ? NULL : &branches[0], inputs + 1);
-        if (status == MDOT_OK) status = inline_branch(f, in, second, job ? NULL : &branches[1], inputs + 1 + count);
+        mdot_status status = inline_branch(f, scope, first, job ? NULL : &branches[0], inputs + 1);
+        if (status == MDOT_OK) status = inline_branch(f, scope, second, job ? NULL : &branches[1], inputs + 1 + count);
         if (status != MDOT_OK) return status;
         node->inputs = inputs;
         node->input_count = 1 + 2 * count;
@@ -362,8 +275,8 @@ static mdot_status add_if(const fe_flattener *f, const fe_scope *in, fe_node *no
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
-/* In a job, an EmbeddingBag reads the number of bags, and their rows or its table and indices. */
-static mdot_status add_loop(const fe_flattener *f, const fe_scope *in, fe_node *node)
+/* In a job, an EmbeddingBag reads the bag count, and the bags' rows or table and indices. */
+static mdot_status add_loop(const fe_flattener *f, const fe_scope *scope, fe_node *node)
 {
     fe_embedding_bags bags;
     for (int i = 0; i < node->attribute_count; i++) {
@@ -374,9 +287,9 @@ static mdot_status add_loop(const fe_flattener *f, const fe_scope *in, fe_node *
         int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3), count = 1;
         if (inputs == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
-        mdot_status status = bags.count != NULL ? fe_lookup(f, in, bags.count, &inputs[0]) : MDOT_OK;
+        mdot_status status = bags.count != NULL ? fe_lookup(f, scope, bags.count, &inputs[0]) : MDOT_OK;
         for (int k = 0; k < 2 && reads[k] != NULL && status == MDOT_OK; k++)
-            status = fe_lookup(f, in, reads[k], &inputs[count++]);
+            status = fe_lookup(f, scope, reads[k], &inputs[count++]);
         if (status != MDOT_OK) return status;
         node->op_type = bags.op_type;
         node->inputs = inputs;
@@ -393,30 +306,30 @@ static bool keep_call(const fe_context *context, const fe_node *node)
     return context->options->keep_call != NULL && context->options->keep_call(node->domain, node->op_type);
 }
 
-/* Operators that passes make, with guarantees that a file's node would lack. Traces have other nodes of this domain. */
+/* Operators made by passes, with guarantees that a file's node would lack. Traces have other nodes of this domain. */
 static bool is_internal(const fe_node *node)
 {
     if (strcmp(node->domain, "mdot") != 0) return false;
     return ir_op_find(node->domain, node->op_type) != NULL || strcmp(node->op_type, FE_LOOP_STEPS) == 0;
 }
 
-static mdot_status flatten_node(const fe_flattener *f, const fe_scope *in, const Onnx__NodeProto *proto)
+static mdot_status flatten_node(const fe_flattener *f, const fe_scope *scope, const Onnx__NodeProto *proto)
 {
     const fe_context *context = f->context;
     fe_node node = {.domain = domain_of(proto->domain),
                     .op_type = fe_text(proto->op_type),
-                    .opset = in->opset,
-                    .branch = in->branch,
+                    .opset = scope->opset,
+                    .branch = scope->branch,
                     .folds = context->options->job && fe_is_folded_node(proto)};
-    mdot_status status = name_node(context, in, proto, &node.name);
+    mdot_status status = name_node(context, scope, proto, &node.name);
     if (status != MDOT_OK) return status;
     if (!*node.op_type) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);
     }
-    status = number_values(f, in, proto->n_input, proto->input, &node.inputs, &node.input_count);
+    status = number_values(f, scope, proto->n_input, proto->input, &node.inputs, &node.input_count);
     if (status == MDOT_OK)
-        status = number_values(f, in, proto->n_output, proto->output, &node.outputs, &node.output_count);
-    if (status == MDOT_OK) status = flatten_attributes(f, in, proto, &node);
+        status = number_values(f, scope, proto->n_output, proto->output, &node.outputs, &node.output_count);
+    if (status == MDOT_OK) status = flatten_attributes(f, scope, proto, &node);
     if (status != MDOT_OK) return status;
     int function = -1;
     if (f->model->n_functions) {
@@ -424,7 +337,7 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *in, const
         if (key == NULL) return fe_out_of_memory(context);
         function = fe_names_find(f->functions, key);
     }
-    if (function >= 0 && !keep_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
+    if (function >= 0 && !keep_call(context, &node)) return inline_call(f, scope, &node, f->model->functions[function]);
     if (!*node.domain && node.opset <= 0) {
         return mdot_fail(context->err, MDOT_MALFORMED,
                          "%s: node '%s' (%s): the model or function that contains the node imports no opset of ai.onnx",
@@ -435,16 +348,17 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *in, const
                          "%s: node '%s' (mdot:%s): only mdot itself may make this operator; define it as a function of "
                          "the model, or give it another domain",
                          context->file, node.name, node.op_type);
-    if (!*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
-    if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);
-    if (!context->options->job && !*node.domain && fe_is_loop(&node)) return fe_inline_loop(f, in, &node);
+    if (!*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, scope, &node);
+    if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, scope, &node);
+    if (!context->options->job && !*node.domain && fe_is_loop(&node)) return fe_inline_loop(f, scope, &node);
     return fe_add_flat_node(context, f->flat, &node);
 }
 
-mdot_status fe_flatten_nodes(const fe_flattener *f, const fe_scope *in, size_t count, Onnx__NodeProto *const *nodes)
+static mdot_status flatten_nodes(const fe_flattener *f, const fe_scope *scope, size_t count,
+                                 Onnx__NodeProto *const *nodes)
 {
     for (size_t i = 0; i < count; i++) {
-        mdot_status status = flatten_node(f, in, nodes[i]);
+        mdot_status status = flatten_node(f, scope, nodes[i]);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
@@ -468,15 +382,18 @@ static mdot_status index_functions(fe_flattener *f)
 mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model, fe_flat *out_flat)
 {
     fe_flat flat = {.names = fe_names_create(context->scratch)};
-    fe_flattener f = {
-        .context = context, .model = model, .functions = fe_names_create(context->scratch), .flat = &flat};
+    fe_flattener f = {.context = context,
+                      .model = model,
+                      .functions = fe_names_create(context->scratch),
+                      .flat = &flat,
+                      .flatten_nodes = flatten_nodes};
     if (flat.names == NULL || f.functions == NULL) return fe_out_of_memory(context);
     mdot_status status = index_functions(&f);
     if (status != MDOT_OK) return status;
     fe_scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};
     /* Models before IR version 3 list no operator sets and mean the first one. */
     if (model->n_opset_import == 0 && model->has_ir_version && model->ir_version < 3) graph.opset = 1;
-    status = fe_flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
+    status = flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
     if (status == MDOT_OK) *out_flat = flat;
     return status;
 }

@@ -1,4 +1,4 @@
-/* graph_edit.c — small changes to the graph from which upgrades are built (upgrade.h). */
+/* graph_edit.c — small changes to the graph from which upgrades are built (rewrites.h). */
 #include "frontend/onnx/graph_edit.h"
 
 #include <string.h>
@@ -13,19 +13,19 @@ static bool has_typed_inputs(const ir_node *node)
     return true;
 }
 
-/* Infers types of the nodes in front of `end` (NULL: all) until the value has a type. Nodes that a rule refuses stay
+/* Infers types of the nodes before `end` (NULL: all) until the value has a type. Nodes that a rule refuses stay
  * untyped; the error is reported where types are needed. */
 static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end)
 {
     while (value->type.rank < 0 && value->def != NULL && u->typed != value->def) {
-        ir_node *next = u->typed != NULL ? u->typed->next : u->graph->first;
-        if (next == NULL || next == end) break;
-        u->typed = next;
-        if (next->op != NULL && has_typed_inputs(next)) (void)ir_infer_node(u->graph, next, NULL);
+        ir_node *next_node = u->typed != NULL ? u->typed->next : u->graph->first;
+        if (next_node == NULL || next_node == end) break;
+        u->typed = next_node;
+        if (next_node->op != NULL && has_typed_inputs(next_node)) (void)ir_infer_node(u->graph, next_node, NULL);
     }
 }
 
-/* Shape rules may read the nodes in front of `u->graph->last`, because those are in their final form. */
+/* Shape rules may read the nodes before `u->graph->last`, because those are in their final form. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value)
 {
     type_up_to(u, value, u->graph->last);
@@ -129,17 +129,17 @@ ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_v
     return insert(u, node, node->next, op, inputs, count);
 }
 
-void fe_swap_output(ir_node *node, int i, ir_node *last)
+void fe_swap_output(ir_node *node, int i, ir_node *last_node)
 {
-    ir_value *read_later = node->outputs[i], *inner = last->outputs[0];
+    ir_value *read_later = node->outputs[i], *inner = last_node->outputs[0];
     node->outputs[i] = inner;
     inner->def = node;
     inner->output = i;
-    last->outputs[0] = read_later;
-    read_later->def = last;
+    last_node->outputs[0] = read_later;
+    read_later->def = last_node;
     read_later->output = 0;
-    for (int k = 0; k < last->input_count; k++) {
-        if (last->inputs[k] == read_later) ir_node_set_input(last, k, inner);
+    for (int k = 0; k < last_node->input_count; k++) {
+        if (last_node->inputs[k] == read_later) ir_node_set_input(last_node, k, inner);
     }
 }
 

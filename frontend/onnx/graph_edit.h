@@ -2,21 +2,21 @@
 #ifndef FE_GRAPH_EDIT_H
 #define FE_GRAPH_EDIT_H
 
-#include "frontend/onnx/context.h"
+#include "frontend/onnx/import_context.h"
 #include "ir/ops.h"
 
 typedef struct fe_upgrader {
     const fe_context *context;
     ir_graph *graph;
     ir_node *typed;           /* the last node that was offered to the shape rules; NULL: none */
-    int64_t unpacked_weights; /* number of weights that matmul_nbits.c has unpacked */
+    int64_t unpacked_weights; /* weights unpacked by matmul_nbits.c */
 } fe_upgrader;
 
 /* A value's type from the shape rules, or rank -1 if they cannot derive it. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value);
 /* Does the same between nodes, when the last node is upgraded, too. */
 const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value);
-/* Clears the types that rewriting needed, because inference is a separate pass that knows the bound length. */
+/* Clears types inferred for rewriting, because inference is a separate pass that knows the bound length. */
 void fe_forget_types(const fe_upgrader *u);
 /* Adds constants named after the node. */
 ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count);
@@ -27,11 +27,11 @@ ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *wha
 /* Sets input `index`; the list grows with absent inputs as needed. */
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value);
 bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const ir_tensor *tensor);
-/* Inserts an operator with one output in front of `node`, or behind it, and names it after the node. */
+/* Inserts an operator with one output before `node`, or behind it, and names it after the node. */
 ir_node *fe_insert_before(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count);
 ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count);
-/* Exchanges output i of `node` and output 0 of `last`. Later nodes, which read the node's value, then read the value
- * that `last` computes from it. */
+/* Exchanges output i of `node` and output 0 of `last`. Later readers of the node's value then read the value computed
+ * by `last`. */
 void fe_swap_output(ir_node *node, int i, ir_node *last);
 bool fe_give_up(const fe_upgrader *u, ir_node *node, const char *reason);
 

@@ -1,28 +1,19 @@
 /* import.c — the whole frontend: bytes → messages → flat nodes in order → graph, with each node upgraded.
  *
- * There are two arenas. The caller's arena holds the graph. A scratch arena holds messages, names and numbers until
- * the end. Both are bounded in proportion to the file, so that no file can exhaust memory.
- */
+ * There are two arenas. The caller's arena holds the graph. A scratch arena holds messages, names and numbers until the
+ * end. Both are bounded in proportion to the file, so no file can exhaust memory. */
 #include "frontend/onnx/onnx.h"
 
 #include "base/file.h"
 #include "base/out_of_memory.h"
-#include "frontend/onnx/dft.h"
-#include "frontend/onnx/functions.h"
+#include "frontend/onnx/flat.h"
+#include "frontend/onnx/flatten.h"
 #include "frontend/onnx/graph_edit.h"
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/loop_steps.h"
-#include "frontend/onnx/ml_operators.h"
+#include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
-#include "frontend/onnx/onnx_attributes.h"
-#include "frontend/onnx/onnx_tensor.h"
-#include "frontend/onnx/q_operators.h"
-#include "frontend/onnx/read.h"
-#include "frontend/onnx/stated_weights.h"
+#include "frontend/onnx/rewrites.h"
+#include "frontend/onnx/source.h"
 #include "frontend/onnx/symbols.h"
-#include "frontend/onnx/topological_order.h"
-#include "frontend/onnx/upgrade.h"
-#include "frontend/onnx/wire.h"
 
 #include <string.h>
 
@@ -131,9 +122,8 @@ static mdot_status import_inputs(importer *im)
     return status;
 }
 
-/* Declares the element type of an output, which is that of the caller's buffer. It must match the computed type;
- * inference checks this where a node produces the output. The outputs of a job are not read, so their types are
- * ignored. */
+/* Declares an output's element type, as in the caller's buffer. It must match the computed type; inference checks this
+ * at the producing node. A job's outputs are not read, so their types are ignored. */
 static mdot_status declare_output(const importer *im, const Onnx__ValueInfoProto *info, ir_value *value)
 {
     const Onnx__TypeProto__Tensor *tensor = info->type != NULL ? info->type->tensor_type : NULL;
@@ -175,7 +165,7 @@ static mdot_status fail_node(const importer *im, const ir_node *node, const char
                      node->op_type, reason);
 }
 
-/* Checks the number of inputs, so that all later stages may read the inputs that the operator table promises. */
+/* Checks the input count, so all later stages may read the inputs that the operator table promises. */
 static mdot_status check_arity(const importer *im, const ir_node *node)
 {
     const ir_op *op = node->op;
@@ -297,9 +287,9 @@ static bool can_choose(importer *im, int condition, int first, int second)
     return ir_type_equal(type, fe_type_of_upgraded(&im->upgrader, b)) && ir_type_count_at(chooser, 1) == 1;
 }
 
-/* Replaces an If by the results of the branch that is known to be taken. If the condition depends on data and both
- * branches have the same types, a selection between their results replaces it. Otherwise the If stays, and is
- * reported with the other unsupported nodes. */
+/* Replaces an If by the taken branch's results, if known. If the condition depends on data and both branches have the
+ * same types, a selection between the results replaces it. Otherwise the If stays, and is reported with other
+ * unsupported nodes. */
 static mdot_status import_if(importer *im, const fe_node *source)
 {
     int count = source->output_count;
@@ -435,7 +425,7 @@ mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_stat
                      ir_arena_limit_bytes(arena) >> 20);
 }
 
-/* Adds the remedy to the message about bytes that are no message of protobuf. */
+/* Adds the remedy to protobuf's message about malformed bytes. */
 static mdot_status explain_damage(const fe_context *context, mdot_status status)
 {
     if (status != MDOT_MALFORMED || context->source->size_bytes == 0 || context->err == NULL) return status;
@@ -444,7 +434,7 @@ static mdot_status explain_damage(const fe_context *context, mdot_status status)
                      "%s; the file is damaged, cut off or no ONNX model: copy or export it again", reason.message);
 }
 
-/* Replaces the message about bytes that are not a model if they belong to a known format of another kind. */
+/* Replaces the message about malformed bytes if they have another known format. */
 static mdot_status explain_format(const fe_context *context, size_t size_bytes, mdot_status status)
 {
     if (status != MDOT_MALFORMED && status != MDOT_UNSUPPORTED) return status;

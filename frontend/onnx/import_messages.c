@@ -1,5 +1,5 @@
-/* import_messages.c — see import_messages.h. */
-#include "frontend/onnx/import_messages.h"
+/* import_messages.c — see import_context.h. */
+#include "frontend/onnx/import_context.h"
 
 #include "base/text.h"
 

@@ -1,10 +1,8 @@
-/* inline_loops.c — see inline_loops.h. */
-#include "frontend/onnx/inline_loops.h"
+/* inline_loops.c — see flatten.h. */
+#include "frontend/onnx/flatten.h"
 
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/loop_steps.h"
-#include "frontend/onnx/onnx_tensor.h"
-#include "frontend/onnx/upgrade.h"
+#include "frontend/onnx/import_context.h"
+#include "frontend/onnx/rewrites.h"
 
 #include <string.h>
 
@@ -17,11 +15,11 @@ typedef struct loop {
     const fe_node *node;
     const Onnx__GraphProto *body;
     bool is_scan;
-    int before;                /* the node's and the body's inputs in front of the states */
-    int condition;             /* the body's outputs in front of the states */
-    int states, reads, writes; /* numbers of states, and of elements that a step reads and writes */
+    int before;                /* the node's and the body's inputs before the states */
+    int condition;             /* the body's outputs before the states */
+    int states, reads, writes; /* number of states, and of elements read and written by a step */
     int truth;                 /* a constant, the condition inside; FE_NO_VALUE: not yet added */
-    fe_names *definers;        /* name → index in body->node of the node that defines it */
+    fe_names *definers;        /* name → index in body->node of the defining node */
     const char **sources;      /* by index in body->node: the name whose value the node's first output has */
 } loop;
 
@@ -121,7 +119,7 @@ static mdot_status constant(const loop *l, const char *what, const Onnx__TensorP
     return compute(l, "Constant", what, NULL, 0, &attribute, 1, out_value);
 }
 
-/* A constant of rank 0, or of rank 1 and one element. */
+/* A scalar constant, or one of rank 1 and one element. */
 static mdot_status number(const loop *l, const char *what, mdot_dtype dtype, int rank, int64_t value, int *out_value)
 {
     ir_arena *scratch = l->f->context->scratch;
@@ -147,20 +145,20 @@ static mdot_status number(const loop *l, const char *what, mdot_dtype dtype, int
     return constant(l, what, tensor, out_value);
 }
 
-mdot_status fe_add_initializers(const fe_flattener *f, const fe_scope *in, const Onnx__GraphProto *graph)
+mdot_status fe_add_initializers(const fe_flattener *f, const fe_scope *scope, const Onnx__GraphProto *graph)
 {
     const fe_node source = {.name = fe_text(graph->name)};
-    const loop l = {.f = f, .around = in, .node = &source};
+    const loop l = {.f = f, .around = scope, .node = &source};
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const char *name = fe_text(graph->initializer[i]->name);
         int value;
-        if (!*name || fe_names_find(in->names, name) >= 0)
+        if (!*name || fe_names_find(scope->names, name) >= 0)
             return mdot_fail(f->context->err, MDOT_MALFORMED,
                              "%s: initializer '%s' of graph '%s' has no name of its own", f->context->file, name,
                              source.name);
         mdot_status status = constant(&l, name, graph->initializer[i], &value);
         if (status != MDOT_OK) return status;
-        if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
+        if (!fe_names_add(scope->names, name, value + 1)) return fe_out_of_memory(f->context);
     }
     return MDOT_OK;
 }
@@ -187,7 +185,7 @@ static const char *source_of(const loop *l, const char *name)
 }
 
 /* Fills `definers` and `sources`, once, because bodies may have long chains of Identities and thousands of states. An
- * Identity of a later node's result has that result as its source, so that a cycle ends. */
+ * Identity of a later node's result has itself as the source, so a cycle ends. */
 static mdot_status index_body(loop *l)
 {
     const Onnx__GraphProto *body = l->body;
@@ -219,40 +217,41 @@ static bool is_passed_on(const loop *l, int state)
     return strcmp(source_of(l, after), fe_text(l->body->input[l->before + state]->name)) == 0;
 }
 
-static mdot_status bind(const loop *l, const fe_scope *in, int input, int value)
+static mdot_status bind(const loop *l, const fe_scope *scope, int input, int value)
 {
     const char *name = fe_text(l->body->input[input]->name);
-    if (!*name || fe_names_find(in->names, name) >= 0)
+    if (!*name || fe_names_find(scope->names, name) >= 0)
         return mdot_fail(l->f->context->err, MDOT_MALFORMED,
                          "%s: node '%s' (%s): input %d of the body, '%s', has no "
                          "name of its own",
                          l->f->context->file, l->node->name, l->node->op_type, input, name);
-    return fe_names_add(in->names, name, value + 1) ? MDOT_OK : fe_out_of_memory(l->f->context);
+    return fe_names_add(scope->names, name, value + 1) ? MDOT_OK : fe_out_of_memory(l->f->context);
 }
 
 /* Inlines the body, whose inputs are `values`, and looks up its outputs. */
 static mdot_status inline_body(const loop *l, bool unrolls, const int *values, int *out_results)
 {
-    fe_scope in = *l->around;
-    in.around = l->around;
-    in.is_in_loop = in.is_in_loop || !unrolls;
-    in.names = fe_names_create(l->f->context->scratch);
-    if (in.names == NULL) return fe_out_of_memory(l->f->context);
+    fe_scope scope = *l->around;
+    scope.around = l->around;
+    scope.is_in_loop = scope.is_in_loop || !unrolls;
+    scope.names = fe_names_create(l->f->context->scratch);
+    if (scope.names == NULL) return fe_out_of_memory(l->f->context);
     mdot_status status = MDOT_OK;
-    for (size_t i = 0; i < l->body->n_input && status == MDOT_OK; i++) status = bind(l, &in, (int)i, values[i]);
-    if (status == MDOT_OK) status = fe_add_initializers(l->f, &in, l->body);
-    if (status == MDOT_OK) status = fe_add_names(l->f, &in, l->body);
-    if (status == MDOT_OK) status = fe_flatten_nodes(l->f, &in, l->body->n_node, l->body->node);
+    for (size_t i = 0; i < l->body->n_input && status == MDOT_OK; i++) status = bind(l, &scope, (int)i, values[i]);
+    if (status == MDOT_OK) status = fe_add_initializers(l->f, &scope, l->body);
+    if (status == MDOT_OK) status = fe_add_names(l->f, &scope, l->body);
+    if (status == MDOT_OK) status = l->f->flatten_nodes(l->f, &scope, l->body->n_node, l->body->node);
     for (size_t i = 0; i < l->body->n_output && status == MDOT_OK; i++)
-        status = fe_lookup(l->f, &in, fe_text(l->body->output[i]->name), &out_results[i]);
+        status = fe_lookup(l->f, &scope, fe_text(l->body->output[i]->name), &out_results[i]);
     return status;
 }
 
-/* Space for the values of all inputs, or of all outputs, of the body and the node. */
+/* Space for all input values, or all output values, of the body and the node. */
 static int *new_values(const loop *l)
 {
-    size_t most = l->body->n_input + l->body->n_output + (size_t)l->node->input_count + (size_t)l->node->output_count;
-    return IR_NEW_ARRAY(l->f->context->scratch, int, 2 * most + 8);
+    size_t maximum =
+        l->body->n_input + l->body->n_output + (size_t)l->node->input_count + (size_t)l->node->output_count;
+    return IR_NEW_ARRAY(l->f->context->scratch, int, 2 * maximum + 8);
 }
 
 static int output_of(const loop *l, int k)
@@ -260,10 +259,10 @@ static int output_of(const loop *l, int k)
     return k < l->node->output_count ? l->node->outputs[k] : FE_NO_VALUE;
 }
 
-static mdot_status copy_output(const loop *l, int from, int k)
+static mdot_status copy_output(const loop *l, int source, int k)
 {
-    int to = output_of(l, k);
-    return to != FE_NO_VALUE ? add(l, "", "Identity", &from, 1, &to, 1, NULL, 0) : MDOT_OK;
+    int target = output_of(l, k);
+    return target != FE_NO_VALUE ? add(l, "", "Identity", &source, 1, &target, 1, NULL, 0) : MDOT_OK;
 }
 
 /* ---- Unrolling --------------------------------------------------------------------------------------------------- */
@@ -281,8 +280,8 @@ static const Onnx__TensorProto *constant_of(const loop *l, int value)
         }
     }
     const Onnx__GraphProto *graph = l->f->model->graph;
-    int own = fe_names_find(flat->names, flat->values[value].name) - 1;
-    for (size_t i = 0; i < graph->n_initializer && own == value; i++)
+    int own_index = fe_names_find(flat->names, flat->values[value].name) - 1;
+    for (size_t i = 0; i < graph->n_initializer && own_index == value; i++)
         if (strcmp(fe_text(graph->initializer[i]->name), flat->values[value].name) == 0) return graph->initializer[i];
     return NULL;
 }
@@ -330,7 +329,7 @@ static bool always_continues(const loop *l)
            later != 0;
 }
 
-/* Nodes of a graph and of the graphs inside it, up to a limit. */
+/* Counts nodes of a graph and the graphs inside, up to a limit. */
 static int64_t count_nodes(const Onnx__GraphProto *graph, int depth)
 {
     int64_t count = 0;
@@ -343,17 +342,17 @@ static int64_t count_nodes(const Onnx__GraphProto *graph, int depth)
 
 static bool is_unrolled(const loop *l, int64_t *out_steps)
 {
-    int64_t nodes, all;
+    int64_t nodes, total;
     if (l->is_scan || l->node->input_count < 1) return false;
     if (!read_number(l, constant_of(l, l->node->inputs[0]), out_steps) || *out_steps < 1) return false;
     nodes = count_nodes(l->body, 0) + 1;
-    if (__builtin_mul_overflow(nodes, *out_steps, &all) || all > FE_MOST_UNROLLED_NODES) return false;
-    if (l->f->flat->unrolled_count + all > FE_MOST_UNROLLED_TOTAL || !always_continues(l)) return false;
-    l->f->flat->unrolled_count += all;
+    if (__builtin_mul_overflow(nodes, *out_steps, &total) || total > FE_MOST_UNROLLED_NODES) return false;
+    if (l->f->flat->unrolled_count + total > FE_MOST_UNROLLED_TOTAL || !always_continues(l)) return false;
+    l->f->flat->unrolled_count += total;
     return true;
 }
 
-/* Adds a dimension in front of an element, for Concat. */
+/* Adds a dimension before an element, for Concat. */
 static mdot_status unsqueeze(const loop *l, int axis, int *value)
 {
     int inputs[] = {*value, axis};
@@ -381,11 +380,11 @@ static mdot_status unroll(loop *l, int64_t steps)
     }
     for (int k = 0; k < l->states && status == MDOT_OK; k++) status = copy_output(l, values[l->before + k], k);
     for (int k = 0; k < l->writes && status == MDOT_OK; k++) {
-        int to = output_of(l, l->states + k);
+        int target = output_of(l, l->states + k);
         fe_attribute attribute;
-        if (to == FE_NO_VALUE) continue;
+        if (target == FE_NO_VALUE) continue;
         if (!set_int(l, "axis", 0, &attribute)) return fe_out_of_memory(l->f->context);
-        status = add(l, "", "Concat", &elements[k * steps], (int)steps, &to, 1, &attribute, 1);
+        status = add(l, "", "Concat", &elements[k * steps], (int)steps, &target, 1, &attribute, 1);
     }
     return status;
 }
@@ -394,9 +393,9 @@ static mdot_status unroll(loop *l, int64_t steps)
 
 typedef struct kept {
     int count;
-    int *state;        /* numbers of the states that the body changes */
+    int *state;        /* numbers of the states changed by the body */
     int *begin, *next; /* per kept state: its value in the body, and behind the step */
-    int index, steps;  /* values: the number of the step, and of steps */
+    int index, steps;  /* values: the current step, and the step count */
     int first;         /* index of the loop's first node in the flat list */
 } kept;
 
@@ -425,7 +424,7 @@ static mdot_status begin(const loop *l, kept *k, int *values)
     return add(l, "mdot", "LoopBegin", inputs, k->count, outputs, k->count + 1, NULL, 0);
 }
 
-/* The length of a tensor that a Scan reads along its axis. */
+/* A tensor's length along the axis of a Scan. */
 static mdot_status length_of(const loop *l, int read, int *out_value)
 {
     int64_t axis = listed(l->node, "scan_input_axes", read);
@@ -438,24 +437,24 @@ static mdot_status length_of(const loop *l, int read, int *out_value)
     return status == MDOT_OK ? compute(l, "Squeeze", "steps", &shape, 1, NULL, 0, out_value) : status;
 }
 
-/* Element `read` of the step: the slice of its tensor. */
+/* Element `read` of the step: a tensor slice. */
 static mdot_status read_element(const loop *l, const kept *k, int read, int *out_value)
 {
-    int last[] = {k->steps, FE_NO_VALUE}, place[] = {FE_NO_VALUE, k->index};
+    int last_index[] = {k->steps, FE_NO_VALUE}, place[] = {FE_NO_VALUE, k->index};
     int inputs[] = {l->node->inputs[l->states + read], k->index};
     fe_attribute attribute;
     mdot_status status = MDOT_OK;
     if (!set_int(l, "axis", listed(l->node, "scan_input_axes", read), &attribute))
         return fe_out_of_memory(l->f->context);
     if (listed(l->node, "scan_input_directions", read) != 0) { /* steps - 1 - index */
-        status = number(l, "one", MDOT_DTYPE_I64, 0, 1, &last[1]);
-        if (status == MDOT_OK) status = compute(l, "Sub", "last", last, 2, NULL, 0, &place[0]);
+        status = number(l, "one", MDOT_DTYPE_I64, 0, 1, &last_index[1]);
+        if (status == MDOT_OK) status = compute(l, "Sub", "last", last_index, 2, NULL, 0, &place[0]);
         if (status == MDOT_OK) status = compute(l, "Sub", "place", place, 2, NULL, 0, &inputs[1]);
     }
     return status == MDOT_OK ? compute(l, "Gather", "element", inputs, 2, &attribute, 1, out_value) : status;
 }
 
-/* The inputs of the node LoopSteps (loop_steps.h). */
+/* The inputs of the node LoopSteps (rewrites.h). */
 static mdot_status add_steps(const loop *l, const kept *k, int condition)
 {
     int *inputs = new_values(l), count = 0;
@@ -469,21 +468,21 @@ static mdot_status add_steps(const loop *l, const kept *k, int condition)
 
 static mdot_status end(const loop *l, const kept *k, const int *results)
 {
-    int *inputs = new_values(l), *outputs = new_values(l), in = 0, out = 0;
+    int *inputs = new_values(l), *outputs = new_values(l), input = 0, out = 0;
     fe_attribute attributes[3];
     if (inputs == NULL || outputs == NULL) return fe_out_of_memory(l->f->context);
     if (!set_int(l, "states", k->count, &attributes[0]) ||
         !set_ints(l, "axes", "scan_output_axes", l->writes, &attributes[1]) ||
         !set_ints(l, "reverse", "scan_output_directions", l->writes, &attributes[2]))
         return fe_out_of_memory(l->f->context);
-    inputs[in++] = k->index;
-    inputs[in++] = k->steps;
+    inputs[input++] = k->index;
+    inputs[input++] = k->steps;
     for (int s = 0; s < k->count; s++) {
-        inputs[in++] = k->next[s];
+        inputs[input++] = k->next[s];
         outputs[out++] = output_of(l, k->state[s]);
     }
     for (int w = 0; w < l->writes; w++) { /* an absent output keeps its place */
-        inputs[in++] = results[l->condition + l->states + w];
+        inputs[input++] = results[l->condition + l->states + w];
         outputs[out++] = output_of(l, l->states + w);
     }
     if (outputs[0] == FE_NO_VALUE) { /* the operator table requires the first output */
@@ -493,12 +492,12 @@ static mdot_status end(const loop *l, const kept *k, const int *results)
     }
     fe_flat *flat = l->f->flat;
     int body_count = flat->node_count - k->first;
-    mdot_status status = add(l, "mdot", "LoopEnd", inputs, in, outputs, out, attributes, 3);
+    mdot_status status = add(l, "mdot", "LoopEnd", inputs, input, outputs, out, attributes, 3);
     if (status == MDOT_OK) flat->nodes[flat->node_count - 1].body_count = body_count;
     return status;
 }
 
-/* Copies the states that the body passes on. *out_runs: the node has another output, which the steps compute. */
+/* Copies states passed on by the body. *out_runs: the steps compute another output. */
 static mdot_status copy_passed_on(const loop *l, bool *out_runs)
 {
     mdot_status status = MDOT_OK;
@@ -546,7 +545,7 @@ static mdot_status refuse(const loop *l, const char *reason)
     return node.op_type != NULL ? fe_add_flat_node(l->f->context, l->f->flat, &node) : fe_out_of_memory(l->f->context);
 }
 
-/* Are the inputs and outputs of the body those that the node promises? */
+/* Does the body have the inputs and outputs promised by the node? */
 static bool agrees(const loop *l)
 {
     size_t inputs = (size_t)l->before + (size_t)l->states + (size_t)l->reads;
@@ -557,10 +556,11 @@ static bool agrees(const loop *l)
     return l->node->output_count <= l->states + l->writes;
 }
 
-mdot_status fe_inline_loop(const fe_flattener *f, const fe_scope *in, const fe_node *node)
+mdot_status fe_inline_loop(const fe_flattener *f, const fe_scope *scope, const fe_node *node)
 {
     const Onnx__AttributeProto *body = find_attribute(node, "body"), *reads = find_attribute(node, "num_scan_inputs");
-    loop l = {.f = f, .around = in, .node = node, .truth = FE_NO_VALUE, .is_scan = strcmp(node->op_type, "Scan") == 0};
+    loop l = {
+        .f = f, .around = scope, .node = node, .truth = FE_NO_VALUE, .is_scan = strcmp(node->op_type, "Scan") == 0};
     int64_t steps;
     if (body == NULL || body->g == NULL) return refuse(&l, "it has no body");
     if (l.is_scan && node->opset < 9) return refuse(&l, "of opset 8");
@@ -576,5 +576,5 @@ mdot_status fe_inline_loop(const fe_flattener *f, const fe_scope *in, const fe_n
     if (status == MDOT_OK && !l.is_scan) status = number(&l, "condition", MDOT_DTYPE_BOOL, 0, 1, &l.truth);
     if (status != MDOT_OK) return status;
     if (is_unrolled(&l, &steps)) return unroll(&l, steps);
-    return in->is_in_loop ? refuse(&l, "within a loop") : keep(&l);
+    return scope->is_in_loop ? refuse(&l, "within a loop") : keep(&l);
 }

@@ -1,8 +1,8 @@
-/* loop_steps.c — see loop_steps.h. */
-#include "frontend/onnx/loop_steps.h"
+/* loop_steps.c — see rewrites.h. */
+#include "frontend/onnx/rewrites.h"
 
-#include "frontend/onnx/import_messages.h"
-#include "ir/loop_nodes.h"
+#include "frontend/onnx/import_context.h"
+#include "ir/ops.h"
 #include "ir/ops/families.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct counting {
     const ir_node *begin; /* the LoopBegin */
 } counting;
 
-/* A number of steps: `length` plus a number, or without a limit. */
+/* A step count: `length` plus a number, or without a limit. */
 typedef struct limit {
     bool is_set;
     ir_dim steps;
@@ -28,7 +28,7 @@ static bool is_op(const ir_value *v, ir_opcode op)
     return v != NULL && v->def != NULL && v->def->op == &ir_ops[op];
 }
 
-/* The value below operators that keep the number or the truth of one element. */
+/* The value below operators that keep a one-element number or truth value. */
 static const ir_value *strip(const ir_value *v)
 {
     while (is_op(v, IR_OP_Identity) || is_op(v, IR_OP_Cast) || is_op(v, IR_OP_Squeeze) || is_op(v, IR_OP_Unsqueeze) ||
@@ -95,16 +95,16 @@ static bool smaller(const counting *c, limit a, limit b, limit *out)
     return ir_dim_min(c->u->graph, a.steps, b.steps, &out->steps);
 }
 
-/* counter < bound (+ 1 if they may be equal) continues behind step t while start + t < bound, so that there are
- * bound - start + 1 steps, and at least one. */
+/* counter < bound (+ 1 if they may be equal) continues behind step t while start + t < bound, so there are bound -
+ * start + 1 steps, and at least one. */
 static bool limit_by_bound(const counting *c, const ir_value *counter, const ir_value *bound, bool or_equal, limit *out)
 {
     int64_t start, shift;
-    ir_dim most;
-    if (!is_counter(c, counter, &start) || !read_known(c, strip(bound), &most)) return false;
+    ir_dim maximum;
+    if (!is_counter(c, counter, &start) || !read_known(c, strip(bound), &maximum)) return false;
     if (__builtin_sub_overflow((int64_t)1 + or_equal, start, &shift)) return false;
     out->is_set = true;
-    return ir_dim_add(most, ir_dim_number(shift), &out->steps) &&
+    return ir_dim_add(maximum, ir_dim_number(shift), &out->steps) &&
            ir_dim_max(c->u->graph, out->steps, ir_dim_number(1), &out->steps);
 }
 
@@ -124,19 +124,23 @@ static bool limit_of(const counting *c, const ir_value *condition, int depth, li
     bool is_negated = is_op(condition, IR_OP_Not);
     if (is_negated) condition = strip(condition->def->inputs[0]);
     if (condition == NULL || condition->def == NULL || condition->def->op == NULL) return false;
-    ir_value *const *in = condition->def->inputs;
+    ir_value *const *input = condition->def->inputs;
     switch (ir_node_opcode(condition->def)) {
     case IR_OP_And:
-        return !is_negated && limit_of(c, in[0], depth + 1, &a) && limit_of(c, in[1], depth + 1, &b) &&
+        return !is_negated && limit_of(c, input[0], depth + 1, &a) && limit_of(c, input[1], depth + 1, &b) &&
                smaller(c, a, b, out);
     case IR_OP_Less: /* not (b < a) is a <= b */
-        return is_negated ? limit_by_bound(c, in[1], in[0], true, out) : limit_by_bound(c, in[0], in[1], false, out);
+        return is_negated ? limit_by_bound(c, input[1], input[0], true, out)
+                          : limit_by_bound(c, input[0], input[1], false, out);
     case IR_OP_Greater:
-        return is_negated ? limit_by_bound(c, in[0], in[1], true, out) : limit_by_bound(c, in[1], in[0], false, out);
+        return is_negated ? limit_by_bound(c, input[0], input[1], true, out)
+                          : limit_by_bound(c, input[1], input[0], false, out);
     case IR_OP_LessOrEqual:
-        return is_negated ? limit_by_bound(c, in[1], in[0], false, out) : limit_by_bound(c, in[0], in[1], true, out);
+        return is_negated ? limit_by_bound(c, input[1], input[0], false, out)
+                          : limit_by_bound(c, input[0], input[1], true, out);
     case IR_OP_GreaterOrEqual:
-        return is_negated ? limit_by_bound(c, in[0], in[1], false, out) : limit_by_bound(c, in[1], in[0], true, out);
+        return is_negated ? limit_by_bound(c, input[0], input[1], false, out)
+                          : limit_by_bound(c, input[1], input[0], true, out);
     default:
         return false;
     }
@@ -184,19 +188,19 @@ static ir_value *add_dim(const counting *c, ir_dim steps)
         for (int d = 0; d < type->rank; d++) {
             if (ir_dim_is_number(type->dim[d]) || steps.scale % type->dim[d].scale != 0) continue;
             int64_t factor = steps.scale / type->dim[d].scale;
-            ir_value *in[2] = {graph->inputs[i]};
-            ir_node *node = ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Shape], c->name, in, 1, 1);
+            ir_value *input[2] = {graph->inputs[i]};
+            ir_node *node = ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Shape], c->name, input, 1, 1);
             if (node == NULL || !ir_node_set_int(graph, node, "start", d) ||
                 !ir_node_set_int(graph, node, "end", d + 1))
                 return NULL;
-            in[0] = node->outputs[0];
-            in[1] = fe_add_scalar(c->u, &named, "factor", MDOT_DTYPE_I64, (double)factor);
-            node = in[1] != NULL ? ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Mul], c->name, in, 2, 1) : NULL;
+            input[0] = node->outputs[0];
+            input[1] = fe_add_scalar(c->u, &named, "factor", MDOT_DTYPE_I64, (double)factor);
+            node = input[1] != NULL ? ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Mul], c->name, input, 2, 1) : NULL;
             if (node == NULL) return NULL;
-            in[0] = node->outputs[0];
-            in[1] = fe_add_scalar(c->u, &named, "more", MDOT_DTYPE_I64,
-                                  (double)(steps.offset - factor * type->dim[d].offset));
-            node = in[1] != NULL ? ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Add], c->name, in, 2, 1) : NULL;
+            input[0] = node->outputs[0];
+            input[1] = fe_add_scalar(c->u, &named, "more", MDOT_DTYPE_I64,
+                                     (double)(steps.offset - factor * type->dim[d].offset));
+            node = input[1] != NULL ? ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Add], c->name, input, 2, 1) : NULL;
             return node != NULL ? node->outputs[0] : NULL;
         }
     }

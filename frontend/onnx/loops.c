@@ -1,5 +1,5 @@
-/* loops.c — see loops.h. */
-#include "frontend/onnx/loops.h"
+/* loops.c — see flatten.h. */
+#include "frontend/onnx/flatten.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static bool is_decided(const Onnx__GraphProto *graph, const Onnx__NodeProto *bra
     return true;
 }
 
-/* Finds the reduction of a slice of rows outside the loop, in the graph or in branches that may be taken. */
+/* Finds the reduction of a row slice from outside the loop, in the graph or in branches that may be taken. */
 static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *graph, int depth, fe_embedding_bags *out)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
@@ -107,7 +107,7 @@ static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *gra
     return false;
 }
 
-/* Finds the value with which the loop compares its iteration number. */
+/* Finds the bound of the loop's iteration number. */
 static bool find_count(const Onnx__GraphProto *body, fe_embedding_bags *out)
 {
     const Onnx__NodeProto *less = definer(body, body->output[0]->name);

@@ -4,7 +4,7 @@
  * weight is (element - zero point) · scale. Both belong to the block, or to the block that g_idx gives for the row.
  * Zero points are packed like the elements, with each column padded to a byte, or they are numbers.
  */
-#include "frontend/onnx/matmul_nbits.h"
+#include "frontend/onnx/rewrites.h"
 
 #include <string.h>
 
@@ -22,9 +22,9 @@ static const ir_tensor *content(const ir_node *node, int i)
 }
 
 /* Has the tensor this many bytes, or elements of another type? */
-static bool has(const ir_tensor *tensor, int64_t columns, int64_t each)
+static bool has(const ir_tensor *tensor, int64_t columns, int64_t part)
 {
-    const int64_t dims[] = {columns, each};
+    const int64_t dims[] = {columns, part};
     return tensor->count == ir_count_elements(2, dims);
 }
 
@@ -65,8 +65,8 @@ static const char *fault_of(const fe_upgrader *u, const ir_node *node, packing *
         return "the scales must be floats, one for each block";
     if (p->zeros != NULL) {
         bool is_packed = p->zeros->dtype == MDOT_DTYPE_U8;
-        int64_t each = is_packed ? bytes_for(p->blocks, p->bits) : p->blocks;
-        if ((!is_packed && !ir_dtype_is_float(p->zeros->dtype)) || !has(p->zeros, p->columns, each))
+        int64_t part = is_packed ? bytes_for(p->blocks, p->bits) : p->blocks;
+        if ((!is_packed && !ir_dtype_is_float(p->zeros->dtype)) || !has(p->zeros, p->columns, part))
             return "the zero points must be packed like the weights, or floats, one for each block";
     }
     if (p->groups == NULL) return NULL;
@@ -79,9 +79,9 @@ static const char *fault_of(const fe_upgrader *u, const ir_node *node, packing *
     return NULL;
 }
 
-static int64_t unpacked(const unsigned char *bytes, int64_t at, int64_t bits)
+static int64_t unpacked(const unsigned char *bytes, int64_t offset, int64_t bits)
 {
-    int64_t bit = at * bits;
+    int64_t bit = offset * bits;
     return bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1);
 }
 
@@ -115,11 +115,11 @@ static void store(unsigned char *at, mdot_dtype dtype, double value)
 static void unpack_columns(const packing *p, int64_t first, int64_t end, unsigned char *out)
 {
     mdot_dtype dtype = p->scales->dtype;
-    size_t size = mdot_dtype_size_bytes(dtype), each = (size_t)(p->blocks * bytes_for(p->block, p->bits));
+    size_t size = mdot_dtype_size_bytes(dtype), part = (size_t)(p->blocks * bytes_for(p->block, p->bits));
     for (int64_t k = 0; k < p->rows; k++) {
         int64_t block = p->groups != NULL ? ir_tensor_integer(p->groups, k) : k / p->block;
         for (int64_t n = first; n < end; n++) {
-            const unsigned char *column = (const unsigned char *)p->elements->data + (size_t)n * each;
+            const unsigned char *column = (const unsigned char *)p->elements->data + (size_t)n * part;
             double scale = ir_tensor_real(p->scales, n * p->blocks + block);
             double value = ((double)unpacked(column, k, p->bits) - zero_of(p, n, block)) * scale;
             store(out + (size_t)(k * p->columns + n) * size, dtype, value);

@@ -3,10 +3,9 @@
  *
  * Inputs are cast to f32, as in ONNX Runtime, because the outputs of these operators are f32.
  */
-#include "frontend/onnx/ml_operators.h"
+#include "frontend/onnx/rewrites.h"
 
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/ml_trees.h"
+#include "frontend/onnx/import_context.h"
 #include "frontend/onnx/ml_writer.h"
 
 #include <string.h>

@@ -24,15 +24,15 @@ mdot_status fe_ml_read_transform(const ml_writer *w, ml_transform *out_transform
                       name);
 }
 
-/* Softmax in which scores of about zero have no part: their result is the score times exp(-max), over the same sum. */
+/* Softmax without scores near zero: their result is the score times exp(-max), over the same sum. */
 static ir_value *softmax_zero(const ml_writer *w, ir_value *x)
 {
-    ir_value *most = fe_ml_reduce(w, IR_OP_ReduceMax, x);
-    ir_value *powers = fe_ml_add1(w, IR_OP_Exp, fe_ml_add2(w, IR_OP_Sub, x, most));
+    ir_value *maximum = fe_ml_reduce(w, IR_OP_ReduceMax, x);
+    ir_value *powers = fe_ml_add1(w, IR_OP_Exp, fe_ml_add2(w, IR_OP_Sub, x, maximum));
     ir_value *counts = fe_ml_add2(w, IR_OP_Greater, fe_ml_add1(w, IR_OP_Abs, x), fe_ml_scalar(w, "tiny", 1e-7));
     ir_value *zero = fe_ml_scalar(w, "zero", 0);
     ir_value *sum = fe_ml_reduce(w, IR_OP_ReduceSum, fe_ml_where(w, counts, powers, zero));
-    ir_value *small = fe_ml_add2(w, IR_OP_Mul, x, fe_ml_add1(w, IR_OP_Exp, fe_ml_add1(w, IR_OP_Neg, most)));
+    ir_value *small = fe_ml_add2(w, IR_OP_Mul, x, fe_ml_add1(w, IR_OP_Exp, fe_ml_add1(w, IR_OP_Neg, maximum)));
     return fe_ml_add2(w, IR_OP_Div, fe_ml_where(w, counts, powers, small), sum);
 }
 
@@ -121,6 +121,6 @@ ir_value *fe_ml_binary_label(const ml_writer *w, ir_value *score, double limit, 
 ir_value *fe_ml_pair(const ml_writer *w, ir_value *first, ir_value *second)
 {
     if (first == NULL || second == NULL) return NULL;
-    ir_node *both = fe_insert_before(w->u, w->node, IR_OP_Concat, (ir_value *[]){first, second}, 2);
-    return both != NULL && ir_node_set_int(w->u->graph, both, "axis", -1) ? both->outputs[0] : NULL;
+    ir_node *pair = fe_insert_before(w->u, w->node, IR_OP_Concat, (ir_value *[]){first, second}, 2);
+    return pair != NULL && ir_node_set_int(w->u->graph, pair, "axis", -1) ? pair->outputs[0] : NULL;
 }

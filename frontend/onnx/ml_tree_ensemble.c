@@ -1,11 +1,10 @@
-/* ml_tree_ensemble.c — TreeEnsemble, in which ai.onnx.ml joined its two older operators in version 5 (ml_trees.h).
+/* ml_tree_ensemble.c — TreeEnsemble, which replaced ai.onnx.ml's two older operators in version 5 (ml_writer.h).
  *
- * Inner nodes and leaves have lists of their own, and nodes name the positions of their branches. A test for membership
- * in a set becomes a chain of comparisons, each of which needs a copy of what is behind a match.
- */
-#include "frontend/onnx/ml_trees.h"
+ * Inner nodes and leaves have separate lists, and nodes name branch positions. A set membership test becomes a chain of
+ * comparisons, each with a copy of the subtree behind a match. */
+#include "frontend/onnx/ml_writer.h"
 
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/import_context.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,7 +19,7 @@ typedef struct node_list {
     int64_t count;
 } node_list;
 
-/* A branch that is still to be written: where its position belongs, and the node or leaf of the file. */
+/* An unwritten branch: where the position belongs, and the file's node or leaf. */
 typedef struct branch {
     int64_t *place;
     int64_t at;
@@ -34,7 +33,7 @@ typedef struct builder {
     node_list features, yes, no, yes_is_leaf, no_is_leaf, missing, targets, roots;
     ml_reals splits, weights, members;
     const unsigned char *modes;
-    int64_t *first_member; /* of each node that tests a set: position in `members`, where NaN ends a set */
+    int64_t *first_member; /* for each set-testing node: position in `members`, where NaN ends a set */
     int64_t node_count, capacity;
     branch *stack; /* one branch for each node that is not yet written, at most */
     int64_t waiting;
@@ -73,10 +72,10 @@ static mdot_status read_lists(builder *b)
     return MDOT_OK;
 }
 
-/* Finds the members of each set, which are listed in the order of the nodes. */
+/* Finds each set's members, listed in node order. */
 static mdot_status find_members(builder *b)
 {
-    int64_t at = 0;
+    int64_t offset = 0;
     b->first_member = IR_NEW_ARRAY(b->w->u->graph->arena, int64_t, b->node_count + 1);
     if (b->first_member == NULL) return fe_out_of_memory(b->w->u->context);
     b->capacity = 3 * b->node_count;
@@ -86,12 +85,12 @@ static mdot_status find_members(builder *b)
                               (long long)n);
         if (b->modes[n] != MODE_MEMBER) continue;
         b->capacity = MOST_COPIED_NODES;
-        b->first_member[n] = at;
-        while (at < b->members.count && !isnan(b->members.at[at])) at++;
-        if (at == b->first_member[n])
+        b->first_member[n] = offset;
+        while (offset < b->members.count && !isnan(b->members.at[offset])) offset++;
+        if (offset == b->first_member[n])
             return fe_ml_fail(b->w, MDOT_MALFORMED, "node %lld tests a set, but 'membership_values' has none for it",
                               (long long)n);
-        at++;
+        offset++;
     }
     return MDOT_OK;
 }
@@ -106,24 +105,24 @@ static mdot_status fail_not_trees(const builder *b)
                       MOST_COPIED_NODES);
 }
 
-static mdot_status push(builder *b, int64_t *place, int64_t at, int64_t is_leaf, int64_t depth)
+static mdot_status push(builder *b, int64_t *place, int64_t offset, int64_t is_leaf, int64_t depth)
 {
     int64_t count = is_leaf ? b->weights.count : b->node_count;
-    if (at < 0 || at >= count)
+    if (offset < 0 || offset >= count)
         return fe_ml_fail(b->w, MDOT_MALFORMED, "a branch leads to %s %lld of %lld", is_leaf ? "leaf" : "node",
-                          (long long)at, (long long)count);
+                          (long long)offset, (long long)count);
     if (b->waiting == b->capacity || depth > b->node_count) return fail_not_trees(b);
-    b->stack[b->waiting++] = (branch){place, at, depth, is_leaf != 0};
+    b->stack[b->waiting++] = (branch){place, offset, depth, is_leaf != 0};
     return MDOT_OK;
 }
 
-/* The next node, of the tree that is written now. NULL: there are too many. */
-static forest_node *add_node(builder *b, int64_t from)
+/* The next node in the current tree. NULL: there are too many. */
+static forest_node *add_node(builder *b, int64_t source)
 {
     forest *f = b->f;
     if (f->node_count == b->capacity) return NULL;
     forest_node *node = &f->nodes[f->node_count++];
-    *node = (forest_node){.mode = FOREST_LEAF, .tree = f->root_count, .id = from};
+    *node = (forest_node){.mode = FOREST_LEAF, .tree = f->root_count, .id = source};
     return node;
 }
 
@@ -140,10 +139,10 @@ static bool is_only_leaf(const builder *b, int64_t n)
            b->yes.at[n] < b->weights.count;
 }
 
-static mdot_status add_tests(builder *b, const branch *at, forest_node *node)
+static mdot_status add_tests(builder *b, const branch *position, forest_node *node)
 {
     static const forest_mode modes[] = {FOREST_LEQ, FOREST_LT, FOREST_GTE, FOREST_GT, FOREST_EQ, FOREST_NEQ, FOREST_EQ};
-    int64_t n = at->at;
+    int64_t n = position->at;
     bool is_set = b->modes[n] == MODE_MEMBER;
     const double *value = is_set ? &b->members.at[b->first_member[n]] : &b->splits.at[n];
     const double *end = is_set ? &b->members.at[b->members.count] : value + 1;
@@ -153,28 +152,28 @@ static mdot_status add_tests(builder *b, const branch *at, forest_node *node)
         node->feature = b->features.at[n];
         node->value = *value;
         node->missing_is_true = b->missing.count > 0 && b->missing.at[n] != 0;
-        status = push(b, &node->yes, b->yes.at[n], b->yes_is_leaf.at[n], at->depth + 1);
+        status = push(b, &node->yes, b->yes.at[n], b->yes_is_leaf.at[n], position->depth + 1);
         if (value + 1 == end || !is_set || isnan(value[1])) break;
-        forest_node *next = add_node(b, n);
-        if (next == NULL) return fail_not_trees(b);
-        node->no = next - b->f->nodes;
-        node = next;
+        forest_node *successor = add_node(b, n);
+        if (successor == NULL) return fail_not_trees(b);
+        node->no = successor - b->f->nodes;
+        node = successor;
     }
-    return status == MDOT_OK ? push(b, &node->no, b->no.at[n], b->no_is_leaf.at[n], at->depth + 1) : status;
+    return status == MDOT_OK ? push(b, &node->no, b->no.at[n], b->no_is_leaf.at[n], position->depth + 1) : status;
 }
 
 static mdot_status add_tree(builder *b, int64_t root, int64_t *place)
 {
     mdot_status status = push(b, place, root, 0, 0);
     while (status == MDOT_OK && b->waiting > 0) {
-        branch at = b->stack[--b->waiting];
-        forest_node *node = add_node(b, at.at);
+        branch position = b->stack[--b->waiting];
+        forest_node *node = add_node(b, position.at);
         if (node == NULL) return fail_not_trees(b);
-        *at.place = node - b->f->nodes;
-        if (at.is_leaf || is_only_leaf(b, at.at))
-            add_leaf(b, node, at.is_leaf ? at.at : b->yes.at[at.at]);
+        *position.place = node - b->f->nodes;
+        if (position.is_leaf || is_only_leaf(b, position.at))
+            add_leaf(b, node, position.is_leaf ? position.at : b->yes.at[position.at]);
         else
-            status = add_tests(b, &at, node);
+            status = add_tests(b, &position, node);
     }
     return status;
 }
@@ -224,7 +223,7 @@ mdot_status fe_ml_write_tree_ensemble(const ml_writer *w)
     if (f.dtype == MDOT_DTYPE_F64 && (transform == ML_SOFTMAX_ZERO || transform == ML_PROBIT))
         return fe_ml_fail(w, MDOT_UNSUPPORTED, "post_transform %lld is supported for f32 only", (long long)number);
     ir_value *result = fe_ml_transform_scores(w, transform, sums);
-    /* The schema gives the tensors the type of the input, and the result has it, too. */
+    /* The schema gives the tensors the input's type, and the result has it, too. */
     if (ir_node_attr(w->node, "leaf_weights")->tensor->dtype == MDOT_DTYPE_F16)
         result = fe_ml_cast(w, result, MDOT_DTYPE_F16);
     return fe_ml_finish(w, &result, 1);

@@ -1,8 +1,7 @@
-/* ml_trees.c — reads the attributes of the tree ensembles of ai.onnx.ml, and writes their scores (ml_trees.h). */
-#include "frontend/onnx/ml_trees.h"
+/* ml_trees.c — reads ai.onnx.ml's tree ensembles, and writes the scores (ml_writer.h). */
+#include "frontend/onnx/ml_writer.h"
 
-#include "frontend/onnx/forest.h"
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/import_context.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -97,7 +96,7 @@ static mdot_status read_mode(const ml_writer *w, const char *name, forest_mode *
                       "mode \"%s\" of a node is unknown; known are BRANCH_LEQ, LT, GTE, GT, EQ, NEQ and LEAF", name);
 }
 
-/* A node by its tree and its number there. */
+/* A node by tree and number. */
 typedef struct node_key {
     int64_t tree, id, node;
 } node_key;
@@ -154,7 +153,7 @@ static mdot_status read_node(const ml_writer *w, const node_lists *l, const node
     return status == MDOT_OK ? find_node(w, map, node->tree, l->no.at[i], l->no.name, &node->no) : status;
 }
 
-/* The root of a tree is its only node that is no child. Nodes are sorted by tree in the map. */
+/* A tree's root is the only node that is no child. Nodes are sorted by tree in the map. */
 static mdot_status find_roots(const ml_writer *w, const node_map *map, forest *f)
 {
     bool *is_child = IR_NEW_ARRAY(w->u->graph->arena, bool, f->node_count);
@@ -339,7 +338,7 @@ static mdot_status write_only_score(const ml_writer *w, const forest *f, ml_tran
     return fe_ml_finish(w, (ir_value *[]){label, fe_ml_pair(w, first, second)}, 2);
 }
 
-/* Bits of the classes, 0 or 1, that have weights. */
+/* Bits of the classes with weights, 0 or 1. */
 static unsigned weighted_classes(const forest *f)
 {
     unsigned classes = 0;

@@ -1,7 +1,7 @@
 /* ml_writer.c — see ml_writer.h. */
 #include "frontend/onnx/ml_writer.h"
 
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/import_context.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ mdot_status fe_ml_fail(const ml_writer *w, mdot_status status, const char *forma
 
 /* ---- Attributes -------------------------------------------------------------------------------------------------- */
 
-/* An empty list has no type of its own. */
+/* An empty list has no type. */
 static mdot_status find_list(const ml_writer *w, const char *name, ir_attr_kind kind, const ir_attr **out_attr)
 {
     const ir_attr *attr = ir_node_attr(w->node, name);
@@ -102,28 +102,28 @@ ir_value *fe_ml_where(const ml_writer *w, ir_value *condition, ir_value *yes, ir
 mdot_status fe_ml_finish(const ml_writer *w, ir_value *const *values, int count)
 {
     ir_node *node = w->node;
-    int last = -1;
+    int last_index = -1;
     if (node->output_count > count)
         return fe_ml_fail(w, MDOT_MALFORMED, "it has %d outputs; the operator produces %d", node->output_count, count);
     for (int i = 0; i < node->output_count; i++) {
         if (values[i] == NULL) return fe_out_of_memory(w->u->context);
-        if (node->outputs[i] != NULL) last = i;
+        if (node->outputs[i] != NULL) last_index = i;
     }
-    if (last < 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no output");
-    for (int i = 0; i < last; i++) {
-        ir_value *from = values[i];
+    if (last_index < 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no output");
+    for (int i = 0; i < last_index; i++) {
+        ir_value *source_value = values[i];
         if (node->outputs[i] == NULL) continue;
-        ir_node *copy = fe_insert_before(w->u, node, IR_OP_Identity, &from, 1);
+        ir_node *copy = fe_insert_before(w->u, node, IR_OP_Identity, &source_value, 1);
         if (copy == NULL) return fe_out_of_memory(w->u->context);
         fe_swap_output(node, i, copy);
     }
-    node->outputs[0] = node->outputs[last];
+    node->outputs[0] = node->outputs[last_index];
     node->outputs[0]->output = 0;
     node->output_count = 1;
     node->op = &ir_ops[IR_OP_Identity];
     node->attr_count = 0;
     if (!ir_node_set_input_count(w->u->graph, node, 0) || !ir_node_set_input_count(w->u->graph, node, 1))
         return fe_out_of_memory(w->u->context);
-    ir_node_set_input(node, 0, values[last]);
+    ir_node_set_input(node, 0, values[last_index]);
     return MDOT_OK;
 }

@@ -6,7 +6,7 @@
 
 typedef struct fe_names fe_names;
 
-/* NULL: out of memory. The map borrows its keys, which must outlive it. */
+/* NULL: out of memory. Keys are borrowed and must outlive the map. */
 fe_names *fe_names_create(ir_arena *arena);
 /* The number that `key` was added with; -1: absent. */
 int fe_names_find(const fe_names *names, const char *key);

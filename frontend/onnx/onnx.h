@@ -15,8 +15,8 @@ typedef struct fe_options {
      * entry of rank -1 also means the file's. */
     const ir_type *input_types;
     size_t input_type_count;
-    const char *output; /* a file that will be written from the model; NULL: none. Refused if it is the model or its
-                         * external data, or if it is unwritable (bs_check_replaces) */
+    const char *output; /* the output file; NULL: none. Refused if it is the model or external data, or unwritable
+                         * (bs_check_replaces) */
     bool skip_weights;  /* leave the data of large initializers unread (ir_tensor.data NULL) */
     /* Called before data in other files is read, with the number of float elements of the constants that nodes read.
      * A failure ends the import. NULL: any number is accepted. */
@@ -29,9 +29,8 @@ typedef struct fe_options {
      * If are inlined among the nodes around it: the If reads its condition, the results of the first branch, then
      * those of the second. */
     bool job;
-    /* Calls of local functions that the caller understands better than their bodies; NULL: none. For example,
-     * PyTorch's dynamo exporter writes a view in another memory format element by element, in a loop that no rule can
-     * type. */
+    /* Local functions that the caller understands better than the bodies; NULL: none. For example, PyTorch's dynamo
+     * exporter writes a view in another memory format element by element, in a loop that no rule can type. */
     bool (*keep_call)(const char *domain, const char *op_type);
     void (*warning)(void *user, const char *message);
     void *user;
@@ -40,9 +39,9 @@ typedef struct fe_options {
 /* Attribute of a job's node, with value 1: an exporter folded a BatchNormalization into the node. */
 #define FE_FOLDED_NORMALISATION "mdot.folded_normalisation"
 
-/* Reading a file may use memory up to a generous multiple of its size. An arena without its own limit gets one here.
- * The limit stays in force for everything that is later computed from the graph. If OUT_OF_MEMORY is due to this
- * limit, the message names the file and the limit. Every other status stays as it is. */
+/* Reading a file may use memory up to a generous multiple of the file size. An arena without a limit gets one here. The
+ * limit stays in force for everything computed from the graph later. If OUT_OF_MEMORY is due to this limit, the message
+ * names the file and the limit. Every other status stays as it is. */
 mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_status status, mdot_error *err);
 
 /* Imports the model at `path` into the arena. Mappings and open files are released with the arena. A node whose

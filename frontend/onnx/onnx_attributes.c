@@ -1,9 +1,8 @@
 /* onnx_attributes.c — converts the attributes of nodes through a table over AttributeProto's types (see
- * onnx_attributes.h). */
-#include "frontend/onnx/onnx_attributes.h"
+ * flat.h). */
+#include "frontend/onnx/flat.h"
 
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/onnx_tensor.h"
+#include "frontend/onnx/import_context.h"
 
 #include <string.h>
 

@@ -1,12 +1,9 @@
 /* onnx_tensor.c — converts a TensorProto to an ir_tensor: checks the shape, and borrows data from the file or widens
  * it from ONNX's typed fields. */
-#include "frontend/onnx/onnx_tensor.h"
+#include "frontend/onnx/import_context.h"
 
-#include "frontend/onnx/external.h"
-#include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/onnx.h"
-#include "frontend/onnx/read.h"
-#include "frontend/onnx/wire.h"
+#include "frontend/onnx/source.h"
 
 #include <string.h>
 
@@ -57,7 +54,8 @@ static mdot_status fail(const fe_context *context, mdot_status status, const cha
 
 /* ---- Copying --------------------------------------------------------------------------------------------------- */
 
-/* The values that an integer field may hold for `dtype`: the range of the type, or of its bits for 16-bit floats. */
+/* The valid values in an integer field for `dtype`: the type's range, or for 16-bit floats the range of bit
+ * patterns. */
 static void range_of(mdot_dtype dtype, int64_t *out_lowest, int64_t *out_highest)
 {
     int bits = dtype == MDOT_DTYPE_BOOL ? 1 : 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -66,7 +64,7 @@ static void range_of(mdot_dtype dtype, int64_t *out_lowest, int64_t *out_highest
     *out_lowest = is_signed ? -*out_highest - 1 : 0;
 }
 
-/* Narrows elements of int32_data, or of uint64_data for u32, to the width of their type. */
+/* Narrows elements of int32_data, or of uint64_data for u32, to the width of the type. */
 static mdot_status narrow(const fe_context *context, const Onnx__TensorProto *proto, const char *kind, const char *name,
                           mdot_dtype dtype, size_t count, unsigned char *out)
 {
@@ -86,24 +84,24 @@ static mdot_status narrow(const fe_context *context, const Onnx__TensorProto *pr
 static mdot_status copy_typed(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                               const char *name, mdot_dtype dtype, size_t count, void *out)
 {
-    const void *from = NULL;
+    const void *values = NULL;
     switch (dtype) {
     case MDOT_DTYPE_F32:
-        from = proto->float_data;
+        values = proto->float_data;
         break;
     case MDOT_DTYPE_F64:
-        from = proto->double_data;
+        values = proto->double_data;
         break;
     case MDOT_DTYPE_I64:
-        from = proto->int64_data;
+        values = proto->int64_data;
         break;
     case MDOT_DTYPE_U64:
-        from = proto->uint64_data;
+        values = proto->uint64_data;
         break;
     default:
         return narrow(context, proto, kind, name, dtype, count, out);
     }
-    if (count) memcpy(out, from, count * mdot_dtype_size_bytes(dtype));
+    if (count) memcpy(out, values, count * mdot_dtype_size_bytes(dtype));
     return MDOT_OK;
 }
 

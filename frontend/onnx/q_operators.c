@@ -5,18 +5,16 @@
  *
  * A triple is three consecutive inputs: bytes, scale, zero point.
  */
-#include "frontend/onnx/q_operators.h"
+#include "frontend/onnx/rewrites.h"
 
 #include "frontend/onnx/graph_edit.h"
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/matmul_nbits.h"
-#include "frontend/onnx/upgrade.h"
+#include "frontend/onnx/import_context.h"
 
 #include <string.h>
 
 typedef struct writer {
     fe_upgrader *u;
-    ir_node *node; /* the node to rewrite, which becomes the last node of the result */
+    ir_node *node; /* the node to rewrite, which becomes the result's last node */
 } writer;
 
 enum { NO_AXIS = -128 }; /* one scale for the whole tensor */
@@ -48,16 +46,16 @@ static ir_value *floats_of(const writer *w, int triple, int axis)
 static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *node = w->node;
-    ir_value *own[5];
-    int last = 0;
+    ir_value *own_value[5];
+    int last_index = 0;
     for (int i = 0; i < count; i++) {
-        own[i] = inputs[i];
-        if (own[i] != NULL) last = i + 1;
+        own_value[i] = inputs[i];
+        if (own_value[i] != NULL) last_index = i + 1;
     }
     node->op = &ir_ops[op];
-    if (!ir_node_set_input_count(w->u->graph, node, 0) || !ir_node_set_input_count(w->u->graph, node, last))
+    if (!ir_node_set_input_count(w->u->graph, node, 0) || !ir_node_set_input_count(w->u->graph, node, last_index))
         return false;
-    for (int i = 0; i < last; i++) ir_node_set_input(node, i, own[i]);
+    for (int i = 0; i < last_index; i++) ir_node_set_input(node, i, own_value[i]);
     return true;
 }
 
@@ -103,7 +101,7 @@ static bool two_operands(const writer *w, ir_opcode op)
     return finish(w, op, inputs, 2, 6);
 }
 
-/* The scale of a sum of products, which is also the scale of the bias added to it. */
+/* The scale of a dot product and its bias. */
 static ir_value *matmul_scale(const writer *w, int left, int right)
 {
     return add(w, IR_OP_Mul, (ir_value *[]){ir_node_input(w->node, left), ir_node_input(w->node, right)}, 2);
@@ -117,7 +115,7 @@ static bool convolution(const writer *w, ir_opcode op)
     return (bias == NULL || inputs[2] != NULL) && finish(w, op, inputs, bias != NULL ? 3 : 2, 6);
 }
 
-/* Inputs: x, weights and the zero points of both. The sums of products are whole numbers, which become i32. */
+/* Inputs: x, weights and both zero points. The dot products are whole numbers and become i32. */
 static bool integer_convolution(const writer *w, ir_opcode op)
 {
     ir_value *one = fe_add_scalar(w->u, w->node, "one", MDOT_DTYPE_F32, 1);
@@ -165,7 +163,7 @@ static bool standard_form(const writer *w, ir_opcode op)
     return become(w, op, inputs, 3);
 }
 
-/* Inputs: a, b, a bias of 32 bits and, if the result is quantised, its scale and zero point. */
+/* Inputs: a, b, a 32-bit bias and, for a quantised result, scale and zero point. */
 static bool gemm(const writer *w, ir_opcode op)
 {
     int columns = ir_node_int(w->node, "transB", 0) != 0 ? 0 : 1;
@@ -185,10 +183,10 @@ static bool gemm(const writer *w, ir_opcode op)
 /* Inputs: x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
 static bool attention(const writer *w, ir_opcode op)
 {
-    ir_value *const *in = w->node->inputs;
-    ir_value *x = as_floats(w, in[0], in[3], ir_node_input(w->node, 6), NO_AXIS);
-    ir_value *weights = as_floats(w, in[1], in[4], ir_node_input(w->node, 7), -1);
-    ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5), ir_node_input(w->node, 8)};
+    ir_value *const *input = w->node->inputs;
+    ir_value *x = as_floats(w, input[0], input[3], ir_node_input(w->node, 6), NO_AXIS);
+    ir_value *weights = as_floats(w, input[1], input[4], ir_node_input(w->node, 7), -1);
+    ir_value *inputs[] = {x, weights, input[2], ir_node_input(w->node, 5), ir_node_input(w->node, 8)};
     return x != NULL && weights != NULL && become(w, op, inputs, 5);
 }
 
@@ -201,28 +199,28 @@ static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_v
     return product != NULL && become(w, IR_OP_Add, (ir_value *[]){product, bias}, 2);
 }
 
-/* Inputs: floats that are quantised dynamically, bytes, their scale, zero point and a bias. */
+/* Inputs: dynamically quantised floats, bytes, their scale and zero point, and a bias. */
 static bool dynamic_matmul(const writer *w, ir_opcode op)
 {
     (void)op;
-    ir_value *const *in = w->node->inputs;
+    ir_value *const *input = w->node->inputs;
     const char *name = ir_arena_printf(w->u->graph->arena, "%s.DynamicQuantizeLinear", w->node->name);
-    ir_node *made =
-        name != NULL ? ir_graph_add_node(w->u->graph, w->node, &ir_ops[IR_OP_DynamicQuantizeLinear], name, &in[0], 1, 3)
-                     : NULL;
+    ir_node *made = name != NULL ? ir_graph_add_node(w->u->graph, w->node, &ir_ops[IR_OP_DynamicQuantizeLinear], name,
+                                                     &input[0], 1, 3)
+                                 : NULL;
     if (made == NULL) return false;
     ir_value *left = as_floats(w, made->outputs[0], made->outputs[1], made->outputs[2], NO_AXIS);
-    ir_value *right = as_floats(w, in[1], in[2], ir_node_input(w->node, 3), -1);
+    ir_value *right = as_floats(w, input[1], input[2], ir_node_input(w->node, 3), -1);
     return sum_with_bias(w, left, right, ir_node_input(w->node, 4));
 }
 
-/* Inputs: bytes a and b, their scales, their zero points and a bias. */
+/* Inputs: bytes a and b with scales and zero points, and a bias. */
 static bool matmul_to_float(const writer *w, ir_opcode op)
 {
     (void)op;
-    ir_value *const *in = w->node->inputs;
-    ir_value *left = as_floats(w, in[0], in[2], ir_node_input(w->node, 4), -2);
-    ir_value *right = as_floats(w, in[1], in[3], ir_node_input(w->node, 5), -1);
+    ir_value *const *input = w->node->inputs;
+    ir_value *left = as_floats(w, input[0], input[2], ir_node_input(w->node, 4), -2);
+    ir_value *right = as_floats(w, input[1], input[3], ir_node_input(w->node, 5), -1);
     return sum_with_bias(w, left, right, ir_node_input(w->node, 6));
 }
 

@@ -1,5 +1,5 @@
-/* read.c — see read.h. */
-#include "frontend/onnx/read.h"
+/* read.c — see source.h. */
+#include "frontend/onnx/source.h"
 
 #include "base/file.h"
 #include "base/out_of_memory.h"
@@ -107,17 +107,17 @@ mdot_status fe_need(const fe_source *source, size_t offset, size_t size_bytes, m
     size_t end = (offset + size_bytes - 1) / FE_CHUNK_BYTES + 1;
     for (size_t chunk = offset / FE_CHUNK_BYTES; chunk < end; chunk++) {
         if (has_chunk(source, chunk)) continue;
-        size_t last = chunk;
-        while (last + 1 < end && !has_chunk(source, last + 1)) last++;
-        size_t from = chunk * FE_CHUNK_BYTES, to = (last + 1) * FE_CHUNK_BYTES;
-        if (to > source->size_bytes) to = source->size_bytes;
-        if (!read_exactly(source->descriptor, from, (unsigned char *)(uintptr_t)source->bytes + from, to - from)) {
+        size_t last_index = chunk;
+        while (last_index + 1 < end && !has_chunk(source, last_index + 1)) last_index++;
+        size_t from = chunk * FE_CHUNK_BYTES, target = (last_index + 1) * FE_CHUNK_BYTES;
+        if (target > source->size_bytes) target = source->size_bytes;
+        if (!read_exactly(source->descriptor, from, (unsigned char *)(uintptr_t)source->bytes + from, target - from)) {
             if (errno == 0)
                 return mdot_fail(err, MDOT_MALFORMED, "%s: the file was truncated while it was read", source->name);
             return mdot_fail(err, MDOT_IO, "%s: %s", source->name, strerror(errno));
         }
-        for (; chunk <= last; chunk++) source->has_read[chunk / 64] |= UINT64_C(1) << chunk % 64;
-        chunk = last;
+        for (; chunk <= last_index; chunk++) source->has_read[chunk / 64] |= UINT64_C(1) << chunk % 64;
+        chunk = last_index;
     }
     return MDOT_OK;
 }

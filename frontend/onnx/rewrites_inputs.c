@@ -1,5 +1,5 @@
-/* rewrites_inputs.c — upgrades of operators whose attributes became inputs, which may be computed. */
-#include "frontend/onnx/rewrites_inputs.h"
+/* rewrites_inputs.c — upgrades operators whose attributes became inputs, possibly computed. */
+#include "frontend/onnx/rewrites.h"
 
 #include "frontend/onnx/graph_edit.h"
 
@@ -23,7 +23,7 @@ static bool optional_list_to_input(const fe_upgrader *u, ir_node *node, const ch
     return list_to_input(u, node, name, index);
 }
 
-/* A number in the element type of input 0; cast to that type if it is unknown here. */
+/* A number in input 0's element type; cast to the type if it is unknown here. */
 static ir_value *scalar_like(fe_upgrader *u, ir_node *node, const char *name, double value)
 {
     ir_value *like = ir_node_input(node, 0);
@@ -79,7 +79,7 @@ bool fe_rewrite_pad(fe_upgrader *u, ir_node *node, int64_t opset)
     return list_to_input(u, node, pads, 1) && number_to_input(u, node, "value", 2);
 }
 
-/* Clip-11. Before, an absent bound was the lowest or highest f32, which left the floats of that opset unbounded. */
+/* Clip-11. Before, an absent bound was the lowest or highest f32, which left all floats unbounded. */
 bool fe_rewrite_clip(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -152,7 +152,7 @@ bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
         if (scales == NULL) return false;
         ir_node_remove_attr(node, "scales");
     }
-    if (scales == NULL) return true; /* an error of the node, reported with its shape */
+    if (scales == NULL) return true; /* an error of the node, reported with the shape */
     if (node->input_count > 1) ir_node_set_input(node, 1, NULL);
     return fe_set_input(u, node, 2, scales) && ir_node_set_string(u->graph, node, "nearest_mode", "floor") &&
            ir_node_set_string(u->graph, node, "coordinate_transformation_mode", "asymmetric");

@@ -1,5 +1,5 @@
 /* rewrites_meaning.c — upgrades of operators whose defaults or meaning changed. */
-#include "frontend/onnx/rewrites_meaning.h"
+#include "frontend/onnx/rewrites.h"
 
 #include "frontend/onnx/graph_edit.h"
 
@@ -23,13 +23,14 @@ static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
 static bool align_operand(fe_upgrader *u, ir_node *node, int64_t axis)
 {
     ir_value *a = ir_node_input(node, 0), *b = ir_node_input(node, 1);
-    if (a == NULL || b == NULL) return true; /* an error of the node, reported with its arity */
-    int rank = fe_type_of(u, a)->rank, other = fe_type_of(u, b)->rank;
-    if (rank < 0 || other < 0) return fe_give_up(u, node, "broadcast along an axis of an input of unknown rank");
+    if (a == NULL || b == NULL) return true; /* a node error, reported with the arity */
+    int rank = fe_type_of(u, a)->rank, other_index = fe_type_of(u, b)->rank;
+    if (rank < 0 || other_index < 0) return fe_give_up(u, node, "broadcast along an axis of an input of unknown rank");
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis > rank - other) return fe_give_up(u, node, "broadcast along an axis that its inputs lack");
-    int missing = rank - other - (int)axis;
-    return missing == 0 || append_ones(u, node, other, missing);
+    if (axis < 0 || axis > rank - other_index)
+        return fe_give_up(u, node, "broadcast along an axis that its inputs lack");
+    int missing = rank - other_index - (int)axis;
+    return missing == 0 || append_ones(u, node, other_index, missing);
 }
 
 /* If the axis is absent, shapes are aligned at their ends, as they are since opset 7. */
@@ -99,7 +100,7 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
     return true;
 }
 
-/* The default is one f32 zero. It is made explicit in every opset, so that readers can ignore the default. */
+/* The default is one f32 zero. It is made explicit in every opset, so readers can ignore the default. */
 bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -164,7 +165,7 @@ static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t
     return true;
 }
 
-/* GroupNormalization-21 has scale and bias per channel instead of per group. */
+/* GroupNormalization-21 has scale and bias per channel rather than per group. */
 bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;

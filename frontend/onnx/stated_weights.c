@@ -1,12 +1,12 @@
-/* stated_weights.c — see stated_weights.h. */
-#include "frontend/onnx/stated_weights.h"
+/* stated_weights.c — see flat.h. */
+#include "frontend/onnx/flat.h"
 
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
 
 #include <string.h>
 
-/* 0 for a shape that the import refuses later, with its own message. */
+/* 0 for a shape refused later by the import, with another message. */
 static double float_elements(const Onnx__TensorProto *proto)
 {
     if (proto == NULL || proto->n_dims > MDOT_MAX_RANK || !ir_dtype_is_float((mdot_dtype)proto->data_type)) return 0;

@@ -1,13 +1,12 @@
-/* symbols.c — resolves the dimensions of the inputs to numbers and the one symbolic length (rules in onnx.h).
+/* symbols.c — resolves the inputs' dimensions to numbers and the one symbolic length (rules in onnx.h).
  *
- * A dimension's name is a symbol of the whole model. A dimension that has neither name nor number becomes its own
- * symbol, named after its input and axis: "tokens.1".
- */
+ * A dimension name is a symbol of the whole model. A dimension with neither name nor number becomes a separate symbol,
+ * named after input and axis: "tokens.1". */
 #include "frontend/onnx/symbols.h"
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
 
 #include <stdio.h>
@@ -139,10 +138,10 @@ static mdot_status bind(const binder *b, symbol *s, int64_t value)
 }
 
 /* Merges two symbols into one. */
-static mdot_status merge(const binder *b, int from, const mdot_dim_binding *binding)
+static mdot_status merge(const binder *b, int source, const mdot_dim_binding *binding)
 {
     int into = fe_names_find(b->names, binding->same_as);
-    if (into == NO_SYMBOL || into == from || b->symbols[into].merged || b->symbols[from].merged) {
+    if (into == NO_SYMBOL || into == source || b->symbols[into].merged || b->symbols[source].merged) {
         return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be bound to '%s'%s%s",
                          b->context->file, binding->name, binding->same_as,
                          into == NO_SYMBOL ? ", which no input has" : "",
@@ -150,17 +149,17 @@ static mdot_status merge(const binder *b, int from, const mdot_dim_binding *bind
     }
     for (int i = 0; i < b->count; i++) {
         for (int axis = 0; axis < b->types[i].rank; axis++)
-            if (b->dims[i].symbol[axis] == from) b->dims[i].symbol[axis] = into;
+            if (b->dims[i].symbol[axis] == source) b->dims[i].symbol[axis] = into;
     }
-    b->symbols[from].merged = true;
-    if (!b->symbols[from].only_leading) b->symbols[into].only_leading = false;
+    b->symbols[source].merged = true;
+    if (!b->symbols[source].only_leading) b->symbols[into].only_leading = false;
     return MDOT_OK;
 }
 
 mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
 {
     const mdot_dim_binding *bindings = options->bindings;
-    const int least = options->job ? 1 : 0;
+    const int minimum = options->job ? 1 : 0;
     if (options->binding_count > 0 && bindings == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the number of dimension bindings is %zu, but their array is NULL",
                          options->binding_count);
@@ -169,9 +168,9 @@ mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %zu has no name", i);
         if (bindings[i].same_as != NULL && *bindings[i].same_as == '\0')
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to an empty name", bindings[i].name);
-        if (bindings[i].same_as == NULL && bindings[i].value < least)
+        if (bindings[i].same_as == NULL && bindings[i].value < minimum)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld, but must be at least %d",
-                             bindings[i].name, (long long)bindings[i].value, least);
+                             bindings[i].name, (long long)bindings[i].value, minimum);
     }
     return MDOT_OK;
 }
@@ -194,7 +193,7 @@ static mdot_status apply_bindings(const binder *b)
     return MDOT_OK;
 }
 
-/* Applies a requested concrete shape, which replaces that of the file. */
+/* Replaces the file's shape by a requested concrete one. */
 static mdot_status apply_type(const binder *b, int input, const ir_type *requested)
 {
     ir_type *type = &b->types[input];
@@ -252,7 +251,7 @@ static bool is_open(const symbol *s)
     return !s->bound && !s->merged;
 }
 
-static mdot_status fail_symbols(const binder *b, const char *which, const char *to_bind)
+static mdot_status fail_symbols(const binder *b, const char *choice, const char *to_bind)
 {
     char text[512];
     bs_join list;
@@ -262,7 +261,7 @@ static mdot_status fail_symbols(const binder *b, const char *which, const char *
     return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
                      "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
                      "same (--dim NAME=OTHER)",
-                     b->context->file, which, text, to_bind);
+                     b->context->file, choice, text, to_bind);
 }
 
 /* Binds a symbol to 1, as a batch of one. */
@@ -273,7 +272,7 @@ static void bind_batch(const binder *b, symbol *s)
     fe_warn(b->context, "%s: dimension '%s' is bound to 1, a batch of one", b->context->file, s->name);
 }
 
-/* The names that exporters and users of PyTorch's dynamic_axes give to the batch. */
+/* Names of the batch by exporters and users of PyTorch's dynamic_axes. */
 static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "batch_dim", "Batch", "BatchSize"};
 
 static bool is_batch_name(const char *name)
@@ -314,17 +313,17 @@ static mdot_status settle_job(const binder *b)
 static mdot_status choose_symbol(const binder *b, int *out_symbol)
 {
     if (b->context->options->job) return settle_job(b);
-    int left = 0, others = 0, last = NO_SYMBOL, other = NO_SYMBOL;
+    int left = 0, others = 0, last_index = NO_SYMBOL, other_index = NO_SYMBOL;
     for (int i = 0; i < b->symbol_count; i++) {
         if (!is_open(&b->symbols[i])) continue;
         left++;
-        last = i;
+        last_index = i;
         if (b->symbols[i].only_leading) continue;
         others++;
-        other = i;
+        other_index = i;
     }
     if (left > 1 && others != 1) return fail_symbols(b, "several dimensions are", "all but one");
-    *out_symbol = left > 1 ? other : last;
+    *out_symbol = left > 1 ? other_index : last_index;
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
         if (is_open(s) && i != *out_symbol) bind_batch(b, s);

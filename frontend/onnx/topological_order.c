@@ -4,12 +4,11 @@
  * the file is kept, because a depth-first walk visits the nodes in the file's order and emits each node after its
  * producers.
  */
-#include "frontend/onnx/topological_order.h"
+#include "frontend/onnx/flat.h"
 
-#include "frontend/onnx/functions.h"
-#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/flatten.h"
+#include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
-#include "frontend/onnx/onnx_attributes.h"
 
 #include <string.h>
 
@@ -81,11 +80,11 @@ static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int
     mdot_status status = fe_import_constant(context, earlier, &first);
     if (status == MDOT_OK) status = fe_import_constant(context, node, &second);
     if (status != MDOT_OK) return status;
-    bool same = is_same_tensor(first, second);
-    if (!same && !context->options->job) return MDOT_OK;
+    bool is_same = is_same_tensor(first, second);
+    if (!is_same && !context->options->job) return MDOT_OK;
     fe_warn(context, "%s: constant '%s' is defined twice%s", context->file, value->name,
-            same ? "" : " with different content; the last one is used");
-    if (same) {
+            is_same ? "" : " with different content; the last one is used");
+    if (is_same) {
         node->outputs[0] = FE_NO_VALUE;
     } else {
         earlier->outputs[0] = FE_NO_VALUE;
@@ -154,7 +153,7 @@ static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
     return MDOT_OK;
 }
 
-/* The producer of a value that must still be emitted; -1: none. */
+/* A value's unemitted producer; -1: none. */
 static int pending_producer(const fe_flat *flat, const unsigned char *marks, int value)
 {
     if (value == FE_NO_VALUE) return -1;
@@ -162,30 +161,31 @@ static int pending_producer(const fe_flat *flat, const unsigned char *marks, int
     return definer >= 0 && marks[definer] != EMITTED ? definer : -1;
 }
 
-/* The next node in front of which the step's node may not be emitted; -1: none is left.
+/* The next node before which the step's node may not be emitted; -1: none is left.
  *
  * A node needs the conditions of the branches around it, because they decide whether it counts. A LoopEnd needs its
  * whole body, even nodes whose results nothing reads, because nodes behind the loop may not read the body. */
-static int next_needed(const fe_flat *flat, const unsigned char *marks, step *at)
+static int next_needed(const fe_flat *flat, const unsigned char *marks, step *position)
 {
-    const fe_node *node = &flat->nodes[at->node];
-    while (at->input < node->input_count) {
-        int producer = pending_producer(flat, marks, node->inputs[at->input++]);
+    const fe_node *node = &flat->nodes[position->node];
+    while (position->input < node->input_count) {
+        int producer = pending_producer(flat, marks, node->inputs[position->input++]);
         if (producer >= 0) return producer;
     }
-    while (at->branch != NULL) {
-        int producer = pending_producer(flat, marks, at->branch->condition);
-        at->branch = at->branch->around;
+    while (position->branch != NULL) {
+        int producer = pending_producer(flat, marks, position->branch->condition);
+        position->branch = position->branch->around;
         if (producer >= 0) return producer;
     }
-    while (at->body_count > 0) {
-        int part = at->node - at->body_count--;
+    while (position->body_count > 0) {
+        int part = position->node - position->body_count--;
         if (marks[part] != EMITTED) return part;
     }
     return -1;
 }
 
-static mdot_status emit(const fe_context *context, fe_flat *flat, unsigned char *marks, step *stack, int root, int *at)
+static mdot_status emit(const fe_context *context, fe_flat *flat, unsigned char *marks, step *stack, int root,
+                        int *index)
 {
     int depth = 0;
     stack[0] = first_step(flat, root);
@@ -195,7 +195,7 @@ static mdot_status emit(const fe_context *context, fe_flat *flat, unsigned char 
         int needed = next_needed(flat, marks, top);
         if (needed < 0) {
             marks[top->node] = EMITTED;
-            flat->order[(*at)++] = top->node;
+            flat->order[(*index)++] = top->node;
             depth--;
             continue;
         }
@@ -218,9 +218,9 @@ mdot_status fe_order_nodes(const fe_context *context, fe_flat *flat)
     step *stack = IR_NEW_ARRAY(context->scratch, step, flat->node_count);
     flat->order = IR_NEW_ARRAY(context->scratch, int, flat->node_count);
     if (marks == NULL || stack == NULL || flat->order == NULL) return fe_out_of_memory(context);
-    int at = 0;
+    int index = 0;
     for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
-        if (marks[i] == UNSEEN) status = emit(context, flat, marks, stack, i, &at);
+        if (marks[i] == UNSEEN) status = emit(context, flat, marks, stack, i, &index);
     }
     return status;
 }

@@ -1,14 +1,11 @@
-/* upgrade.c — the table of changes between opsets, and the rewriting of every node by that table.
+/* upgrade.c — the table of changes between opsets, and the rewriting of every node by it.
  *
- * Each row rewrites a node of an older opset into the form of the row's opset. The rows of one operator run from old
- * to new. Changes that only widened types, or that added attributes whose default keeps the old meaning, need no row.
- * Source: the version history in ONNX's Changelog.md.
- */
-#include "frontend/onnx/upgrade.h"
+ * Each row rewrites a node from an older opset into the row's opset. An operator's rows run from old to new. Changes
+ * that only widened types, or added attributes with a compatible default, need no row. Source: the version history in
+ * ONNX's Changelog.md. */
+#include "frontend/onnx/rewrites.h"
 
-#include "frontend/onnx/import_messages.h"
-#include "frontend/onnx/rewrites_inputs.h"
-#include "frontend/onnx/rewrites_meaning.h"
+#include "frontend/onnx/import_context.h"
 
 #include <string.h>
 

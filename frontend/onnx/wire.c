@@ -1,13 +1,12 @@
 /* wire.c — converts bytes into protobuf-c messages. The scan of the wire format makes unpacking safe and cheap (see
- * wire.h).
+ * source.h).
  *
- * The scan uses protobuf-c's own descriptors, so that scan and unpacking read the same onnx.proto. Every nested
- * message of a skeleton is written with a length of five bytes, because a varint may be padded with continuation
- * bits. The length is filled in once the content is complete.
+ * The scan uses protobuf-c's own descriptors, so scan and unpacking read the same onnx.proto. Every nested message of a
+ * skeleton is written with a length of five bytes, because a varint may be padded with continuation bits. The length is
+ * filled in once the content is complete.
  *
- * Wire format: protobuf's "Encoding" guide.
- */
-#include "frontend/onnx/wire.h"
+ * Wire format: protobuf's "Encoding" guide. */
+#include "frontend/onnx/source.h"
 
 #include "base/out_of_memory.h"
 #include "onnx.pb-c.h"
@@ -58,20 +57,21 @@ static mdot_status need(const scanner *s, const unsigned char *at, const unsigne
     return fe_need(s->source, (size_t)(at - s->begin), size_bytes < rest_bytes ? size_bytes : rest_bytes, s->err);
 }
 
-static mdot_status read_varint(const scanner *s, const unsigned char **at, const unsigned char *end, uint64_t *out)
+static mdot_status read_varint(const scanner *s, const unsigned char **position, const unsigned char *end,
+                               uint64_t *out)
 {
     uint64_t value = 0;
-    const unsigned char *p = *at;
+    const unsigned char *p = *position;
     for (int i = 0; i < VARINT_MAX_BYTES; i++, p++) {
-        if (p == end) return malformed(s, *at, "a number is cut off");
+        if (p == end) return malformed(s, *position, "a number is cut off");
         value |= (uint64_t)(*p & 0x7f) << (7 * i);
         if (*p & 0x80) continue;
         if (i == VARINT_MAX_BYTES - 1 && *p > 1) break; /* beyond 64 bits */
-        *at = p + 1;
+        *position = p + 1;
         *out = value;
         return MDOT_OK;
     }
-    return malformed(s, *at, "a number takes more than 64 bits");
+    return malformed(s, *position, "a number takes more than 64 bits");
 }
 
 /* Reads the field at *at and moves *at behind it. */
@@ -139,7 +139,7 @@ static wire_type wire_type_of(ProtobufCType type)
     }
 }
 
-/* Checks that the payload of a packed field consists of whole elements. */
+/* Refuses a packed field with a partial element. */
 static mdot_status check_packed(const scanner *s, const field *f, const ProtobufCMessageDescriptor *message,
                                 const ProtobufCFieldDescriptor *d)
 {

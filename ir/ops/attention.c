@@ -5,7 +5,7 @@
  */
 #include "ir/ops/attention.h"
 
-#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
 
 #include <math.h>
 
@@ -20,15 +20,15 @@ typedef struct geometry {
 } geometry;
 
 /* The four dimensions of Q, K or V: batch, heads, rows, channels. */
-static mdot_status split_heads(const ir_operands *from, int i, const char *what, const char *heads_attr, int rank,
+static mdot_status split_heads(const ir_operands *args, int i, const char *what, const char *heads_attr, int rank,
                                ir_dim *out)
 {
     ir_type type;
-    mdot_status status = ir_operand_need(from, i, what, rank, &type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, i, Q);
+    mdot_status status = ir_operand_need(args, i, what, rank, &type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, what);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, i, Q);
     if (status != MDOT_OK) return status;
-    int64_t heads = ir_node_int(from->node, heads_attr, 0);
+    int64_t heads = ir_node_int(args->node, heads_attr, 0);
     if (rank == 4) {
         for (int k = 0; k < 4; k++) out[k] = type.dim[k];
     } else {
@@ -37,109 +37,109 @@ static mdot_status split_heads(const ir_operands *from, int i, const char *what,
         out[2] = type.dim[1];
         if (heads <= 0 || !ir_dim_div_exact(type.dim[2], out[1], &out[3])) {
             char text[IR_DIM_TEXT_BYTES];
-            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
                            "%s channels of the %s are not divisible into %lld heads",
-                           ir_dim_text(type.dim[2], from->graph->symbol, text, sizeof text), what, (long long)heads);
+                           ir_dim_text(type.dim[2], args->graph->symbol, text, sizeof text), what, (long long)heads);
         }
     }
     if (ir_dim_is_number(out[1]) && out[1].offset > 0) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the number of heads of the %s is not fixed", what);
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the number of heads of the %s is not fixed", what);
 }
 
-static mdot_status read_past(const ir_operands *from, geometry *g)
+static mdot_status read_past(const ir_operands *args, geometry *g)
 {
     ir_type key, value;
-    bool has_past = ir_operand_given(from, PAST_KEY);
-    if (has_past != ir_operand_given(from, PAST_VALUE)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key and past_value require each other");
+    bool has_past = ir_operand_given(args, PAST_KEY);
+    if (has_past != ir_operand_given(args, PAST_VALUE)) {
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "past_key and past_value require each other");
     }
     g->past = ir_dim_number(0);
     if (has_past) {
-        mdot_status status = ir_operand_need(from, PAST_KEY, "past key", 4, &key);
-        if (status == MDOT_OK) status = ir_operand_need(from, PAST_VALUE, "past value", 4, &value);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, PAST_KEY, Q);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, PAST_VALUE, Q);
+        mdot_status status = ir_operand_need(args, PAST_KEY, "past key", 4, &key);
+        if (status == MDOT_OK) status = ir_operand_need(args, PAST_VALUE, "past value", 4, &value);
+        if (status == MDOT_OK) status = ir_operand_need_same(args, PAST_KEY, Q);
+        if (status == MDOT_OK) status = ir_operand_need_same(args, PAST_VALUE, Q);
         if (status != MDOT_OK) return status;
         bool fits = ir_dim_equal(key.dim[0], g->batch) && ir_dim_equal(value.dim[0], g->batch) &&
                     ir_dim_equal(key.dim[1], g->kv_heads) && ir_dim_equal(value.dim[1], g->kv_heads) &&
                     ir_dim_equal(key.dim[2], value.dim[2]) && ir_dim_equal(key.dim[3], g->dim) &&
                     ir_dim_equal(value.dim[3], g->value_dim);
         if (!fits)
-            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
                            "the shapes of past_key or past_value do not match K and V");
         g->past = key.dim[2];
     }
     if (ir_dim_add(g->past, g->new_keys, &g->keys)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                    "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
 }
 
 /* A mask broadcasts to (batch, heads, queries, keys), but may have fewer keys. */
-static mdot_status check_mask(const ir_operands *from, const geometry *g)
+static mdot_status check_mask(const ir_operands *args, const geometry *g)
 {
-    if (!ir_operand_given(from, MASK)) return MDOT_OK;
-    ir_type mask = ir_operand_type(from, MASK);
+    if (!ir_operand_given(args, MASK)) return MDOT_OK;
+    ir_type mask = ir_operand_type(args, MASK);
     ir_dim full[4] = {g->batch, g->heads, g->queries, g->keys};
-    bool fits = mask.rank >= 1 && mask.rank <= 4 && ir_dim_always_le(from->graph, mask.dim[mask.rank - 1], g->keys);
+    bool fits = mask.rank >= 1 && mask.rank <= 4 && ir_dim_always_le(args->graph, mask.dim[mask.rank - 1], g->keys);
     for (int k = 2; k <= mask.rank && fits; k++) {
         ir_dim dim = mask.dim[mask.rank - k];
         fits = ir_dim_is(dim, 1) || ir_dim_equal(dim, full[4 - k]);
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], full_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(from->node, from->err, ir_dims_fault(4, full), "a mask of shape %s does not broadcast to %s",
-                       ir_shape_text(from, mask.rank, mask.dim, text), ir_shape_text(from, 4, full, full_text));
+        return ir_fail(args->node, args->err, ir_dims_fault(4, full), "a mask of shape %s does not broadcast to %s",
+                       ir_shape_text(args, mask.rank, mask.dim, text), ir_shape_text(args, 4, full, full_text));
     }
     if (mask.dtype == MDOT_DTYPE_BOOL || ir_dtype_is_float(mask.dtype)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "a mask of type %s is neither bool nor floating",
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "a mask of type %s is neither bool nor floating",
                    mdot_dtype_name(mask.dtype));
 }
 
-static mdot_status check_key_counts(const ir_operands *from, const geometry *g)
+static mdot_status check_key_counts(const ir_operands *args, const geometry *g)
 {
     ir_type counts;
-    if (!ir_operand_given(from, KEY_COUNTS)) return MDOT_OK;
-    mdot_status status = ir_operand_need(from, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts);
-    if (status == MDOT_OK) status = ir_operand_need_integers(from, KEY_COUNTS, "nonpad_kv_seqlen");
+    if (!ir_operand_given(args, KEY_COUNTS)) return MDOT_OK;
+    mdot_status status = ir_operand_need(args, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts);
+    if (status == MDOT_OK) status = ir_operand_need_integers(args, KEY_COUNTS, "nonpad_kv_seqlen");
     if (status != MDOT_OK) return status;
     if (!ir_dim_equal(counts.dim[0], g->batch)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen must have one number per sequence");
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "nonpad_kv_seqlen must have one number per sequence");
     }
-    if (!ir_operand_given(from, PAST_KEY)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen and past_key exclude each other");
+    if (!ir_operand_given(args, PAST_KEY)) return MDOT_OK;
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "nonpad_kv_seqlen and past_key exclude each other");
 }
 
-static mdot_status read_geometry(const ir_operands *from, geometry *out)
+static mdot_status read_geometry(const ir_operands *args, geometry *out)
 {
     ir_type type;
     ir_dim q[4], k[4], v[4];
-    mdot_status status = ir_operand_need(from, Q, "query", -1, &type);
+    mdot_status status = ir_operand_need(args, Q, "query", -1, &type);
     if (status != MDOT_OK) return status;
     if (type.rank != 3 && type.rank != 4) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4",
                        type.rank);
     }
-    status = split_heads(from, Q, "query", "q_num_heads", type.rank, q);
-    if (status == MDOT_OK) status = split_heads(from, K, "key", "kv_num_heads", type.rank, k);
-    if (status == MDOT_OK) status = split_heads(from, V, "value", "kv_num_heads", type.rank, v);
+    status = split_heads(args, Q, "query", "q_num_heads", type.rank, q);
+    if (status == MDOT_OK) status = split_heads(args, K, "key", "kv_num_heads", type.rank, k);
+    if (status == MDOT_OK) status = split_heads(args, V, "value", "kv_num_heads", type.rank, v);
     if (status != MDOT_OK) return status;
     bool fits = ir_dim_equal(q[0], k[0]) && ir_dim_equal(q[0], v[0]) && ir_dim_equal(k[1], v[1]) &&
                 ir_dim_equal(k[2], v[2]) && ir_dim_equal(q[3], k[3]) && q[1].offset % k[1].offset == 0;
-    if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
+    if (!fits) return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
     geometry g = {.dtype = type.dtype, .rank = type.rank, .batch = q[0], .heads = q[1], .kv_heads = k[1]};
     g.queries = q[2];
     g.new_keys = k[2];
     g.dim = q[3];
     g.value_dim = v[3];
     if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the width of its output overflows");
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the width of its output overflows");
     }
-    status = read_past(from, &g);
-    if (status == MDOT_OK) status = check_mask(from, &g);
-    if (status == MDOT_OK) status = check_key_counts(from, &g);
-    int64_t stage = ir_node_int(from->node, "qk_matmul_output_mode", 0);
+    status = read_past(args, &g);
+    if (status == MDOT_OK) status = check_mask(args, &g);
+    if (status == MDOT_OK) status = check_key_counts(args, &g);
+    int64_t stage = ir_node_int(args->node, "qk_matmul_output_mode", 0);
     if (status == MDOT_OK && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
-        status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+        status = ir_fail(args->node, args->err, MDOT_MALFORMED,
                          "qk_matmul_output_mode is %lld, but must be between 0 and 3", (long long)stage);
     }
     if (status == MDOT_OK) *out = g;
@@ -163,9 +163,9 @@ static ir_type output_type(const geometry *g, int output)
 
 mdot_status ir_shape_attention(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     geometry g;
-    mdot_status status = read_geometry(&from, &g);
+    mdot_status status = read_geometry(&args, &g);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type type = output_type(&g, i);
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
@@ -176,11 +176,11 @@ mdot_status ir_shape_attention(ir_graph *graph, ir_node *node, mdot_error *err)
 void ir_cost_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
-    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    ir_operands args = ir_operands_of_graph(&range, node, NULL);
     geometry g;
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = 0;
-    if (read_geometry(&from, &g) != MDOT_OK) return;
+    if (read_geometry(&args, &g) != MDOT_OK) return;
     out_cost->flops = ir_attention_flops((double)ir_dim_at(g.batch, length), (double)g.heads.offset,
                                          (double)ir_dim_at(g.queries, length), (double)ir_dim_at(g.keys, length),
                                          (double)ir_dim_at(g.dim, length), (double)ir_dim_at(g.value_dim, length));
@@ -211,17 +211,18 @@ static void copy_heads(const geometry *g, ir_heads to, ir_heads from, int64_t ro
 /* Joins past keys or values (NULL: absent) and the new ones behind them into one tensor of four dimensions. */
 static void join_past(const geometry *g, const ir_wide *past, const ir_wide *fresh, ir_dim channels, ir_wide *present)
 {
-    ir_heads to = ir_heads_of_4d(present->f, g->kv_heads.offset, g->keys.offset, channels.offset);
+    ir_heads target = ir_heads_of_4d(present->f, g->kv_heads.offset, g->keys.offset, channels.offset);
     if (past != NULL) {
         ir_heads old = ir_heads_of_4d(past->f, g->kv_heads.offset, g->past.offset, channels.offset);
-        copy_heads(g, to, old, g->past.offset, channels.offset);
+        copy_heads(g, target, old, g->past.offset, channels.offset);
     }
-    to.data += g->past.offset * to.row;
-    copy_heads(g, to, heads_of(g, fresh->f, g->kv_heads, g->new_keys, channels), g->new_keys.offset, channels.offset);
+    target.data += g->past.offset * target.row;
+    copy_heads(g, target, heads_of(g, fresh->f, g->kv_heads, g->new_keys, channels), g->new_keys.offset,
+               channels.offset);
 }
 
 /* Reads the options from attributes and masks. */
-static void read_options(const ir_node *node, const ir_wide *const *in, const geometry *g, ir_attention *a)
+static void read_options(const ir_node *node, const ir_wide *const *input, const geometry *g, ir_attention *a)
 {
     a->scale = ir_node_float(node, "scale", 1 / sqrt((double)g->dim.offset));
     a->softcap = ir_node_float(node, "softcap", 0);
@@ -231,7 +232,7 @@ static void read_options(const ir_node *node, const ir_wide *const *in, const ge
     a->left_window = ir_node_int(node, "left_window_size", -1);
     a->right_window = ir_node_int(node, "right_window_size", -1);
     a->offset = g->past.offset;
-    const ir_wide *mask = ir_tensor_input(node, in, MASK), *counts = ir_tensor_input(node, in, KEY_COUNTS);
+    const ir_wide *mask = ir_tensor_input(node, input, MASK), *counts = ir_tensor_input(node, input, KEY_COUNTS);
     if (mask != NULL) *(mask->f != NULL ? &a->bias : &a->keep) = ir_attention_mask_of(mask);
     if (counts != NULL) {
         a->key_counts = counts->i;
@@ -239,32 +240,32 @@ static void read_options(const ir_node *node, const ir_wide *const *in, const ge
     }
 }
 
-mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                               mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
     ir_wide *made[4] = {NULL};
-    mdot_status status = read_geometry(&from, &g);
+    mdot_status status = read_geometry(&args, &g);
     for (int i = 0; i < 4 && status == MDOT_OK; i++) {
         ir_type type = output_type(&g, i);
         if (i != SCORES || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &type, &made[i], err);
     }
     if (status != MDOT_OK) return status;
-    join_past(&g, ir_tensor_input(node, in, PAST_KEY), in[K], g.dim, made[PRESENT_KEY]);
-    join_past(&g, ir_tensor_input(node, in, PAST_VALUE), in[V], g.value_dim, made[PRESENT_VALUE]);
+    join_past(&g, ir_tensor_input(node, input, PAST_KEY), input[K], g.dim, made[PRESENT_KEY]);
+    join_past(&g, ir_tensor_input(node, input, PAST_VALUE), input[V], g.value_dim, made[PRESENT_VALUE]);
     ir_attention a = {.batch = g.batch.offset, .heads = g.heads.offset, .kv_heads = g.kv_heads.offset};
     a.queries = g.queries.offset;
     a.keys = g.keys.offset;
     a.dim = g.dim.offset;
     a.value_dim = g.value_dim.offset;
-    a.q = heads_of(&g, in[Q]->f, g.heads, g.queries, g.dim);
+    a.q = heads_of(&g, input[Q]->f, g.heads, g.queries, g.dim);
     a.k = ir_heads_of_4d(made[PRESENT_KEY]->f, a.kv_heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(made[PRESENT_VALUE]->f, a.kv_heads, a.keys, a.value_dim);
     a.out = heads_of(&g, made[Y]->f, g.heads, g.queries, g.value_dim);
     a.scores = made[SCORES] != NULL ? made[SCORES]->f : NULL;
     a.stage = (ir_score_stage)ir_node_int(node, "qk_matmul_output_mode", 0);
-    read_options(node, in, &g, &a);
+    read_options(node, input, &g, &a);
     status = ir_attend(&a, arena, node, err);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         if (ir_node_wants(node, i)) out[i] = made[i];

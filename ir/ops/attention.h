@@ -22,10 +22,10 @@ typedef struct ir_attention_mask {
     int64_t width;
 } ir_attention_mask;
 
-/* Aligns a tensor of rank 1 … 4 at the end with batch, heads, queries, keys. Its last dimension is its width. */
+/* Aligns a tensor of rank 1 … 4 at the end with batch, heads, queries, keys. The last dimension is its width. */
 ir_attention_mask ir_attention_mask_of(const ir_wide *tensor);
 
-/* The content of the optional output of scores. */
+/* The content of the optional scores output. */
 typedef enum ir_score_stage { IR_SCORE_RAW, IR_SCORE_CAPPED, IR_SCORE_BIASED, IR_SCORE_PROBABILITY } ir_score_stage;
 
 typedef struct ir_attention {
@@ -46,7 +46,7 @@ typedef struct ir_attention {
     ir_score_stage stage;
 } ir_attention;
 
-/* An attribute of ONNX's Attention that only passes set: `replaces` above. */
+/* An additional attribute of Attention, set by passes only: `replaces` above. */
 #define IR_ATTENTION_REPLACES "mdot.replaces"
 
 /* Errors name the node: OUT_OF_RANGE for an invalid key count, OUT_OF_MEMORY for a row of scores. A query whose keys

@@ -21,7 +21,7 @@ ir_attention_mask ir_attention_mask_of(const ir_wide *tensor)
     return mask;
 }
 
-/* The number that the masks add to the score of one key. */
+/* The masks' sum for one key's score. */
 static double bias_of_key(const ir_attention *a, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     int64_t index[4] = {b, h, i, j};

@@ -1,9 +1,9 @@
 /* attention_fused.c — attention in the form of ONNX Runtime's optimiser: MultiHeadAttention and Attention
  * (com.microsoft; docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions, and past
- * keys and values in front of the new ones. */
+ * keys and values before the new ones. */
 #include "ir/ops/attention.h"
 
-#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
 
 #include <math.h>
 
@@ -15,42 +15,41 @@ typedef struct geometry {
     ir_dim hidden, value_hidden;       /* over all heads */
 } geometry;
 
-static mdot_status read_heads(const ir_operands *from, geometry *g)
+static mdot_status read_heads(const ir_operands *args, geometry *g)
 {
-    g->heads = ir_node_int(from->node, "num_heads", 0);
+    g->heads = ir_node_int(args->node, "num_heads", 0);
     if (g->heads > 0 && ir_dim_div_exact(g->hidden, ir_dim_number(g->heads), &g->dim) &&
         ir_dim_div_exact(g->value_hidden, ir_dim_number(g->heads), &g->value_dim)) {
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "its channels are not divisible into %lld heads",
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "its channels are not divisible into %lld heads",
                    (long long)g->heads);
 }
 
-/* A mask of integers: the number of valid keys per sequence (batch), or nonzero elements of (batch, keys) or of
- * (batch, queries, keys). */
-static mdot_status check_key_mask(const ir_operands *from, int i, const geometry *g)
+/* An integer mask: valid keys per sequence (batch), or nonzero elements of (batch, keys) or (batch, queries, keys). */
+static mdot_status check_key_mask(const ir_operands *args, int i, const geometry *g)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    ir_type mask = ir_operand_type(from, i);
-    mdot_status status = ir_operand_need_integers(from, i, "mask");
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    ir_type mask = ir_operand_type(args, i);
+    mdot_status status = ir_operand_need_integers(args, i, "mask");
     if (status != MDOT_OK) return status;
     bool fits = mask.rank >= 1 && mask.rank <= 3 && ir_dim_equal(mask.dim[0], g->batch) &&
                 (mask.rank < 2 || ir_dim_equal(mask.dim[mask.rank - 1], g->keys)) &&
                 (mask.rank < 3 || ir_dim_equal(mask.dim[1], g->queries));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                    "a mask of shape %s must have one of the shapes (batch), (batch, keys), (batch, queries, keys)",
-                   ir_shape_text(from, mask.rank, mask.dim, text));
+                   ir_shape_text(args, mask.rank, mask.dim, text));
 }
 
 /* The bias added to the scores: (batch or 1, heads or 1, queries, keys). */
-static mdot_status check_score_bias(const ir_operands *from, int i, const geometry *g)
+static mdot_status check_score_bias(const ir_operands *args, int i, const geometry *g)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type bias;
-    mdot_status status = ir_operand_need(from, i, "attention bias", 4, &bias);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, "attention bias");
+    mdot_status status = ir_operand_need(args, i, "attention bias", 4, &bias);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, "attention bias");
     if (status != MDOT_OK) return status;
     ir_dim full[4] = {g->batch, ir_dim_number(g->heads), g->queries, g->keys};
     bool fits = true;
@@ -58,21 +57,21 @@ static mdot_status check_score_bias(const ir_operands *from, int i, const geomet
         fits = fits && (ir_dim_equal(bias.dim[k], full[k]) || (k < 2 && ir_dim_is(bias.dim[k], 1)));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES], full_text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an attention bias of shape %s does not broadcast to %s",
-                   ir_shape_text(from, 4, bias.dim, text), ir_shape_text(from, 4, full, full_text));
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "an attention bias of shape %s does not broadcast to %s",
+                   ir_shape_text(args, 4, bias.dim, text), ir_shape_text(args, 4, full, full_text));
 }
 
-/* Reads a past, which lies in front of g->keys new keys. Operands `first` to `last` are past keys and values, each
+/* Reads a past, which lies before g->keys new keys. Operands `first` to `last_index` are past keys and values, each
  * (batch, heads, rows, channels); a single operand holds both, (2, batch, heads, rows, channels). */
-static mdot_status read_past(const ir_operands *from, int first, int last, geometry *g)
+static mdot_status read_past(const ir_operands *args, int first, int last_index, geometry *g)
 {
-    bool single = first == last;
+    bool single = first == last_index;
     int rank = single ? 5 : 4;
-    for (int i = first; i <= last; i++) {
+    for (int i = first; i <= last_index; i++) {
         ir_type past;
-        if (!ir_operand_given(from, i) && !ir_operand_given(from, first)) continue;
-        mdot_status status = ir_operand_need(from, i, "past", rank, &past);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, i, 0);
+        if (!ir_operand_given(args, i) && !ir_operand_given(args, first)) continue;
+        mdot_status status = ir_operand_need(args, i, "past", rank, &past);
+        if (status == MDOT_OK) status = ir_operand_need_same(args, i, 0);
         if (status != MDOT_OK) return status;
         const ir_dim *dim = past.dim + rank - 4,
                      wanted[] = {g->batch, ir_dim_number(g->heads), dim[2], i == first ? g->dim : g->value_dim};
@@ -81,14 +80,14 @@ static mdot_status read_past(const ir_operands *from, int first, int last, geome
         for (int d = 0; d < 4; d++) fits = fits && ir_dim_equal(dim[d], wanted[d]);
         if (!fits) {
             char text[IR_SHAPE_TEXT_BYTES];
-            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
                            "a past of shape %s does not match the batch, heads and channels of the new keys and values",
-                           ir_shape_text(from, rank, past.dim, text));
+                           ir_shape_text(args, rank, past.dim, text));
         }
         g->past = dim[2];
     }
     if (ir_dim_add(g->past, g->keys, &g->keys)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                    "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
 }
 
@@ -140,78 +139,78 @@ static mdot_status join_past(ir_arena *arena, const ir_node *node, const geometr
 
 enum { MHA_QUERY, MHA_KEY, MHA_VALUE, MHA_BIAS, MHA_MASK, MHA_SCORE_BIAS, MHA_PAST_KEY, MHA_PAST_VALUE };
 
-/* The location of query, key or value: a separate tensor, or one of `parts` that are adjacent in each head. */
+/* Where query, key or value is: a separate tensor, or one of `parts` adjacent per head. */
 typedef struct operand_slice {
     int input, part, parts;
 } operand_slice;
 
-static operand_slice slice_of(const ir_operands *from, int operand)
+static operand_slice slice_of(const ir_operands *args, int operand)
 {
-    if (!ir_operand_given(from, MHA_KEY) && !ir_operand_given(from, MHA_VALUE))
+    if (!ir_operand_given(args, MHA_KEY) && !ir_operand_given(args, MHA_VALUE))
         return (operand_slice){MHA_QUERY, operand, 3};
-    if (!ir_operand_given(from, MHA_VALUE) && operand != MHA_QUERY)
+    if (!ir_operand_given(args, MHA_VALUE) && operand != MHA_QUERY)
         return (operand_slice){MHA_KEY, operand - MHA_KEY, 2};
     return (operand_slice){operand, 0, 1};
 }
 
 /* The type of query, key or value as rows (batch, rows, heads * channels). The operand may have this form, or be
  * packed, (batch, rows, heads, parts, channels). Keys or values may also be by head, (batch, heads, rows, channels). */
-static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
+static mdot_status read_rows(const ir_operands *args, int operand, ir_type *out)
 {
     static const char *const names[] = {"query", "key", "value"};
-    operand_slice at = slice_of(from, operand);
-    const char *name = names[at.input];
-    if (!ir_operand_given(from, at.input))
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "a value requires a key");
-    ir_type type = ir_operand_type(from, at.input);
-    int64_t heads = ir_node_int(from->node, "num_heads", 0);
-    mdot_status status = ir_operand_need_floats(from, at.input, name);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, at.input, MHA_QUERY);
+    operand_slice position = slice_of(args, operand);
+    const char *name = names[position.input];
+    if (!ir_operand_given(args, position.input))
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "a value requires a key");
+    ir_type type = ir_operand_type(args, position.input);
+    int64_t heads = ir_node_int(args->node, "num_heads", 0);
+    mdot_status status = ir_operand_need_floats(args, position.input, name);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, position.input, MHA_QUERY);
     if (status != MDOT_OK) return status;
     *out = (ir_type){type.dtype, 3, {type.dim[0], type.dim[1], type.dim[2]}};
-    if (at.parts == 1 && type.rank == 3) return MDOT_OK;
-    bool by_head = at.parts == 1 && type.rank == 4 && operand != MHA_QUERY;
-    bool packed = at.parts > 1 && type.rank == 5 && ir_dim_is(type.dim[3], at.parts);
+    if (position.parts == 1 && type.rank == 3) return MDOT_OK;
+    bool by_head = position.parts == 1 && type.rank == 4 && operand != MHA_QUERY;
+    bool packed = position.parts > 1 && type.rank == 5 && ir_dim_is(type.dim[3], position.parts);
     bool fits = (by_head || packed) && ir_dim_is(type.dim[by_head ? 1 : 2], heads) &&
                 ir_dim_mul(type.dim[type.rank - 1], ir_dim_number(heads), &out->dim[2]);
     if (by_head) out->dim[1] = type.dim[2];
     if (!fits)
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                        "the %s has %d dimensions; supported are rows, packed Q, K and V, and keys or values by head",
                        name, type.rank);
-    if (by_head && ir_operand_given(from, MHA_BIAS))
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a bias is unsupported if keys and values are by head");
+    if (by_head && ir_operand_given(args, MHA_BIAS))
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "a bias is unsupported if keys and values are by head");
     return MDOT_OK;
 }
 
-static mdot_status read_multi_head(const ir_operands *from, geometry *out)
+static mdot_status read_multi_head(const ir_operands *args, geometry *out)
 {
     ir_type input[3], bias;
     mdot_status status = MDOT_OK;
-    for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) status = read_rows(from, i, &input[i]);
+    for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) status = read_rows(args, i, &input[i]);
     if (status != MDOT_OK) return status;
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
         !ir_dim_equal(q[2], k[2])) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
     }
     geometry g = {.dtype = input[MHA_QUERY].dtype, .batch = q[0], .queries = q[1], .keys = k[1]};
     g.hidden = q[2];
     g.value_hidden = v[2];
-    status = read_heads(from, &g);
-    if (status == MDOT_OK && ir_operand_given(from, MHA_BIAS)) {
+    status = read_heads(args, &g);
+    if (status == MDOT_OK && ir_operand_given(args, MHA_BIAS)) {
         ir_dim width;
-        status = ir_operand_need(from, MHA_BIAS, "bias", 1, &bias);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, MHA_BIAS, MHA_QUERY);
+        status = ir_operand_need(args, MHA_BIAS, "bias", 1, &bias);
+        if (status == MDOT_OK) status = ir_operand_need_same(args, MHA_BIAS, MHA_QUERY);
         if (status == MDOT_OK && (!ir_dim_add(g.hidden, g.hidden, &width) ||
                                   !ir_dim_add(width, g.value_hidden, &width) || !ir_dim_equal(bias.dim[0], width))) {
-            status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+            status = ir_fail(args->node, args->err, MDOT_MALFORMED,
                              "the length of the bias differs from the width of query, key and value");
         }
     }
-    if (status == MDOT_OK) status = read_past(from, MHA_PAST_KEY, MHA_PAST_VALUE, &g);
-    if (status == MDOT_OK) status = check_key_mask(from, MHA_MASK, &g);
-    if (status == MDOT_OK) status = check_score_bias(from, MHA_SCORE_BIAS, &g);
+    if (status == MDOT_OK) status = read_past(args, MHA_PAST_KEY, MHA_PAST_VALUE, &g);
+    if (status == MDOT_OK) status = check_key_mask(args, MHA_MASK, &g);
+    if (status == MDOT_OK) status = check_score_bias(args, MHA_SCORE_BIAS, &g);
     if (status == MDOT_OK) *out = g;
     return status;
 }
@@ -225,9 +224,9 @@ static ir_type multi_head_output(const geometry *g, int output)
 
 mdot_status ir_shape_multi_head_attention(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     geometry g;
-    mdot_status status = read_multi_head(&from, &g);
+    mdot_status status = read_multi_head(&args, &g);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type type = multi_head_output(&g, i);
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
@@ -238,40 +237,40 @@ mdot_status ir_shape_multi_head_attention(ir_graph *graph, ir_node *node, mdot_e
 void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
-    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    ir_operands args = ir_operands_of_graph(&range, node, NULL);
     geometry g = {.heads = 0}; /* zero FLOPs if the node is malformed */
-    read_multi_head(&from, &g);
+    read_multi_head(&args, &g);
     set_cost(node, length, &g, out_cost);
 }
 
-/* Query, key or value of `rows` by head, plus its part of the bias (NULL: absent) from `first` on. */
-static mdot_status project(ir_arena *arena, const ir_operands *from, const ir_wide *const *in, int operand,
+/* Query, key or value of `rows` by head, plus the bias (NULL: absent) from `first` on. */
+static mdot_status project(ir_arena *arena, const ir_operands *args, const ir_wide *const *in, int operand,
                            const int64_t dims[4], const ir_wide *bias, int64_t first, ir_wide **out)
 {
-    operand_slice at = slice_of(from, operand);
-    const ir_wide *input = in[at.input];
+    operand_slice position = slice_of(args, operand);
+    const ir_wide *input = in[position.input];
     int64_t heads = dims[1], rows = dims[2], channels = dims[3];
-    mdot_status status = ir_make_wide(arena, from->node, input->dtype, 4, dims, out, from->err);
+    mdot_status status = ir_make_wide(arena, args->node, input->dtype, 4, dims, out, args->err);
     if (status != MDOT_OK) return status;
     for (int64_t k = 0; k < (*out)->count; k++) {
         int64_t c = k % channels, row = k / channels % rows, h = k / channels / rows % heads;
         int64_t b = k / channels / rows / heads, source = k; /* unchanged if it is by head already */
-        if (input->rank != 4) source = (((b * rows + row) * heads + h) * at.parts + at.part) * channels + c;
+        if (input->rank != 4) source = (((b * rows + row) * heads + h) * position.parts + position.part) * channels + c;
         (*out)->f[k] = input->f[source] + (bias != NULL ? bias->f[first + h * channels + c] : 0);
     }
     return MDOT_OK;
 }
 
-mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                                         mdot_error *err)
+mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
+                                         ir_wide **out, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
     ir_wide *q, *k, *v, *result;
-    const ir_wide *past_key = ir_tensor_input(node, in, MHA_PAST_KEY);
-    const ir_wide *past_value = ir_tensor_input(node, in, MHA_PAST_VALUE);
-    const ir_wide *bias = ir_tensor_input(node, in, MHA_BIAS);
-    mdot_status status = read_multi_head(&from, &g);
+    const ir_wide *past_key = ir_tensor_input(node, input, MHA_PAST_KEY);
+    const ir_wide *past_value = ir_tensor_input(node, input, MHA_PAST_VALUE);
+    const ir_wide *bias = ir_tensor_input(node, input, MHA_BIAS);
+    mdot_status status = read_multi_head(&args, &g);
     if (status != MDOT_OK) return status;
     int64_t hidden = g.hidden.offset, fresh = g.keys.offset - g.past.offset;
     ir_type type = multi_head_output(&g, 0);
@@ -279,9 +278,9 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     int64_t of_query[] = {g.batch.offset, g.heads, g.queries.offset, g.dim.offset};
     int64_t of_key[] = {g.batch.offset, g.heads, fresh, g.dim.offset};
     int64_t of_value[] = {g.batch.offset, g.heads, fresh, g.value_dim.offset};
-    if (status == MDOT_OK) status = project(arena, &from, in, MHA_QUERY, of_query, bias, 0, &q);
-    if (status == MDOT_OK) status = project(arena, &from, in, MHA_KEY, of_key, bias, hidden, &k);
-    if (status == MDOT_OK) status = project(arena, &from, in, MHA_VALUE, of_value, bias, 2 * hidden, &v);
+    if (status == MDOT_OK) status = project(arena, &args, input, MHA_QUERY, of_query, bias, 0, &q);
+    if (status == MDOT_OK) status = project(arena, &args, input, MHA_KEY, of_key, bias, hidden, &k);
+    if (status == MDOT_OK) status = project(arena, &args, input, MHA_VALUE, of_value, bias, 2 * hidden, &v);
     if (status == MDOT_OK)
         status = join_past(arena, node, &g, past_key != NULL ? past_key->f : NULL,
                            ir_heads_of_4d(k->f, g.heads, fresh, g.dim.offset), g.dim.offset, &k, err);
@@ -290,7 +289,7 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
                            ir_heads_of_4d(v->f, g.heads, fresh, g.value_dim.offset), g.value_dim.offset, &v, err);
     if (status != MDOT_OK) return status;
     ir_attention a =
-        begin_attention(node, &g, ir_tensor_input(node, in, MHA_MASK), ir_tensor_input(node, in, MHA_SCORE_BIAS));
+        begin_attention(node, &g, ir_tensor_input(node, input, MHA_MASK), ir_tensor_input(node, input, MHA_SCORE_BIAS));
     a.q = ir_heads_of_4d(q->f, g.heads, a.queries, a.dim);
     a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
@@ -307,10 +306,10 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
 
 enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH };
 
-/* The widths of Q and K, and of V: from qkv_hidden_sizes, or one third of the weights' columns each. */
-static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry *g)
+/* The widths of Q and K, and of V: from qkv_hidden_sizes, or a third of the weight columns each. */
+static mdot_status read_widths(const ir_operands *args, ir_dim columns, geometry *g)
 {
-    const ir_attr *sizes = ir_node_ints(from->node, "qkv_hidden_sizes");
+    const ir_attr *sizes = ir_node_ints(args->node, "qkv_hidden_sizes");
     if (sizes != NULL && sizes->count > 0) {
         bool fits = sizes->count == 3 && sizes->ints[0] == sizes->ints[1];
         if (fits) {
@@ -320,51 +319,51 @@ static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry
         ir_dim sum;
         fits = fits && ir_dim_add(g->hidden, g->hidden, &sum) && ir_dim_add(sum, g->value_hidden, &sum) &&
                ir_dim_equal(sum, columns);
-        if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "qkv_hidden_sizes do not match the weights");
+        if (!fits) return ir_fail(args->node, args->err, MDOT_MALFORMED, "qkv_hidden_sizes do not match the weights");
         return MDOT_OK;
     }
     if (!ir_dim_div_exact(columns, ir_dim_number(3), &g->hidden)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the number of columns of the weights differs from that of Q, K and V");
     }
     g->value_hidden = g->hidden;
     return MDOT_OK;
 }
 
-static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
+static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
 {
     ir_type input, weights, bias;
     mdot_status status = MDOT_OK;
-    if (ir_operand_given(from, MSA_PAST_LENGTH))
-        status = ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
-    if (status == MDOT_OK) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, MSA_INPUT, "input");
-    if (status == MDOT_OK) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_WEIGHTS, MSA_INPUT);
+    if (ir_operand_given(args, MSA_PAST_LENGTH))
+        status = ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
+    if (status == MDOT_OK) status = ir_operand_need(args, MSA_INPUT, "input", 3, &input);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, MSA_INPUT, "input");
+    if (status == MDOT_OK) status = ir_operand_need(args, MSA_WEIGHTS, "weights", 2, &weights);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, MSA_WEIGHTS, MSA_INPUT);
     if (status != MDOT_OK) return status;
-    if (ir_node_int(from->node, "do_rotary", 0))
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "rotary embedding is unsupported");
+    if (ir_node_int(args->node, "do_rotary", 0))
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "rotary embedding is unsupported");
     if (!ir_dim_equal(input.dim[2], weights.dim[0])) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the number of rows of the weights differs from the number of channels of the input");
     }
     geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
-    status = read_widths(from, weights.dim[1], &g);
-    if (status == MDOT_OK) status = read_heads(from, &g);
-    if (status == MDOT_OK && ir_operand_given(from, MSA_BIAS)) {
-        status = ir_operand_need(from, MSA_BIAS, "bias", 1, &bias);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_BIAS, MSA_INPUT);
+    status = read_widths(args, weights.dim[1], &g);
+    if (status == MDOT_OK) status = read_heads(args, &g);
+    if (status == MDOT_OK && ir_operand_given(args, MSA_BIAS)) {
+        status = ir_operand_need(args, MSA_BIAS, "bias", 1, &bias);
+        if (status == MDOT_OK) status = ir_operand_need_same(args, MSA_BIAS, MSA_INPUT);
         if (status == MDOT_OK && !ir_dim_equal(bias.dim[0], weights.dim[1])) {
-            status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+            status = ir_fail(args->node, args->err, MDOT_MALFORMED,
                              "the length of the bias differs from the number of columns of the weights");
         }
     }
-    if (status == MDOT_OK && ir_node_wants(from->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
-        status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+    if (status == MDOT_OK && ir_node_wants(args->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
+        status = ir_fail(args->node, args->err, MDOT_MALFORMED,
                          "present keys and values in one output must have equally many channels");
-    if (status == MDOT_OK) status = read_past(from, MSA_PAST, MSA_PAST, &g);
-    if (status == MDOT_OK) status = check_key_mask(from, MSA_MASK, &g);
-    if (status == MDOT_OK) status = check_score_bias(from, MSA_SCORE_BIAS, &g);
+    if (status == MDOT_OK) status = read_past(args, MSA_PAST, MSA_PAST, &g);
+    if (status == MDOT_OK) status = check_key_mask(args, MSA_MASK, &g);
+    if (status == MDOT_OK) status = check_score_bias(args, MSA_SCORE_BIAS, &g);
     if (status == MDOT_OK) *out = g;
     return status;
 }
@@ -378,9 +377,9 @@ static ir_type ms_attention_output(const geometry *g, int output)
 
 mdot_status ir_shape_ms_attention(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     geometry g;
-    mdot_status status = read_ms_attention(&from, &g);
+    mdot_status status = read_ms_attention(&args, &g);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type type = ms_attention_output(&g, i);
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
@@ -391,9 +390,9 @@ mdot_status ir_shape_ms_attention(ir_graph *graph, ir_node *node, mdot_error *er
 void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
-    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    ir_operands args = ir_operands_of_graph(&range, node, NULL);
     geometry g = {.heads = 0};
-    if (read_ms_attention(&from, &g) != MDOT_OK) g = (geometry){.heads = 0};
+    if (read_ms_attention(&args, &g) != MDOT_OK) g = (geometry){.heads = 0};
     set_cost(node, length, &g, out_cost);
     double rows = ir_value_elements(node->inputs[MSA_INPUT], length);
     double columns = (double)ir_dim_at(node->inputs[MSA_WEIGHTS]->type.dim[1], length);
@@ -401,10 +400,10 @@ void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost
 }
 
 /* Computes Q, K and V of every token, concatenated: input · weights + bias. */
-static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                   mdot_error *err)
 {
-    const ir_wide *x = in[MSA_INPUT], *weights = in[MSA_WEIGHTS], *bias = ir_tensor_input(node, in, MSA_BIAS);
+    const ir_wide *x = input[MSA_INPUT], *weights = input[MSA_WEIGHTS], *bias = ir_tensor_input(node, input, MSA_BIAS);
     int64_t width = weights->dims[0], columns = weights->dims[1];
     mdot_status status = ir_make_wide(arena, node, x->dtype, 3, (int64_t[]){x->dims[0], x->dims[1], columns}, out, err);
     for (int64_t r = 0; status == MDOT_OK && r < x->dims[0] * x->dims[1]; r++) {
@@ -417,21 +416,21 @@ static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir
     return status;
 }
 
-mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                  mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
     ir_wide *packed, *k, *v, *result;
-    const ir_wide *past = ir_tensor_input(node, in, MSA_PAST);
-    mdot_status status = read_ms_attention(&from, &g);
+    const ir_wide *past = ir_tensor_input(node, input, MSA_PAST);
+    mdot_status status = read_ms_attention(&args, &g);
     if (status != MDOT_OK) return status;
     ir_type type = ms_attention_output(&g, 0);
     status = ir_make_typed(arena, node, &type, &result, err);
-    if (status == MDOT_OK) status = project_packed(arena, node, in, &packed, err);
+    if (status == MDOT_OK) status = project_packed(arena, node, input, &packed, err);
     if (status != MDOT_OK) return status;
     ir_attention a =
-        begin_attention(node, &g, ir_tensor_input(node, in, MSA_MASK), ir_tensor_input(node, in, MSA_SCORE_BIAS));
+        begin_attention(node, &g, ir_tensor_input(node, input, MSA_MASK), ir_tensor_input(node, input, MSA_SCORE_BIAS));
     int64_t hidden = g.hidden.offset, columns = packed->dims[2];
     a.q = (ir_heads){packed->f, a.queries * columns, a.dim, columns};
     ir_heads new_keys = a.q, new_values = {packed->f + 2 * hidden, a.queries * columns, a.value_dim, columns};

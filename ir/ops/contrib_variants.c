@@ -2,7 +2,6 @@
  * operands in different positions: RotaryEmbedding, SkipSimplifiedLayerNormalization (docs/ContribOperators.md of
  * onnxruntime). The operator that they are a variant of defines their semantics; the `contrib` pass rewrites them
  * accordingly. */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <string.h>
@@ -24,34 +23,34 @@ mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const
     return MDOT_OK;
 }
 
-static mdot_status rotary_result(const ir_operands *from, ir_type *out_type)
+static mdot_status rotary_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type x, cosine, sine, positions;
     int64_t heads;
-    mdot_status status = ir_operand_need(from, X, "input", -1, &x);
-    if (status == MDOT_OK) status = ir_operand_need(from, POSITIONS, "position ids", -1, &positions);
-    if (status == MDOT_OK) status = ir_operand_need(from, COS, "cosine cache", 2, &cosine);
-    if (status == MDOT_OK) status = ir_operand_need(from, SIN, "sine cache", 2, &sine);
+    mdot_status status = ir_operand_need(args, X, "input", -1, &x);
+    if (status == MDOT_OK) status = ir_operand_need(args, POSITIONS, "position ids", -1, &positions);
+    if (status == MDOT_OK) status = ir_operand_need(args, COS, "cosine cache", 2, &cosine);
+    if (status == MDOT_OK) status = ir_operand_need(args, SIN, "sine cache", 2, &sine);
     if (status == MDOT_OK && x.rank != 3 && x.rank != 4)
-        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
-    if (status == MDOT_OK) status = ir_contrib_rotary_heads(from->node, &x, &cosine, &heads, from->err);
+        status = ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
+    if (status == MDOT_OK) status = ir_contrib_rotary_heads(args->node, &x, &cosine, &heads, args->err);
     if (status != MDOT_OK) return status;
     ir_dim channels = x.dim[x.rank - 1];
     bool divides = x.rank == 4 || (heads > 0 && ir_dim_div_exact(channels, ir_dim_number(heads), &channels));
-    int64_t rotated = ir_node_int(from->node, "rotary_embedding_dim", 0);
+    int64_t rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
     if (!divides || !ir_dim_is_number(channels) || rotated < 0)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "its channels are not divisible into heads");
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "its channels are not divisible into heads");
     if (rotated == 0) rotated = channels.offset;
     bool fits = rotated % 2 == 0 && rotated <= channels.offset && ir_dim_is(cosine.dim[1], rotated / 2) &&
                 ir_dim_is(sine.dim[1], rotated / 2);
     if (!fits)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the caches do not match %lld rotated channels",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the caches do not match %lld rotated channels",
                        (long long)rotated);
     bool one = positions.rank == 1 && ir_dim_is(positions.dim[0], 1);
-    bool each = positions.rank == 2 && ir_dim_equal(positions.dim[0], x.dim[0]) &&
+    bool part = positions.rank == 2 && ir_dim_equal(positions.dim[0], x.dim[0]) &&
                 ir_dim_equal(positions.dim[1], x.dim[x.rank - 2]);
-    if (!one && !each)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "position ids must be one number, or one for each token");
+    if (!one && !part)
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "position ids must be one number, or one for each token");
     *out_type = x;
     return MDOT_OK;
 }
@@ -61,7 +60,7 @@ mdot_status ir_shape_contrib_rotary(ir_graph *graph, ir_node *node, mdot_error *
     return ir_shape_by(graph, node, rotary_result, err);
 }
 
-/* A single position id is that of the first token. */
+/* A single position id belongs to the first token. */
 static ir_wide *positions_of(ir_arena *arena, const ir_wide *x, const ir_wide *position_ids)
 {
     int64_t dims[] = {x->dims[0], x->dims[x->rank - 2]};
@@ -96,29 +95,29 @@ mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const i
 
 enum { SKIP = 1, GAMMA = 2, BIAS = 3, SUM = 3 };
 
-static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
+static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type skip, vector;
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need(from, SKIP, "skip", out_type->rank, &skip);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need(args, SKIP, "skip", out_type->rank, &skip);
     if (status != MDOT_OK) return status;
-    bool same = out_type->rank >= 1;
-    for (int d = 0; d < out_type->rank; d++) same = same && ir_dim_equal(skip.dim[d], out_type->dim[d]);
-    for (int i = GAMMA; i <= BIAS && same; i++) {
-        if (!ir_operand_given(from, i)) continue;
-        status = ir_operand_need(from, i, i == GAMMA ? "gamma" : "bias", 1, &vector);
+    bool is_same = out_type->rank >= 1;
+    for (int d = 0; d < out_type->rank; d++) is_same = is_same && ir_dim_equal(skip.dim[d], out_type->dim[d]);
+    for (int i = GAMMA; i <= BIAS && is_same; i++) {
+        if (!ir_operand_given(args, i)) continue;
+        status = ir_operand_need(args, i, i == GAMMA ? "gamma" : "bias", 1, &vector);
         if (status != MDOT_OK) return status;
-        same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
+        is_same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
     }
-    if (same) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of skip, gamma and bias do not match the input");
+    if (is_same) return MDOT_OK;
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of skip, gamma and bias do not match the input");
 }
 
 mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = skip_result(&from, &type);
+    mdot_status status = skip_result(&args, &type);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (i > 0 && i < SUM && node->outputs[i] != NULL && node->outputs[i]->use_count > 0)
@@ -128,15 +127,15 @@ mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error 
     return MDOT_OK;
 }
 
-mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                     mdot_error *err)
 {
-    const ir_wide *bias = ir_tensor_input(node, in, BIAS);
+    const ir_wide *bias = ir_tensor_input(node, input, BIAS);
     ir_wide *sum, *norm;
-    mdot_status status = ir_make_wide(arena, node, in[0]->dtype, in[0]->rank, in[0]->dims, &sum, err);
+    mdot_status status = ir_make_wide(arena, node, input[0]->dtype, input[0]->rank, input[0]->dims, &sum, err);
     if (status != MDOT_OK) return status;
     for (int64_t k = 0; k < sum->count; k++)
-        sum->f[k] = in[0]->f[k] + in[SKIP]->f[k] + (bias != NULL ? bias->f[k % bias->count] : 0);
+        sum->f[k] = input[0]->f[k] + input[SKIP]->f[k] + (bias != NULL ? bias->f[k % bias->count] : 0);
     ir_node like = *node;
     ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count + 2);
     if (attrs == NULL) return ir_fail_memory(node, err);
@@ -148,7 +147,7 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const 
     like.attr_count += 2;
     like.input_count = 2;
     like.output_count = 1;
-    status = ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, in[GAMMA]}, &norm, err);
+    status = ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, input[GAMMA]}, &norm, err);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
         if (ir_node_wants(node, i)) out[i] = i == 0 ? norm : sum; /* the statistics are unread */
     return status;

@@ -2,8 +2,8 @@
  *
  * Evaluation loops over every output (Conv) or input (ConvTranspose) position and every tap of the kernel.
  */
-#include "ir/ops/index.h"
-#include "ir/ops/window_geometry.h"
+#include "ir/ops/geometry.h"
+#include "ir/ops/operands.h"
 
 typedef struct convolution {
     ir_type input, weight, output;
@@ -17,74 +17,74 @@ static bool is_transposed(const ir_node *node)
 }
 
 /* Weights are [M, C / groups, kernel …]; for a transposed convolution [C, M / groups, kernel …]. */
-static mdot_status check_channels(const ir_operands *from, convolution *c)
+static mdot_status check_channels(const ir_operands *args, convolution *c)
 {
     const ir_dim *w = c->weight.dim;
-    c->groups = ir_node_int(from->node, "group", 1);
+    c->groups = ir_node_int(args->node, "group", 1);
     if (!ir_dim_is_number(w[0]) || !ir_dim_is_number(w[1]) || !ir_dim_is_number(c->input.dim[1])) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the numbers of channels must be fixed");
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the numbers of channels must be fixed");
     }
     int64_t channels = c->input.dim[1].offset, first = w[0].offset, second = w[1].offset;
     if (c->groups < 1 || first % c->groups != 0) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld filters are not divisible into %lld groups",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "%lld filters are not divisible into %lld groups",
                        (long long)first, (long long)c->groups);
     }
-    bool transposed = is_transposed(from->node);
+    bool transposed = is_transposed(args->node);
     c->in_per_group = transposed ? first / c->groups : second;
     c->out_per_group = transposed ? second : first / c->groups;
     int64_t expected;
     if (__builtin_mul_overflow(c->in_per_group, c->groups, &expected) || expected != channels) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the weights require %lld groups of %lld channels, but the input has %lld channels",
                        (long long)c->groups, (long long)c->in_per_group, (long long)channels);
     }
     int64_t out;
     if (__builtin_mul_overflow(c->out_per_group, c->groups, &out)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "too many channels");
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "too many channels");
     }
     c->output = c->input;
     c->output.dim[1] = ir_dim_number(out);
     return MDOT_OK;
 }
 
-static mdot_status check_bias(const ir_operands *from, const convolution *c)
+static mdot_status check_bias(const ir_operands *args, const convolution *c)
 {
     ir_type bias;
-    if (!ir_operand_given(from, 2)) return MDOT_OK;
-    mdot_status status = ir_operand_need(from, 2, "bias", 1, &bias);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    if (!ir_operand_given(args, 2)) return MDOT_OK;
+    mdot_status status = ir_operand_need(args, 2, "bias", 1, &bias);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
     if (status != MDOT_OK || ir_dim_equal(bias.dim[0], c->output.dim[1])) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias must have one element for each of %lld channels",
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the bias must have one element for each of %lld channels",
                    (long long)c->output.dim[1].offset);
 }
 
-static mdot_status read_convolution(const ir_operands *from, convolution *c)
+static mdot_status read_convolution(const ir_operands *args, convolution *c)
 {
-    mdot_status status = ir_operand_need(from, 0, "input", -1, &c->input);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "weights", c->input.rank, &c->weight);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, &c->input);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "weights", c->input.rank, &c->weight);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 1, 0);
     if (status != MDOT_OK) return status;
     int64_t kernel[IR_MAX_SPATIAL] = {0};
     int spatial = c->input.rank - 2;
     for (int i = 0; i < spatial; i++) {
         if (!ir_dim_is_number(c->weight.dim[2 + i])) {
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the kernel's extent is symbolic");
+            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the kernel's extent is symbolic");
         }
         kernel[i] = c->weight.dim[2 + i].offset;
     }
-    status = ir_window_read(from, spatial, kernel, &c->window);
-    if (status == MDOT_OK) status = check_channels(from, c);
-    if (status == MDOT_OK) status = check_bias(from, c);
+    status = ir_window_read(args, spatial, kernel, &c->window);
+    if (status == MDOT_OK) status = check_channels(args, c);
+    if (status == MDOT_OK) status = check_bias(args, c);
     if (status != MDOT_OK) return status;
-    return is_transposed(from->node) ? ir_window_unslide(from, &c->window, c->input.dim + 2, c->output.dim + 2)
-                                     : ir_window_slide(from, &c->window, c->input.dim + 2, c->output.dim + 2);
+    return is_transposed(args->node) ? ir_window_unslide(args, &c->window, c->input.dim + 2, c->output.dim + 2)
+                                     : ir_window_slide(args, &c->window, c->input.dim + 2, c->output.dim + 2);
 }
 
-static mdot_status convolution_result(const ir_operands *from, ir_type *out_type)
+static mdot_status convolution_result(const ir_operands *args, ir_type *out_type)
 {
     convolution c;
-    mdot_status status = read_convolution(from, &c);
+    mdot_status status = read_convolution(args, &c);
     if (status == MDOT_OK) *out_type = c.output;
     return status;
 }
@@ -110,13 +110,13 @@ void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
 /* The position of tap `tap` of the window at `position` of the slid-over side on the other side; -1: in the padding. */
 static int64_t tapped(const ir_window *w, const int64_t *position, const int64_t *tap, const int64_t *dims)
 {
-    int64_t at = 0;
+    int64_t offset = 0;
     for (int i = 0; i < w->rank; i++) {
         int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
         if (k < 0 || k >= dims[i]) return -1;
-        at = at * dims[i] + k;
+        offset = offset * dims[i] + k;
     }
-    return at;
+    return offset;
 }
 
 /* One group of one sample. `slid` is the side with one position per window, `wide` the other. */
@@ -143,7 +143,7 @@ static void for_each_tap(const plane *p, visit_fn visit, void *user)
     }
 }
 
-typedef struct group { /* the start of its channels */
+typedef struct group { /* first channel */
     const convolution *c;
     const double *in, *weight;
     double *out;
@@ -179,16 +179,16 @@ static void fill_with_bias(ir_wide *out, const ir_wide *bias)
     for (int64_t k = 0; bias != NULL && k < out->count; k++) out->f[k] = bias->f[k / view.inner % view.extent];
 }
 
-mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                 mdot_error *err)
 {
     convolution c;
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    mdot_status status = read_convolution(&from, &c);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    mdot_status status = read_convolution(&args, &c);
     if (status == MDOT_OK) status = ir_make_typed(arena, node, &c.output, &out[0], err);
     if (status != MDOT_OK || out[0]->count == 0) return status;
     bool transposed = is_transposed(node);
-    const ir_wide *x = in[0], *slid = transposed ? x : out[0], *wide = transposed ? out[0] : x;
+    const ir_wide *x = input[0], *slid = transposed ? x : out[0], *wide = transposed ? out[0] : x;
     plane p = {.window = &c.window,
                .slid_dims = slid->dims + 2,
                .wide_dims = wide->dims + 2,
@@ -198,11 +198,11 @@ mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_w
     group g = {.c = &c, .taps = p.taps};
     g.in_plane = transposed ? p.slid_count : p.wide_count;
     g.out_plane = transposed ? p.wide_count : p.slid_count;
-    fill_with_bias(out[0], ir_tensor_input(node, in, 2));
+    fill_with_bias(out[0], ir_tensor_input(node, input, 2));
     for (int64_t k = 0; k < x->dims[0] * c.groups; k++) {
         g.in = x->f + k * c.in_per_group * g.in_plane;
         g.out = out[0]->f + k * c.out_per_group * g.out_plane;
-        g.weight = in[1]->f + k % c.groups * c.in_per_group * c.out_per_group * p.taps;
+        g.weight = input[1]->f + k % c.groups * c.in_per_group * c.out_per_group * p.taps;
         for_each_tap(&p, transposed ? scatter_products : add_products, &g);
     }
     return MDOT_OK;

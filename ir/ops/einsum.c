@@ -4,7 +4,6 @@
  * label that occurs twice in one operand walks its diagonal. The output's labels are the outer loops; all other
  * labels are summed.
  */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <ctype.h>
@@ -12,7 +11,7 @@
 
 enum { ELLIPSIS_LABELS = 52, LABEL_COUNT = ELLIPSIS_LABELS + MDOT_MAX_RANK };
 
-typedef struct subscripts { /* the label of every axis of one operand, or of the output */
+typedef struct subscripts { /* axis labels for one operand or the output */
     int rank;
     int label[MDOT_MAX_RANK];
 } subscripts;
@@ -52,38 +51,38 @@ static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *
     return true;
 }
 
-static mdot_status bad_equation(const ir_operands *from, int operand)
+static mdot_status bad_equation(const ir_operands *args, int operand)
 {
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "equation \"%s\" does not match input %d",
-                   ir_node_string(from->node, "equation", ""), operand);
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "equation \"%s\" does not match input %d",
+                   ir_node_string(args->node, "equation", ""), operand);
 }
 
 /* Reads the subscripts of operand i at *cursor, and skips the comma behind them. */
-static mdot_status read_operand(const ir_operands *from, int i, const char **cursor, ir_type *out_type,
+static mdot_status read_operand(const ir_operands *args, int i, const char **cursor, ir_type *out_type,
                                 subscripts *out_subscripts)
 {
     subscripts letters;
     const char *again = *cursor;
-    mdot_status status = ir_operand_need(from, i, "operand", -1, out_type);
+    mdot_status status = ir_operand_need(args, i, "operand", -1, out_type);
     if (status != MDOT_OK) return status;
     bool valid = read_subscripts(&again, 0, &letters) && letters.rank <= out_type->rank &&
                  read_subscripts(cursor, out_type->rank - letters.rank, out_subscripts) &&
                  out_subscripts->rank == out_type->rank;
-    if (!valid) return bad_equation(from, i);
-    bool last = i + 1 == from->node->input_count;
-    if (last ? **cursor == ',' : **cursor != ',') return bad_equation(from, i);
-    if (!last) ++*cursor;
+    if (!valid) return bad_equation(args, i);
+    bool is_last = i + 1 == args->node->input_count;
+    if (is_last ? **cursor == ',' : **cursor != ',') return bad_equation(args, i);
+    if (!is_last) ++*cursor;
     return MDOT_OK;
 }
 
-/* Merges the extent of one axis into that of its label: they must be equal, or one of them 1. */
-static mdot_status unify_extent(const ir_operands *from, einsum *e, int label, ir_dim dim)
+/* Merges an axis extent into the label's: they must be equal, or one of them 1. */
+static mdot_status unify_extent(const ir_operands *args, einsum *e, int label, ir_dim dim)
 {
     if (!e->occurs[label] || ir_dim_is(e->extent[label], 1)) {
         e->extent[label] = dim;
     } else if (!ir_dim_equal(e->extent[label], dim) && !ir_dim_is(dim, 1)) {
-        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){e->extent[label], dim}),
-                       "a label of equation \"%s\" has two extents", ir_node_string(from->node, "equation", ""));
+        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){e->extent[label], dim}),
+                       "a label of equation \"%s\" has two extents", ir_node_string(args->node, "equation", ""));
     }
     e->occurs[label] = true;
     return MDOT_OK;
@@ -101,7 +100,7 @@ static void imply_output(const int *uses, int ellipsis_rank, subscripts *out)
     }
 }
 
-static mdot_status read_output(const ir_operands *from, const char *cursor, const int *uses, int ellipsis_rank,
+static mdot_status read_output(const ir_operands *args, const char *cursor, const int *uses, int ellipsis_rank,
                                einsum *e)
 {
     if (*cursor == '\0') {
@@ -117,30 +116,30 @@ static mdot_status read_output(const ir_operands *from, const char *cursor, cons
         valid = e->occurs[label] && !seen[label]++;
     }
     if (valid) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "equation \"%s\" has no valid output",
-                   ir_node_string(from->node, "equation", ""));
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "equation \"%s\" has no valid output",
+                   ir_node_string(args->node, "equation", ""));
 }
 
-static mdot_status read_einsum(const ir_operands *from, einsum *out)
+static mdot_status read_einsum(const ir_operands *args, einsum *out)
 {
     einsum e = {.dtype = MDOT_DTYPE_NONE};
     int uses[LABEL_COUNT] = {0}, ellipsis_rank = 0;
-    const char *cursor = ir_node_string(from->node, "equation", "");
-    for (int i = 0; i < from->node->input_count; i++) {
+    const char *cursor = ir_node_string(args->node, "equation", "");
+    for (int i = 0; i < args->node->input_count; i++) {
         ir_type type;
         subscripts axes;
-        mdot_status status = read_operand(from, i, &cursor, &type, &axes);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, i, 0);
+        mdot_status status = read_operand(args, i, &cursor, &type, &axes);
+        if (status == MDOT_OK) status = ir_operand_need_same(args, i, 0);
         for (int k = 0; k < type.rank && status == MDOT_OK; k++) {
             int label = axes.label[k];
             uses[label]++;
             if (label >= ELLIPSIS_LABELS + ellipsis_rank) ellipsis_rank = label - ELLIPSIS_LABELS + 1;
-            status = unify_extent(from, &e, label, type.dim[k]);
+            status = unify_extent(args, &e, label, type.dim[k]);
         }
         if (status != MDOT_OK) return status;
         e.dtype = type.dtype;
     }
-    mdot_status status = read_output(from, cursor, uses, ellipsis_rank, &e);
+    mdot_status status = read_output(args, cursor, uses, ellipsis_rank, &e);
     if (status != MDOT_OK) return status;
     bool kept[LABEL_COUNT] = {false};
     for (int i = 0; i < e.output.rank; i++) kept[e.output.label[i]] = true;
@@ -151,10 +150,10 @@ static mdot_status read_einsum(const ir_operands *from, einsum *out)
     return MDOT_OK;
 }
 
-static mdot_status einsum_result(const ir_operands *from, ir_type *out_type)
+static mdot_status einsum_result(const ir_operands *args, ir_type *out_type)
 {
     einsum e;
-    mdot_status status = read_einsum(from, &e);
+    mdot_status status = read_einsum(args, &e);
     if (status != MDOT_OK) return status;
     *out_type = (ir_type){e.dtype, e.output.rank, {{0}}};
     for (int i = 0; i < e.output.rank; i++) out_type->dim[i] = e.extent[e.output.label[i]];
@@ -173,15 +172,15 @@ typedef struct term { /* one operand in the sum of products */
     int64_t stride[LABEL_COUNT]; /* by label; 0 if the operand lacks it or repeats */
 } term;
 
-/* The strides of operand i by label; the axes of a diagonal add up. */
-static mdot_status read_term(const ir_operands *from, int i, const char **cursor, term *out)
+/* Strides by label for operand i; the axes of a diagonal add up. */
+static mdot_status read_term(const ir_operands *args, int i, const char **cursor, term *out)
 {
     ir_type type;
     subscripts axes;
     int64_t strides[MDOT_MAX_RANK];
-    mdot_status status = read_operand(from, i, cursor, &type, &axes);
+    mdot_status status = read_operand(args, i, cursor, &type, &axes);
     if (status != MDOT_OK) return status;
-    out->tensor = from->tensors[i];
+    out->tensor = args->tensors[i];
     ir_strides(type.rank, out->tensor->dims, strides);
     for (int k = 0; k < type.rank; k++) {
         if (out->tensor->dims[k] != 1) out->stride[axes.label[k]] += strides[k];
@@ -198,7 +197,8 @@ static int64_t term_offset(const term *t, int count, const int *labels, const in
 }
 
 /* Sums the products at one index of the output. */
-static void contract(const einsum *e, const term *terms, int term_count, const int64_t *outer, ir_wide *out, int64_t to)
+static void contract(const einsum *e, const term *terms, int term_count, const int64_t *outer, ir_wide *out,
+                     int64_t target)
 {
     int64_t extents[LABEL_COUNT], index[LABEL_COUNT] = {0}, count = 1;
     for (int i = 0; i < e->summed_count; i++) {
@@ -211,12 +211,12 @@ static void contract(const einsum *e, const term *terms, int term_count, const i
         double product = 1;
         uint64_t integer_product = 1;
         for (int t = 0; t < term_count; t++) {
-            int64_t at = term_offset(&terms[t], e->output.rank, e->output.label, outer) +
-                         term_offset(&terms[t], e->summed_count, e->summed, index);
+            int64_t offset = term_offset(&terms[t], e->output.rank, e->output.label, outer) +
+                             term_offset(&terms[t], e->summed_count, e->summed, index);
             if (out->f != NULL) {
-                product *= terms[t].tensor->f[at];
+                product *= terms[t].tensor->f[offset];
             } else {
-                integer_product *= (uint64_t)terms[t].tensor->i[at];
+                integer_product *= (uint64_t)terms[t].tensor->i[offset];
             }
         }
         sum += product;
@@ -224,25 +224,25 @@ static void contract(const einsum *e, const term *terms, int term_count, const i
         ir_next_index(e->summed_count, extents, index);
     }
     if (out->f != NULL) {
-        out->f[to] = sum;
+        out->f[target] = sum;
     } else {
-        out->i[to] = ir_wrap_integer(out->dtype, (int64_t)integer_sum);
+        out->i[target] = ir_wrap_integer(out->dtype, (int64_t)integer_sum);
     }
 }
 
-mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     einsum e;
-    mdot_status status = ir_make_by(arena, node, in, einsum_result, &out[0], err);
-    if (status == MDOT_OK) status = read_einsum(&from, &e);
+    mdot_status status = ir_make_by(arena, node, input, einsum_result, &out[0], err);
+    if (status == MDOT_OK) status = read_einsum(&args, &e);
     if (status != MDOT_OK) return status;
     term *terms = IR_NEW_ARRAY(arena, term, node->input_count);
     if (terms == NULL) return ir_fail_memory(node, err);
     const char *cursor = ir_node_string(node, "equation", "");
     for (int i = 0; i < node->input_count; i++) {
-        status = read_term(&from, i, &cursor, &terms[i]);
+        status = read_term(&args, i, &cursor, &terms[i]);
         if (status != MDOT_OK) return status;
     }
     int64_t index[MDOT_MAX_RANK] = {0};
@@ -257,11 +257,11 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *
 void ir_cost_einsum(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
-    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    ir_operands args = ir_operands_of_graph(&range, node, NULL);
     einsum e;
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = 0;
-    if (read_einsum(&from, &e) != MDOT_OK) return;
+    if (read_einsum(&args, &e) != MDOT_OK) return;
     double points = 1;
     for (int label = 0; label < LABEL_COUNT; label++) {
         if (e.occurs[label]) points *= (double)ir_dim_at(e.extent[label], length);

@@ -25,7 +25,7 @@ mdot_status ir_shape_like_bool(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* com.microsoft: GELU of x plus an optional bias that broadcasts over x and keeps its shape. */
+/* com.microsoft: GELU of x plus an optional bias, which broadcasts to x. */
 mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
@@ -41,15 +41,15 @@ mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
 
 mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err)
 {
-    int64_t to = like != MDOT_DTYPE_NONE ? (int64_t)like : ir_node_int(node, "to", MDOT_DTYPE_NONE);
+    int64_t target = like != MDOT_DTYPE_NONE ? (int64_t)like : ir_node_int(node, "to", MDOT_DTYPE_NONE);
     /* ONNX numbers element types as mdot_dtype does. Types that it lacks (strings, floats of 8 bits and less, complex
      * numbers) have size zero. */
-    bool in_range = to > MDOT_DTYPE_NONE && to <= MDOT_DTYPE_BF16;
-    if (!in_range || mdot_dtype_size_bytes((mdot_dtype)to) == 0) {
+    bool in_range = target > MDOT_DTYPE_NONE && target <= MDOT_DTYPE_BF16;
+    if (!in_range || mdot_dtype_size_bytes((mdot_dtype)target) == 0) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld is unsupported",
-                       (long long)to);
+                       (long long)target);
     }
-    *out_dtype = (mdot_dtype)to;
+    *out_dtype = (mdot_dtype)target;
     return MDOT_OK;
 }
 
@@ -57,12 +57,12 @@ mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *like = ir_node_input(node, 1);
-    mdot_dtype to = MDOT_DTYPE_NONE;
-    mdot_status status = ir_cast_target(node, like != NULL ? like->type.dtype : MDOT_DTYPE_NONE, &to, err);
+    mdot_dtype target_dtype = MDOT_DTYPE_NONE;
+    mdot_status status = ir_cast_target(node, like != NULL ? like->type.dtype : MDOT_DTYPE_NONE, &target_dtype, err);
     if (status != MDOT_OK) return status;
     if (type->dtype == MDOT_DTYPE_STRING)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion from strings is unsupported");
-    ir_set_type(node, 0, to, type->rank, type->dim);
+    ir_set_type(node, 0, target_dtype, type->rank, type->dim);
     return ir_elementwise_known(graph, node, err);
 }
 
@@ -103,12 +103,12 @@ static mdot_status check_operands(const ir_node *node, int first, unsigned accep
 {
     mdot_dtype dtype = node->inputs[first]->type.dtype;
     for (int i = first; i < node->input_count; i++) {
-        mdot_dtype other = node->inputs[i]->type.dtype;
-        mdot_status status = ir_check_accepts(node, accepts, other, err);
+        mdot_dtype other_dtype = node->inputs[i]->type.dtype;
+        mdot_status status = ir_check_accepts(node, accepts, other_dtype, err);
         if (status != MDOT_OK) return status;
-        if (other != dtype && ir_node_opcode(node) != IR_OP_Pow) {
+        if (other_dtype != dtype && ir_node_opcode(node) != IR_OP_Pow) {
             return ir_fail(node, err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
-                           mdot_dtype_name(other), first, mdot_dtype_name(dtype));
+                           mdot_dtype_name(other_dtype), first, mdot_dtype_name(dtype));
         }
     }
     return MDOT_OK;
@@ -162,8 +162,8 @@ void ir_cost_pointwise(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     const ir_unary_rule *unary = ir_unary_rule_of(node);
     const ir_binary_rule *binary = ir_binary_rule_of(node);
-    double each = unary != NULL ? unary->flops : binary != NULL ? binary->flops : 1;
-    if (node->op->traits & IR_VARIADIC) each *= node->input_count - (ir_node_opcode(node) == IR_OP_Mean ? 0 : 1);
-    out_cost->flops = each * ir_value_elements(node->outputs[0], length);
+    double part = unary != NULL ? unary->flops : binary != NULL ? binary->flops : 1;
+    if (node->op->traits & IR_VARIADIC) part *= node->input_count - (ir_node_opcode(node) == IR_OP_Mean ? 0 : 1);
+    out_cost->flops = part * ir_value_elements(node->outputs[0], length);
     ir_cost_traffic(node, length, out_cost);
 }

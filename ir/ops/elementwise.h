@@ -1,9 +1,8 @@
 /* elementwise.h — the computation of elementwise operators on one element, as tables by operator.
  *
- * Internal to the elementwise family. Its shape rules look up the accepted element types, its cost rule the
- * operations per element, and its evaluators the function. Integers are computed exactly, in 64 bits, and wrapped to
- * their type afterwards. All functions are defined for every operand.
- */
+ * Internal to the elementwise family. Its shape rules look up the accepted element types, its cost rule the operations
+ * per element, and its evaluators the function. Integers are computed exactly, in 64 bits, and wrapped to the type
+ * afterwards. All functions are defined for every operand. */
 #ifndef IR_OPS_ELEMENTWISE_H
 #define IR_OPS_ELEMENTWISE_H
 
@@ -11,15 +10,15 @@
 
 enum { IR_ON_FLOAT = 1u << 0, IR_ON_INTEGER = 1u << 1, IR_ON_BOOL = 1u << 2 };
 
-/* FLOPs per element. Elementary functions count as one operation, composed ones as the sum of their parts, so that a
- * graph costs the same with GELU in one node or in five. */
+/* FLOPs per element. Elementary functions count as one operation, composed ones as the sum of their parts, so a graph
+ * costs the same with GELU in one node or in five. */
 typedef struct ir_unary_rule {
     unsigned accepts; /* 0: not a unary elementwise operator */
     int flops;
     double (*on_float)(double x, double alpha, double beta);
     int64_t (*on_integer)(int64_t x, bool is_unsigned); /* bool operands are 0 and 1 */
     bool makes_bool;
-    const char *alpha_name; /* attributes that the function reads as alpha and beta, with their defaults */
+    const char *alpha_name; /* attributes read as alpha and beta, with defaults */
     double alpha;
     const char *beta_name;
     double beta;
@@ -33,11 +32,11 @@ typedef struct ir_binary_rule {
     bool makes_bool;
 } ir_binary_rule;
 
-/* The rule of the node's operator, depending on its attributes (Gelu's approximation, Mod's fmod, BitShift's
+/* The rule of the node's operator, depending on the attributes (Gelu's approximation, Mod's fmod, BitShift's
  * direction). NULL: the operator has no such rule. Variadic operators are folds of their binary rule. */
 const ir_unary_rule *ir_unary_rule_of(const ir_node *node);
 const ir_binary_rule *ir_binary_rule_of(const ir_node *node);
-/* The rule of an operator with its default attributes. */
+/* The rule with default attributes. */
 const ir_binary_rule *ir_binary_default(ir_opcode opcode);
 
 /* MALFORMED if the operator is undefined for `dtype`, UNSUPPORTED for strings. */

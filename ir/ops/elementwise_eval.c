@@ -1,15 +1,14 @@
 /* elementwise_eval.c — reference evaluators of the elementwise family: loops around the functions of elementwise.h.
  *
  * Operands broadcast through strides that are 0 in repeated dimensions. Results are computed row by row, along the
- * innermost dimension, so that the index arithmetic stays out of the inner loops.
- */
+ * innermost dimension, so the index arithmetic stays out of the inner loops. */
 #include "ir/ops/elementwise.h"
 
 #include <string.h>
 
 enum { MAX_OPERANDS = 3 };
 
-/* Rows of a result and the start of each operand's row. The innermost stride of an operand is 0 or 1. */
+/* Result rows, and each operand's row start. An operand's innermost stride is 0 or 1. */
 typedef struct rows {
     int rank; /* at least 1 */
     int64_t dims[MDOT_MAX_RANK];
@@ -53,14 +52,14 @@ static mdot_status make_like(ir_arena *arena, const ir_node *node, const ir_wide
 }
 
 /* Allocates a tensor with the broadcast shape of all present inputs. */
-static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir_wide *const *in, mdot_dtype dtype,
+static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir_wide *const *input, mdot_dtype dtype,
                                   ir_wide **out, mdot_error *err)
 {
     int64_t dims[MDOT_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < node->input_count; i++) {
-        if (in[i] == NULL) continue;
-        mdot_status status = ir_broadcast_shapes(node, dims, rank, in[i]->dims, in[i]->rank, dims, &rank, err);
+        if (input[i] == NULL) continue;
+        mdot_status status = ir_broadcast_shapes(node, dims, rank, input[i]->dims, input[i]->rank, dims, &rank, err);
         if (status != MDOT_OK) return status;
     }
     return ir_make_wide(arena, node, dtype, rank, dims, out, err);
@@ -96,16 +95,16 @@ static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir
     }
 }
 
-mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
     const ir_unary_rule *rule = ir_unary_rule_of(node);
-    mdot_status status = ir_check_accepts(node, rule->accepts, in[0]->dtype, err);
+    mdot_status status = ir_check_accepts(node, rule->accepts, input[0]->dtype, err);
     if (status != MDOT_OK) return status;
     ir_wide *y = NULL;
-    status = make_like(arena, node, in[0], rule->makes_bool ? MDOT_DTYPE_BOOL : in[0]->dtype, &y, err);
+    status = make_like(arena, node, input[0], rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
-    apply_unary(node, rule, in[0], y);
+    apply_unary(node, rule, input[0], y);
     out[0] = y;
     return MDOT_OK;
 }
@@ -118,16 +117,16 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
     if (result->count == 0) return;
     rows r = rows_begin(result, (const ir_wide *const[]){a, b}, 2);
     bool is_unsigned = ir_dtype_is_unsigned(a->dtype);
-    int64_t to = 0;
+    int64_t target = 0;
     do {
         int64_t from_a = r.at[0], from_b = r.at[1];
-        for (int64_t i = 0; i < r.length; i++, to++, from_a += r.step[0], from_b += r.step[1]) {
+        for (int64_t i = 0; i < r.length; i++, target++, from_a += r.step[0], from_b += r.step[1]) {
             if (a->f != NULL && result->f != NULL) {
-                result->f[to] = rule->on_float(a->f[from_a], b->f[from_b]);
+                result->f[target] = rule->on_float(a->f[from_a], b->f[from_b]);
             } else if (a->f != NULL) {
-                result->i[to] = rule->on_float(a->f[from_a], b->f[from_b]) != 0;
+                result->i[target] = rule->on_float(a->f[from_a], b->f[from_b]) != 0;
             } else {
-                result->i[to] = rule->on_integer(a->i[from_a], b->i[from_b], is_unsigned);
+                result->i[target] = rule->on_integer(a->i[from_a], b->i[from_b], is_unsigned);
             }
         }
     } while (rows_next(&r));
@@ -139,38 +138,38 @@ static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, cons
 {
     if (result->count == 0) return;
     rows r = rows_begin(result, (const ir_wide *const[]){a, b}, 2);
-    int64_t to = 0;
+    int64_t target = 0;
     do {
-        for (int64_t i = 0; i < r.length; i++, to++) {
+        for (int64_t i = 0; i < r.length; i++, target++) {
             double x = ir_wide_get(a, r.at[0] + i * r.step[0]), y = ir_wide_get(b, r.at[1] + i * r.step[1]);
             double power = rule->on_float(x, y);
             if (result->f != NULL) {
-                result->f[to] = power;
+                result->f[target] = power;
             } else {
-                result->i[to] = ir_float_to_integer(result->dtype, power);
+                result->i[target] = ir_float_to_integer(result->dtype, power);
             }
         }
     } while (rows_next(&r));
 }
 
-mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
     const ir_binary_rule *rule = ir_binary_rule_of(node);
-    mdot_status status = ir_check_accepts(node, rule->accepts, in[0]->dtype, err);
+    mdot_status status = ir_check_accepts(node, rule->accepts, input[0]->dtype, err);
     if (status != MDOT_OK) return status;
-    bool mixed = (in[0]->f != NULL) != (in[1]->f != NULL);
+    bool mixed = (input[0]->f != NULL) != (input[1]->f != NULL);
     if (mixed && ir_node_opcode(node) != IR_OP_Pow) {
-        return ir_fail(node, err, MDOT_MALFORMED, "the operands are of types %s and %s", mdot_dtype_name(in[0]->dtype),
-                       mdot_dtype_name(in[1]->dtype));
+        return ir_fail(node, err, MDOT_MALFORMED, "the operands are of types %s and %s",
+                       mdot_dtype_name(input[0]->dtype), mdot_dtype_name(input[1]->dtype));
     }
     ir_wide *y = NULL;
-    status = make_broadcast(arena, node, in, rule->makes_bool ? MDOT_DTYPE_BOOL : in[0]->dtype, &y, err);
+    status = make_broadcast(arena, node, input, rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
     if (mixed) {
-        apply_mixed_power(rule, in[0], in[1], y);
+        apply_mixed_power(rule, input[0], input[1], y);
     } else {
-        apply_binary(rule, in[0], in[1], y);
+        apply_binary(rule, input[0], input[1], y);
     }
     out[0] = y;
     return MDOT_OK;
@@ -181,26 +180,27 @@ static void fill_broadcast(const ir_wide *source, ir_wide *result)
 {
     if (result->count == 0) return;
     rows r = rows_begin(result, &source, 1);
-    int64_t to = 0;
+    int64_t target = 0;
     do {
-        for (int64_t i = 0; i < r.length; i++, to++) ir_copy_element(result, to, source, r.at[0] + i * r.step[0]);
+        for (int64_t i = 0; i < r.length; i++, target++)
+            ir_copy_element(result, target, source, r.at[0] + i * r.step[0]);
     } while (rows_next(&r));
 }
 
-mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
     const ir_binary_rule *rule = ir_binary_rule_of(node);
     for (int k = 0; k < node->input_count; k++) {
-        mdot_status status = ir_check_accepts(node, rule->accepts, in[k]->dtype, err);
+        mdot_status status = ir_check_accepts(node, rule->accepts, input[k]->dtype, err);
         if (status != MDOT_OK) return status;
-        if (in[k]->dtype != in[0]->dtype) return ir_fail(node, err, MDOT_MALFORMED, "operands differ in type");
+        if (input[k]->dtype != input[0]->dtype) return ir_fail(node, err, MDOT_MALFORMED, "operands differ in type");
     }
     ir_wide *y = NULL;
-    mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
+    mdot_status status = make_broadcast(arena, node, input, input[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
-    fill_broadcast(in[0], y);
-    for (int k = 1; k < node->input_count; k++) apply_binary(rule, y, in[k], y);
+    fill_broadcast(input[0], y);
+    for (int k = 1; k < node->input_count; k++) apply_binary(rule, y, input[k], y);
     if (ir_node_opcode(node) == IR_OP_Mean) {
         for (int64_t i = 0; i < y->count; i++) y->f[i] /= node->input_count;
     }
@@ -210,23 +210,23 @@ mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide
 
 /* ---- Selection and limits -------------------------------------------------------------------------------------- */
 
-mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    if (in[0]->dtype != MDOT_DTYPE_BOOL || in[1]->dtype != in[2]->dtype) {
+    if (input[0]->dtype != MDOT_DTYPE_BOOL || input[1]->dtype != input[2]->dtype) {
         return ir_fail(node, err, MDOT_MALFORMED, "a bool and two tensors of one type are needed");
     }
     ir_wide *y = NULL;
-    mdot_status status = make_broadcast(arena, node, in, in[1]->dtype, &y, err);
+    mdot_status status = make_broadcast(arena, node, input, input[1]->dtype, &y, err);
     if (status != MDOT_OK) return status;
     out[0] = y;
     if (y->count == 0) return MDOT_OK;
-    rows r = rows_begin(y, in, 3);
-    int64_t to = 0;
+    rows r = rows_begin(y, input, 3);
+    int64_t target = 0;
     do {
-        for (int64_t i = 0; i < r.length; i++, to++) {
-            int k = in[0]->i[r.at[0] + i * r.step[0]] ? 1 : 2;
-            ir_copy_element(y, to, in[k], r.at[k] + i * r.step[k]);
+        for (int64_t i = 0; i < r.length; i++, target++) {
+            int k = input[0]->i[r.at[0] + i * r.step[0]] ? 1 : 2;
+            ir_copy_element(y, target, input[k], r.at[k] + i * r.step[k]);
         }
     } while (rows_next(&r));
     return MDOT_OK;
@@ -256,23 +256,23 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *co
 
 /* ---- Copies and conversions ------------------------------------------------------------------------------------ */
 
-mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
     ir_wide *y = NULL;
-    mdot_status status = make_like(arena, node, in[0], in[0]->dtype, &y, err);
+    mdot_status status = make_like(arena, node, input[0], input[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
-    fill_broadcast(in[0], y);
+    fill_broadcast(input[0], y);
     out[0] = y;
     return MDOT_OK;
 }
 
 /* In inference everything is kept, and the mask is true. */
-mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
-    const ir_wide *ratio = ir_node_input(node, 1) != NULL ? in[1] : NULL,
-                  *mode = ir_node_input(node, 2) != NULL ? in[2] : NULL;
+    const ir_wide *ratio = ir_node_input(node, 1) != NULL ? input[1] : NULL,
+                  *mode = ir_node_input(node, 2) != NULL ? input[2] : NULL;
     if ((ratio != NULL && ratio->count != 1) || (mode != NULL && (mode->count != 1 || mode->i == NULL))) {
         return ir_fail(node, err, MDOT_MALFORMED, "ratio and training_mode must have one element each");
     }
@@ -281,35 +281,37 @@ mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide 
     }
     if (node->output_count > 1 && node->outputs[1] != NULL) {
         ir_wide *mask = NULL;
-        mdot_status status = make_like(arena, node, in[0], MDOT_DTYPE_BOOL, &mask, err);
+        mdot_status status = make_like(arena, node, input[0], MDOT_DTYPE_BOOL, &mask, err);
         if (status != MDOT_OK) return status;
         for (int64_t i = 0; i < mask->count; i++) mask->i[i] = 1;
         out[1] = mask;
     }
-    return ir_eval_identity(arena, node, in, out, err);
+    return ir_eval_identity(arena, node, input, out, err);
 }
 
 mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
-    mdot_dtype to = MDOT_DTYPE_NONE;
-    mdot_status status = ir_cast_target(node, node->input_count > 1 ? in[1]->dtype : MDOT_DTYPE_NONE, &to, err);
+    mdot_dtype target_dtype = MDOT_DTYPE_NONE;
+    mdot_status status =
+        ir_cast_target(node, node->input_count > 1 ? in[1]->dtype : MDOT_DTYPE_NONE, &target_dtype, err);
     if (status != MDOT_OK) return status;
     ir_wide *y = NULL;
-    status = make_like(arena, node, x, to, &y, err);
+    status = make_like(arena, node, x, target_dtype, &y, err);
     if (status != MDOT_OK) return status;
     for (int64_t i = 0; i < x->count; i++) {
         if (y->f != NULL) {
-            y->f[i] = ir_round_float(to, ir_wide_get(x, i));
+            y->f[i] = ir_round_float(target_dtype, ir_wide_get(x, i));
         } else {
-            y->i[i] = x->f != NULL ? ir_float_to_integer(to, x->f[i]) : ir_wrap_integer(to, x->i[i]);
+            y->i[i] =
+                x->f != NULL ? ir_float_to_integer(target_dtype, x->f[i]) : ir_wrap_integer(target_dtype, x->i[i]);
         }
     }
     out[0] = y;
     return MDOT_OK;
 }
 
-/* com.microsoft: GELU of x plus an optional bias that broadcasts over x. */
+/* com.microsoft: GELU of x plus an optional bias, which broadcasts to x. */
 mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                               mdot_error *err)
 {
@@ -321,9 +323,9 @@ mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wid
     ir_wide *y = NULL;
     mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
-    bool same = y->rank == in[0]->rank;
-    for (int i = 0; i < y->rank && same; i++) same = y->dims[i] == in[0]->dims[i];
-    if (!same) return ir_fail(node, err, MDOT_MALFORMED, "the bias does not broadcast to the input");
+    bool is_same = y->rank == in[0]->rank;
+    for (int i = 0; i < y->rank && is_same; i++) is_same = y->dims[i] == in[0]->dims[i];
+    if (!is_same) return ir_fail(node, err, MDOT_MALFORMED, "the bias does not broadcast to the input");
     fill_broadcast(in[0], y);
     if (ir_node_input(node, 1) != NULL) apply_binary(ir_binary_default(IR_OP_Add), y, in[1], y);
     apply_unary(node, rule, y, y);

@@ -1,11 +1,9 @@
 /* elementwise_known.c — propagates content known at compile time through elementwise operators on small integers.
- * Floating types count if they hold the integers exactly, because exporters compute lengths in them (Cast, Min,
- * Cast).
+ * Floating types count if they hold the integers exactly, because exporters compute lengths in them (Cast, Min, Cast).
  *
  * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) is evaluated here. An
- * element is a dimension (ir_dim). If a result has no such form, or could wrap in its type for some L, the output's
- * content is unknown.
- */
+ * element is a dimension (ir_dim). If a result has no such form, or could wrap in the type for some L, the output's
+ * content is unknown. */
 #include "ir/ops/elementwise.h"
 
 /* The functions return false if the result is unknown. */
@@ -146,7 +144,7 @@ static bool known_where(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 }
 
 typedef struct known_rule {
-    int operands; /* number of operands; variadic operators fold the function */
+    int operands; /* operand count; variadic operators fold the function */
     known_fn apply;
 } known_rule;
 
@@ -166,7 +164,7 @@ static const known_rule rules[IR_OP_COUNT] = {
 
 enum { MAX_OPERANDS = 3 }; /* shape arithmetic has shorter folds only */
 
-/* The known content of one input, read at the indices of the output. */
+/* The known content of one input, read at the output's indices. */
 typedef struct operand {
     ir_dim element[IR_MAX_KNOWN];
     int64_t strides[MDOT_MAX_RANK];
@@ -206,9 +204,9 @@ static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
         return known_truth(decided, !zero, d);
     }
     if (ir_dtype_is_float(dtype)) {
-        int64_t least, most, limit = exact_integers(dtype);
-        ir_dim_bounds(graph, *d, &least, &most);
-        return least >= -limit && most <= limit;
+        int64_t minimum, maximum, limit = exact_integers(dtype);
+        ir_dim_bounds(graph, *d, &minimum, &maximum);
+        return minimum >= -limit && maximum <= limit;
     }
     if (ir_dim_is_number(*d)) {
         return ir_wrap_integer(dtype, d->offset) == d->offset && !(dtype == MDOT_DTYPE_U64 && d->offset < 0);

@@ -79,7 +79,7 @@ static double gelu_tanh(double x, double alpha, double beta)
 
 /* ---- Unary functions on integers ------------------------------------------------------------------------------- */
 
-/* Converts the result of arithmetic modulo 2^64, which is defined for unsigned types. */
+/* Converts a result modulo 2^64, which is defined for unsigned types. */
 static int64_t wrap(uint64_t bits)
 {
     return (int64_t)bits;

@@ -9,8 +9,7 @@
 
 #include "ir/ops.h"
 
-/* Declares every function that the table names. A name that serves several rows is declared several times, which C
- * allows. */
+/* Declares every function of the table. Names that serve several rows are declared several times, which C allows. */
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
     mdot_status ir_##shape(ir_graph *graph, ir_node *node, mdot_error *err);                                           \
     void ir_##cost(const ir_node *node, int64_t length, ir_cost *out_cost);                                            \
@@ -21,7 +20,7 @@
 
 /* ---- Errors (ir/ops/helpers.c) --------------------------------------------------------------------------------- */
 
-/* Calls mdot_fail with the prefix `node "name" (Type): `. ir_infer and ir_evaluate add the file. */
+/* Calls mdot_fail with the prefix `node "name" (Type): `. ir_infer_node and ir_evaluate add the file. */
 mdot_status ir_fail(const ir_node *node, mdot_error *err, mdot_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 mdot_status ir_fail_memory(const ir_node *node, mdot_error *err);
@@ -96,9 +95,6 @@ mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, in
  * matters. */
 mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_MAX_KNOWN], int *out_count,
                           mdot_error *err);
-/* Does the same for elements that are dimensions. */
-mdot_status ir_input_dims(const ir_node *node, int index, ir_dim out[static IR_MAX_KNOWN], int *out_count,
-                          mdot_error *err);
 
 /* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) ---------------------------------------------------------- */
 
@@ -118,7 +114,7 @@ void ir_broadcast_strides(int rank, const int64_t *dims, int out_rank, int64_t *
  * shape must be non-empty. */
 bool ir_next_index(int rank, const int64_t *dims, int64_t *index);
 int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides);
-/* Copies element `from` of one tensor to element `to` of another of the same dtype. */
+/* Copies element `from` of one tensor to element `to` of another with the same dtype. */
 static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *source, int64_t from)
 {
     if (target->f != NULL) {
@@ -145,8 +141,8 @@ void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost);
 
 /* ---- RotaryEmbedding of com.microsoft (ir/ops/contrib_variants.c) ------------------------------------------------ */
 
-/* Number of heads of an input of three dimensions; 0 if it has four, or if the number is unstated. UNSUPPORTED for
- * variants that ONNX's operator lacks. */
+/* Head count of an input of three dimensions; 0 if it has four, or if the number is unstated. UNSUPPORTED for variants
+ * that ONNX's operator lacks. */
 mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const ir_type *cache, int64_t *out_heads,
                                     mdot_error *err);
 

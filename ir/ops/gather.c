@@ -3,17 +3,16 @@
  * Negative indices count from the end. An index out of range is an error of the evaluation, except in OneHot, which
  * defines it.
  */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <math.h>
 
 /* Data and indices: inputs 0 and 1. */
-static mdot_status read_operands(const ir_operands *from, ir_type *out_data, ir_type *out_indices)
+static mdot_status read_operands(const ir_operands *args, ir_type *out_data, ir_type *out_indices)
 {
-    mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "indices", -1, out_indices);
-    return status != MDOT_OK ? status : ir_operand_need_integers(from, 1, "tensor of indices");
+    mdot_status status = ir_operand_need(args, 0, "data", -1, out_data);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "indices", -1, out_indices);
+    return status != MDOT_OK ? status : ir_operand_need_integers(args, 1, "tensor of indices");
 }
 
 /* Appends dimensions to a type. False: the rank would be too large. */
@@ -24,25 +23,25 @@ static bool append_dims(ir_type *type, const ir_dim *dims, int count)
     return true;
 }
 
-static mdot_status too_many_dims(const ir_operands *from)
+static mdot_status too_many_dims(const ir_operands *args)
 {
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
 }
 
 /* ---- Gather: whole slices along one axis ------------------------------------------------------------------------- */
 
-static mdot_status gather_result(const ir_operands *from, ir_type *out_type)
+static mdot_status gather_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int axis;
-    mdot_status status = read_operands(from, &data, &indices);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
-    if (status == MDOT_OK) status = ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
+    mdot_status status = read_operands(args, &data, &indices);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, data.rank, &axis);
+    if (status == MDOT_OK) status = ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
     if (status != MDOT_OK) return status;
     ir_type out = {data.dtype, 0, {{0}}};
     bool fits = append_dims(&out, data.dim, axis) && append_dims(&out, indices.dim, indices.rank) &&
                 append_dims(&out, data.dim + axis + 1, data.rank - axis - 1);
-    if (!fits) return too_many_dims(from);
+    if (!fits) return too_many_dims(args);
     *out_type = out;
     return MDOT_OK;
 }
@@ -52,21 +51,21 @@ mdot_status ir_shape_gather(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by_move(graph, node, gather_result, 1u << 0, err);
 }
 
-mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, gather_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    mdot_status status = ir_make_by(arena, node, input, gather_result, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
-    ir_axis_view view = ir_view_axis(in[0], axis);
-    int64_t count = in[1]->count;
+    ir_axis_view view = ir_view_axis(input[0], axis);
+    int64_t count = input[1]->count;
     for (int64_t o = 0; o < view.outer; o++) {
         for (int64_t k = 0; k < count; k++) {
-            int64_t at;
-            status = ir_wrap_index(node, in[1]->i[k], view.extent, &at, err);
+            int64_t offset;
+            status = ir_wrap_index(node, input[1]->i[k], view.extent, &offset, err);
             if (status != MDOT_OK) return status;
-            ir_copy_elements(out[0], (o * count + k) * view.inner, in[0], (o * view.extent + at) * view.inner,
+            ir_copy_elements(out[0], (o * count + k) * view.inner, input[0], (o * view.extent + offset) * view.inner,
                              view.inner);
         }
     }
@@ -75,25 +74,25 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
 
 /* ---- GatherElements: one element per index ----------------------------------------------------------------------- */
 
-static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_type)
+static mdot_status gather_elements_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int axis;
-    mdot_status status = read_operands(from, &data, &indices);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    mdot_status status = read_operands(args, &data, &indices);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, data.rank, &axis);
     if (status != MDOT_OK) return status;
     if (indices.rank != data.rank) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d",
                        indices.rank, data.rank);
     }
     for (int i = 0; i < data.rank; i++) {
-        if (i == axis || ir_dim_always_le(from->graph, indices.dim[i], data.dim[i])) continue;
-        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
+        if (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i])) continue;
+        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
                        "along axis %d, the indices may outnumber the data", i);
     }
     *out_type = indices;
     out_type->dtype = data.dtype;
-    return ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
+    return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
 }
 
 mdot_status ir_shape_gather_elements(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -101,21 +100,21 @@ mdot_status ir_shape_gather_elements(ir_graph *graph, ir_node *node, mdot_error 
     return ir_shape_by_move(graph, node, gather_elements_result, 1u << 0, err);
 }
 
-mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                     mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, gather_elements_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    mdot_status status = ir_make_by(arena, node, input, gather_elements_result, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
-    ir_strides(in[0]->rank, in[0]->dims, strides);
+    ir_strides(input[0]->rank, input[0]->dims, strides);
     for (int64_t k = 0; k < out[0]->count; k++) {
-        int64_t at;
-        status = ir_wrap_index(node, in[1]->i[k], in[0]->dims[axis], &at, err);
+        int64_t offset;
+        status = ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err);
         if (status != MDOT_OK) return status;
-        int64_t source = ir_dot_index(in[0]->rank, index, strides) + (at - index[axis]) * strides[axis];
-        ir_copy_element(out[0], k, in[0], source);
+        int64_t source = ir_dot_index(input[0]->rank, index, strides) + (offset - index[axis]) * strides[axis];
+        ir_copy_element(out[0], k, input[0], source);
         ir_next_index(out[0]->rank, out[0]->dims, index);
     }
     return MDOT_OK;
@@ -123,46 +122,46 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const 
 
 /* ---- GatherND: slices at tuples of indices ----------------------------------------------------------------------- */
 
-/* The length of the tuples, a number: the last dimension of the indices. */
-static mdot_status read_tuple(const ir_operands *from, const ir_type *data, const ir_type *indices, int *out_batch,
+/* The tuple length, a number: the last dimension of the indices. */
+static mdot_status read_tuple(const ir_operands *args, const ir_type *data, const ir_type *indices, int *out_batch,
                               int *out_length)
 {
-    int64_t batch = ir_node_int(from->node, "batch_dims", 0);
+    int64_t batch = ir_node_int(args->node, "batch_dims", 0);
     if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "batch_dims %lld with data of %d and indices of %d dimensions", (long long)batch, data->rank,
                        indices->rank);
     }
     ir_dim length = indices->dim[indices->rank - 1];
     if (!ir_dim_is_number(length)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
     }
     if (length.offset > data->rank - batch) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions",
                        (long long)length.offset, (long long)(data->rank - batch));
     }
     for (int i = 0; i < batch; i++) {
         if (ir_dim_equal(data->dim[i], indices->dim[i])) continue;
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
     }
     *out_batch = (int)batch;
     *out_length = (int)length.offset;
     return MDOT_OK;
 }
 
-static mdot_status gather_nd_result(const ir_operands *from, ir_type *out_type)
+static mdot_status gather_nd_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int batch = 0, length = 0;
-    mdot_status status = read_operands(from, &data, &indices);
-    if (status == MDOT_OK) status = read_tuple(from, &data, &indices, &batch, &length);
+    mdot_status status = read_operands(args, &data, &indices);
+    if (status == MDOT_OK) status = read_tuple(args, &data, &indices, &batch, &length);
     for (int d = 0; d < length && status == MDOT_OK; d++)
-        status = ir_operand_need_indices(from, 1, d, length, data.dim[batch + d]);
+        status = ir_operand_need_indices(args, 1, d, length, data.dim[batch + d]);
     if (status != MDOT_OK) return status;
     ir_type out = {data.dtype, 0, {{0}}};
     int fixed = batch + length;
     if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed)) {
-        return too_many_dims(from);
+        return too_many_dims(args);
     }
     *out_type = out;
     return MDOT_OK;
@@ -173,12 +172,12 @@ mdot_status ir_shape_gather_nd(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by_move(graph, node, gather_nd_result, 1u << 0, err);
 }
 
-mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                               mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, in, gather_nd_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, gather_nd_result, &out[0], err);
     if (status != MDOT_OK) return status;
-    const ir_wide *data = in[0], *indices = in[1];
+    const ir_wide *data = input[0], *indices = input[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
@@ -189,10 +188,10 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
     for (int64_t t = 0; t < batches * tuples; t++) {
         int64_t source = t / tuples * batch_size;
         for (int i = 0; i < length; i++) {
-            int64_t at;
-            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[batch + i], &at, err);
+            int64_t offset;
+            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[batch + i], &offset, err);
             if (status != MDOT_OK) return status;
-            source += at * strides[batch + i];
+            source += offset * strides[batch + i];
         }
         ir_copy_elements(out[0], t * slice, data, source, slice);
     }
@@ -201,40 +200,40 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
 
 /* ---- OneHot ------------------------------------------------------------------------------------------------------ */
 
-/* The number of classes: one integer, possibly of a floating type. */
-static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)
+/* The class count: one integer, possibly stored as a float. */
+static mdot_status read_depth(const ir_operands *args, ir_dim *out_depth)
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    if (!ir_operand_known(from, 1, element, &count)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    if (!ir_operand_known(args, 1, element, &count)) {
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                        "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
-                       from->node->inputs[1]->name);
+                       args->node->inputs[1]->name);
     }
-    if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0])) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the depth must be one positive number");
+    if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0])) {
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the depth must be one positive number");
     }
     *out_depth = element[0];
     return MDOT_OK;
 }
 
-static mdot_status one_hot_result(const ir_operands *from, ir_type *out_type)
+static mdot_status one_hot_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type indices, values;
     ir_dim depth;
     int axis;
-    mdot_status status = ir_operand_need(from, 0, "indices", -1, &indices);
-    if (status == MDOT_OK) status = ir_operand_need(from, 2, "values", 1, &values);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, indices.rank + 1, &axis);
-    if (status == MDOT_OK) status = read_depth(from, &depth);
+    mdot_status status = ir_operand_need(args, 0, "indices", -1, &indices);
+    if (status == MDOT_OK) status = ir_operand_need(args, 2, "values", 1, &values);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, indices.rank + 1, &axis);
+    if (status == MDOT_OK) status = read_depth(args, &depth);
     if (status != MDOT_OK) return status;
     if (!ir_dim_is(values.dim[0], 2)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the values must be a pair: off and on");
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the values must be a pair: off and on");
     }
     ir_type out = {values.dtype, 0, {{0}}};
     bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&
                 append_dims(&out, indices.dim + axis, indices.rank - axis);
-    if (!fits) return too_many_dims(from);
+    if (!fits) return too_many_dims(args);
     *out_type = out;
     return MDOT_OK;
 }
@@ -244,19 +243,19 @@ mdot_status ir_shape_one_hot(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, one_hot_result, err);
 }
 
-mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, one_hot_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, one_hot_result, &out[0], err);
     if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(out[0], axis);
     for (int64_t k = 0; k < out[0]->count; k++) {
         int64_t o = k / (view.extent * view.inner), depth = k / view.inner % view.extent, i = k % view.inner;
-        double index = trunc(ir_wide_get(in[0], o * view.inner + i)); /* floating indices are cast to integers */
+        double index = trunc(ir_wide_get(input[0], o * view.inner + i)); /* floating indices are cast to integers */
         if (index < 0) index += (double)view.extent;
-        ir_copy_element(out[0], k, in[2], index == (double)depth); /* an index out of range is off in all classes */
+        ir_copy_element(out[0], k, input[2], index == (double)depth); /* an index out of range is off in all classes */
     }
     return MDOT_OK;
 }

@@ -50,13 +50,13 @@ mdot_status ir_shape_fused_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
     return status != MDOT_OK ? status : ir_shape_gemm(graph, node, err);
 }
 
-mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
     ir_activation activation;
     ir_wide *product;
     mdot_status status = ir_fused_gemm_activation(node, &activation, err);
-    if (status == MDOT_OK) status = ir_eval_gemm(arena, node, in, &product, err);
+    if (status == MDOT_OK) status = ir_eval_gemm(arena, node, input, &product, err);
     if (status != MDOT_OK) return status;
     if (activation.opcode == IR_OP_COUNT) {
         out[0] = product;

@@ -25,31 +25,31 @@ static void shape_range(const ir_node *node, int rank, int *out_first, int *out_
 
 mdot_status ir_shape_shape(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    const ir_type *in = &node->inputs[0]->type;
+    const ir_type *input = &node->inputs[0]->type;
     int first, count;
-    shape_range(node, in->rank, &first, &count);
+    shape_range(node, input->rank, &first, &count);
     ir_set_type(node, 0, MDOT_DTYPE_I64, 1, (ir_dim[]){ir_dim_number(count)});
-    return ir_set_known(graph, node, 0, in->dim + first, count, err);
+    return ir_set_known(graph, node, 0, input->dim + first, count, err);
 }
 
-mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
     int first, count;
-    shape_range(node, in[0]->rank, &first, &count);
+    shape_range(node, input[0]->rank, &first, &count);
     mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 1, (int64_t[]){count}, &out[0], err);
     if (status != MDOT_OK) return status;
-    memcpy(out[0]->i, in[0]->dims + first, (size_t)count * sizeof *out[0]->i);
+    memcpy(out[0]->i, input[0]->dims + first, (size_t)count * sizeof *out[0]->i);
     return MDOT_OK;
 }
 
 mdot_status ir_shape_size(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    const ir_type *in = &node->inputs[0]->type;
+    const ir_type *input = &node->inputs[0]->type;
     ir_dim count;
     ir_set_type(node, 0, MDOT_DTYPE_I64, 0, NULL);
     /* the count is a polynomial of higher degree */
-    if (!ir_dim_quotient(in->dim, in->rank, NULL, 0, &count)) return MDOT_OK;
+    if (!ir_dim_quotient(input->dim, input->rank, NULL, 0, &count)) return MDOT_OK;
     return ir_set_known(graph, node, 0, &count, 1, err);
 }
 
@@ -62,7 +62,7 @@ mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, const ir_wide *co
 
 /* ---- Constant ---------------------------------------------------------------------------------------------------- */
 
-/* The content of a Constant, from its one attribute. value_float and similar attributes are short forms of a tensor. */
+/* A Constant's content, from the one attribute. value_float and similar attributes are short forms. */
 typedef struct constant_content {
     mdot_dtype dtype;
     int rank;
@@ -100,7 +100,7 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
     }
 }
 
-/* Integer content of a tensor, read like that of a constant value. */
+/* A tensor's integer content, read like a constant value's. */
 static bool known_tensor(const ir_tensor *tensor, ir_dim out[static IR_MAX_KNOWN], int *out_count)
 {
     ir_value value = {.constant = tensor};
@@ -162,34 +162,34 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
 /* ---- ConstantOfShape --------------------------------------------------------------------------------------------- */
 
 /* The attribute `value`, a tensor of one element. NULL: absent, which means 0 in f32. */
-static mdot_status fill_value(const ir_operands *from, const ir_tensor **out)
+static mdot_status fill_value(const ir_operands *args, const ir_tensor **out)
 {
-    const ir_attr *attr = ir_node_attr(from->node, "value");
+    const ir_attr *attr = ir_node_attr(args->node, "value");
     const ir_tensor *tensor = attr != NULL && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
     if (tensor != NULL && tensor->count != 1) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the value has %lld elements instead of 1",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the value has %lld elements instead of 1",
                        (long long)tensor->count);
     }
     *out = tensor;
     return MDOT_OK;
 }
 
-static mdot_status constant_of_shape_result(const ir_operands *from, ir_type *out_type)
+static mdot_status constant_of_shape_result(const ir_operands *args, ir_type *out_type)
 {
     ir_dim dims[IR_MAX_KNOWN];
     int rank;
     const ir_tensor *value = NULL;
-    mdot_status status = fill_value(from, &value);
-    if (status == MDOT_OK) status = ir_operand_dims(from, 0, "dimensions", dims, &rank);
+    mdot_status status = fill_value(args, &value);
+    if (status == MDOT_OK) status = ir_operand_dims(args, 0, "dimensions", dims, &rank);
     if (status != MDOT_OK) return status;
     if (rank > MDOT_MAX_RANK) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
     }
     *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0}}};
     for (int i = 0; i < rank; i++) {
-        int64_t least, most;
-        ir_dim_bounds(from->graph, dims[i], &least, &most);
-        if (least < 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "dimension %d is negative", i);
+        int64_t minimum, maximum;
+        ir_dim_bounds(args->graph, dims[i], &minimum, &maximum);
+        if (minimum < 0) return ir_fail(args->node, args->err, MDOT_MALFORMED, "dimension %d is negative", i);
         out_type->dim[i] = dims[i];
     }
     return MDOT_OK;
@@ -197,13 +197,13 @@ static mdot_status constant_of_shape_result(const ir_operands *from, ir_type *ou
 
 mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
     const ir_tensor *value = NULL;
     ir_dim element[IR_MAX_KNOWN], count;
     int one;
-    mdot_status status = constant_of_shape_result(&from, &type);
-    if (status == MDOT_OK) status = fill_value(&from, &value);
+    mdot_status status = constant_of_shape_result(&args, &type);
+    if (status == MDOT_OK) status = fill_value(&args, &value);
     if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     if (value == NULL || !known_tensor(value, element, &one)) return MDOT_OK;
@@ -213,14 +213,14 @@ mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_erro
     return ir_set_known(graph, node, 0, element, (int)count.offset, err);
 }
 
-mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                       mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     const ir_tensor *value = NULL;
     ir_wide *filler = NULL;
-    mdot_status status = ir_make_by(arena, node, in, constant_of_shape_result, &out[0], err);
-    if (status == MDOT_OK) status = fill_value(&from, &value);
+    mdot_status status = ir_make_by(arena, node, input, constant_of_shape_result, &out[0], err);
+    if (status == MDOT_OK) status = fill_value(&args, &value);
     if (status != MDOT_OK || value == NULL) return status;
     status = widen(arena, node, value, &filler, err);
     for (int64_t i = 0; i < out[0]->count && status == MDOT_OK; i++) ir_copy_element(out[0], i, filler, 0);
@@ -229,14 +229,14 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, cons
 
 /* ---- EyeLike ----------------------------------------------------------------------------------------------------- */
 
-static mdot_status eye_like_result(const ir_operands *from, ir_type *out_type)
+static mdot_status eye_like_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
-    mdot_status status = ir_operand_need(from, 0, "input", 2, &in);
+    mdot_status status = ir_operand_need(args, 0, "input", 2, &in);
     if (status != MDOT_OK) return status;
-    int64_t dtype = ir_node_int(from->node, "dtype", in.dtype);
+    int64_t dtype = ir_node_int(args->node, "dtype", in.dtype);
     if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
     }
     *out_type = in;
     out_type->dtype = (mdot_dtype)dtype;
@@ -248,10 +248,10 @@ mdot_status ir_shape_eye_like(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, eye_like_result, err);
 }
 
-mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, in, eye_like_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, eye_like_result, &out[0], err);
     if (status != MDOT_OK) return status;
     int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
     for (int64_t row = 0; row < out[0]->dims[0]; row++) {
@@ -277,21 +277,21 @@ typedef struct range { /* start, start + delta, … : `count` numbers */
     double first, delta; /* for floats */
 } range;
 
-static mdot_status read_float_range(const ir_operands *from, range *out)
+static mdot_status read_float_range(const ir_operands *args, range *out)
 {
     double bound[3];
     for (int i = 0; i < 3; i++) {
-        const ir_wide *tensor = from->tensors != NULL ? from->tensors[i] : NULL;
-        if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(from->node->inputs[i], &bound[i])) {
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+        const ir_wide *tensor = args->tensors != NULL ? args->tensors[i] : NULL;
+        if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(args->node->inputs[i], &bound[i])) {
+            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                            "the shape of its output depends on data: \"%s\" is unknown at compile time",
-                           from->node->inputs[i]->name);
+                           args->node->inputs[i]->name);
         }
         if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
     }
     double count = ceil((bound[1] - bound[0]) / bound[2]); /* NaN or infinite if delta is 0 */
     if (!(count < 0x1p62) || bound[2] == 0) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0],
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0],
                        bound[1], bound[2]);
     }
     out->first = bound[0];
@@ -301,31 +301,31 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
 }
 
 /* Start, limit and delta if all of them are known integers. */
-static bool known_bounds(const ir_operands *from, ir_dim *out_bounds)
+static bool known_bounds(const ir_operands *args, ir_dim *out_bounds)
 {
     ir_dim element[IR_MAX_KNOWN];
     for (int i = 0; i < 3; i++) {
         int count;
-        if (!ir_operand_known(from, i, element, &count) || count != 1) return false;
+        if (!ir_operand_known(args, i, element, &count) || count != 1) return false;
         out_bounds[i] = element[0];
     }
     return true;
 }
 
-static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bound, range *out)
+static mdot_status read_integer_range(const ir_operands *args, const ir_dim *bound, range *out)
 {
     ir_dim span;
     int64_t step = bound[2].offset;
     if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
-        return ir_fail(from->node, from->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
+        return ir_fail(args->node, args->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
                        "delta must be a number other than 0");
     }
     bool has_form = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
-    has_form = has_form && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&
-               ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
+    has_form = has_form && ir_dim_max(args->graph, span, ir_dim_number(0), &span) &&
+               ir_dim_div_ceil(args->graph, span, step > 0 ? step : -step, &out->count);
     if (!has_form) {
         return ir_fail(
-            from->node, from->err, MDOT_UNSUPPORTED,
+            args->node, args->err, MDOT_UNSUPPORTED,
             "the count of its elements is not a sum of a multiple of the length and one rounded quotient of it");
     }
     out->integers = true;
@@ -335,23 +335,23 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
 }
 
 /* Floats that are integers count as integers, because lengths may have passed through them. */
-static mdot_status read_range(const ir_operands *from, range *out)
+static mdot_status read_range(const ir_operands *args, range *out)
 {
     ir_type type;
     ir_dim bounds[3];
-    mdot_status status = ir_operand_need(from, 0, "start", -1, &type);
-    for (int i = 1; i < 3 && status == MDOT_OK; i++) status = ir_operand_need_same(from, i, 0);
+    mdot_status status = ir_operand_need(args, 0, "start", -1, &type);
+    for (int i = 1; i < 3 && status == MDOT_OK; i++) status = ir_operand_need_same(args, i, 0);
     if (status != MDOT_OK) return status;
     *out = (range){.dtype = type.dtype};
-    if (known_bounds(from, bounds)) return read_integer_range(from, bounds, out);
-    return read_float_range(from, out);
+    if (known_bounds(args, bounds)) return read_integer_range(args, bounds, out);
+    return read_float_range(args, out);
 }
 
 mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     range r;
-    mdot_status status = read_range(&from, &r);
+    mdot_status status = read_range(&args, &r);
     if (status != MDOT_OK) return status;
     ir_set_type(node, 0, r.dtype, 1, &r.count);
     if (!r.integers || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
@@ -364,12 +364,12 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_set_known(graph, node, 0, element, (int)r.count.offset, err);
 }
 
-mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     range r;
-    mdot_status status = read_range(&from, &r);
+    mdot_status status = read_range(&args, &r);
     if (status == MDOT_OK) status = ir_make_wide(arena, node, r.dtype, 1, &r.count.offset, &out[0], err);
     for (int64_t i = 0; status == MDOT_OK && i < out[0]->count; i++) {
         int64_t integer = r.integers ? r.start.offset + i * r.step : 0;

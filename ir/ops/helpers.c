@@ -138,16 +138,6 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_
     return ir_value_ints(node->inputs[index], out, out_count) ? MDOT_OK : not_known(node, index, err);
 }
 
-mdot_status ir_input_dims(const ir_node *node, int index, ir_dim out[static IR_MAX_KNOWN], int *out_count,
-                          mdot_error *err)
-{
-    if (ir_node_input(node, index) == NULL) {
-        *out_count = 0;
-        return MDOT_OK;
-    }
-    return ir_value_known(node->inputs[index], out, out_count) ? MDOT_OK : not_known(node, index, err);
-}
-
 /* ---- Concrete shapes ------------------------------------------------------------------------------------------- */
 
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,

@@ -1,5 +1,5 @@
-/* index.c — tensors viewed around an axis and through strides; see index.h. */
-#include "ir/ops/index.h"
+/* index.c — tensors viewed around an axis and through strides; see operands.h. */
+#include "ir/ops/operands.h"
 
 #include "ir/ops/families.h"
 

@@ -1,5 +1,5 @@
-/* loop_shapes.c — mdot.LoopBegin and mdot.LoopEnd (ir/loop_nodes.h): shapes and costs. ir/evaluate.c runs loops. */
-#include "ir/loop_nodes.h"
+/* loop_shapes.c — mdot.LoopBegin and mdot.LoopEnd (ir/ops.h): shapes and costs. ir/evaluate.c runs loops. */
+#include "ir/ops.h"
 
 #include "ir/ops/operands.h"
 
@@ -33,23 +33,23 @@ static mdot_status check_form(const ir_node *node, mdot_error *err)
 
 enum { MOST_STEPS = 1 << 24 }; /* 16 times the greatest length. More would look as if the program hung. */
 
-/* The number of steps, which must be known and at least zero at every length. */
+/* The step count, which must be known and at least zero at every length. */
 static mdot_status read_steps(const ir_graph *graph, const ir_node *node, ir_dim *out, mdot_error *err)
 {
     ir_dim content[IR_MAX_KNOWN];
     int count;
-    int64_t least, most;
+    int64_t minimum, maximum;
     if (node->inputs[IR_LOOP_STEPS]->type.dtype != MDOT_DTYPE_I64)
         return ir_fail(node, err, MDOT_MALFORMED, "the number of steps must be of type i64");
     if (!ir_value_known(node->inputs[IR_LOOP_STEPS], content, &count) || count != 1)
         return ir_fail(node, err, MDOT_UNSUPPORTED,
                        "the number of steps depends on data; a loop must have a constant number of steps, or one that "
                        "is affine in the length");
-    ir_dim_bounds(graph, content[0], &least, &most);
-    if (ir_dim_is_number(content[0]) && most > MOST_STEPS)
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "it has %lld steps; a loop may have at most %d", (long long)most,
+    ir_dim_bounds(graph, content[0], &minimum, &maximum);
+    if (ir_dim_is_number(content[0]) && maximum > MOST_STEPS)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "it has %lld steps; a loop may have at most %d", (long long)maximum,
                        MOST_STEPS);
-    if (least < 0) {
+    if (minimum < 0) {
         if (!ir_dim_is_number(content[0]))
             return ir_fail(node, err, MDOT_UNSUPPORTED, "the number of steps is negative for some lengths");
         content[0] = ir_dim_number(0); /* ONNX: a negative trip count means no steps */
@@ -63,13 +63,13 @@ static mdot_status check_state(const ir_graph *graph, const ir_node *node, const
     const ir_type *before = &begin->inputs[k]->type, *after = &node->inputs[IR_LOOP_NEXT + k]->type;
     if (ir_type_equal(before, after)) return MDOT_OK;
     char first[IR_SHAPE_TEXT_BYTES], then[IR_SHAPE_TEXT_BYTES];
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     return ir_fail(node, err, MDOT_UNSUPPORTED,
                    "state %d, \"%s\", is %s%s before the loop and %s%s behind a step; a state must keep its type and "
                    "shape, unless a constant number of steps is small enough to be unrolled",
                    k, begin->inputs[k]->name, mdot_dtype_name(before->dtype),
-                   ir_shape_text(&from, before->rank, before->dim, first), mdot_dtype_name(after->dtype),
-                   ir_shape_text(&from, after->rank, after->dim, then));
+                   ir_shape_text(&args, before->rank, before->dim, first), mdot_dtype_name(after->dtype),
+                   ir_shape_text(&args, after->rank, after->dim, then));
 }
 
 static mdot_status type_stack(ir_node *node, int k, ir_dim steps, mdot_error *err)
@@ -103,7 +103,7 @@ mdot_status ir_shape_loop_end(ir_graph *graph, ir_node *node, mdot_error *err)
     return status;
 }
 
-/* The work is that of the nodes of the body. */
+/* The body's nodes count the work. */
 void ir_cost_loop(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);

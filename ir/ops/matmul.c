@@ -4,10 +4,9 @@
  * over the batch or vectors. A multiply-add costs two FLOPs. Einsum and FusedGemm (gemm_fused.c) are in separate
  * files.
  */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
-/* The matmuls of one node. Operand a has `rows` × `inner` in its last two dimensions, b `inner` × `columns`, each
+/* The matmuls of one node. Operand a has `rows` × `inner` in the last two dimensions, b `inner` × `columns`, each
  * swapped if transposed. A vector is one row or one column that the output lacks. */
 typedef struct matmul {
     mdot_dtype dtype;
@@ -15,7 +14,7 @@ typedef struct matmul {
     bool a_vector, b_vector;
     ir_dim rows, inner, columns;
     int batch_rank;
-    ir_dim batch[MDOT_MAX_RANK]; /* broadcast shape of the leading dimensions of a and b */
+    ir_dim batch[MDOT_MAX_RANK]; /* broadcast shape of leading dimensions */
 } matmul;
 
 /* The last two dimensions of an operand, exchanged if `swap` is set. */
@@ -25,14 +24,14 @@ static void matrix_dims(const ir_type *type, bool swap, ir_dim *out_first, ir_di
     *out_second = type->dim[type->rank - (swap ? 2 : 1)];
 }
 
-static mdot_status read_matmul(const ir_operands *from, bool transpose_a, bool transpose_b, matmul *out)
+static mdot_status read_matmul(const ir_operands *args, bool transpose_a, bool transpose_b, matmul *out)
 {
     ir_type a, b;
-    mdot_status status = ir_operand_need(from, 0, "left matrix", -1, &a);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "right matrix", -1, &b);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
+    mdot_status status = ir_operand_need(args, 0, "left matrix", -1, &a);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "right matrix", -1, &b);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 1, 0);
     if (status != MDOT_OK) return status;
-    if (a.rank < 1 || b.rank < 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "a scalar is not a matrix");
+    if (a.rank < 1 || b.rank < 1) return ir_fail(args->node, args->err, MDOT_MALFORMED, "a scalar is not a matrix");
     matmul p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
     p.transpose_b = transpose_b && !p.b_vector;
@@ -44,13 +43,13 @@ static mdot_status read_matmul(const ir_operands *from, bool transpose_a, bool t
     if (!p.b_vector) matrix_dims(&b, p.transpose_b, &b_inner, &p.columns);
     if (!ir_dim_equal(p.inner, b_inner)) {
         char a_text[IR_SHAPE_TEXT_BYTES], b_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){p.inner, b_inner}),
-                       "%s%s times %s%s: the inner dimensions differ", ir_shape_text(from, a.rank, a.dim, a_text),
-                       p.transpose_a ? " transposed" : "", ir_shape_text(from, b.rank, b.dim, b_text),
+        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){p.inner, b_inner}),
+                       "%s%s times %s%s: the inner dimensions differ", ir_shape_text(args, a.rank, a.dim, a_text),
+                       p.transpose_a ? " transposed" : "", ir_shape_text(args, b.rank, b.dim, b_text),
                        p.transpose_b ? " transposed" : "");
     }
-    status = ir_broadcast_dims(from->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
-                               p.batch, &p.batch_rank, from->err);
+    status = ir_broadcast_dims(args->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
+                               p.batch, &p.batch_rank, args->err);
     if (status == MDOT_OK) *out = p;
     return status;
 }
@@ -70,8 +69,8 @@ typedef struct matrix_view { /* element (row, column) is at row * row_stride + c
     int64_t row_stride, column_stride;
 } matrix_view;
 
-/* out[r, c] += sum over k of a[r, k] * b[k, c], `out` dense. The inner loop runs along rows of b and out, so that the
- * oracle runs at cache speed for models of billions of FLOPs. */
+/* out[r, c] += sum over k of a[r, k] * b[k, c], `out` dense. The inner loop runs along rows of b and out, so the oracle
+ * runs at cache speed for models of billions of FLOPs. */
 static void multiply_floats(const double *a, matrix_view a_view, const double *b, matrix_view b_view, double *out,
                             int64_t rows, int64_t inner, int64_t columns)
 {
@@ -98,21 +97,21 @@ static void multiply_integers(const int64_t *a, matrix_view a_view, const int64_
             uint64_t factor = (uint64_t)a[r * a_view.row_stride + k * a_view.column_stride];
             for (int64_t c = 0; c < columns; c++) {
                 int64_t *sum = &out[r * columns + c];
-                uint64_t other = (uint64_t)b[k * b_view.row_stride + c * b_view.column_stride];
-                *sum = (int64_t)((uint64_t)*sum + factor * other);
+                uint64_t other_bits = (uint64_t)b[k * b_view.row_stride + c * b_view.column_stride];
+                *sum = (int64_t)((uint64_t)*sum + factor * other_bits);
             }
         }
     }
 }
 
-/* Strides of the leading dimensions of an operand at the indices of the batch. */
+/* Strides of an operand's leading dimensions at the batch's indices. */
 static void batch_strides(const ir_wide *operand, bool vector, int batch_rank, int64_t matrix, int64_t *out_strides)
 {
     ir_broadcast_strides(vector ? 0 : operand->rank - 2, operand->dims, batch_rank, out_strides);
     for (int i = 0; i < batch_rank; i++) out_strides[i] *= matrix;
 }
 
-/* Adds all matmul results to `out`, which is dense and has their size. */
+/* Adds all matmul results to `out`, which is dense and has the same size. */
 static void multiply(const matmul *p, const ir_wide *a, const ir_wide *b, ir_wide *out)
 {
     int64_t rows = p->rows.offset, inner = p->inner.offset, columns = p->columns.offset;
@@ -123,13 +122,13 @@ static void multiply(const matmul *p, const ir_wide *a, const ir_wide *b, ir_wid
     for (int i = 0; i < p->batch_rank; i++) batch[i] = p->batch[i].offset;
     batch_strides(a, p->a_vector, p->batch_rank, rows * inner, a_strides);
     batch_strides(b, p->b_vector, p->batch_rank, inner * columns, b_strides);
-    for (int64_t at = 0; at < out->count; at += rows * columns) {
+    for (int64_t offset = 0; offset < out->count; offset += rows * columns) {
         int64_t a_at = ir_dot_index(p->batch_rank, index, a_strides);
         int64_t b_at = ir_dot_index(p->batch_rank, index, b_strides);
         if (out->f != NULL) {
-            multiply_floats(a->f + a_at, a_view, b->f + b_at, b_view, out->f + at, rows, inner, columns);
+            multiply_floats(a->f + a_at, a_view, b->f + b_at, b_view, out->f + offset, rows, inner, columns);
         } else {
-            multiply_integers(a->i + a_at, a_view, b->i + b_at, b_view, out->i + at, rows, inner, columns);
+            multiply_integers(a->i + a_at, a_view, b->i + b_at, b_view, out->i + offset, rows, inner, columns);
         }
         ir_next_index(p->batch_rank, batch, index);
     }
@@ -149,19 +148,19 @@ static double matmul_flops(const matmul *p, int64_t length)
 
 /* MatMul lacks FusedMatMul's attributes, whose defaults give a MatMul (com.microsoft, ONNX Runtime's contrib
  * operators). */
-static mdot_status read_mat_mul(const ir_operands *from, matmul *out)
+static mdot_status read_mat_mul(const ir_operands *args, matmul *out)
 {
-    const ir_node *node = from->node;
+    const ir_node *node = args->node;
     if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0)) {
-        return ir_fail(node, from->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are unsupported");
+        return ir_fail(node, args->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are unsupported");
     }
-    return read_matmul(from, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
+    return read_matmul(args, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
 }
 
-static mdot_status mat_mul_result(const ir_operands *from, ir_type *out_type)
+static mdot_status mat_mul_result(const ir_operands *args, ir_type *out_type)
 {
     matmul p;
-    mdot_status status = read_mat_mul(from, &p);
+    mdot_status status = read_mat_mul(args, &p);
     if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
 }
@@ -176,14 +175,14 @@ mdot_status ir_shape_fused_mat_mul(ir_graph *graph, ir_node *node, mdot_error *e
     return ir_shape_by(graph, node, mat_mul_result, err);
 }
 
-mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, in, mat_mul_result, &out[0], err);
-    if (status == MDOT_OK) status = read_mat_mul(&from, &p);
-    if (status == MDOT_OK) multiply(&p, in[0], in[1], out[0]);
+    mdot_status status = ir_make_by(arena, node, input, mat_mul_result, &out[0], err);
+    if (status == MDOT_OK) status = read_mat_mul(&args, &p);
+    if (status == MDOT_OK) multiply(&p, input[0], input[1], out[0]);
     return status;
 }
 
@@ -204,10 +203,10 @@ static void scale_elements(ir_wide *wide, double factor)
     }
 }
 
-mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                   mdot_error *err)
 {
-    mdot_status status = ir_eval_mat_mul(arena, node, in, out, err);
+    mdot_status status = ir_eval_mat_mul(arena, node, input, out, err);
     if (status == MDOT_OK) scale_elements(out[0], ir_node_float(node, "alpha", 1));
     return status;
 }
@@ -215,10 +214,10 @@ mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, const ir
 void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
-    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    ir_operands args = ir_operands_of_graph(&range, node, NULL);
     matmul p;
     ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = read_mat_mul(&from, &p) != MDOT_OK ? 0 : matmul_flops(&p, length);
+    out_cost->flops = read_mat_mul(&args, &p) != MDOT_OK ? 0 : matmul_flops(&p, length);
 }
 
 void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -228,18 +227,18 @@ void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cos
 
 /* ---- Gemm: alpha · A' · B' + beta · C --------------------------------------------------------------------------- */
 
-static mdot_status read_gemm(const ir_operands *from, matmul *out)
+static mdot_status read_gemm(const ir_operands *args, matmul *out)
 {
     ir_type matrix, c;
-    mdot_status status = ir_operand_need(from, 0, "matrix A", 2, &matrix);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "matrix B", 2, &matrix);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    mdot_status status = ir_operand_need(args, 0, "matrix A", 2, &matrix);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "matrix B", 2, &matrix);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
     if (status == MDOT_OK) {
-        status = read_matmul(from, ir_node_int(from->node, "transA", 0) != 0, ir_node_int(from->node, "transB", 0) != 0,
+        status = read_matmul(args, ir_node_int(args->node, "transA", 0) != 0, ir_node_int(args->node, "transB", 0) != 0,
                              out);
     }
-    if (status != MDOT_OK || !ir_operand_given(from, 2)) return status;
-    c = ir_operand_type(from, 2);
+    if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
+    c = ir_operand_type(args, 2);
     bool fits = c.rank <= 2;
     for (int i = 1; i <= c.rank && fits; i++) {
         ir_dim dim = c.dim[c.rank - i];
@@ -247,15 +246,15 @@ static mdot_status read_gemm(const ir_operands *from, matmul *out)
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED,
+    return ir_fail(args->node, args->err, MDOT_MALFORMED,
                    "C of shape %s does not broadcast to the result of the matmul",
-                   ir_shape_text(from, c.rank, c.dim, text));
+                   ir_shape_text(args, c.rank, c.dim, text));
 }
 
-static mdot_status gemm_result(const ir_operands *from, ir_type *out_type)
+static mdot_status gemm_result(const ir_operands *args, ir_type *out_type)
 {
     matmul p;
-    mdot_status status = read_gemm(from, &p);
+    mdot_status status = read_gemm(args, &p);
     if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
 }
@@ -271,27 +270,28 @@ static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_broadcast_strides(c->rank, c->dims, out->rank, strides);
     for (int64_t k = 0; k < out->count; k++) {
-        int64_t at = ir_dot_index(out->rank, index, strides);
+        int64_t offset = ir_dot_index(out->rank, index, strides);
         if (out->f != NULL) {
-            out->f[k] += beta * c->f[at];
+            out->f[k] += beta * c->f[offset];
         } else {
-            uint64_t term = (uint64_t)scaled_integer(beta, c->i[at]);
+            uint64_t term = (uint64_t)scaled_integer(beta, c->i[offset]);
             out->i[k] = ir_wrap_integer(out->dtype, (int64_t)((uint64_t)out->i[k] + term));
         }
         ir_next_index(out->rank, out->dims, index);
     }
 }
 
-mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+                         mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, in, gemm_result, &out[0], err);
-    if (status == MDOT_OK) status = read_gemm(&from, &p);
+    mdot_status status = ir_make_by(arena, node, input, gemm_result, &out[0], err);
+    if (status == MDOT_OK) status = read_gemm(&args, &p);
     if (status != MDOT_OK) return status;
-    multiply(&p, in[0], in[1], out[0]);
+    multiply(&p, input[0], input[1], out[0]);
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
-    const ir_wide *c = ir_tensor_input(node, in, 2);
+    const ir_wide *c = ir_tensor_input(node, input, 2);
     if (c != NULL) add_scaled(out[0], c, ir_node_float(node, "beta", 1));
     return MDOT_OK;
 }
@@ -304,26 +304,26 @@ void ir_cost_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 /* ---- Linear: x[…, K] · W[K, C] + bias[C] ------------------------------------------------------------------------ */
 
-static mdot_status read_linear(const ir_operands *from, matmul *out)
+static mdot_status read_linear(const ir_operands *args, matmul *out)
 {
     ir_type weight, bias;
-    mdot_status status = ir_operand_need(from, 1, "weight", 2, &weight);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
-    if (status == MDOT_OK) status = read_matmul(from, false, false, out);
-    if (status != MDOT_OK || !ir_operand_given(from, 2)) return status;
-    status = ir_operand_need(from, 2, "bias", 1, &bias);
+    mdot_status status = ir_operand_need(args, 1, "weight", 2, &weight);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
+    if (status == MDOT_OK) status = read_matmul(args, false, false, out);
+    if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
+    status = ir_operand_need(args, 2, "bias", 1, &bias);
     if (status != MDOT_OK) return status;
     if (!ir_dim_equal(bias.dim[0], out->columns)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the length of the bias differs from the number of columns of the weight");
     }
     return MDOT_OK;
 }
 
-static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
+static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
 {
     matmul p;
-    mdot_status status = read_linear(from, &p);
+    mdot_status status = read_linear(args, &p);
     if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
 }
@@ -333,16 +333,16 @@ mdot_status ir_shape_linear(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, linear_result, err);
 }
 
-mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
-    if (status == MDOT_OK) status = read_linear(&from, &p);
+    mdot_status status = ir_make_by(arena, node, input, linear_result, &out[0], err);
+    if (status == MDOT_OK) status = read_linear(&args, &p);
     if (status != MDOT_OK) return status;
-    multiply(&p, in[0], in[1], out[0]);
-    const ir_wide *bias = ir_tensor_input(node, in, 2);
+    multiply(&p, input[0], input[1], out[0]);
+    const ir_wide *bias = ir_tensor_input(node, input, 2);
     if (bias != NULL) add_scaled(out[0], bias, 1);
     return MDOT_OK;
 }

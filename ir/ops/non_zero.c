@@ -3,7 +3,6 @@
  * The number of columns depends on data. The shape rule states the bound: one column for each element, as if none were
  * 0. The evaluation makes as many columns as there are. The pass bound_nonzero closes the gap between the two.
  */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 static bool is_nonzero(const ir_wide *x, int64_t i)
@@ -18,22 +17,22 @@ static int64_t count_nonzero(const ir_wide *x)
     return count;
 }
 
-static mdot_status need_rank(const ir_operands *from, const ir_type *in)
+static mdot_status need_rank(const ir_operands *args, const ir_type *input)
 {
-    if (in->rank > 0) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the indices of a scalar are unsupported");
+    if (input->rank > 0) return MDOT_OK;
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the indices of a scalar are unsupported");
 }
 
-static mdot_status bound_result(const ir_operands *from, ir_type *out_type)
+static mdot_status bound_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     ir_dim bound = ir_dim_number(1);
-    mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
-    if (status == MDOT_OK) status = need_rank(from, &in);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, &in);
+    if (status == MDOT_OK) status = need_rank(args, &in);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < in.rank; i++) {
         if (ir_dim_mul(bound, in.dim[i], &bound)) continue;
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                        "the number of elements depends on data, and its bound, the size of the input, is not a "
                        "multiple of the length: bind one of the dimensions with --dim");
     }
@@ -55,13 +54,13 @@ mdot_status ir_shape_non_zero(ir_graph *graph, ir_node *node, mdot_error *err)
     return status;
 }
 
-mdot_status ir_eval_non_zero(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_non_zero(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
-    const ir_wide *x = in[0];
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    const ir_wide *x = input[0];
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type = {.rank = x->rank};
-    mdot_status status = need_rank(&from, &type);
+    mdot_status status = need_rank(&args, &type);
     if (status != MDOT_OK) return status;
     int64_t index[MDOT_MAX_RANK] = {0}, columns = count_nonzero(x), column = 0;
     type = (ir_type){MDOT_DTYPE_I64, 2, {ir_dim_number(x->rank), ir_dim_number(columns)}};

@@ -2,13 +2,11 @@
  *
  * stash_type, the type of a kernel's intermediate results, is ignored, because everything is computed in double.
  */
-#include "ir/ops/norm.h"
-
-#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
 
 #include <math.h>
 
-/* ---- Shared (norm.h) --------------------------------------------------------------------------------------------- */
+/* ---- Shared (operands.h) ----------------------------------------------------------------------------------------- */
 
 /* Mean and variance of `count` adjacent numbers; 0 for an empty row. The variance is the mean of squared deviations. */
 static void moments(const double *x, int64_t count, double *out_mean, double *out_variance)
@@ -54,11 +52,11 @@ void ir_norm_add(ir_wide *out, const ir_wide *term)
     scale_and_shift(out, NULL, term);
 }
 
-mdot_status ir_norm_need_parameter(const ir_operands *from, int i, const char *what, const ir_type *type)
+mdot_status ir_norm_need_parameter(const ir_operands *args, int i, const char *what, const ir_type *type)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    ir_type parameter = ir_operand_type(from, i);
-    mdot_status status = ir_operand_need_floats(from, i, what);
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    ir_type parameter = ir_operand_type(args, i);
+    mdot_status status = ir_operand_need_floats(args, i, what);
     if (status != MDOT_OK) return status;
     bool fits = parameter.rank <= type->rank;
     for (int k = 1; k <= parameter.rank && fits; k++) {
@@ -67,33 +65,33 @@ mdot_status ir_norm_need_parameter(const ir_operands *from, int i, const char *w
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES], type_text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s of shape %s does not broadcast to %s", what,
-                   ir_shape_text(from, parameter.rank, parameter.dim, text),
-                   ir_shape_text(from, type->rank, type->dim, type_text));
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s of shape %s does not broadcast to %s", what,
+                   ir_shape_text(args, parameter.rank, parameter.dim, text),
+                   ir_shape_text(args, type->rank, type->dim, type_text));
 }
 
-mdot_status ir_norm_need_vector(const ir_operands *from, int i, const char *what, ir_dim count)
+mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what, ir_dim count)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type vector;
-    mdot_status status = ir_operand_need(from, i, what, 1, &vector);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
+    mdot_status status = ir_operand_need(args, i, what, 1, &vector);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, what);
     if (status != MDOT_OK) return status;
     if (ir_dim_equal(vector.dim[0], count)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES], count_text[IR_DIM_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
-                   ir_dim_text(vector.dim[0], from->graph->symbol, text, sizeof text),
-                   ir_dim_text(count, from->graph->symbol, count_text, sizeof count_text));
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
+                   ir_dim_text(vector.dim[0], args->graph->symbol, text, sizeof text),
+                   ir_dim_text(count, args->graph->symbol, count_text, sizeof count_text));
 }
 
 /* ---- Softmax and LogSoftmax -------------------------------------------------------------------------------------- */
 
-static mdot_status softmax_result(const ir_operands *from, ir_type *out_type)
+static mdot_status softmax_result(const ir_operands *args, ir_type *out_type)
 {
     int axis;
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
-    return status != MDOT_OK ? status : ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
+    return status != MDOT_OK ? status : ir_operand_axis(args, "axis", -1, out_type->rank, &axis);
 }
 
 mdot_status ir_shape_softmax(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -113,40 +111,41 @@ static void softmax_row(const double *x, double *out, int64_t count, int64_t str
     }
 }
 
-mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, softmax_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
+    mdot_status status = ir_make_by(arena, node, input, softmax_result, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
-    ir_axis_view view = ir_view_axis(in[0], axis);
+    ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
-        int64_t at = row / view.inner * view.extent * view.inner + row % view.inner;
-        softmax_row(in[0]->f + at, out[0]->f + at, view.extent, view.inner, ir_node_opcode(node) == IR_OP_LogSoftmax);
+        int64_t offset = row / view.inner * view.extent * view.inner + row % view.inner;
+        softmax_row(input[0]->f + offset, out[0]->f + offset, view.extent, view.inner,
+                    ir_node_opcode(node) == IR_OP_LogSoftmax);
     }
     return MDOT_OK;
 }
 
 /* ---- LayerNormalization and RMSNormalization --------------------------------------------------------------------- */
 
-/* The output's type and the first of the axes that are normalised together. The element type is that of the scale,
- * which may differ from the input's only for RMSNormalization. */
-static mdot_status read_rows(const ir_operands *from, ir_type *out_type, int *out_axis)
+/* The output's type and the first jointly normalised axis. The element type is the scale's, which may differ from the
+ * input's only for RMSNormalization. */
+static mdot_status read_rows(const ir_operands *args, ir_type *out_type, int *out_axis)
 {
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, out_type->rank, out_axis);
-    if (status == MDOT_OK) status = ir_norm_need_parameter(from, 1, "scale", out_type);
-    if (status == MDOT_OK) status = ir_norm_need_parameter(from, 2, "bias", out_type);
-    if (status == MDOT_OK) out_type->dtype = ir_operand_type(from, 1).dtype;
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, out_type->rank, out_axis);
+    if (status == MDOT_OK) status = ir_norm_need_parameter(args, 1, "scale", out_type);
+    if (status == MDOT_OK) status = ir_norm_need_parameter(args, 2, "bias", out_type);
+    if (status == MDOT_OK) out_type->dtype = ir_operand_type(args, 1).dtype;
     return status;
 }
 
-static mdot_status rows_result(const ir_operands *from, ir_type *out_type)
+static mdot_status rows_result(const ir_operands *args, ir_type *out_type)
 {
     int axis;
-    return read_rows(from, out_type, &axis);
+    return read_rows(args, out_type, &axis);
 }
 
 /* Type of the statistics: one number per row. ONNX gives them the type of stash_type, f32 by default. */
@@ -161,10 +160,10 @@ static ir_type statistics_type(const ir_node *node, const ir_type *type, int axi
 
 mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
     int axis;
-    mdot_status status = read_rows(&from, &type, &axis);
+    mdot_status status = read_rows(&args, &type, &axis);
     if (status != MDOT_OK) return status;
     ir_type statistics = statistics_type(node, &type, axis);
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
@@ -182,54 +181,54 @@ static mdot_status make_statistics(ir_arena *arena, const ir_node *node, int ind
     return ir_make_typed(arena, node, type, &out[index], err);
 }
 
-mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, statistics;
     int axis;
-    mdot_status status = read_rows(&from, &type, &axis);
+    mdot_status status = read_rows(&args, &type, &axis);
     if (status != MDOT_OK) return status;
     statistics = statistics_type(node, &type, axis);
-    status = ir_make_by(arena, node, in, rows_result, &out[0], err);
+    status = ir_make_by(arena, node, input, rows_result, &out[0], err);
     for (int i = 1; i < 3 && status == MDOT_OK; i++) status = make_statistics(arena, node, i, &statistics, out, err);
     if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
+    int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
         double mean, inverse;
-        ir_norm_row(in[0]->f + r * columns, columns, epsilon, out[0]->f + r * columns, &mean, &inverse);
+        ir_norm_row(input[0]->f + r * columns, columns, epsilon, out[0]->f + r * columns, &mean, &inverse);
         if (ir_node_wants(node, 1)) out[1]->f[r] = mean;
         if (ir_node_wants(node, 2)) out[2]->f[r] = inverse;
     }
-    ir_norm_multiply(out[0], in[1]);
-    if (ir_tensor_input(node, in, 2) != NULL) ir_norm_add(out[0], in[2]);
+    ir_norm_multiply(out[0], input[1]);
+    if (ir_tensor_input(node, input, 2) != NULL) ir_norm_add(out[0], input[2]);
     return MDOT_OK;
 }
 
-mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, statistics;
     int axis;
-    mdot_status status = read_rows(&from, &type, &axis);
+    mdot_status status = read_rows(&args, &type, &axis);
     if (status != MDOT_OK) return status;
     statistics = statistics_type(node, &type, axis);
-    status = ir_make_by(arena, node, in, rows_result, &out[0], err);
+    status = ir_make_by(arena, node, input, rows_result, &out[0], err);
     if (status == MDOT_OK) status = make_statistics(arena, node, 1, &statistics, out, err);
     if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
+    int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
-        const double *x = in[0]->f + r * columns;
+        const double *x = input[0]->f + r * columns;
         double squares = 0;
         for (int64_t c = 0; c < columns; c++) squares += x[c] * x[c];
         double inverse = 1 / sqrt(squares / (double)columns + epsilon);
         for (int64_t c = 0; c < columns; c++) out[0]->f[r * columns + c] = x[c] * inverse;
         if (ir_node_wants(node, 1)) out[1]->f[r] = inverse;
     }
-    ir_norm_multiply(out[0], in[1]);
+    ir_norm_multiply(out[0], input[1]);
     return MDOT_OK;
 }
 

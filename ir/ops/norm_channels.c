@@ -3,26 +3,24 @@
  *
  * Their costs are in norm.c.
  */
-#include "ir/ops/norm.h"
-
-#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
 
 #include <math.h>
 
 /* Reads an input with channels in axis 1: its type, which is also the output's, and one scale and one bias per
  * channel. */
-static mdot_status read_channels(const ir_operands *from, ir_type *out_type, ir_dim *out_channels)
+static mdot_status read_channels(const ir_operands *args, ir_type *out_type, ir_dim *out_channels)
 {
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status != MDOT_OK) return status;
     if (out_type->rank < 2) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no channels",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions has no channels",
                        out_type->rank);
     }
     *out_channels = out_type->dim[1];
-    status = ir_norm_need_vector(from, 1, "scale", *out_channels);
-    return status != MDOT_OK ? status : ir_norm_need_vector(from, 2, "bias", *out_channels);
+    status = ir_norm_need_vector(args, 1, "scale", *out_channels);
+    return status != MDOT_OK ? status : ir_norm_need_vector(args, 2, "bias", *out_channels);
 }
 
 /* x * scale[channel] + bias[channel] in place. */
@@ -37,16 +35,16 @@ static void scale_channels(ir_wide *out, const double *scale, const double *bias
 
 /* ---- GroupNormalization and InstanceNormalization, which has one channel per group ------------------------------- */
 
-static mdot_status group_norm_result(const ir_operands *from, ir_type *out_type)
+static mdot_status group_norm_result(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels, group;
-    mdot_status status = read_channels(from, out_type, &channels);
-    if (status != MDOT_OK || ir_node_opcode(from->node) == IR_OP_InstanceNormalization) return status;
-    int64_t groups = ir_node_int(from->node, "num_groups", 0);
+    mdot_status status = read_channels(args, out_type, &channels);
+    if (status != MDOT_OK || ir_node_opcode(args->node) == IR_OP_InstanceNormalization) return status;
+    int64_t groups = ir_node_int(args->node, "num_groups", 0);
     if (groups > 0 && ir_dim_div_exact(channels, ir_dim_number(groups), &group)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "%s channels are not divisible into %lld groups",
-                   ir_dim_text(channels, from->graph->symbol, text, sizeof text), (long long)groups);
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "%s channels are not divisible into %lld groups",
+                   ir_dim_text(channels, args->graph->symbol, text, sizeof text), (long long)groups);
 }
 
 mdot_status ir_shape_group_norm(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -54,33 +52,33 @@ mdot_status ir_shape_group_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, group_norm_result, err);
 }
 
-mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, in, group_norm_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, group_norm_result, &out[0], err);
     if (status != MDOT_OK) return status;
     bool instance = ir_node_opcode(node) == IR_OP_InstanceNormalization;
-    int64_t groups = in[0]->dims[0] * (instance ? in[0]->dims[1] : ir_node_int(node, "num_groups", 0));
+    int64_t groups = input[0]->dims[0] * (instance ? input[0]->dims[1] : ir_node_int(node, "num_groups", 0));
     double epsilon = ir_node_float(node, "epsilon", 1e-5), mean, inverse;
     for (int64_t g = 0; g < groups; g++) {
-        int64_t size = in[0]->count / groups;
-        ir_norm_row(in[0]->f + g * size, size, epsilon, out[0]->f + g * size, &mean, &inverse);
+        int64_t size = input[0]->count / groups;
+        ir_norm_row(input[0]->f + g * size, size, epsilon, out[0]->f + g * size, &mean, &inverse);
     }
-    scale_channels(out[0], in[1]->f, in[2]->f);
+    scale_channels(out[0], input[1]->f, input[2]->f);
     return MDOT_OK;
 }
 
 /* ---- BatchNormalization ------------------------------------------------------------------------------------------ */
 
-static mdot_status batch_norm_result(const ir_operands *from, ir_type *out_type)
+static mdot_status batch_norm_result(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels;
-    if (ir_node_int(from->node, "training_mode", 0)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
+    if (ir_node_int(args->node, "training_mode", 0)) {
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
     }
-    mdot_status status = read_channels(from, out_type, &channels);
-    if (status == MDOT_OK) status = ir_norm_need_vector(from, 3, "mean", channels);
-    return status != MDOT_OK ? status : ir_norm_need_vector(from, 4, "variance", channels);
+    mdot_status status = read_channels(args, out_type, &channels);
+    if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "mean", channels);
+    return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "variance", channels);
 }
 
 mdot_status ir_shape_batch_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -88,38 +86,38 @@ mdot_status ir_shape_batch_normalization(ir_graph *graph, ir_node *node, mdot_er
     return ir_shape_by(graph, node, batch_norm_result, err);
 }
 
-mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                                        mdot_error *err)
+mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
+                                        ir_wide **out, mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, in, batch_norm_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, batch_norm_result, &out[0], err);
     if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    ir_axis_view view = ir_view_axis(in[0], 1);
-    for (int64_t k = 0; k < in[0]->count; k++) {
+    ir_axis_view view = ir_view_axis(input[0], 1);
+    for (int64_t k = 0; k < input[0]->count; k++) {
         int64_t channel = k / view.inner % view.extent;
-        out[0]->f[k] = (in[0]->f[k] - in[3]->f[channel]) / sqrt(in[4]->f[channel] + epsilon);
+        out[0]->f[k] = (input[0]->f[k] - input[3]->f[channel]) / sqrt(input[4]->f[channel] + epsilon);
     }
-    scale_channels(out[0], in[1]->f, in[2]->f);
+    scale_channels(out[0], input[1]->f, input[2]->f);
     return MDOT_OK;
 }
 
 /* ---- MeanVarianceNormalization ----------------------------------------------------------------------------------- */
 
-static mdot_status read_mvn_axes(const ir_operands *from, ir_type *out_type, unsigned *out_mask)
+static mdot_status read_mvn_axes(const ir_operands *args, ir_type *out_type, unsigned *out_mask)
 {
     static const int64_t all_but_channels[] = {0, 2, 3}; /* the default, for images */
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status != MDOT_OK) return status;
-    const ir_attr *axes = ir_node_ints(from->node, "axes");
-    return ir_axes_mask(from->node, axes != NULL ? axes->ints : all_but_channels, axes != NULL ? axes->count : 3,
-                        out_type->rank, out_mask, from->err);
+    const ir_attr *axes = ir_node_ints(args->node, "axes");
+    return ir_axes_mask(args->node, axes != NULL ? axes->ints : all_but_channels, axes != NULL ? axes->count : 3,
+                        out_type->rank, out_mask, args->err);
 }
 
-static mdot_status mvn_result(const ir_operands *from, ir_type *out_type)
+static mdot_status mvn_result(const ir_operands *args, ir_type *out_type)
 {
     unsigned mask;
-    return read_mvn_axes(from, out_type, &mask);
+    return read_mvn_axes(args, out_type, &mask);
 }
 
 mdot_status ir_shape_mvn(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -128,58 +126,59 @@ mdot_status ir_shape_mvn(ir_graph *graph, ir_node *node, mdot_error *err)
 }
 
 /* Strides into a tensor with one number per index of the axes that are not normalised. */
-static int64_t statistics_strides(const ir_wide *in, unsigned mask, int64_t *out_strides)
+static int64_t statistics_strides(const ir_wide *input, unsigned mask, int64_t *out_strides)
 {
     int64_t stride = 1;
-    for (int i = in->rank - 1; i >= 0; i--) {
+    for (int i = input->rank - 1; i >= 0; i--) {
         out_strides[i] = mask >> i & 1 ? 0 : stride;
-        if (!(mask >> i & 1)) stride *= in->dims[i];
+        if (!(mask >> i & 1)) stride *= input->dims[i];
     }
     return stride;
 }
 
-mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+                        mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     unsigned mask = 0;
-    mdot_status status = ir_make_by(arena, node, in, mvn_result, &out[0], err);
-    if (status == MDOT_OK) status = read_mvn_axes(&from, &type, &mask);
-    if (status != MDOT_OK || in[0]->count == 0) return status;
+    mdot_status status = ir_make_by(arena, node, input, mvn_result, &out[0], err);
+    if (status == MDOT_OK) status = read_mvn_axes(&args, &type, &mask);
+    if (status != MDOT_OK || input[0]->count == 0) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
-    int64_t groups = statistics_strides(in[0], mask, strides);
+    int64_t groups = statistics_strides(input[0], mask, strides);
     double *mean = IR_NEW_ARRAY(arena, double, groups), *variance = IR_NEW_ARRAY(arena, double, groups);
     if (mean == NULL || variance == NULL) return ir_fail_memory(node, err);
-    double share = (double)groups / (double)in[0]->count;
-    for (int64_t k = 0; k < in[0]->count; k++) {
-        mean[ir_dot_index(in[0]->rank, index, strides)] += in[0]->f[k] * share;
-        ir_next_index(in[0]->rank, in[0]->dims, index);
+    double share = (double)groups / (double)input[0]->count;
+    for (int64_t k = 0; k < input[0]->count; k++) {
+        mean[ir_dot_index(input[0]->rank, index, strides)] += input[0]->f[k] * share;
+        ir_next_index(input[0]->rank, input[0]->dims, index);
     }
-    for (int64_t k = 0; k < in[0]->count; k++) {
-        int64_t group = ir_dot_index(in[0]->rank, index, strides);
-        out[0]->f[k] = in[0]->f[k] - mean[group];
+    for (int64_t k = 0; k < input[0]->count; k++) {
+        int64_t group = ir_dot_index(input[0]->rank, index, strides);
+        out[0]->f[k] = input[0]->f[k] - mean[group];
         variance[group] += out[0]->f[k] * out[0]->f[k] * share;
-        ir_next_index(in[0]->rank, in[0]->dims, index);
+        ir_next_index(input[0]->rank, input[0]->dims, index);
     }
-    for (int64_t k = 0; k < in[0]->count; k++) {
-        double deviation = sqrt(variance[ir_dot_index(in[0]->rank, index, strides)]);
+    for (int64_t k = 0; k < input[0]->count; k++) {
+        double deviation = sqrt(variance[ir_dot_index(input[0]->rank, index, strides)]);
         out[0]->f[k] /= deviation + 1e-9; /* the constant in ONNX's definition */
-        ir_next_index(in[0]->rank, in[0]->dims, index);
+        ir_next_index(input[0]->rank, input[0]->dims, index);
     }
     return MDOT_OK;
 }
 
 /* ---- LpNormalization --------------------------------------------------------------------------------------------- */
 
-static mdot_status lp_norm_result(const ir_operands *from, ir_type *out_type)
+static mdot_status lp_norm_result(const ir_operands *args, ir_type *out_type)
 {
     int axis;
-    int64_t p = ir_node_int(from->node, "p", 2);
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
+    int64_t p = ir_node_int(args->node, "p", 2);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, out_type->rank, &axis);
     if (status != MDOT_OK || p == 1 || p == 2) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
 }
 
 mdot_status ir_shape_lp_norm(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -187,18 +186,18 @@ mdot_status ir_shape_lp_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, lp_norm_result, err);
 }
 
-mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, lp_norm_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
+    mdot_status status = ir_make_by(arena, node, input, lp_norm_result, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
     bool squares = ir_node_int(node, "p", 2) == 2;
-    ir_axis_view view = ir_view_axis(in[0], axis);
+    ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
-        int64_t at = row / view.inner * view.extent * view.inner + row % view.inner;
-        const double *x = in[0]->f + at;
+        int64_t offset = row / view.inner * view.extent * view.inner + row % view.inner;
+        const double *x = input[0]->f + offset;
         double sum = 0;
         for (int64_t i = 0; i < view.extent; i++) {
             double value = x[i * view.inner];
@@ -206,7 +205,7 @@ mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide 
         }
         double norm = squares ? sqrt(sum) : sum;
         for (int64_t i = 0; i < view.extent; i++) { /* ONNX: a row of zeros stays zero */
-            out[0]->f[at + i * view.inner] = norm == 0 ? 0 : x[i * view.inner] / norm;
+            out[0]->f[offset + i * view.inner] = norm == 0 ? 0 : x[i * view.inner] / norm;
         }
     }
     return MDOT_OK;

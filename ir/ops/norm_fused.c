@@ -1,8 +1,6 @@
 /* norm_fused.c — layer normalisations fused with the operators before them by ONNX Runtime's optimiser:
  * SkipLayerNormalization and EmbedLayerNormalization (com.microsoft; docs/ContribOperators.md of onnxruntime). */
-#include "ir/ops/norm.h"
-
-#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
 
 /* Normalises the rows of `sum` into `out`, scales by gamma and shifts by beta (NULL: skipped). The statistics, one
  * number per row, are stored if their outputs are present. */
@@ -29,19 +27,19 @@ static double read_epsilon(const ir_node *node)
 
 enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
 
-static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
+static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
 {
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status != MDOT_OK) return status;
     if (out_type->rank < 2) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions lacks rows", out_type->rank);
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions lacks rows", out_type->rank);
     }
     ir_dim hidden = out_type->dim[out_type->rank - 1];
-    status = ir_norm_need_parameter(from, 1, "skip", out_type);
-    if (status == MDOT_OK) status = ir_norm_need_vector(from, 2, "gamma", hidden);
-    if (status == MDOT_OK) status = ir_norm_need_vector(from, 3, "beta", hidden);
-    return status != MDOT_OK ? status : ir_norm_need_vector(from, 4, "bias", hidden);
+    status = ir_norm_need_parameter(args, 1, "skip", out_type);
+    if (status == MDOT_OK) status = ir_norm_need_vector(args, 2, "gamma", hidden);
+    if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "beta", hidden);
+    return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "bias", hidden);
 }
 
 static ir_type skip_output_type(int output, const ir_type *type)
@@ -56,9 +54,9 @@ static ir_type skip_output_type(int output, const ir_type *type)
 
 mdot_status ir_shape_skip_layer_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = skip_result(&from, &type);
+    mdot_status status = skip_result(&args, &type);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type result = skip_output_type(i, &type);
         ir_set_type(node, i, result.dtype, result.rank, result.dim);
@@ -66,13 +64,13 @@ mdot_status ir_shape_skip_layer_normalization(ir_graph *graph, ir_node *node, md
     return status;
 }
 
-mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *in,
+mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
                                              ir_wide **out, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     ir_wide *made[4] = {NULL}, *sum;
-    mdot_status status = skip_result(&from, &type);
+    mdot_status status = skip_result(&args, &type);
     if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &sum, err);
     for (int i = 0; i < SKIP_SUM && status == MDOT_OK; i++) {
         ir_type result = skip_output_type(i, &type);
@@ -80,10 +78,10 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     }
     if (status != MDOT_OK) return status;
     made[SKIP_SUM] = sum;
-    ir_copy_elements(sum, 0, in[0], 0, in[0]->count);
-    ir_norm_add(sum, in[1]);
-    if (ir_tensor_input(node, in, 4) != NULL) ir_norm_add(sum, in[4]);
-    normalize_rows(sum, read_epsilon(node), in[2], ir_tensor_input(node, in, 3), made[0], made[SKIP_MEAN],
+    ir_copy_elements(sum, 0, input[0], 0, input[0]->count);
+    ir_norm_add(sum, input[1]);
+    if (ir_tensor_input(node, input, 4) != NULL) ir_norm_add(sum, input[4]);
+    normalize_rows(sum, read_epsilon(node), input[2], ir_tensor_input(node, input, 3), made[0], made[SKIP_MEAN],
                    made[SKIP_INVERSE]);
     for (int i = 0; i < node->output_count; i++) {
         if (ir_node_wants(node, i)) out[i] = made[i];
@@ -107,48 +105,48 @@ enum { /* inputs */
 enum { EMBED_MASK_INDEX = 1, EMBED_SUM = 2 }; /* outputs */
 
 /* Checks ids in rows of the batch: of rank 2, or absent. Position ids may repeat over the batch. */
-static mdot_status need_ids(const ir_operands *from, int i, const char *what, const ir_type *ids)
+static mdot_status need_ids(const ir_operands *args, int i, const char *what, const ir_type *ids)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type type;
-    mdot_status status = ir_operand_need(from, i, what, 2, &type);
-    if (status == MDOT_OK) status = ir_operand_need_integers(from, i, what);
+    mdot_status status = ir_operand_need(args, i, what, 2, &type);
+    if (status == MDOT_OK) status = ir_operand_need_integers(args, i, what);
     if (status != MDOT_OK) return status;
     bool repeats = i == EMBED_POSITION_IDS && ir_dim_is(type.dim[0], 1);
     if (ir_dim_equal(type.dim[1], ids->dim[1]) && (repeats || ir_dim_equal(type.dim[0], ids->dim[0]))) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shape of the %s differs from that of the input ids",
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shape of the %s differs from that of the input ids",
                    what);
 }
 
 /* Checks a table whose rows are as wide as those of the words. */
-static mdot_status need_table(const ir_operands *from, int i, const char *what, ir_type *out_table)
+static mdot_status need_table(const ir_operands *args, int i, const char *what, ir_type *out_table)
 {
     ir_type words;
-    mdot_status status = ir_operand_need(from, i, what, 2, out_table);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
-    if (status == MDOT_OK) status = ir_operand_need(from, EMBED_WORDS, "word embedding", 2, &words);
+    mdot_status status = ir_operand_need(args, i, what, 2, out_table);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, what);
+    if (status == MDOT_OK) status = ir_operand_need(args, EMBED_WORDS, "word embedding", 2, &words);
     if (status != MDOT_OK || ir_dim_equal(out_table->dim[1], words.dim[1])) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the rows of the %s differ in width from the word embedding",
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the rows of the %s differ in width from the word embedding",
                    what);
 }
 
-static mdot_status embed_result(const ir_operands *from, ir_type *out_type)
+static mdot_status embed_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type ids, table, words;
-    mdot_status status = ir_operand_need(from, EMBED_IDS, "input ids", 2, &ids);
-    if (status == MDOT_OK) status = need_ids(from, EMBED_IDS, "input ids", &ids);
-    if (status == MDOT_OK) status = need_ids(from, EMBED_SEGMENTS, "segment ids", &ids);
-    if (status == MDOT_OK) status = need_ids(from, EMBED_MASK, "mask", &ids);
-    if (status == MDOT_OK) status = need_ids(from, EMBED_POSITION_IDS, "position ids", &ids);
-    if (status == MDOT_OK) status = need_table(from, EMBED_WORDS, "word embedding", &words);
-    if (status == MDOT_OK) status = need_table(from, EMBED_POSITIONS, "position embedding", &table);
-    if (status == MDOT_OK && ir_operand_given(from, EMBED_SEGMENTS)) {
-        status = need_table(from, EMBED_SEGMENT_TABLE, "segment embedding", &table);
+    mdot_status status = ir_operand_need(args, EMBED_IDS, "input ids", 2, &ids);
+    if (status == MDOT_OK) status = need_ids(args, EMBED_IDS, "input ids", &ids);
+    if (status == MDOT_OK) status = need_ids(args, EMBED_SEGMENTS, "segment ids", &ids);
+    if (status == MDOT_OK) status = need_ids(args, EMBED_MASK, "mask", &ids);
+    if (status == MDOT_OK) status = need_ids(args, EMBED_POSITION_IDS, "position ids", &ids);
+    if (status == MDOT_OK) status = need_table(args, EMBED_WORDS, "word embedding", &words);
+    if (status == MDOT_OK) status = need_table(args, EMBED_POSITIONS, "position embedding", &table);
+    if (status == MDOT_OK && ir_operand_given(args, EMBED_SEGMENTS)) {
+        status = need_table(args, EMBED_SEGMENT_TABLE, "segment embedding", &table);
     }
     for (int i = EMBED_GAMMA; i <= EMBED_BETA && status == MDOT_OK; i++) {
         const char *what = i == EMBED_GAMMA ? "gamma" : "beta";
-        status = ir_operand_need(from, i, what, 1, &table);
-        if (status == MDOT_OK) status = ir_norm_need_vector(from, i, what, words.dim[1]);
+        status = ir_operand_need(args, i, what, 1, &table);
+        if (status == MDOT_OK) status = ir_norm_need_vector(args, i, what, words.dim[1]);
     }
     if (status != MDOT_OK) return status;
     *out_type = (ir_type){words.dtype, 3, {ids.dim[0], ids.dim[1], words.dim[1]}};
@@ -157,9 +155,9 @@ static mdot_status embed_result(const ir_operands *from, ir_type *out_type)
 
 mdot_status ir_shape_embed_layer_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = embed_result(&from, &type);
+    mdot_status status = embed_result(&args, &type);
     if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     ir_set_type(node, EMBED_MASK_INDEX, MDOT_DTYPE_I32, 1, type.dim);
@@ -184,7 +182,7 @@ static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_
     return MDOT_OK;
 }
 
-/* The number of tokens of each sequence that the mask keeps; 0 if the mask is absent. */
+/* Tokens per sequence kept by the mask; 0 if the mask is absent. */
 static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const ir_wide *ids, const ir_wide *mask,
                                    ir_wide **out, mdot_error *err)
 {
@@ -194,27 +192,27 @@ static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const i
     return status;
 }
 
-mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *in,
+mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
                                               ir_wide **out, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     ir_wide *sum;
-    const ir_wide *segments = ir_tensor_input(node, in, EMBED_SEGMENTS);
-    mdot_status status = ir_make_by(arena, node, in, embed_result, &out[0], err);
-    if (status == MDOT_OK) status = embed_result(&from, &type);
+    const ir_wide *segments = ir_tensor_input(node, input, EMBED_SEGMENTS);
+    mdot_status status = ir_make_by(arena, node, input, embed_result, &out[0], err);
+    if (status == MDOT_OK) status = embed_result(&args, &type);
     if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &sum, err);
-    if (status == MDOT_OK) status = add_rows(node, in[EMBED_WORDS], in[EMBED_IDS], sum, err);
+    if (status == MDOT_OK) status = add_rows(node, input[EMBED_WORDS], input[EMBED_IDS], sum, err);
     if (status == MDOT_OK) {
-        status = add_rows(node, in[EMBED_POSITIONS], ir_tensor_input(node, in, EMBED_POSITION_IDS), sum, err);
+        status = add_rows(node, input[EMBED_POSITIONS], ir_tensor_input(node, input, EMBED_POSITION_IDS), sum, err);
     }
-    if (status == MDOT_OK && segments != NULL) status = add_rows(node, in[EMBED_SEGMENT_TABLE], segments, sum, err);
+    if (status == MDOT_OK && segments != NULL) status = add_rows(node, input[EMBED_SEGMENT_TABLE], segments, sum, err);
     if (status == MDOT_OK && ir_node_wants(node, EMBED_MASK_INDEX)) {
-        status = make_mask_index(arena, node, in[EMBED_IDS], ir_tensor_input(node, in, EMBED_MASK),
+        status = make_mask_index(arena, node, input[EMBED_IDS], ir_tensor_input(node, input, EMBED_MASK),
                                  &out[EMBED_MASK_INDEX], err);
     }
     if (status != MDOT_OK) return status;
-    normalize_rows(sum, read_epsilon(node), in[EMBED_GAMMA], in[EMBED_BETA], out[0], NULL, NULL);
+    normalize_rows(sum, read_epsilon(node), input[EMBED_GAMMA], input[EMBED_BETA], out[0], NULL, NULL);
     if (ir_node_wants(node, EMBED_SUM)) out[EMBED_SUM] = sum;
     return MDOT_OK;
 }

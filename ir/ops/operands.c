@@ -1,4 +1,4 @@
-/* operands.c — the operands of a node, as an operator's rules read them; see operands.h. */
+/* operands.c — a node's operands, as an operator's rules read them; see operands.h. */
 #include "ir/ops/operands.h"
 
 #include <math.h>
@@ -15,70 +15,70 @@ ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *te
     return (ir_operands){node, tensors, &concrete, err};
 }
 
-bool ir_operand_given(const ir_operands *from, int i)
+bool ir_operand_given(const ir_operands *args, int i)
 {
-    if (i >= from->node->input_count) return false;
-    return from->tensors != NULL ? from->tensors[i] != NULL : from->node->inputs[i] != NULL;
+    if (i >= args->node->input_count) return false;
+    return args->tensors != NULL ? args->tensors[i] != NULL : args->node->inputs[i] != NULL;
 }
 
-ir_type ir_operand_type(const ir_operands *from, int i)
+ir_type ir_operand_type(const ir_operands *args, int i)
 {
-    if (from->tensors == NULL) return from->node->inputs[i]->type;
-    const ir_wide *wide = from->tensors[i];
+    if (args->tensors == NULL) return args->node->inputs[i]->type;
+    const ir_wide *wide = args->tensors[i];
     ir_type type = {wide->dtype, wide->rank, {{0}}};
     for (int k = 0; k < wide->rank; k++) type.dim[k] = ir_dim_number(wide->dims[k]);
     return type;
 }
 
-mdot_status ir_operand_need(const ir_operands *from, int i, const char *what, int rank, ir_type *out_type)
+mdot_status ir_operand_need(const ir_operands *args, int i, const char *what, int rank, ir_type *out_type)
 {
-    if (!ir_operand_given(from, i)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
+    if (!ir_operand_given(args, i)) {
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
     }
-    ir_type type = ir_operand_type(from, i);
+    ir_type type = ir_operand_type(args, i);
     if (rank >= 0 && type.rank != rank) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank,
                        rank);
     }
     *out_type = type;
     return MDOT_OK;
 }
 
-mdot_status ir_operand_need_floats(const ir_operands *from, int i, const char *what)
+mdot_status ir_operand_need_floats(const ir_operands *args, int i, const char *what)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    mdot_dtype dtype = ir_operand_type(from, i).dtype;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    mdot_dtype dtype = ir_operand_type(args, i).dtype;
     if (ir_dtype_is_float(dtype)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is of type %s instead of a floating type", what,
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s is of type %s instead of a floating type", what,
                    mdot_dtype_name(dtype));
 }
 
-mdot_status ir_operand_need_integers(const ir_operands *from, int i, const char *what)
+mdot_status ir_operand_need_integers(const ir_operands *args, int i, const char *what)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    mdot_dtype dtype = ir_operand_type(from, i).dtype;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    mdot_dtype dtype = ir_operand_type(args, i).dtype;
     if (!ir_dtype_is_float(dtype) && dtype != MDOT_DTYPE_STRING) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is of type %s instead of an integer type", what,
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s is of type %s instead of an integer type", what,
                    mdot_dtype_name(dtype));
 }
 
-mdot_status ir_operand_need_same(const ir_operands *from, int i, int like)
+mdot_status ir_operand_need_same(const ir_operands *args, int i, int like)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    mdot_dtype dtype = ir_operand_type(from, i).dtype, wanted = ir_operand_type(from, like).dtype;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    mdot_dtype dtype = ir_operand_type(args, i).dtype, wanted = ir_operand_type(args, like).dtype;
     if (dtype == wanted) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
                    mdot_dtype_name(dtype), like, mdot_dtype_name(wanted));
 }
 
-mdot_status ir_operand_need_one(const ir_operands *from, int i, const char *what)
+mdot_status ir_operand_need_one(const ir_operands *args, int i, const char *what)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    ir_type type = ir_operand_type(from, i);
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    ir_type type = ir_operand_type(args, i);
     bool is_one = type.rank >= 0;
     for (int d = 0; d < type.rank; d++) is_one = is_one && ir_dim_is(type.dim[d], 1);
     if (is_one) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s must have one element", what);
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s must have one element", what);
 }
 
 /* Reads constants like ir_value_known: floating numbers are known if they are integers. */
@@ -89,11 +89,11 @@ static bool known_element(const ir_wide *wide, int64_t index, ir_dim *out)
     return true;
 }
 
-bool ir_operand_known(const ir_operands *from, int i, ir_dim out[static IR_MAX_KNOWN], int *out_count)
+bool ir_operand_known(const ir_operands *args, int i, ir_dim out[static IR_MAX_KNOWN], int *out_count)
 {
-    if (!ir_operand_given(from, i)) return false;
-    if (from->tensors == NULL) return ir_value_known(from->node->inputs[i], out, out_count);
-    const ir_wide *wide = from->tensors[i];
+    if (!ir_operand_given(args, i)) return false;
+    if (args->tensors == NULL) return ir_value_known(args->node->inputs[i], out, out_count);
+    const ir_wide *wide = args->tensors[i];
     if (wide->count > IR_MAX_KNOWN) return false;
     for (int64_t k = 0; k < wide->count; k++) {
         if (!known_element(wide, k, &out[k])) return false;
@@ -102,34 +102,34 @@ bool ir_operand_known(const ir_operands *from, int i, ir_dim out[static IR_MAX_K
     return true;
 }
 
-mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim out[static IR_MAX_KNOWN],
+mdot_status ir_operand_dims(const ir_operands *args, int i, const char *what, ir_dim out[static IR_MAX_KNOWN],
                             int *out_count)
 {
     ir_type type = {.rank = -1};
-    mdot_status status = ir_operand_need(from, i, what, -1, &type);
+    mdot_status status = ir_operand_need(args, i, what, -1, &type);
     if (status != MDOT_OK) return status;
-    const char *name = from->node->inputs[i]->name;
+    const char *name = args->node->inputs[i]->name;
     if (ir_dtype_is_float(type.dtype)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
                        name, mdot_dtype_name(type.dtype));
     }
-    if (ir_operand_known(from, i, out, out_count)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    if (ir_operand_known(args, i, out, out_count)) return MDOT_OK;
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                    "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
-                   from->node->outputs[0] != NULL ? from->node->outputs[0]->name : "its output", what, name);
+                   args->node->outputs[0] != NULL ? args->node->outputs[0]->name : "its output", what, name);
 }
 
-mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t out[static IR_MAX_KNOWN],
+mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, int64_t out[static IR_MAX_KNOWN],
                             int *out_count)
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    mdot_status status = ir_operand_dims(from, i, what, element, &count);
+    mdot_status status = ir_operand_dims(args, i, what, element, &count);
     if (status != MDOT_OK) return status;
     for (int k = 0; k < count; k++) {
         if (!ir_dim_is_number(element[k])) {
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension",
-                           what, from->node->inputs[i]->name);
+            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension",
+                           what, args->node->inputs[i]->name);
         }
     }
     for (int k = 0; k < count; k++) out[k] = element[k].offset;
@@ -137,9 +137,9 @@ mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, in
     return MDOT_OK;
 }
 
-mdot_status ir_operand_axis(const ir_operands *from, const char *name, int64_t fallback, int rank, int *out_axis)
+mdot_status ir_operand_axis(const ir_operands *args, const char *name, int64_t fallback, int rank, int *out_axis)
 {
-    return ir_normalize_axis(from->node, ir_node_int(from->node, name, fallback), rank, out_axis, from->err);
+    return ir_normalize_axis(args->node, ir_node_int(args->node, name, fallback), rank, out_axis, args->err);
 }
 
 mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *type, ir_wide **out, mdot_error *err)
@@ -149,61 +149,61 @@ mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *t
     return ir_make_wide(arena, node, type->dtype, type->rank, dims, out, err);
 }
 
-static mdot_status check_index(const ir_operands *from, ir_dim index, ir_dim extent)
+static mdot_status check_index(const ir_operands *args, ir_dim index, ir_dim extent)
 {
-    ir_dim least;
+    ir_dim minimum;
     char text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
-    bool fits = ir_dim_always_lt(from->graph, index, extent) && ir_dim_sub(ir_dim_number(0), extent, &least) &&
-                ir_dim_always_le(from->graph, least, index);
+    bool fits = ir_dim_always_lt(args->graph, index, extent) && ir_dim_sub(ir_dim_number(0), extent, &minimum) &&
+                ir_dim_always_le(args->graph, minimum, index);
     if (fits) return MDOT_OK;
     if (ir_dim_is_number(index) && ir_dim_is_number(extent))
-        return ir_fail(from->node, from->err, MDOT_OUT_OF_RANGE, "index %lld is outside of a dimension of %lld",
+        return ir_fail(args->node, args->err, MDOT_OUT_OF_RANGE, "index %lld is outside of a dimension of %lld",
                        (long long)index.offset, (long long)extent.offset);
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "index %s must be within a dimension of %s at every length",
-                   ir_dim_text(index, from->graph->symbol, text, sizeof text),
-                   ir_dim_text(extent, from->graph->symbol, extent_text, sizeof extent_text));
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "index %s must be within a dimension of %s at every length",
+                   ir_dim_text(index, args->graph->symbol, text, sizeof text),
+                   ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
 }
 
-mdot_status ir_operand_need_indices(const ir_operands *from, int i, int64_t first, int64_t stride, ir_dim extent)
+mdot_status ir_operand_need_indices(const ir_operands *args, int i, int64_t first, int64_t stride, ir_dim extent)
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    if (from->tensors != NULL) return MDOT_OK;
-    const ir_value *value = from->node->inputs[i];
+    if (args->tensors != NULL) return MDOT_OK;
+    const ir_value *value = args->node->inputs[i];
     const ir_tensor *constant = value->constant != NULL && value->constant->data != NULL ? value->constant : NULL;
     mdot_status status = MDOT_OK;
     if (constant != NULL && !ir_dtype_is_float(constant->dtype)) {
         for (int64_t k = first; k < constant->count && status == MDOT_OK; k += stride)
-            status = check_index(from, ir_dim_number(ir_tensor_integer(constant, k)), extent);
-    } else if (ir_operand_known(from, i, element, &count)) {
+            status = check_index(args, ir_dim_number(ir_tensor_integer(constant, k)), extent);
+    } else if (ir_operand_known(args, i, element, &count)) {
         for (int64_t k = first; k < count && status == MDOT_OK; k += stride)
-            status = check_index(from, element[k], extent);
+            status = check_index(args, element[k], extent);
     }
     return status;
 }
 
 mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = result(&from, &type);
+    mdot_status status = result(&args, &type);
     if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     return MDOT_OK;
 }
 
-mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
+mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_result_fn result,
                        ir_wide **out, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
-    mdot_status status = result(&from, &type);
+    mdot_status status = result(&args, &type);
     return status != MDOT_OK ? status : ir_make_typed(arena, node, &type, out, err);
 }
 
 /* ---- Known content ---------------------------------------------------------------------------------------------- */
 
-/* Number of elements of a type; -1 if it is large or has symbolic dimensions. */
+/* Element count of a type; -1 if it is large or has symbolic dimensions. */
 static int known_size(const ir_type *type)
 {
     for (int i = 0; i < type->rank; i++) {
@@ -213,13 +213,13 @@ static int known_size(const ir_type *type)
     return count >= 0 && count <= IR_MAX_KNOWN ? (int)count : -1;
 }
 
-/* A pool of known elements to which tensors of numbers refer. Entry 0 is the number 0, which moves may fill in. */
+/* A pool of known elements, referred to by tensors of numbers. Entry 0 is the number 0, which moves may fill in. */
 typedef struct element_pool {
     int count;
     ir_dim element[IR_MAX_KNOWN];
 } element_pool;
 
-/* Input `value` as a tensor of integers: the indices of its elements in the pool if `moved`, else its elements. NULL:
+/* Input `value` as a tensor of integers: the indices of the elements in the pool if `moved`, else its elements. NULL:
  * unknown, the pool is full, or out of memory. */
 static ir_wide *pooled_input(ir_arena *arena, const ir_value *value, bool moved, element_pool *pool)
 {
@@ -251,16 +251,16 @@ static mdot_status record(ir_graph *graph, ir_node *node, int output, const ir_w
 static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir_arena *scratch, mdot_error *err)
 {
     element_pool pool = {1, {{0}}};
-    const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
+    const ir_wide **input = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
-    if (in == NULL || out == NULL) return ir_fail_memory(node, err);
+    if (input == NULL || out == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == NULL) continue;
         bool moves = i >= 31 ? moved >> 31 : moved >> i & 1;
-        in[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
-        if (in[i] == NULL) return ir_arena_failed(scratch) ? ir_fail_memory(node, err) : MDOT_OK;
+        input[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
+        if (input[i] == NULL) return ir_arena_failed(scratch) ? ir_fail_memory(node, err) : MDOT_OK;
     }
-    mdot_status status = node->op->eval(scratch, node, in, out, err);
+    mdot_status status = node->op->eval(scratch, node, input, out, err);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         if (node->outputs[i] != NULL) status = record(graph, node, i, out[i], &pool, err);
     }
@@ -287,12 +287,12 @@ mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, ir_result_fn result
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
 
-const char *ir_shape_text(const ir_operands *from, int rank, const ir_dim *dims, char *out)
+const char *ir_shape_text(const ir_operands *args, int rank, const ir_dim *dims, char *out)
 {
     char text[IR_DIM_TEXT_BYTES];
     size_t length = 0;
     for (int i = 0; i < rank && length < IR_SHAPE_TEXT_BYTES; i++) {
-        ir_dim_text(dims[i], from->graph->symbol, text, sizeof text);
+        ir_dim_text(dims[i], args->graph->symbol, text, sizeof text);
         length += (size_t)snprintf(out + length, IR_SHAPE_TEXT_BYTES - length, "%s%s", i ? ", " : "[", text);
     }
     if (length < IR_SHAPE_TEXT_BYTES) snprintf(out + length, IR_SHAPE_TEXT_BYTES - length, rank ? "]" : "[]");

@@ -1,33 +1,33 @@
 /* pooling.c — MaxPool, AveragePool, LpPool, their global forms, and LRN, which sums over neighbouring channels. */
-#include "ir/ops/index.h"
-#include "ir/ops/window_geometry.h"
+#include "ir/ops/geometry.h"
+#include "ir/ops/operands.h"
 
 #include <math.h>
 
-static mdot_status need_map(const ir_operands *from, ir_type *out_type)
+static mdot_status need_map(const ir_operands *args, ir_type *out_type)
 {
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
     if (status != MDOT_OK || out_type->rank > 2) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
                    out_type->rank);
 }
 
 /* ---- Windows ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status read_pool(const ir_operands *from, ir_window *window, ir_type *out_type)
+static mdot_status read_pool(const ir_operands *args, ir_window *window, ir_type *out_type)
 {
     ir_type input;
-    mdot_status status = need_map(from, &input);
-    if (status == MDOT_OK) status = ir_window_read(from, input.rank - 2, NULL, window);
+    mdot_status status = need_map(args, &input);
+    if (status == MDOT_OK) status = ir_window_read(args, input.rank - 2, NULL, window);
     if (status != MDOT_OK) return status;
     *out_type = input;
-    return ir_window_slide(from, window, input.dim + 2, out_type->dim + 2);
+    return ir_window_slide(args, window, input.dim + 2, out_type->dim + 2);
 }
 
-static mdot_status pool_result(const ir_operands *from, ir_type *out_type)
+static mdot_status pool_result(const ir_operands *args, ir_type *out_type)
 {
     ir_window window;
-    return read_pool(from, &window, out_type);
+    return read_pool(args, &window, out_type);
 }
 
 /* MaxPool's second output holds the positions of the maxima. */
@@ -51,14 +51,14 @@ void ir_cost_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 typedef struct pooled { /* result for one window of one channel */
     double value;
-    int64_t at; /* position of the maximum in its channel; -1: none */
+    int64_t at; /* the maximum's position in the channel; -1: none */
     int64_t inside;
 } pooled;
 
 /* NaN is the greatest number, as for ReduceMax. */
-static bool is_greater(double x, double than)
+static bool is_greater(double x, double bound)
 {
-    return x > than || (isnan(x) && !isnan(than));
+    return x > bound || (isnan(x) && !isnan(bound));
 }
 
 static pooled pool_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel)
@@ -66,55 +66,55 @@ static pooled pool_window(const ir_window *w, const int64_t *position, const ir_
     pooled p = {.at = -1};
     int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
     do {
-        int64_t at = 0;
+        int64_t offset = 0;
         bool inside = true;
         for (int i = 0; i < w->rank && inside; i++) {
             int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
             inside = k >= 0 && k < x->dims[2 + i];
-            at = at * x->dims[2 + i] + k;
+            offset = offset * x->dims[2 + i] + k;
         }
         if (!inside) continue;
-        double element = ir_wide_get(x, channel * plane + at);
+        double element = ir_wide_get(x, channel * plane + offset);
         p.inside++;
         if (p.at < 0 || is_greater(element, p.value)) {
-            p.at = at;
+            p.at = offset;
             p.value = element;
         }
     } while (ir_next_index(w->rank, w->kernel, tap));
     return p;
 }
 
-static void store(ir_wide *out, int64_t at, double value)
+static void store(ir_wide *out, int64_t offset, double value)
 {
     if (out->f != NULL) {
-        out->f[at] = value;
+        out->f[offset] = value;
     } else {
-        out->i[at] = ir_float_to_integer(out->dtype, value); /* a window without elements gives the minimum of the
-                                                              * type */
+        out->i[offset] = ir_float_to_integer(out->dtype, value); /* a window without elements gives the type's
+                                                                  * minimum */
     }
 }
 
 /* With storage_order 1, the first spatial dimension varies fastest in positions. */
-static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t channel, int64_t at)
+static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t channel, int64_t offset)
 {
     int64_t plane = ir_product(x->dims, 2, x->rank);
-    if (ir_node_int(node, "storage_order", 0) == 0 || at < 0) return channel * plane + at;
+    if (ir_node_int(node, "storage_order", 0) == 0 || offset < 0) return channel * plane + offset;
     int64_t index = 0, scale = plane;
     for (int i = x->rank - 1; i >= 2; i--) {
         scale /= x->dims[i];
-        index += at % x->dims[i] * scale;
-        at /= x->dims[i];
+        index += offset % x->dims[i] * scale;
+        offset /= x->dims[i];
     }
     return channel * plane + index;
 }
 
-mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
     ir_window window;
     ir_type type, index_type;
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    mdot_status status = read_pool(&from, &window, &type);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    mdot_status status = read_pool(&args, &window, &type);
     if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
     index_type = type;
     index_type.dtype = MDOT_DTYPE_I64;
@@ -122,9 +122,9 @@ mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide
     if (status != MDOT_OK) return status;
     int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
-        pooled p = pool_window(&window, position, in[0], k / plane);
+        pooled p = pool_window(&window, position, input[0], k / plane);
         store(out[0], k, p.at < 0 ? -INFINITY : p.value);
-        if (ir_node_wants(node, 1)) out[1]->i[k] = stored_index(node, in[0], k / plane, p.at);
+        if (ir_node_wants(node, 1)) out[1]->i[k] = stored_index(node, input[0], k / plane, p.at);
         ir_next_index(window.rank, out[0]->dims + 2, position);
     }
     return MDOT_OK;
@@ -138,8 +138,8 @@ static int64_t averaged(const ir_window *w, const int64_t *position, const int64
     for (int i = 0; i < w->rank; i++) {
         int64_t taps = 0;
         for (int64_t t = 0; t < w->kernel[i]; t++) {
-            int64_t at = position[i] * w->stride[i] + t * w->dilation[i];
-            taps += at < w->before[i].offset + dims[i] + w->after[i].offset;
+            int64_t offset = position[i] * w->stride[i] + t * w->dilation[i];
+            taps += offset < w->before[i].offset + dims[i] + w->after[i].offset;
         }
         count *= taps;
     }
@@ -151,28 +151,28 @@ static double sum_window(const ir_window *w, const int64_t *position, const ir_w
     int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
     double sum = 0;
     do {
-        int64_t at = 0;
+        int64_t offset = 0;
         bool inside = true;
         for (int i = 0; i < w->rank && inside; i++) {
             int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
             inside = k >= 0 && k < x->dims[2 + i];
-            at = at * x->dims[2 + i] + k;
+            offset = offset * x->dims[2 + i] + k;
         }
-        double element = inside ? x->f[channel * plane + at] : 0;
+        double element = inside ? x->f[channel * plane + offset] : 0;
         sum += power == 0 ? element : pow(fabs(element), power);
     } while (ir_next_index(w->rank, w->kernel, tap));
     return sum;
 }
 
-/* AveragePool, and LpPool: the p-th root of the sum of p-th powers. */
+/* AveragePool, and LpPool: the p-th root of summed p-th powers. */
 mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                              mdot_error *err)
 {
     ir_window window;
     ir_type type;
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    mdot_status status = ir_operand_need_floats(&from, 0, "input");
-    if (status == MDOT_OK) status = read_pool(&from, &window, &type);
+    ir_operands args = ir_operands_of_tensors(node, in, err);
+    mdot_status status = ir_operand_need_floats(&args, 0, "input");
+    if (status == MDOT_OK) status = read_pool(&args, &window, &type);
     if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
     if (status != MDOT_OK) return status;
     bool average = ir_node_opcode(node) == IR_OP_AveragePool, padded = ir_node_int(node, "count_include_pad", 0) != 0;
@@ -190,11 +190,11 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
 
 /* ---- Whole maps ------------------------------------------------------------------------------------------------- */
 
-static mdot_status global_result(const ir_operands *from, ir_type *out_type)
+static mdot_status global_result(const ir_operands *args, ir_type *out_type)
 {
-    mdot_status status = need_map(from, out_type);
+    mdot_status status = need_map(args, out_type);
     for (int i = 2; status == MDOT_OK && i < out_type->rank; i++) out_type->dim[i] = ir_dim_number(1);
-    return status != MDOT_OK ? status : ir_operand_need_floats(from, 0, "input");
+    return status != MDOT_OK ? status : ir_operand_need_floats(args, 0, "input");
 }
 
 mdot_status ir_shape_global_pool(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -208,17 +208,17 @@ void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->flops = ir_value_elements(node->inputs[0], length);
 }
 
-mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                 mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, in, global_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, global_result, &out[0], err);
     if (status != MDOT_OK) return status;
-    int64_t plane = ir_product(in[0]->dims, 2, in[0]->rank);
+    int64_t plane = ir_product(input[0]->dims, 2, input[0]->rank);
     bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
     for (int64_t k = 0; k < out[0]->count; k++) {
         double result = greatest ? -INFINITY : 0;
         for (int64_t i = 0; i < plane; i++) {
-            double element = in[0]->f[k * plane + i];
+            double element = input[0]->f[k * plane + i];
             if (!greatest)
                 result += element / (double)plane;
             else if (is_greater(element, result))
@@ -231,12 +231,12 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
 
 /* ---- LRN -------------------------------------------------------------------------------------------------------- */
 
-static mdot_status lrn_result(const ir_operands *from, ir_type *out_type)
+static mdot_status lrn_result(const ir_operands *args, ir_type *out_type)
 {
-    mdot_status status = need_map(from, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
-    if (status != MDOT_OK || ir_node_int(from->node, "size", 0) > 0) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the attribute size is missing or not positive");
+    mdot_status status = need_map(args, out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
+    if (status != MDOT_OK || ir_node_int(args->node, "size", 0) > 0) return status;
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the attribute size is missing or not positive");
 }
 
 mdot_status ir_shape_lrn(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -252,11 +252,12 @@ void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 }
 
 /* y = x / (bias + alpha / size * sum of squares over `size` channels around it) ^ beta (ONNX LRN-13). */
-mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+                        mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, in, lrn_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, lrn_result, &out[0], err);
     if (status != MDOT_OK) return status;
-    ir_axis_view view = ir_view_axis(in[0], 1);
+    ir_axis_view view = ir_view_axis(input[0], 1);
     int64_t size = ir_node_int(node, "size", 0), before = (size - 1) / 2, after = size - 1 - before;
     double alpha = ir_node_float(node, "alpha", 1e-4), beta = ir_node_float(node, "beta", 0.75);
     double bias = ir_node_float(node, "bias", 1);
@@ -265,10 +266,10 @@ mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *con
         double squares = 0;
         for (int64_t c = channel - before; c <= channel + after; c++) {
             if (c < 0 || c >= view.extent) continue;
-            double x = in[0]->f[k + (c - channel) * view.inner];
+            double x = input[0]->f[k + (c - channel) * view.inner];
             squares += x * x;
         }
-        out[0]->f[k] = in[0]->f[k] / pow(bias + alpha / (double)size * squares, beta);
+        out[0]->f[k] = input[0]->f[k] / pow(bias + alpha / (double)size * squares, beta);
     }
     return MDOT_OK;
 }

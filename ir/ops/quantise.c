@@ -4,49 +4,48 @@
  * A scale and a zero point are one number each, or one per index along `axis`. Quotients are rounded to f32 before
  * they are rounded to integers, as in every implementation.
  */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <math.h>
 
 /* By default, the zero point has type u8. */
-static mdot_dtype quantised_type(const ir_operands *from)
+static mdot_dtype quantised_type(const ir_operands *args)
 {
-    if (ir_operand_given(from, 2)) return ir_operand_type(from, 2).dtype;
-    int64_t wanted = ir_node_int(from->node, "output_dtype", 0);
+    if (ir_operand_given(args, 2)) return ir_operand_type(args, 2).dtype;
+    int64_t wanted = ir_node_int(args->node, "output_dtype", 0);
     return wanted != 0 ? (mdot_dtype)wanted : MDOT_DTYPE_U8;
 }
 
 /* Checks a scale or zero point: MALFORMED if it is a vector that does not fit the data's axis. */
-static mdot_status check_along_axis(const ir_operands *from, int i, const char *what, const ir_type *data)
+static mdot_status check_along_axis(const ir_operands *args, int i, const char *what, const ir_type *data)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
-    ir_type type = ir_operand_type(from, i);
+    if (!ir_operand_given(args, i)) return MDOT_OK;
+    ir_type type = ir_operand_type(args, i);
     int axis;
-    if (ir_node_int(from->node, "block_size", 0) != 0 || type.rank > 1)
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported",
+    if (ir_node_int(args->node, "block_size", 0) != 0 || type.rank > 1)
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported",
                        what);
     if (type.rank == 0 || ir_dim_is(type.dim[0], 1)) return MDOT_OK;
-    mdot_status status = ir_operand_axis(from, "axis", 1, data->rank, &axis);
+    mdot_status status = ir_operand_axis(args, "axis", 1, data->rank, &axis);
     if (status != MDOT_OK || ir_dim_equal(type.dim[0], data->dim[axis])) return status;
-    char own[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){type.dim[0], data->dim[axis]}),
-                   "the %s has %s elements, but axis %d has %s", what, ir_shape_text(from, 1, type.dim, own), axis,
-                   ir_shape_text(from, 1, &data->dim[axis], wanted));
+    char own_text[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){type.dim[0], data->dim[axis]}),
+                   "the %s has %s elements, but axis %d has %s", what, ir_shape_text(args, 1, type.dim, own_text), axis,
+                   ir_shape_text(args, 1, &data->dim[axis], wanted));
 }
 
-static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
+static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data;
-    mdot_status status = ir_operand_need(from, 0, "data", -1, &data);
-    if (status == MDOT_OK) status = check_along_axis(from, 1, "scale", &data);
-    if (status == MDOT_OK) status = check_along_axis(from, 2, "zero point", &data);
+    mdot_status status = ir_operand_need(args, 0, "data", -1, &data);
+    if (status == MDOT_OK) status = check_along_axis(args, 1, "scale", &data);
+    if (status == MDOT_OK) status = check_along_axis(args, 2, "zero point", &data);
     if (status != MDOT_OK) return status;
-    bool dequantises = ir_node_opcode(from->node) == IR_OP_DequantizeLinear;
-    data.dtype = dequantises ? ir_operand_type(from, 1).dtype : quantised_type(from);
+    bool dequantises = ir_node_opcode(args->node) == IR_OP_DequantizeLinear;
+    data.dtype = dequantises ? ir_operand_type(args, 1).dtype : quantised_type(args);
     if (!dequantises && data.dtype != MDOT_DTYPE_U8 && data.dtype != MDOT_DTYPE_I8 && data.dtype != MDOT_DTYPE_U16 &&
         data.dtype != MDOT_DTYPE_I16)
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                        "quantisation to %s is unsupported; supported are u8, i8, u16 and i16",
                        mdot_dtype_name(data.dtype));
     *out_type = data;
@@ -60,9 +59,9 @@ mdot_status ir_shape_quantise_linear(ir_graph *graph, ir_node *node, mdot_error 
 
 mdot_status ir_shape_dynamic_quantise(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type data;
-    mdot_status status = ir_operand_need(&from, 0, "data", -1, &data);
+    mdot_status status = ir_operand_need(&args, 0, "data", -1, &data);
     if (status != MDOT_OK) return status;
     ir_set_type(node, 0, MDOT_DTYPE_U8, data.rank, data.dim);
     ir_set_type(node, 1, MDOT_DTYPE_F32, 0, NULL);
@@ -76,8 +75,8 @@ static double saturated(mdot_dtype dtype, double value)
 {
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
     bool is_unsigned = ir_dtype_is_unsigned(dtype);
-    double least = is_unsigned ? 0 : -ldexp(1, bits - 1), most = ldexp(1, is_unsigned ? bits : bits - 1) - 1;
-    return isnan(value) ? 0 : fmin(fmax(value, least), most);
+    double minimum = is_unsigned ? 0 : -ldexp(1, bits - 1), maximum = ldexp(1, is_unsigned ? bits : bits - 1) - 1;
+    return isnan(value) ? 0 : fmin(fmax(value, minimum), maximum);
 }
 
 static double quantised(mdot_dtype dtype, double value, double scale, double zero)
@@ -85,23 +84,23 @@ static double quantised(mdot_dtype dtype, double value, double scale, double zer
     return saturated(dtype, nearbyint(ir_nearest_float(MDOT_DTYPE_F32, value / scale)) + zero);
 }
 
-/* Element of a scale or zero point for element `at` of the data. */
-static double along_axis(const ir_wide *operand, const ir_axis_view *view, int64_t at)
+/* The scale's or zero point's element for data element `offset`. */
+static double along_axis(const ir_wide *operand, const ir_axis_view *view, int64_t offset)
 {
     if (operand == NULL) return 0;
-    return ir_wide_get(operand, operand->count > 1 ? at / view->inner % view->extent : 0);
+    return ir_wide_get(operand, operand->count > 1 ? offset / view->inner % view->extent : 0);
 }
 
-mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                     mdot_error *err)
 {
-    const ir_wide *x = in[0], *scale = in[1], *zero = ir_tensor_input(node, in, 2);
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    const ir_wide *x = input[0], *scale = input[1], *zero = ir_tensor_input(node, input, 2);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     bool dequantises = ir_node_opcode(node) == IR_OP_DequantizeLinear;
     bool has_axis = scale->count > 1 || (zero != NULL && zero->count > 1);
     int axis = 0;
-    mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
-    if (status == MDOT_OK && has_axis) status = ir_operand_axis(&from, "axis", 1, x->rank, &axis);
+    mdot_status status = ir_make_by(arena, node, input, linear_result, &out[0], err);
+    if (status == MDOT_OK && has_axis) status = ir_operand_axis(&args, "axis", 1, x->rank, &axis);
     if (status != MDOT_OK) return status;
     ir_axis_view view = has_axis ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
     for (int64_t k = 0; k < x->count; k++) {
@@ -120,18 +119,18 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
 {
     const ir_wide *x = in[0];
     ir_wide *made[3];
-    double least = 0, most = 0;
+    double minimum = 0, maximum = 0;
     mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_U8, x->rank, x->dims, &made[0], err);
     if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_F32, 0, NULL, &made[1], err);
     if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err);
     if (status != MDOT_OK) return status;
     for (int64_t k = 0; k < x->count; k++) {
         double element = ir_wide_get(x, k); /* NaN passes through both */
-        least = isnan(element) || element < least ? element : least;
-        most = isnan(element) || element > most ? element : most;
+        minimum = isnan(element) || element < minimum ? element : minimum;
+        maximum = isnan(element) || element > maximum ? element : maximum;
     }
-    double scale = ir_nearest_float(MDOT_DTYPE_F32, (most - least) / 255);
-    double zero = scale > 0 ? quantised(MDOT_DTYPE_U8, -least, scale, 0) : 0;
+    double scale = ir_nearest_float(MDOT_DTYPE_F32, (maximum - minimum) / 255);
+    double zero = scale > 0 ? quantised(MDOT_DTYPE_U8, -minimum, scale, 0) : 0;
     made[1]->f[0] = scale;
     made[2]->i[0] = (int64_t)zero;
     for (int64_t k = 0; k < x->count; k++)
@@ -163,7 +162,7 @@ mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error 
     if (status == MDOT_OK) status = check_zero_point(node, 3, &node->inputs[1]->type, 1, err);
     if (status != MDOT_OK) return status;
     ir_value a = *node->inputs[0], b = *node->inputs[1], *factors[] = {&a, &b};
-    ir_node like = *node; /* a MatMul of integers as wide as its sums */
+    ir_node like = *node; /* an integer MatMul as wide as the sums */
     a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;
     a.constant = b.constant = NULL;
     like.inputs = factors;
@@ -171,24 +170,24 @@ mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error 
     return ir_shape_mat_mul(graph, &like, err);
 }
 
-/* The factor minus its zero point: one number, or a vector along its rows (left) or columns (right). */
+/* The factor minus its zero point: one number, or a vector along the rows (left) or columns (right). */
 static ir_wide *shifted(ir_arena *arena, const ir_wide *factor, const ir_wide *zero, bool is_left)
 {
     ir_wide *copy = ir_wide_create(arena, MDOT_DTYPE_I32, factor->rank, factor->dims);
     int64_t columns = factor->rank > 0 ? factor->dims[factor->rank - 1] : 1;
     int64_t zeros = zero != NULL ? zero->count : 0;
     for (int64_t k = 0; copy != NULL && k < factor->count; k++) {
-        int64_t at = zeros > 1 ? (is_left ? k / columns : k % columns) % zeros : 0;
-        copy->i[k] = (int64_t)ir_wide_get(factor, k) - (zeros > 0 ? (int64_t)ir_wide_get(zero, at) : 0);
+        int64_t offset = zeros > 1 ? (is_left ? k / columns : k % columns) % zeros : 0;
+        copy->i[k] = (int64_t)ir_wide_get(factor, k) - (zeros > 0 ? (int64_t)ir_wide_get(zero, offset) : 0);
     }
     return copy;
 }
 
-mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                     mdot_error *err)
 {
-    const ir_wide *factors[] = {shifted(arena, in[0], ir_tensor_input(node, in, 2), true),
-                                shifted(arena, in[1], ir_tensor_input(node, in, 3), false)};
+    const ir_wide *factors[] = {shifted(arena, input[0], ir_tensor_input(node, input, 2), true),
+                                shifted(arena, input[1], ir_tensor_input(node, input, 3), false)};
     if (factors[0] == NULL || factors[1] == NULL) return ir_fail_memory(node, err);
     ir_node like = *node;
     like.input_count = 2;
@@ -203,8 +202,8 @@ void ir_cost_mat_mul_integer(const ir_node *node, int64_t length, ir_cost *out_c
     like.inputs = factors;
     like.input_count = 2;
     ir_cost_mat_mul(&like, length, out_cost);
-    ir_cost own;
-    ir_cost_traffic(node, length, &own);
-    own.flops = out_cost->flops;
-    *out_cost = own;
+    ir_cost own_item;
+    ir_cost_traffic(node, length, &own_item);
+    own_item.flops = out_cost->flops;
+    *out_cost = own_item;
 }

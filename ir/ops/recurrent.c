@@ -1,6 +1,6 @@
 /* recurrent.c — LSTM, GRU and RNN (ONNX opset 22), and mdot.Recurrence, which is one direction of them: attributes,
  * shapes and costs. Their evaluation is in recurrent_eval.c. */
-#include "ir/ops/recurrent.h"
+#include "ir/ops/mdot_ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,11 +66,11 @@ static mdot_status find_function(const ir_node *node, const char *name, ir_gate_
     return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" of a recurrent operator is unsupported", name);
 }
 
-/* The next element of a list that has one element per activation that takes it, over all directions in order. */
-static double take(const ir_attr *list, int *next, double default_name)
+/* The next element of a list with one entry per activation that takes it, over all directions in order. */
+static double take(const ir_attr *list, int *next_index, double default_name)
 {
-    int at = (*next)++;
-    return list != NULL && list->kind == IR_ATTR_FLOATS && at < list->count ? list->floats[at] : default_name;
+    int index = (*next_index)++;
+    return list != NULL && list->kind == IR_ATTR_FLOATS && index < list->count ? list->floats[index] : default_name;
 }
 
 static mdot_status read_activations(const ir_node *node, int direction, ir_recurrent *r, mdot_error *err)
@@ -148,79 +148,79 @@ typedef struct recurrent {
 } recurrent;
 
 /* An optional operand of the given dimensions. */
-static mdot_status check_operand(const ir_operands *from, int i, const char *what, int rank, const ir_dim *dims)
+static mdot_status check_operand(const ir_operands *args, int i, const char *what, int rank, const ir_dim *dims)
 {
-    if (!ir_operand_given(from, i)) return MDOT_OK;
+    if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type type;
-    mdot_status status = ir_operand_need(from, i, what, rank, &type);
+    mdot_status status = ir_operand_need(args, i, what, rank, &type);
     for (int d = 0; d < rank && status == MDOT_OK; d++) {
         if (ir_dim_equal(type.dim[d], dims[d])) continue;
         char got[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
-        status = ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){type.dim[d], dims[d]}),
-                         "the %s have shape %s, not %s", what, ir_shape_text(from, rank, type.dim, got),
-                         ir_shape_text(from, rank, dims, wanted));
+        status = ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){type.dim[d], dims[d]}),
+                         "the %s have shape %s, not %s", what, ir_shape_text(args, rank, type.dim, got),
+                         ir_shape_text(args, rank, dims, wanted));
     }
     return status;
 }
 
-static mdot_status check_operands(const ir_operands *from, const recurrent *r, int64_t gates)
+static mdot_status check_operands(const ir_operands *args, const recurrent *r, int64_t gates)
 {
     ir_dim d = ir_dim_number(r->directions), h = ir_dim_number(r->hidden);
-    bool batch_first = ir_node_int(from->node, "layout", 0) != 0;
+    bool batch_first = ir_node_int(args->node, "layout", 0) != 0;
     ir_dim biases[] = {d, ir_dim_number(2 * gates * r->hidden)}, peepholes[] = {d, ir_dim_number(3 * r->hidden)};
     ir_dim states[] = {d, r->batch, h}, states_batch_first[] = {r->batch, d, h};
     const ir_dim *state = batch_first ? states_batch_first : states;
-    mdot_status status = check_operand(from, 3, "biases", 2, biases);
-    if (status == MDOT_OK) status = check_operand(from, 4, "lengths", 1, &r->batch);
-    if (status == MDOT_OK) status = check_operand(from, 5, "initial hidden states", 3, state);
-    if (ir_node_opcode(from->node) != IR_OP_LSTM) return status;
-    if (status == MDOT_OK) status = check_operand(from, 6, "initial cell states", 3, state);
-    return status == MDOT_OK ? check_operand(from, 7, "peepholes", 2, peepholes) : status;
+    mdot_status status = check_operand(args, 3, "biases", 2, biases);
+    if (status == MDOT_OK) status = check_operand(args, 4, "lengths", 1, &r->batch);
+    if (status == MDOT_OK) status = check_operand(args, 5, "initial hidden states", 3, state);
+    if (ir_node_opcode(args->node) != IR_OP_LSTM) return status;
+    if (status == MDOT_OK) status = check_operand(args, 6, "initial cell states", 3, state);
+    return status == MDOT_OK ? check_operand(args, 7, "peepholes", 2, peepholes) : status;
 }
 
-static mdot_status read_operands(const ir_operands *from, recurrent *r)
+static mdot_status read_operands(const ir_operands *args, recurrent *r)
 {
     ir_type w, u;
-    mdot_status status = ir_operand_need(from, 0, "input", 3, &r->input);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "weights", 3, &w);
-    if (status == MDOT_OK) status = ir_operand_need(from, 2, "recurrence weights", 3, &u);
+    mdot_status status = ir_operand_need(args, 0, "input", 3, &r->input);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "weights", 3, &w);
+    if (status == MDOT_OK) status = ir_operand_need(args, 2, "recurrence weights", 3, &u);
     if (status != MDOT_OK) return status;
-    bool batch_first = ir_node_int(from->node, "layout", 0) != 0;
+    bool batch_first = ir_node_int(args->node, "layout", 0) != 0;
     r->steps = r->input.dim[batch_first];
     r->batch = r->input.dim[!batch_first];
-    r->directions = ir_recurrent_directions(from->node);
+    r->directions = ir_recurrent_directions(args->node);
     r->hidden = ir_dim_is_number(u.dim[2]) ? u.dim[2].offset : 0;
-    int64_t gates = cells[cell_of(from->node)].gates, rows;
+    int64_t gates = cells[cell_of(args->node)].gates, rows;
     bool agree = r->hidden > 0 && !__builtin_mul_overflow(2 * gates, r->hidden, &rows) &&
                  ir_dim_is(w.dim[1], rows / 2) && ir_dim_is(u.dim[1], rows / 2) && ir_dim_is(w.dim[0], r->directions) &&
                  ir_dim_is(u.dim[0], r->directions) && ir_dim_equal(w.dim[2], r->input.dim[2]);
-    if (agree && r->hidden == ir_node_int(from->node, "hidden_size", r->hidden)) return check_operands(from, r, gates);
-    return ir_fail(from->node, from->err, MDOT_MALFORMED,
+    if (agree && r->hidden == ir_node_int(args->node, "hidden_size", r->hidden)) return check_operands(args, r, gates);
+    return ir_fail(args->node, args->err, MDOT_MALFORMED,
                    "the shapes of the weights do not match the input, the direction and hidden_size");
 }
 
-mdot_status ir_check_recurrent(const ir_node *node, const ir_wide *const *in, mdot_error *err)
+mdot_status ir_check_recurrent(const ir_node *node, const ir_wide *const *input, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     recurrent r;
-    return read_operands(&from, &r);
+    return read_operands(&args, &r);
 }
 
 mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     recurrent r;
     ir_recurrent how;
-    mdot_status status = read_operands(&from, &r);
+    mdot_status status = read_operands(&args, &r);
     if (status == MDOT_OK) status = ir_read_recurrent(node, (int)r.directions - 1, &how, err);
     if (status != MDOT_OK) return status;
     ir_dim directions = ir_dim_number(r.directions), hidden = ir_dim_number(r.hidden);
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
-    ir_dim all[] = {r.steps, directions, r.batch, hidden}, all_batch_first[] = {r.batch, r.steps, directions, hidden};
-    ir_dim last[] = {directions, r.batch, hidden}, last_batch_first[] = {r.batch, directions, hidden};
-    ir_set_type(node, 0, r.input.dtype, 4, batch_first ? all_batch_first : all);
+    ir_dim total[] = {r.steps, directions, r.batch, hidden}, all_batch_first[] = {r.batch, r.steps, directions, hidden};
+    ir_dim last_dim[] = {directions, r.batch, hidden}, last_batch_first[] = {r.batch, directions, hidden};
+    ir_set_type(node, 0, r.input.dtype, 4, batch_first ? all_batch_first : total);
     for (int i = 1; i < node->output_count; i++) {
-        ir_set_type(node, i, r.input.dtype, 3, batch_first ? last_batch_first : last);
+        ir_set_type(node, i, r.input.dtype, 3, batch_first ? last_batch_first : last_dim);
     }
     return MDOT_OK;
 }
@@ -238,47 +238,47 @@ void ir_cost_recurrent(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 /* ---- mdot.Recurrence --------------------------------------------------------------------------------------------- */
 
-/* Checks all operands. *out_all is the type of the states of all steps. */
-static mdot_status read_recurrence(const ir_operands *from, ir_type *out_all)
+/* Checks all operands. *out_all is the type of all steps' states. */
+static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)
 {
     ir_recurrent how;
     ir_type x, weights;
-    mdot_status status = ir_read_recurrent(from->node, 0, &how, from->err);
-    if (status == MDOT_OK) status = ir_operand_need(from, 0, "input", 3, &x);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "weights", 2, &weights);
+    mdot_status status = ir_read_recurrent(args->node, 0, &how, args->err);
+    if (status == MDOT_OK) status = ir_operand_need(args, 0, "input", 3, &x);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "weights", 2, &weights);
     if (status != MDOT_OK) return status;
-    int64_t hidden = ir_dim_is_number(weights.dim[0]) ? weights.dim[0].offset : 0, columns, own;
+    int64_t hidden = ir_dim_is_number(weights.dim[0]) ? weights.dim[0].offset : 0, columns, own_index;
     bool splits = how.cell == IR_CELL_GRU && !how.resets_behind;
     bool agree = hidden > 0 && !__builtin_mul_overflow(how.gates, hidden, &columns) && ir_dim_is(x.dim[2], columns);
-    own = agree && splits ? columns - hidden : columns;
-    if (!agree || !ir_dim_is(weights.dim[1], own))
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of the weights do not match the input");
+    own_index = agree && splits ? columns - hidden : columns;
+    if (!agree || !ir_dim_is(weights.dim[1], own_index))
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of the weights do not match the input");
     ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h}, peephole = ir_dim_number(3 * hidden);
-    status = check_operand(from, 2, "candidate weights", 2, square);
-    if (status == MDOT_OK) status = check_operand(from, 3, "biases", 1, &h);
-    if (status == MDOT_OK) status = check_operand(from, 4, "lengths", 1, &x.dim[1]);
-    if (status == MDOT_OK) status = check_operand(from, 5, "initial hidden states", 2, state);
-    if (status == MDOT_OK) status = check_operand(from, 6, "initial cell states", 2, state);
-    if (status == MDOT_OK) status = check_operand(from, 7, "peepholes", 1, &peephole);
+    status = check_operand(args, 2, "candidate weights", 2, square);
+    if (status == MDOT_OK) status = check_operand(args, 3, "biases", 1, &h);
+    if (status == MDOT_OK) status = check_operand(args, 4, "lengths", 1, &x.dim[1]);
+    if (status == MDOT_OK) status = check_operand(args, 5, "initial hidden states", 2, state);
+    if (status == MDOT_OK) status = check_operand(args, 6, "initial cell states", 2, state);
+    if (status == MDOT_OK) status = check_operand(args, 7, "peepholes", 1, &peephole);
     if (status == MDOT_OK) *out_all = (ir_type){x.dtype, 3, {x.dim[0], x.dim[1], h}};
     return status;
 }
 
-mdot_status ir_check_recurrence(const ir_node *node, const ir_wide *const *in, mdot_error *err)
+mdot_status ir_check_recurrence(const ir_node *node, const ir_wide *const *input, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    ir_type all;
-    return read_recurrence(&from, &all);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    ir_type whole;
+    return read_recurrence(&args, &whole);
 }
 
 mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
-    ir_type all;
-    mdot_status status = read_recurrence(&from, &all);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
+    ir_type whole;
+    mdot_status status = read_recurrence(&args, &whole);
     if (status != MDOT_OK) return status;
-    ir_set_type(node, 0, all.dtype, 3, all.dim);
-    for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, all.dtype, 2, all.dim + 1);
+    ir_set_type(node, 0, whole.dtype, 3, whole.dim);
+    for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, whole.dtype, 2, whole.dim + 1);
     return MDOT_OK;
 }
 

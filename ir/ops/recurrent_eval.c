@@ -1,6 +1,6 @@
 /* recurrent_eval.c — the evaluation of LSTM, GRU, RNN and mdot.Recurrence: one direction at a time, step by step,
  * following the equations of ONNX's operator definitions. */
-#include "ir/ops/recurrent.h"
+#include "ir/ops/mdot_ops.h"
 
 #include <math.h>
 
@@ -16,7 +16,7 @@ typedef struct direction {
     const double *x; /* (step, item, column): the matmuls of the inputs, with the biases added */
     int64_t x_step, x_item;
     matrix weights, candidate;
-    const double *bias;     /* bias of the candidate, behind its matmul; NULL: absent */
+    const double *bias;     /* candidate bias, behind the matmul; NULL: absent */
     const int64_t *lengths; /* NULL: all steps */
     const double *peephole; /* NULL: absent */
     double *h, *c;          /* [batch, hidden]: the initial states, then the final ones */
@@ -63,37 +63,37 @@ static double gate(const direction *d, int activation, double x)
 
 static double dot(const matrix *m, int64_t column, const double *vector, int64_t count)
 {
-    const double *at = m->at + column * m->column_stride;
+    const double *position = m->at + column * m->column_stride;
     double sum = 0;
-    for (int64_t k = 0; k < count; k++) sum += at[k * m->k_stride] * vector[k];
+    for (int64_t k = 0; k < count; k++) sum += position[k * m->k_stride] * vector[k];
     return sum;
 }
 
 /* In each cell, `sum` holds the gates' sums, except for a GRU's candidate; `next` receives the new state. */
 
-static void rnn_step(const direction *d, const double *sum, double *next)
+static void rnn_step(const direction *d, const double *sum, double *next_values)
 {
-    for (int64_t j = 0; j < d->hidden; j++) next[j] = gate(d, 0, sum[j]);
+    for (int64_t j = 0; j < d->hidden; j++) next_values[j] = gate(d, 0, sum[j]);
 }
 
-static void gru_step(const direction *d, const double *x, const double *h, const double *sum, double *next)
+static void gru_step(const direction *d, const double *x, const double *h, const double *sum, double *next_values)
 {
     int64_t count = d->hidden;
-    double *reset = next + count; /* the input of the candidate's matmul */
+    double *reset = next_values + count; /* the input of the candidate's matmul */
     for (int64_t j = 0; j < count; j++) reset[j] = h[j] * gate(d, 0, sum[count + j]);
     for (int64_t j = 0; j < count; j++) {
-        double z = gate(d, 0, sum[j]), own;
+        double z = gate(d, 0, sum[j]), own_values;
         if (d->how.resets_behind) {
             double product = dot(&d->candidate, j, h, count) + (d->bias != NULL ? d->bias[j] : 0);
-            own = x[2 * count + j] + gate(d, 0, sum[count + j]) * product;
+            own_values = x[2 * count + j] + gate(d, 0, sum[count + j]) * product;
         } else {
-            own = x[2 * count + j] + dot(&d->candidate, j, reset, count);
+            own_values = x[2 * count + j] + dot(&d->candidate, j, reset, count);
         }
-        next[j] = (1 - z) * gate(d, 1, own) + z * h[j];
+        next_values[j] = (1 - z) * gate(d, 1, own_values) + z * h[j];
     }
 }
 
-static void lstm_step(const direction *d, double *c, const double *sum, double *next)
+static void lstm_step(const direction *d, double *c, const double *sum, double *next_values)
 {
     int64_t count = d->hidden;
     const double *p = d->peephole;
@@ -103,30 +103,30 @@ static void lstm_step(const direction *d, double *c, const double *sum, double *
         if (!d->how.input_forget) f = gate(d, 0, sum[2 * count + j] + (p != NULL ? p[2 * count + j] * c[j] : 0));
         c[j] = f * c[j] + i * gate(d, 1, sum[3 * count + j]);
         double o = gate(d, 0, sum[count + j] + (p != NULL ? p[count + j] * c[j] : 0));
-        next[j] = o * activate(&d->how.activation[2], c[j]);
+        next_values[j] = o * activate(&d->how.activation[2], c[j]);
     }
 }
 
 static void run_step(const direction *d, int64_t step, int64_t item)
 {
     int64_t count = d->hidden, columns = d->how.gates * count;
-    double *h = d->h + item * count, *next = d->next, *sum = next + 2 * count;
+    double *h = d->h + item * count, *next_values = d->next, *sum = next_values + 2 * count;
     const double *x = d->x + step * d->x_step + item * d->x_item;
     int64_t known = d->how.cell == IR_CELL_GRU ? 2 * count : columns;
     for (int64_t column = 0; column < known; column++) sum[column] = x[column] + dot(&d->weights, column, h, count);
     switch (d->how.cell) {
     case IR_CELL_RNN:
-        rnn_step(d, sum, next);
+        rnn_step(d, sum, next_values);
         break;
     case IR_CELL_GRU:
-        gru_step(d, x, h, sum, next);
+        gru_step(d, x, h, sum, next_values);
         break;
     case IR_CELL_LSTM:
-        lstm_step(d, d->c + item * count, sum, next);
+        lstm_step(d, d->c + item * count, sum, next_values);
         break;
     }
-    for (int64_t j = 0; j < count; j++) h[j] = next[j];
-    for (int64_t j = 0; d->y != NULL && j < count; j++) d->y[step * d->y_step + item * d->y_item + j] = next[j];
+    for (int64_t j = 0; j < count; j++) h[j] = next_values[j];
+    for (int64_t j = 0; d->y != NULL && j < count; j++) d->y[step * d->y_step + item * d->y_item + j] = next_values[j];
 }
 
 /* Steps beyond an item's length keep the states and give zeros, with which results are initialised. */
@@ -169,14 +169,14 @@ static void project(const direction *d, const source *s, double *out)
 }
 
 /* Copies a direction's states between ONNX's tensor and [batch, hidden]. */
-static void copy_states(ir_wide *tensor, const ir_wide *from, double *states, const direction *d, int64_t number,
+static void copy_states(ir_wide *tensor, const ir_wide *initial, double *states, const direction *d, int64_t number,
                         int64_t directions, bool batch_first)
 {
     for (int64_t item = 0; item < d->batch; item++)
         for (int64_t j = 0; j < d->hidden; j++) {
             int64_t row = batch_first ? item * directions + number : number * d->batch + item;
-            if (from != NULL)
-                states[item * d->hidden + j] = from->f[row * d->hidden + j];
+            if (initial != NULL)
+                states[item * d->hidden + j] = initial->f[row * d->hidden + j];
             else if (tensor != NULL)
                 tensor->f[row * d->hidden + j] = states[item * d->hidden + j];
         }
@@ -185,28 +185,30 @@ static void copy_states(ir_wide *tensor, const ir_wide *from, double *states, co
 static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype dtype, const direction *d,
                                 int64_t directions, bool batch_first, ir_wide **out, mdot_error *err)
 {
-    int64_t all[] = {d->steps, directions, d->batch, d->hidden}, last[] = {directions, d->batch, d->hidden};
+    int64_t total[] = {d->steps, directions, d->batch, d->hidden}, last_index[] = {directions, d->batch, d->hidden};
     int64_t all_batch_first[] = {d->batch, d->steps, directions, d->hidden};
     int64_t last_batch_first[] = {d->batch, directions, d->hidden};
     for (int i = 0; i < node->output_count; i++) {
         if (!ir_node_wants(node, i)) continue;
-        const int64_t *dims = i == 0 ? (batch_first ? all_batch_first : all) : batch_first ? last_batch_first : last;
+        const int64_t *dims = i == 0        ? (batch_first ? all_batch_first : total)
+                              : batch_first ? last_batch_first
+                                            : last_index;
         mdot_status status = ir_make_wide(arena, node, dtype, i == 0 ? 4 : 3, dims, &out[i], err);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
 }
 
-mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                               mdot_error *err)
 {
-    mdot_status status = ir_check_recurrent(node, in, err);
+    mdot_status status = ir_check_recurrent(node, input, err);
     if (status != MDOT_OK) return status;
-    const ir_wide *x = in[0], *w = in[1], *r = in[2], *b = ir_tensor_input(node, in, 3);
-    const ir_wide *lengths = ir_tensor_input(node, in, 4), *h = ir_tensor_input(node, in, 5);
+    const ir_wide *x = input[0], *w = input[1], *r = input[2], *b = ir_tensor_input(node, input, 3);
+    const ir_wide *lengths = ir_tensor_input(node, input, 4), *h = ir_tensor_input(node, input, 5);
     bool is_lstm = ir_node_opcode(node) == IR_OP_LSTM;
-    const ir_wide *c = is_lstm ? ir_tensor_input(node, in, 6) : NULL;
-    const ir_wide *p = is_lstm ? ir_tensor_input(node, in, 7) : NULL;
+    const ir_wide *c = is_lstm ? ir_tensor_input(node, input, 6) : NULL;
+    const ir_wide *p = is_lstm ? ir_tensor_input(node, input, 7) : NULL;
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     int64_t directions = ir_recurrent_directions(node), inputs = x->dims[2];
     direction d = {.steps = x->dims[batch_first], .batch = x->dims[!batch_first], .hidden = r->dims[2]};
@@ -255,19 +257,19 @@ mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wid
 
 /* ---- mdot.Recurrence --------------------------------------------------------------------------------------------- */
 
-static void copy_all(double *to, const ir_wide *from, int64_t count)
+static void copy_all(double *target, const ir_wide *tensor, int64_t count)
 {
-    for (int64_t k = 0; from != NULL && k < count; k++) to[k] = from->f[k];
+    for (int64_t k = 0; tensor != NULL && k < count; k++) target[k] = tensor->f[k];
 }
 
-mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
-    mdot_status status = ir_check_recurrence(node, in, err);
+    mdot_status status = ir_check_recurrence(node, input, err);
     if (status != MDOT_OK) return status;
-    const ir_wide *x = in[0], *weights = in[1], *candidate = ir_tensor_input(node, in, 2);
-    const ir_wide *bias = ir_tensor_input(node, in, 3), *lengths = ir_tensor_input(node, in, 4);
-    const ir_wide *peephole = ir_tensor_input(node, in, 7);
+    const ir_wide *x = input[0], *weights = input[1], *candidate = ir_tensor_input(node, input, 2);
+    const ir_wide *bias = ir_tensor_input(node, input, 3), *lengths = ir_tensor_input(node, input, 4);
+    const ir_wide *peephole = ir_tensor_input(node, input, 7);
     direction d = {.steps = x->dims[0], .batch = x->dims[1], .hidden = weights->dims[0], .x = x->f};
     status = ir_read_recurrent(node, 0, &d.how, err);
     int64_t dims[] = {d.steps, d.batch, d.hidden}, columns = d.how.gates * d.hidden, states = d.batch * d.hidden;
@@ -293,8 +295,8 @@ mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wi
     if (d.next == NULL || d.h == NULL || d.c == NULL) {
         status = ir_fail_memory(node, err);
     } else {
-        copy_all(d.h, ir_tensor_input(node, in, 5), states);
-        copy_all(d.c, ir_tensor_input(node, in, 6), states);
+        copy_all(d.h, ir_tensor_input(node, input, 5), states);
+        copy_all(d.c, ir_tensor_input(node, input, 6), states);
         run_direction(&d);
     }
     ir_arena_destroy(scratch);

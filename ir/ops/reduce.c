@@ -106,7 +106,7 @@ static int64_t smaller_integer(int64_t acc, int64_t x, bool is_unsigned)
 }
 
 typedef struct fold {
-    double start; /* also the result of an empty reduction; clamped to the range of integers */
+    double start; /* also the result of an empty reduction; clamped to the integer range */
     double (*step)(double acc, double x);
     double (*finish)(double acc, double count);
     /* NULL: integers are folded in double and the result is truncated. */
@@ -262,10 +262,10 @@ static mdot_status make_reduced(ir_arena *arena, const ir_node *node, const ir_w
     return ir_make_wide(arena, node, dtype, rank, dims, out, err);
 }
 
-/* A walk over the rows of x, its innermost dimension, and the movement of the result along them. */
+/* A walk over rows along the innermost dimension of x, and the result's movement along them. */
 typedef struct row_walk {
     int64_t index[MDOT_MAX_RANK];
-    int64_t length, step; /* length of a row; step of the result along it */
+    int64_t length, step; /* row length; the result's step along it */
 } row_walk;
 
 static row_walk start_rows(const ir_wide *x, const int64_t *strides)
@@ -275,7 +275,7 @@ static row_walk start_rows(const ir_wide *x, const int64_t *strides)
     return w;
 }
 
-/* Advances to the next row and returns the result's position for its first element. False after the last. */
+/* Advances to the next row and returns the result's position for the first element. False after the last. */
 static bool next_row(const ir_wide *x, const int64_t *strides, row_walk *w, int64_t *out_at)
 {
     if (x->rank < 2 || !ir_next_index(x->rank - 1, x->dims, w->index)) return false;
@@ -287,10 +287,11 @@ static void fold_floats(const fold *f, const ir_wide *x, const int64_t *strides,
 {
     if (x->count == 0) return;
     row_walk w = start_rows(x, strides);
-    int64_t from = 0, at = 0;
+    int64_t source = 0, offset = 0;
     do {
-        for (int64_t i = 0; i < w.length; i++, from++, at += w.step) acc[at] = f->step(acc[at], ir_wide_get(x, from));
-    } while (next_row(x, strides, &w, &at));
+        for (int64_t i = 0; i < w.length; i++, source++, offset += w.step)
+            acc[offset] = f->step(acc[offset], ir_wide_get(x, source));
+    } while (next_row(x, strides, &w, &offset));
 }
 
 static void fold_integers(const fold *f, const ir_wide *x, const int64_t *strides, int64_t *acc)
@@ -298,12 +299,12 @@ static void fold_integers(const fold *f, const ir_wide *x, const int64_t *stride
     if (x->count == 0) return;
     bool is_unsigned = ir_dtype_is_unsigned(x->dtype);
     row_walk w = start_rows(x, strides);
-    int64_t from = 0, at = 0;
+    int64_t source = 0, offset = 0;
     do {
-        for (int64_t i = 0; i < w.length; i++, from++, at += w.step) {
-            acc[at] = f->step_integer(acc[at], x->i[from], is_unsigned);
+        for (int64_t i = 0; i < w.length; i++, source++, offset += w.step) {
+            acc[offset] = f->step_integer(acc[offset], x->i[source], is_unsigned);
         }
-    } while (next_row(x, strides, &w, &at));
+    } while (next_row(x, strides, &w, &offset));
 }
 
 static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x, const int64_t *strides, ir_wide *y,
@@ -322,9 +323,9 @@ static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x
     if (acc == NULL) return ir_fail_memory(node, err);
     for (int64_t k = 0; k < y->count; k++) acc[k] = f->start;
     fold_floats(f, x, strides, acc);
-    double each = y->count ? (double)(x->count / y->count) : 0;
+    double part = y->count ? (double)(x->count / y->count) : 0;
     for (int64_t k = 0; k < y->count; k++) {
-        acc[k] = f->finish(acc[k], each);
+        acc[k] = f->finish(acc[k], part);
         if (y->i != NULL) y->i[k] = ir_float_to_integer(y->dtype, acc[k]);
     }
     return MDOT_OK;
@@ -370,7 +371,7 @@ mdot_status ir_eval_arg(ir_arena *arena, const ir_node *node, const ir_wide *con
 {
     const ir_wide *x = in[0];
     bool largest = ir_node_opcode(node) == IR_OP_ArgMax;
-    bool last = ir_node_int(node, "select_last_index", 0) != 0;
+    bool is_last = ir_node_int(node, "select_last_index", 0) != 0;
     int axis = 0;
     mdot_status status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), x->rank, &axis, err);
     if (status != MDOT_OK) return status;
@@ -388,7 +389,7 @@ mdot_status ir_eval_arg(ir_arena *arena, const ir_node *node, const ir_wide *con
         for (int64_t j = 1; j < extent; j++) {
             int64_t candidate = base + j * inner, holder = base + best * inner;
             bool better =
-                last ? !goes_before(x, holder, candidate, largest) : goes_before(x, candidate, holder, largest);
+                is_last ? !goes_before(x, holder, candidate, largest) : goes_before(x, candidate, holder, largest);
             if (better) best = j;
         }
         y->i[k] = best;

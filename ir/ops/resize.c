@@ -3,9 +3,9 @@
  * Resize follows ONNX's reference implementation, also where ONNX Runtime differs: with align_corners the length that
  * corners are aligned to is scale · extent, which need not be whole.
  */
-#include "ir/ops/resize.h"
+#include "ir/ops/geometry.h"
 
-#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,24 +14,24 @@
 
 enum { REGION = 1, SCALES = 2, SIZES = 3 }; /* inputs */
 
-static bool is_given(const ir_operands *from, int input)
+static bool is_given(const ir_operands *args, int input)
 {
-    if (!ir_operand_given(from, input)) return false;
-    ir_type type = ir_operand_type(from, input);
+    if (!ir_operand_given(args, input)) return false;
+    ir_type type = ir_operand_type(args, input);
     return ir_type_count_at(&type, 1) != 0; /* an absent input used to be an empty tensor */
 }
 
-/* The floats of a constant input: one for each of `count`. */
-static mdot_status read_floats(const ir_operands *from, int input, const char *what, int count, double *out)
+/* A constant input's floats: one for each of `count`. */
+static mdot_status read_floats(const ir_operands *args, int input, const char *what, int count, double *out)
 {
-    const ir_tensor *constant = from->tensors == NULL ? from->node->inputs[input]->constant : NULL;
-    const ir_wide *wide = from->tensors != NULL ? from->tensors[input] : NULL;
+    const ir_tensor *constant = args->tensors == NULL ? args->node->inputs[input]->constant : NULL;
+    const ir_wide *wide = args->tensors != NULL ? args->tensors[input] : NULL;
     if (wide == NULL && (constant == NULL || constant->data == NULL))
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s depend on data", what);
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s depend on data", what);
     bool is_float = ir_dtype_is_float(wide != NULL ? wide->dtype : constant->dtype);
     int64_t found = wide != NULL ? wide->count : constant->count;
     if (!is_float || found != count)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld %s for %d dimensions", (long long)found, what,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "%lld %s for %d dimensions", (long long)found, what,
                        count);
     for (int i = 0; i < count; i++) out[i] = wide != NULL ? wide->f[i] : ir_tensor_real(constant, i);
     return MDOT_OK;
@@ -44,57 +44,57 @@ int64_t ir_resize_divisor(const ir_resize_axis *a)
     return divisor > 0 && (float)(1 / divisor) == (float)a->scale ? (int64_t)divisor : 0;
 }
 
-/* A length that is scaled by 1/k must leave an element, and two if a single one would have another position. */
-static mdot_status need_elements(const ir_operands *from, const ir_resize *r, ir_dim out)
+/* A length scaled by 1/k must leave an element, and two if a single one would have another position. */
+static mdot_status need_elements(const ir_operands *args, const ir_resize *r, ir_dim out)
 {
-    int least = r->position == IR_RESIZE_PYTORCH_HALF_PIXEL ? 2 : 1;
+    int minimum = r->position == IR_RESIZE_PYTORCH_HALF_PIXEL ? 2 : 1;
     char text[IR_DIM_TEXT_BYTES];
-    if (ir_dim_always_le(from->graph, ir_dim_number(least), out)) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the result has %s elements, of which it needs %d%s",
-                   ir_dim_text(out, from->graph->symbol, text, sizeof text), least,
-                   least == 2 ? ", because pytorch_half_pixel gives a single one another position" : "");
+    if (ir_dim_always_le(args->graph, ir_dim_number(minimum), out)) return MDOT_OK;
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the result has %s elements, of which it needs %d%s",
+                   ir_dim_text(out, args->graph->symbol, text, sizeof text), minimum,
+                   minimum == 2 ? ", because pytorch_half_pixel gives a single one another position" : "");
 }
 
-static mdot_status scale_dim(const ir_operands *from, const ir_resize *r, ir_resize_axis *a)
+static mdot_status scale_dim(const ir_operands *args, const ir_resize *r, ir_resize_axis *a)
 {
     double scale = a->scale;
     int64_t divisor = ir_resize_divisor(a);
     if (!(scale >= 1e-6) || scale > 1e6)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6",
                        scale);
     if (ir_dim_is_number(a->in)) {
         /* f32 scales such as 0.7 are slightly below the intended value. */
         double extent = floor((double)a->in.offset * scale + 1e-4);
         if (divisor > 0) extent = (double)(a->in.offset / divisor);
         if (extent >= 0x1p63)
-            return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld elements scaled by %g overflow",
+            return ir_fail(args->node, args->err, MDOT_MALFORMED, "%lld elements scaled by %g overflow",
                            (long long)a->in.offset, scale);
         a->out = ir_dim_number((int64_t)extent);
         return MDOT_OK;
     }
     if (scale == floor(scale) && ir_dim_mul(a->in, ir_dim_number((int64_t)scale), &a->out)) return MDOT_OK;
-    if (divisor > 0 && ir_dim_div_floor(from->graph, a->in, divisor, &a->out)) return need_elements(from, r, a->out);
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    if (divisor > 0 && ir_dim_div_floor(args->graph, a->in, divisor, &a->out)) return need_elements(args, r, a->out);
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                    "a symbolic dimension is scaled by %g; supported are whole numbers k and 1/k", scale);
 }
 
 /* The factor between two extents; 0 if it depends on the length. */
-static double scale_between(ir_dim in, ir_dim out)
+static double scale_between(ir_dim input, ir_dim out)
 {
     ir_dim factor;
-    if (ir_dim_equal(in, out)) return 1;
-    if (ir_dim_is_number(in) && ir_dim_is_number(out)) return (double)out.offset / (double)in.offset;
-    return ir_dim_div_exact(out, in, &factor) && ir_dim_is_number(factor) ? (double)factor.offset : 0;
+    if (ir_dim_equal(input, out)) return 1;
+    if (ir_dim_is_number(input) && ir_dim_is_number(out)) return (double)out.offset / (double)input.offset;
+    return ir_dim_div_exact(out, input, &factor) && ir_dim_is_number(factor) ? (double)factor.offset : 0;
 }
 
 /* One scale for all axes: the least or the largest of those that the sizes ask for. */
-static mdot_status keep_aspect_ratio(const ir_operands *from, ir_resize *r, bool is_larger)
+static mdot_status keep_aspect_ratio(const ir_operands *args, ir_resize *r, bool is_larger)
 {
     double scale = is_larger ? 0 : INFINITY;
     for (int i = 0; i < r->count; i++) {
         const ir_resize_axis *a = &r->axes[i];
         if (!ir_dim_is_number(a->in) || !ir_dim_is_number(a->out) || a->in.offset == 0)
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                            "sizes that keep the aspect ratio must be fixed, as the resized dimensions");
         scale = is_larger ? fmax(scale, a->scale) : fmin(scale, a->scale);
     }
@@ -106,44 +106,44 @@ static mdot_status keep_aspect_ratio(const ir_operands *from, ir_resize *r, bool
     return MDOT_OK;
 }
 
-static mdot_status read_sizes(const ir_operands *from, ir_resize *r)
+static mdot_status read_sizes(const ir_operands *args, ir_resize *r)
 {
     ir_dim sizes[IR_MAX_KNOWN];
     int count;
-    const char *policy = ir_node_string(from->node, "keep_aspect_ratio_policy", "stretch");
+    const char *policy = ir_node_string(args->node, "keep_aspect_ratio_policy", "stretch");
     bool is_larger = strcmp(policy, "not_smaller") == 0, keeps = is_larger || strcmp(policy, "not_larger") == 0;
-    mdot_status status = ir_operand_dims(from, SIZES, "sizes", sizes, &count);
+    mdot_status status = ir_operand_dims(args, SIZES, "sizes", sizes, &count);
     if (status != MDOT_OK) return status;
     if (count != r->count)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d sizes for %d dimensions", count, r->count);
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "%d sizes for %d dimensions", count, r->count);
     if (!keeps && strcmp(policy, "stretch") != 0)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the keep_aspect_ratio_policy \"%s\" is unknown", policy);
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the keep_aspect_ratio_policy \"%s\" is unknown", policy);
     for (int i = 0; i < count; i++) {
         r->axes[i].out = sizes[i];
         r->axes[i].scale = scale_between(r->axes[i].in, sizes[i]);
     }
-    return keeps ? keep_aspect_ratio(from, r, is_larger) : MDOT_OK;
+    return keeps ? keep_aspect_ratio(args, r, is_larger) : MDOT_OK;
 }
 
-static mdot_status read_scales(const ir_operands *from, ir_resize *r)
+static mdot_status read_scales(const ir_operands *args, ir_resize *r)
 {
     double scales[MDOT_MAX_RANK];
-    mdot_status status = read_floats(from, SCALES, "scales", r->count, scales);
+    mdot_status status = read_floats(args, SCALES, "scales", r->count, scales);
     for (int i = 0; i < r->count && status == MDOT_OK; i++) {
         r->axes[i].scale = scales[i];
-        status = scale_dim(from, r, &r->axes[i]);
+        status = scale_dim(args, r, &r->axes[i]);
     }
     return status;
 }
 
-static mdot_status read_region(const ir_operands *from, ir_resize *r)
+static mdot_status read_region(const ir_operands *args, ir_resize *r)
 {
     double region[2 * MDOT_MAX_RANK];
     for (int i = 0; i < r->count; i++) r->axes[i].end = 1;
     if (r->position != IR_RESIZE_CROP) return MDOT_OK;
-    if (!is_given(from, REGION))
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "tf_crop_and_resize requires a region");
-    mdot_status status = read_floats(from, REGION, "bounds of the region", 2 * r->count, region);
+    if (!is_given(args, REGION))
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "tf_crop_and_resize requires a region");
+    mdot_status status = read_floats(args, REGION, "bounds of the region", 2 * r->count, region);
     for (int i = 0; i < r->count && status == MDOT_OK; i++) {
         r->axes[i].start = region[i];
         r->axes[i].end = region[r->count + i];
@@ -152,59 +152,59 @@ static mdot_status read_region(const ir_operands *from, ir_resize *r)
 }
 
 /* The number of an attribute's text among the names. */
-static mdot_status read_choice(const ir_operands *from, const char *attr, const char *const *names, int count,
+static mdot_status read_choice(const ir_operands *args, const char *attr, const char *const *names, int count,
                                int *out_choice)
 {
-    const char *text = ir_node_string(from->node, attr, names[0]);
+    const char *text = ir_node_string(args->node, attr, names[0]);
     for (int i = 0; i < count; i++) {
         if (strcmp(names[i], text) != 0) continue;
         *out_choice = i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s \"%s\" is unknown", attr, text);
+    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s \"%s\" is unknown", attr, text);
 }
 
-static mdot_status read_attributes(const ir_operands *from, ir_resize *r)
+static mdot_status read_attributes(const ir_operands *args, ir_resize *r)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const positions[] = {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners",
                                             "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     int mode = 0, position = 0, rounding = 0;
-    mdot_status status = read_choice(from, "mode", modes, 3, &mode);
-    if (status == MDOT_OK) status = read_choice(from, "coordinate_transformation_mode", positions, 7, &position);
-    if (status == MDOT_OK) status = read_choice(from, "nearest_mode", roundings, 4, &rounding);
+    mdot_status status = read_choice(args, "mode", modes, 3, &mode);
+    if (status == MDOT_OK) status = read_choice(args, "coordinate_transformation_mode", positions, 7, &position);
+    if (status == MDOT_OK) status = read_choice(args, "nearest_mode", roundings, 4, &rounding);
     r->mode = (ir_resize_mode)mode;
     r->position = (ir_resize_position)position;
     r->rounding = (ir_resize_rounding)rounding;
-    r->cubic_a = ir_node_float(from->node, "cubic_coeff_a", -0.75);
-    r->extrapolation = ir_node_float(from->node, "extrapolation_value", 0);
-    r->exclude_outside = ir_node_int(from->node, "exclude_outside", 0) != 0 && mode != IR_RESIZE_NEAREST;
-    r->antialias = ir_node_int(from->node, "antialias", 0) != 0 && mode != IR_RESIZE_NEAREST;
+    r->cubic_a = ir_node_float(args->node, "cubic_coeff_a", -0.75);
+    r->extrapolation = ir_node_float(args->node, "extrapolation_value", 0);
+    r->exclude_outside = ir_node_int(args->node, "exclude_outside", 0) != 0 && mode != IR_RESIZE_NEAREST;
+    r->antialias = ir_node_int(args->node, "antialias", 0) != 0 && mode != IR_RESIZE_NEAREST;
     return status;
 }
 
 /* Everything but the region, which leaves the shape as it is. */
-static mdot_status read_shape(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
+static mdot_status read_shape(const ir_operands *args, ir_resize *out_resize, ir_type *out_type)
 {
     ir_resize r = {0};
-    ir_type type = ir_operand_type(from, 0);
-    const ir_attr *attr = ir_node_ints(from->node, "axes");
-    mdot_status status = read_attributes(from, &r);
+    ir_type type = ir_operand_type(args, 0);
+    const ir_attr *attr = ir_node_ints(args->node, "axes");
+    mdot_status status = read_attributes(args, &r);
     r.count = attr != NULL && attr->count <= type.rank ? attr->count : type.rank;
     for (int i = 0; i < r.count && status == MDOT_OK; i++) {
         r.axes[i].axis = i;
         if (r.count != type.rank || attr != NULL)
-            status = ir_normalize_axis(from->node, attr->ints[i], type.rank, &r.axes[i].axis, from->err);
+            status = ir_normalize_axis(args->node, attr->ints[i], type.rank, &r.axes[i].axis, args->err);
         if (status == MDOT_OK) r.axes[i].in = type.dim[r.axes[i].axis];
     }
     if (status != MDOT_OK) return status;
-    if (is_given(from, SIZES))
-        status = read_sizes(from, &r);
-    else if (is_given(from, SCALES))
-        status = read_scales(from, &r);
+    if (is_given(args, SIZES))
+        status = read_sizes(args, &r);
+    else if (is_given(args, SCALES))
+        status = read_scales(args, &r);
     else
-        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "scales or sizes are required");
+        status = ir_fail(args->node, args->err, MDOT_MALFORMED, "scales or sizes are required");
     if (status != MDOT_OK) return status;
     for (int i = 0; i < r.count; i++) type.dim[r.axes[i].axis] = r.axes[i].out;
     *out_resize = r;
@@ -212,16 +212,16 @@ static mdot_status read_shape(const ir_operands *from, ir_resize *out_resize, ir
     return MDOT_OK;
 }
 
-mdot_status ir_resize_read(const ir_operands *from, ir_resize *out_resize, ir_type *out_type)
+mdot_status ir_resize_read(const ir_operands *args, ir_resize *out_resize, ir_type *out_type)
 {
-    mdot_status status = read_shape(from, out_resize, out_type);
-    return status == MDOT_OK ? read_region(from, out_resize) : status;
+    mdot_status status = read_shape(args, out_resize, out_type);
+    return status == MDOT_OK ? read_region(args, out_resize) : status;
 }
 
-static mdot_status resize_result(const ir_operands *from, ir_type *out_type)
+static mdot_status resize_result(const ir_operands *args, ir_type *out_type)
 {
     ir_resize r;
-    return read_shape(from, &r, out_type);
+    return read_shape(args, &r, out_type);
 }
 
 mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -249,20 +249,20 @@ int64_t ir_resize_taps(const ir_resize *r, const ir_resize_axis *a)
 }
 
 /* In f32, as ONNX Runtime does, because scales are f32: 3.5 / 0.7 is 5 there, and a little more in f64. A scale of 1/k
- * multiplies by k, so that positions have the same fraction everywhere. */
-bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t at, double *out_position)
+ * multiplies by k, so positions have the same fraction everywhere. */
+bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t offset, double *out_position)
 {
-    float x = (float)at, in = (float)a->in.offset, scale = (float)a->scale, length = scale * in;
+    float x = (float)offset, input = (float)a->in.offset, scale = (float)a->scale, length = scale * input;
     float divisor = (float)ir_resize_divisor(a), times = x * divisor, half_times = (x + .5F) * divisor;
     if (divisor == 0) {
         times = x / scale;
         half_times = (x + .5F) / scale;
     }
-    float half = half_times - .5F, part = (float)(a->end - a->start) * (in - 1);
+    float half = half_times - .5F, part = (float)(a->end - a->start) * (input - 1);
     float position = half;
     switch (r->position) {
     case IR_RESIZE_ALIGN_CORNERS:
-        position = length == 1 ? 0 : x * (in - 1) / (length - 1);
+        position = length == 1 ? 0 : x * (input - 1) / (length - 1);
         break;
     case IR_RESIZE_ASYMMETRIC:
         position = times;
@@ -274,16 +274,16 @@ bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t 
         position = length == 1 ? -.5F : half;
         break;
     case IR_RESIZE_HALF_PIXEL_SYMMETRIC:
-        position = in / 2 * (1 - (float)a->out.offset / length) + half;
+        position = input / 2 * (1 - (float)a->out.offset / length) + half;
         break;
     case IR_RESIZE_CROP:
-        position = (length == 1 ? part / 2 : x * part / (length - 1)) + (float)a->start * (in - 1);
+        position = (length == 1 ? part / 2 : x * part / (length - 1)) + (float)a->start * (input - 1);
         break;
     default:
         break;
     }
     *out_position = (double)position;
-    return r->position != IR_RESIZE_CROP || (position >= 0 && position <= in - 1);
+    return r->position != IR_RESIZE_CROP || (position >= 0 && position <= input - 1);
 }
 
 static int64_t nearest_of(const ir_resize *r, double position)
@@ -296,7 +296,7 @@ static int64_t nearest_of(const ir_resize *r, double position)
     return (int64_t)below + up;
 }
 
-/* The weight of an element at this distance. The cubic kernel is Keys's (1981). */
+/* An element's weight at this distance. The cubic kernel is Keys's (1981). */
 static double kernel(const ir_resize *r, double distance)
 {
     double x = fabs(distance), a = r->cubic_a;
@@ -317,9 +317,9 @@ void ir_resize_weights(const ir_resize *r, const ir_resize_axis *a, double posit
     }
     *out_first = (int64_t)ceil(position) - taps / 2;
     for (int64_t t = 0; t < taps; t++) {
-        int64_t at = *out_first + t;
-        bool outside = r->exclude_outside && (at < 0 || at >= a->in.offset);
-        out_weights[t] = outside ? 0 : kernel(r, ((double)at - position) * narrow);
+        int64_t offset = *out_first + t;
+        bool outside = r->exclude_outside && (offset < 0 || offset >= a->in.offset);
+        out_weights[t] = outside ? 0 : kernel(r, ((double)offset - position) * narrow);
         sum += out_weights[t];
     }
     bool normalises = (r->exclude_outside || r->antialias) && sum != 0;
@@ -328,9 +328,9 @@ void ir_resize_weights(const ir_resize *r, const ir_resize_axis *a, double posit
 
 /* ---- Resize: evaluation ------------------------------------------------------------------------------------------ */
 
-static int64_t clamped(int64_t at, int64_t extent)
+static int64_t clamped(int64_t offset, int64_t extent)
 {
-    return at < 0 ? 0 : at < extent ? at : extent - 1;
+    return offset < 0 ? 0 : offset < extent ? offset : extent - 1;
 }
 
 /* Resizes one axis. */
@@ -343,18 +343,19 @@ static mdot_status resize_axis(ir_arena *arena, const ir_node *node, const ir_re
     ir_wide *y = ir_wide_create(arena, (*x)->dtype, (*x)->rank, dims);
     double *weights = IR_NEW_ARRAY(arena, double, taps);
     if (y == NULL || weights == NULL) return ir_fail_memory(node, err);
-    ir_axis_view to = ir_view_axis(y, a->axis), of = ir_view_axis(*x, a->axis);
-    if (y->count > 0 && of.extent == 0)
+    ir_axis_view to = ir_view_axis(y, a->axis), owner = ir_view_axis(*x, a->axis);
+    if (y->count > 0 && owner.extent == 0)
         return ir_fail(node, err, MDOT_MALFORMED, "an axis without elements cannot be resized");
-    for (int64_t at = 0; at < to.extent; at++) {
+    for (int64_t offset = 0; offset < to.extent; offset++) {
         double position;
-        bool is_inside = ir_resize_position_of(r, a, at, &position);
+        bool is_inside = ir_resize_position_of(r, a, offset, &position);
         if (is_inside) ir_resize_weights(r, a, position, &first, weights);
         for (int64_t k = 0; k < to.outer * to.inner; k++) {
-            int64_t target = (k / to.inner * to.extent + at) * to.inner + k % to.inner;
+            int64_t target = (k / to.inner * to.extent + offset) * to.inner + k % to.inner;
             double sum = is_inside ? 0 : r->extrapolation;
             for (int64_t t = 0; t < taps && is_inside; t++) {
-                int64_t source = (k / to.inner * of.extent + clamped(first + t, of.extent)) * of.inner + k % of.inner;
+                int64_t source =
+                    (k / to.inner * owner.extent + clamped(first + t, owner.extent)) * owner.inner + k % owner.inner;
                 if (y->f == NULL) y->i[target] = (*x)->i[source]; /* nearest */
                 if (y->f != NULL && weights[t] != 0) sum += weights[t] * (*x)->f[source];
             }
@@ -366,14 +367,14 @@ static mdot_status resize_axis(ir_arena *arena, const ir_node *node, const ir_re
     return MDOT_OK;
 }
 
-mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
     ir_resize r;
     ir_type type;
-    const ir_wide *x = in[0];
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    mdot_status status = ir_resize_read(&from, &r, &type);
+    const ir_wide *x = input[0];
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    mdot_status status = ir_resize_read(&args, &r, &type);
     if (status == MDOT_OK && x->f == NULL && r.mode != IR_RESIZE_NEAREST)
         status = ir_fail(node, err, MDOT_UNSUPPORTED, "integers can be resized in mode nearest only");
     for (int i = 0; i < r.count && status == MDOT_OK; i++) {
@@ -393,9 +394,9 @@ void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_cost_traffic(node, length, out_cost);
     const char *mode = ir_node_string(node, "mode", "nearest");
     double along = strcmp(mode, "linear") == 0 ? 2 : strcmp(mode, "cubic") == 0 ? 4 : 0, taps = along > 0;
-    const ir_type *in = &node->inputs[0]->type, *out = &node->outputs[0]->type;
-    for (int i = 0; i < in->rank && along > 0; i++) {
-        if (ir_dim_at(in->dim[i], length) != ir_dim_at(out->dim[i], length)) taps *= along;
+    const ir_type *input = &node->inputs[0]->type, *out = &node->outputs[0]->type;
+    for (int i = 0; i < input->rank && along > 0; i++) {
+        if (ir_dim_at(input->dim[i], length) != ir_dim_at(out->dim[i], length)) taps *= along;
     }
     out_cost->flops = 2 * taps * ir_value_elements(node->outputs[0], length);
 }
@@ -403,14 +404,14 @@ void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
 /* ---- GridSample ------------------------------------------------------------------------------------------------- */
 
 /* X [N, C, D1 …], grid [N, E1 …, rank - 2] → [N, C, E1 …] */
-static mdot_status grid_sample_result(const ir_operands *from, ir_type *out_type)
+static mdot_status grid_sample_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type grid;
-    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "grid", out_type->rank, &grid);
+    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "grid", out_type->rank, &grid);
     if (status != MDOT_OK) return status;
     if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the grid must have one coordinate for each spatial dimension of the input");
     }
     for (int i = 2; i < out_type->rank; i++) out_type->dim[i] = grid.dim[i - 1];

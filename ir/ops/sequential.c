@@ -1,6 +1,5 @@
 /* sequential.c — operators that are not loop nests, because an output element depends on its neighbours or on a
  * position given by data: CumSum, TopK, ScatterElements, ScatterND, TensorScatter. */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <math.h>
@@ -9,23 +8,23 @@
 
 /* ---- CumSum ------------------------------------------------------------------------------------------------------ */
 
-static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
+static mdot_status cum_sum_result(const ir_operands *args, ir_type *out_type)
 {
-    ir_type in, axis;
-    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "axis", -1, &axis);
-    if (status == MDOT_OK) status = ir_operand_need_integers(from, 1, "axis");
+    ir_type input, axis;
+    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "axis", -1, &axis);
+    if (status == MDOT_OK) status = ir_operand_need_integers(args, 1, "axis");
     if (status != MDOT_OK) return status;
     ir_dim element[IR_MAX_KNOWN];
     int count, normal;
-    if (ir_operand_known(from, 1, element, &count)) { /* the type is independent of the axis, which is checked if it
-                                                       * is known */
+    if (ir_operand_known(args, 1, element, &count)) { /* a known axis is checked, although the type does not depend on
+                                                       * it */
         if (count != 1)
-            return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
-        status = ir_normalize_axis(from->node, element[0].offset, in.rank, &normal, from->err);
+            return ir_fail(args->node, args->err, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
+        status = ir_normalize_axis(args->node, element[0].offset, input.rank, &normal, args->err);
         if (status != MDOT_OK) return status;
     }
-    *out_type = in;
+    *out_type = input;
     return MDOT_OK;
 }
 
@@ -35,35 +34,36 @@ mdot_status ir_shape_cum_sum(ir_graph *graph, ir_node *node, mdot_error *err)
 }
 
 /* Sets out[at] to the running sum, and adds in[at] to the sum before (inclusive) or afterwards. Integers wrap. */
-static void cumulate(ir_wide *out, const ir_wide *in, int64_t at, bool exclusive, double *sum, int64_t *integer_sum)
+static void cumulate(ir_wide *out, const ir_wide *input, int64_t offset, bool exclusive, double *sum,
+                     int64_t *integer_sum)
 {
-    if (in->f != NULL) {
-        double after = *sum + in->f[at];
-        out->f[at] = exclusive ? *sum : after;
+    if (input->f != NULL) {
+        double after = *sum + input->f[offset];
+        out->f[offset] = exclusive ? *sum : after;
         *sum = after;
     } else {
-        int64_t after = (int64_t)((uint64_t)*integer_sum + (uint64_t)in->i[at]);
-        out->i[at] = ir_wrap_integer(in->dtype, exclusive ? *integer_sum : after);
+        int64_t after = (int64_t)((uint64_t)*integer_sum + (uint64_t)input->i[offset]);
+        out->i[offset] = ir_wrap_integer(input->dtype, exclusive ? *integer_sum : after);
         *integer_sum = after;
     }
 }
 
-mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, cum_sum_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, in[1]->i[0], in[0]->rank, &axis, err);
+    mdot_status status = ir_make_by(arena, node, input, cum_sum_result, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, input[1]->i[0], input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
     bool exclusive = ir_node_int(node, "exclusive", 0) != 0, reverse = ir_node_int(node, "reverse", 0) != 0;
-    ir_axis_view view = ir_view_axis(in[0], axis);
+    ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
         int64_t base = row / view.inner * view.extent * view.inner + row % view.inner;
         double sum = 0;
         int64_t integer_sum = 0;
         for (int64_t k = 0; k < view.extent; k++) {
             int64_t position = reverse ? view.extent - 1 - k : k;
-            cumulate(out[0], in[0], base + position * view.inner, exclusive, &sum, &integer_sum);
+            cumulate(out[0], input[0], base + position * view.inner, exclusive, &sum, &integer_sum);
         }
     }
     return MDOT_OK;
@@ -71,34 +71,34 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide 
 
 /* ---- TopK -------------------------------------------------------------------------------------------------------- */
 
-static mdot_status top_k_result(const ir_operands *from, ir_type *out_type, int *out_axis)
+static mdot_status top_k_result(const ir_operands *args, ir_type *out_type, int *out_axis)
 {
-    ir_type in;
+    ir_type input;
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, in.rank, out_axis);
-    if (status == MDOT_OK) status = ir_operand_dims(from, 1, "counts K", element, &count);
+    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, input.rank, out_axis);
+    if (status == MDOT_OK) status = ir_operand_dims(args, 1, "counts K", element, &count);
     if (status != MDOT_OK) return status;
-    if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0]) ||
-        !ir_dim_always_le(from->graph, element[0], in.dim[*out_axis])) {
+    if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0]) ||
+        !ir_dim_always_le(args->graph, element[0], input.dim[*out_axis])) {
         char k_text[IR_DIM_TEXT_BYTES], text[IR_DIM_TEXT_BYTES];
-        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){element[0], in.dim[*out_axis]}),
+        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){element[0], input.dim[*out_axis]}),
                        "K, %s, must be one number between 0 and the dimension's %s at every length",
-                       ir_dim_text(element[0], from->graph->symbol, k_text, sizeof k_text),
-                       ir_dim_text(in.dim[*out_axis], from->graph->symbol, text, sizeof text));
+                       ir_dim_text(element[0], args->graph->symbol, k_text, sizeof k_text),
+                       ir_dim_text(input.dim[*out_axis], args->graph->symbol, text, sizeof text));
     }
-    *out_type = in;
+    *out_type = input;
     out_type->dim[*out_axis] = element[0];
     return MDOT_OK;
 }
 
 mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
     int axis;
-    mdot_status status = top_k_result(&from, &type, &axis);
+    mdot_status status = top_k_result(&args, &type, &axis);
     if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     ir_set_type(node, 1, MDOT_DTYPE_I64, type.rank, type.dim);
@@ -138,29 +138,29 @@ static int by_value_descending(const void *x, const void *y)
     return order ? order : (a->position > b->position) - (a->position < b->position);
 }
 
-static candidate candidate_at(const ir_wide *in, int64_t at, int64_t position)
+static candidate candidate_at(const ir_wide *input, int64_t offset, int64_t position)
 {
-    if (in->f != NULL) return (candidate){in->f[at], 0, position};
-    /* Flipping the sign bit maps the order of unsigned bit patterns to that of signed ones. */
-    int64_t bits = in->dtype == MDOT_DTYPE_U64 ? in->i[at] ^ INT64_MIN : in->i[at];
+    if (input->f != NULL) return (candidate){input->f[offset], 0, position};
+    /* With a flipped sign bit, unsigned bit patterns sort like signed ones. */
+    int64_t bits = input->dtype == MDOT_DTYPE_U64 ? input->i[offset] ^ INT64_MIN : input->i[offset];
     return (candidate){0, bits, position};
 }
 
-mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, places_type;
     int axis;
     ir_wide *values, *places;
-    mdot_status status = top_k_result(&from, &type, &axis);
+    mdot_status status = top_k_result(&args, &type, &axis);
     if (status != MDOT_OK) return status;
     places_type = type;
     places_type.dtype = MDOT_DTYPE_I64;
     status = ir_make_typed(arena, node, &type, &values, err);
     if (status == MDOT_OK) status = ir_make_typed(arena, node, &places_type, &places, err);
     if (status != MDOT_OK) return status;
-    ir_axis_view view = ir_view_axis(in[0], axis);
+    ir_axis_view view = ir_view_axis(input[0], axis);
     candidate *row = IR_NEW_ARRAY(arena, candidate, view.extent);
     if (row == NULL) return ir_fail_memory(node, err);
     int (*compare)(const void *, const void *) =
@@ -170,13 +170,13 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
                                                              * order */
         int64_t o = r / view.inner, i = r % view.inner;
         for (int64_t e = 0; e < view.extent; e++) {
-            row[e] = candidate_at(in[0], (o * view.extent + e) * view.inner + i, e);
+            row[e] = candidate_at(input[0], (o * view.extent + e) * view.inner + i, e);
         }
         qsort(row, (size_t)view.extent, sizeof *row, compare);
         for (int64_t e = 0; e < k; e++) {
-            int64_t to = (o * k + e) * view.inner + i;
-            places->i[to] = row[e].position;
-            ir_copy_element(values, to, in[0], (o * view.extent + row[e].position) * view.inner + i);
+            int64_t target = (o * k + e) * view.inner + i;
+            places->i[target] = row[e].position;
+            ir_copy_element(values, target, input[0], (o * view.extent + row[e].position) * view.inner + i);
         }
     }
     if (ir_node_wants(node, 0)) out[0] = values;
@@ -188,16 +188,16 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
 
 typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MAX, REDUCE_MIN, REDUCTION_COUNT } reduction;
 
-static mdot_status read_reduction(const ir_operands *from, reduction *out)
+static mdot_status read_reduction(const ir_operands *args, reduction *out)
 {
     static const char *const names[REDUCTION_COUNT] = {"none", "add", "mul", "max", "min"};
-    const char *name = ir_node_string(from->node, "reduction", "none");
+    const char *name = ir_node_string(args->node, "reduction", "none");
     for (int i = 0; i < REDUCTION_COUNT; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         *out = (reduction)i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                    "reduction \"%s\" is unknown; known are none, add, mul, max and min", name);
 }
 
@@ -234,47 +234,47 @@ static int64_t reduce_integers(reduction how, mdot_dtype dtype, int64_t old, int
     }
 }
 
-static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_wide *updates, int64_t from)
+static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_wide *updates, int64_t source)
 {
     if (target->f != NULL) {
-        target->f[to] = reduce_floats(how, target->f[to], updates->f[from]);
+        target->f[to] = reduce_floats(how, target->f[to], updates->f[source]);
     } else {
-        target->i[to] = reduce_integers(how, target->dtype, target->i[to], updates->i[from]);
+        target->i[to] = reduce_integers(how, target->dtype, target->i[to], updates->i[source]);
     }
 }
 
 /* Data, indices and updates: inputs 0, 1 and 2. */
-static mdot_status read_scatter(const ir_operands *from, ir_type *out_data, ir_type *out_indices, ir_type *out_updates)
+static mdot_status read_scatter(const ir_operands *args, ir_type *out_data, ir_type *out_indices, ir_type *out_updates)
 {
     reduction how = REDUCE_NONE;
-    mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "indices", -1, out_indices);
-    if (status == MDOT_OK) status = ir_operand_need(from, 2, "updates", -1, out_updates);
-    if (status == MDOT_OK) status = ir_operand_need_integers(from, 1, "tensor of indices");
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
-    return status != MDOT_OK ? status : read_reduction(from, &how);
+    mdot_status status = ir_operand_need(args, 0, "data", -1, out_data);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "indices", -1, out_indices);
+    if (status == MDOT_OK) status = ir_operand_need(args, 2, "updates", -1, out_updates);
+    if (status == MDOT_OK) status = ir_operand_need_integers(args, 1, "tensor of indices");
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
+    return status != MDOT_OK ? status : read_reduction(args, &how);
 }
 
-static mdot_status scatter_elements_result(const ir_operands *from, ir_type *out_type)
+static mdot_status scatter_elements_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices, updates;
     int axis;
-    mdot_status status = read_scatter(from, &data, &indices, &updates);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    mdot_status status = read_scatter(args, &data, &indices, &updates);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, data.rank, &axis);
     if (status != MDOT_OK) return status;
     bool fits = indices.rank == data.rank && updates.rank == data.rank;
     for (int i = 0; i < data.rank && fits; i++) {
         fits = ir_dim_equal(indices.dim[i], updates.dim[i]) &&
-               (i == axis || ir_dim_always_le(from->graph, indices.dim[i], data.dim[i]));
+               (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i]));
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES];
         return ir_fail(
-            from->node, from->err, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
-            ir_shape_text(from, indices.rank, indices.dim, text), ir_shape_text(from, data.rank, data.dim, data_text));
+            args->node, args->err, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
+            ir_shape_text(args, indices.rank, indices.dim, text), ir_shape_text(args, data.rank, data.dim, data_text));
     }
     *out_type = data;
-    return ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
+    return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
 }
 
 mdot_status ir_shape_scatter_elements(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -283,42 +283,42 @@ mdot_status ir_shape_scatter_elements(ir_graph *graph, ir_node *node, mdot_error
 }
 
 /* Allocates the output of a scatter and copies the data into it. */
-static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
+static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_result_fn result,
                                  reduction *out_how, ir_wide **out, mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    mdot_status status = ir_make_by(arena, node, in, result, out, err);
-    if (status == MDOT_OK) status = read_reduction(&from, out_how);
-    if (status == MDOT_OK) ir_copy_elements(*out, 0, in[0], 0, in[0]->count);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    mdot_status status = ir_make_by(arena, node, input, result, out, err);
+    if (status == MDOT_OK) status = read_reduction(&args, out_how);
+    if (status == MDOT_OK) ir_copy_elements(*out, 0, input[0], 0, input[0]->count);
     return status;
 }
 
-mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                      mdot_error *err)
 {
     int axis;
     reduction how = REDUCE_NONE;
-    mdot_status status = begin_scatter(arena, node, in, scatter_elements_result, &how, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    mdot_status status = begin_scatter(arena, node, input, scatter_elements_result, &how, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
-    ir_strides(in[0]->rank, in[0]->dims, strides);
-    for (int64_t k = 0; k < in[1]->count; k++) {
-        int64_t at;
-        status = ir_wrap_index(node, in[1]->i[k], in[0]->dims[axis], &at, err);
+    ir_strides(input[0]->rank, input[0]->dims, strides);
+    for (int64_t k = 0; k < input[1]->count; k++) {
+        int64_t offset;
+        status = ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err);
         if (status != MDOT_OK) return status;
-        int64_t to = ir_dot_index(in[0]->rank, index, strides) + (at - index[axis]) * strides[axis];
-        reduce_element(how, out[0], to, in[2], k);
-        ir_next_index(in[1]->rank, in[1]->dims, index);
+        int64_t target = ir_dot_index(input[0]->rank, index, strides) + (offset - index[axis]) * strides[axis];
+        reduce_element(how, out[0], target, input[2], k);
+        ir_next_index(input[1]->rank, input[1]->dims, index);
     }
     return MDOT_OK;
 }
 
-/* Updates have the shape of the indices without their last dimension (the tuples), followed by that of the slices. */
-static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
+/* Updates have the indices' shape without the last dimension (the tuples), followed by the slices' shape. */
+static mdot_status scatter_nd_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices, updates;
-    mdot_status status = read_scatter(from, &data, &indices, &updates);
+    mdot_status status = read_scatter(args, &data, &indices, &updates);
     if (status != MDOT_OK) return status;
     ir_dim length = indices.rank > 0 ? indices.dim[indices.rank - 1] : ir_dim_number(-1);
     bool fits = ir_dim_is_number(length) && length.offset >= 0 && length.offset <= data.rank &&
@@ -330,12 +330,12 @@ static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES], updates_text[IR_SHAPE_TEXT_BYTES];
         return ir_fail(
-            from->node, from->err, MDOT_MALFORMED, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
-            ir_shape_text(from, data.rank, data.dim, data_text), ir_shape_text(from, indices.rank, indices.dim, text),
-            ir_shape_text(from, updates.rank, updates.dim, updates_text));
+            args->node, args->err, MDOT_MALFORMED, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
+            ir_shape_text(args, data.rank, data.dim, data_text), ir_shape_text(args, indices.rank, indices.dim, text),
+            ir_shape_text(args, updates.rank, updates.dim, updates_text));
     }
     for (int d = 0; d < length.offset && status == MDOT_OK; d++)
-        status = ir_operand_need_indices(from, 1, d, length.offset, data.dim[d]);
+        status = ir_operand_need_indices(args, 1, d, length.offset, data.dim[d]);
     *out_type = data;
     return status;
 }
@@ -345,65 +345,65 @@ mdot_status ir_shape_scatter_nd(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, scatter_nd_result, err);
 }
 
-mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
     reduction how = REDUCE_NONE;
-    mdot_status status = begin_scatter(arena, node, in, scatter_nd_result, &how, &out[0], err);
+    mdot_status status = begin_scatter(arena, node, input, scatter_nd_result, &how, &out[0], err);
     if (status != MDOT_OK) return status;
-    const ir_wide *data = in[0], *indices = in[1];
+    const ir_wide *data = input[0], *indices = input[1];
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
     int64_t slice = ir_product(data->dims, length, data->rank);
     int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
     for (int64_t t = 0; t < tuples && slice > 0; t++) {
-        int64_t to = 0;
+        int64_t target = 0;
         for (int i = 0; i < length; i++) {
-            int64_t at;
-            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &at, err);
+            int64_t offset;
+            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &offset, err);
             if (status != MDOT_OK) return status;
-            to += at * strides[i];
+            target += offset * strides[i];
         }
-        for (int64_t e = 0; e < slice; e++) reduce_element(how, out[0], to + e, in[2], t * slice + e);
+        for (int64_t e = 0; e < slice; e++) reduce_element(how, out[0], target + e, input[2], t * slice + e);
     }
     return MDOT_OK;
 }
 
 /* ---- TensorScatter: writes an update into a cache, from one position along the sequence axis per batch element --- */
 
-static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_type)
+static mdot_status tensor_scatter_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type cache, update, starts;
     int axis;
-    mdot_status status = ir_operand_need(from, 0, "cache", -1, &cache);
-    if (status == MDOT_OK) status = ir_operand_need(from, 1, "update", cache.rank, &update);
-    if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -2, cache.rank, &axis);
+    mdot_status status = ir_operand_need(args, 0, "cache", -1, &cache);
+    if (status == MDOT_OK) status = ir_operand_need(args, 1, "update", cache.rank, &update);
+    if (status == MDOT_OK) status = ir_operand_need_same(args, 1, 0);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -2, cache.rank, &axis);
     if (status != MDOT_OK) return status;
     bool fits = axis > 0;
     for (int i = 0; i < cache.rank && fits; i++) {
-        fits = i == axis ? ir_dim_always_le(from->graph, update.dim[i], cache.dim[i])
+        fits = i == axis ? ir_dim_always_le(args->graph, update.dim[i], cache.dim[i])
                          : ir_dim_equal(update.dim[i], cache.dim[i]);
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], cache_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "an update of shape %s does not match a cache of shape %s along axis %d",
-                       ir_shape_text(from, update.rank, update.dim, text),
-                       ir_shape_text(from, cache.rank, cache.dim, cache_text), axis);
+                       ir_shape_text(args, update.rank, update.dim, text),
+                       ir_shape_text(args, cache.rank, cache.dim, cache_text), axis);
     }
-    const char *mode = ir_node_string(from->node, "mode", "linear");
+    const char *mode = ir_node_string(args->node, "mode", "linear");
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular",
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular",
                        mode);
     }
-    if (ir_operand_given(from, 2)) {
-        status = ir_operand_need(from, 2, "write indices", 1, &starts);
-        if (status == MDOT_OK) status = ir_operand_need_integers(from, 2, "write indices");
+    if (ir_operand_given(args, 2)) {
+        status = ir_operand_need(args, 2, "write indices", 1, &starts);
+        if (status == MDOT_OK) status = ir_operand_need_integers(args, 2, "write indices");
         if (status != MDOT_OK) return status;
         if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
-            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
                            "the write indices must have one element for each sequence of the batch");
         }
     }
@@ -416,18 +416,18 @@ mdot_status ir_shape_tensor_scatter(ir_graph *graph, ir_node *node, mdot_error *
     return ir_shape_by(graph, node, tensor_scatter_result, err);
 }
 
-mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                    mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, in, tensor_scatter_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -2), in[0]->rank, &axis, err);
+    mdot_status status = ir_make_by(arena, node, input, tensor_scatter_result, &out[0], err);
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -2), input[0]->rank, &axis, err);
     if (status != MDOT_OK) return status;
-    ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
-    const ir_wide *starts = ir_tensor_input(node, in, 2);
+    ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
+    const ir_wide *starts = ir_tensor_input(node, input, 2);
     bool circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0;
-    ir_axis_view cache = ir_view_axis(in[0], axis), update = ir_view_axis(in[1], axis);
-    int64_t per_batch = ir_product(in[0]->dims, 1, axis);
+    ir_axis_view cache = ir_view_axis(input[0], axis), update = ir_view_axis(input[1], axis);
+    int64_t per_batch = ir_product(input[0]->dims, 1, axis);
     for (int64_t o = 0; o < cache.outer && update.extent > 0; o++) {
         int64_t start = starts != NULL ? starts->i[o / per_batch] : 0;
         if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent)) {
@@ -436,8 +436,8 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
                            (long long)update.extent, (long long)cache.extent);
         }
         for (int64_t k = 0; k < update.extent; k++) {
-            int64_t at = (start + k) % cache.extent; /* a linear update stays below the extent */
-            ir_copy_elements(out[0], (o * cache.extent + at) * cache.inner, in[1],
+            int64_t offset = (start + k) % cache.extent; /* a linear update stays below the extent */
+            ir_copy_elements(out[0], (o * cache.extent + offset) * cache.inner, input[1],
                              (o * update.extent + k) * cache.inner, cache.inner);
         }
     }

@@ -5,7 +5,6 @@
  * The `expand` pass creates it from convolutions and poolings. If its input has an address, it moves no data, because
  * windows may overlap in memory.
  */
-#include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 typedef struct windows {
@@ -14,41 +13,41 @@ typedef struct windows {
     int64_t size, stride, dilation;
 } windows;
 
-static mdot_status read_windows(const ir_operands *from, windows *out)
+static mdot_status read_windows(const ir_operands *args, windows *out)
 {
-    windows w = {.size = ir_node_int(from->node, "size", 1),
-                 .stride = ir_node_int(from->node, "stride", 1),
-                 .dilation = ir_node_int(from->node, "dilation", 1)};
-    mdot_status status = ir_operand_need(from, 0, "data", -1, &w.input);
-    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, w.input.rank, &w.axis);
+    windows w = {.size = ir_node_int(args->node, "size", 1),
+                 .stride = ir_node_int(args->node, "stride", 1),
+                 .dilation = ir_node_int(args->node, "dilation", 1)};
+    mdot_status status = ir_operand_need(args, 0, "data", -1, &w.input);
+    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, w.input.rank, &w.axis);
     if (status != MDOT_OK) return status;
     if (w.size < 1 || w.stride < 1 || w.dilation < 1)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
     if (w.input.rank == MDOT_MAX_RANK)
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "more than %d dimensions", MDOT_MAX_RANK);
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "more than %d dimensions", MDOT_MAX_RANK);
     *out = w;
     return MDOT_OK;
 }
 
-static mdot_status windows_result(const ir_operands *from, ir_type *out_type)
+static mdot_status windows_result(const ir_operands *args, ir_type *out_type)
 {
     windows w;
     ir_dim slack, steps;
-    int64_t reach, least, most;
-    mdot_status status = read_windows(from, &w);
+    int64_t reach, minimum, maximum;
+    mdot_status status = read_windows(args, &w);
     if (status != MDOT_OK) return status;
     bool fits = !__builtin_mul_overflow(w.size - 1, w.dilation, &reach) &&
                 ir_dim_sub(w.input.dim[w.axis], ir_dim_number(reach), &slack) &&
-                ir_dim_sub(slack, ir_dim_number(1), &slack) && ir_dim_div_floor(from->graph, slack, w.stride, &steps) &&
+                ir_dim_sub(slack, ir_dim_number(1), &slack) && ir_dim_div_floor(args->graph, slack, w.stride, &steps) &&
                 ir_dim_add(steps, ir_dim_number(1), &steps);
-    if (fits) ir_dim_bounds(from->graph, steps, &least, &most);
-    if (!fits || least < 0) {
+    if (fits) ir_dim_bounds(args->graph, steps, &minimum, &maximum);
+    if (!fits || minimum < 0) {
         char text[IR_SHAPE_TEXT_BYTES];
         return ir_fail(
-            from->node, from->err, ir_dims_fault(1, &w.input.dim[w.axis]),
+            args->node, args->err, ir_dims_fault(1, &w.input.dim[w.axis]),
             "windows of %lld over %s do not fit, or their number is no sum of a multiple of the length and one "
             "rounded quotient of it",
-            (long long)w.size, ir_shape_text(from, 1, &w.input.dim[w.axis], text));
+            (long long)w.size, ir_shape_text(args, 1, &w.input.dim[w.axis], text));
     }
     *out_type = w.input;
     out_type->rank++;
@@ -63,19 +62,19 @@ mdot_status ir_shape_windows(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by_move(graph, node, windows_result, 1u << 0, err);
 }
 
-mdot_status ir_eval_windows(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_windows(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     windows w;
-    int64_t strides[MDOT_MAX_RANK], own[MDOT_MAX_RANK];
-    ir_operands from = ir_operands_of_tensors(node, in, err);
-    mdot_status status = ir_make_by(arena, node, in, windows_result, &out[0], err);
-    if (status == MDOT_OK) status = read_windows(&from, &w);
+    int64_t strides[MDOT_MAX_RANK], own_index[MDOT_MAX_RANK];
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    mdot_status status = ir_make_by(arena, node, input, windows_result, &out[0], err);
+    if (status == MDOT_OK) status = read_windows(&args, &w);
     if (status != MDOT_OK) return status;
-    ir_strides(in[0]->rank, in[0]->dims, own);
-    for (int d = 0; d < out[0]->rank; d++) strides[d] = own[d <= w.axis ? d : d - 1];
-    strides[w.axis] = own[w.axis] * w.stride;
-    strides[w.axis + 1] = own[w.axis] * w.dilation;
-    ir_copy_strided(out[0], in[0], 0, strides);
+    ir_strides(input[0]->rank, input[0]->dims, own_index);
+    for (int d = 0; d < out[0]->rank; d++) strides[d] = own_index[d <= w.axis ? d : d - 1];
+    strides[w.axis] = own_index[w.axis] * w.stride;
+    strides[w.axis + 1] = own_index[w.axis] * w.dilation;
+    ir_copy_strided(out[0], input[0], 0, strides);
     return MDOT_OK;
 }

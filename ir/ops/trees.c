@@ -1,5 +1,5 @@
-/* trees.c — ensembles of decision trees: mdot.Trees, which the frontend makes of ai.onnx.ml's operators (trees.h). */
-#include "ir/ops/trees.h"
+/* trees.c — decision tree ensembles: mdot.Trees, made from ai.onnx.ml's operators by the frontend (mdot_ops.h). */
+#include "ir/ops/mdot_ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,21 +8,22 @@ enum { X, NODES, TREES, VALUES };
 
 /* ---- Constants --------------------------------------------------------------------------------------------------- */
 
-static const ir_tensor *constant(const ir_operands *from, int input)
+static const ir_tensor *constant(const ir_operands *args, int input)
 {
-    return from->node->inputs[input]->constant;
+    return args->node->inputs[input]->constant;
 }
 
 /* Has the operand content, as a constant of a graph or as a tensor of an evaluation? */
-static bool has_content(const ir_operands *from, int input)
+static bool has_content(const ir_operands *args, int input)
 {
-    if (from->tensors != NULL) return true;
-    return constant(from, input) != NULL && constant(from, input)->data != NULL;
+    if (args->tensors != NULL) return true;
+    return constant(args, input) != NULL && constant(args, input)->data != NULL;
 }
 
-static int64_t integer(const ir_trees *t, int input, int64_t at)
+static int64_t integer(const ir_trees *t, int input, int64_t offset)
 {
-    return t->from.tensors != NULL ? t->from.tensors[input]->i[at] : ir_tensor_integer(constant(&t->from, input), at);
+    return t->from.tensors != NULL ? t->from.tensors[input]->i[offset]
+                                   : ir_tensor_integer(constant(&t->from, input), offset);
 }
 
 static double threshold(const ir_trees *t, int64_t first)
@@ -56,49 +57,49 @@ int64_t ir_trees_tree(const ir_trees *t, int64_t tree, int word)
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
-static mdot_status read_attributes(const ir_operands *from, ir_trees *t)
+static mdot_status read_attributes(const ir_operands *args, ir_trees *t)
 {
     static const char *const names[] = {
         [IR_AGGREGATE_SUM] = "SUM", [IR_AGGREGATE_MIN] = "MIN", [IR_AGGREGATE_MAX] = "MAX"};
-    const char *name = ir_node_string(from->node, "aggregate", "SUM");
-    t->targets = ir_node_int(from->node, "targets", 1);
+    const char *name = ir_node_string(args->node, "aggregate", "SUM");
+    t->targets = ir_node_int(args->node, "targets", 1);
     if (t->targets < 1 || t->targets > INT32_MAX)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the number of targets, %lld, must be from 1 to 2^31 - 1",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the number of targets, %lld, must be from 1 to 2^31 - 1",
                        (long long)t->targets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         t->aggregate = (ir_aggregate)i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX",
+    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX",
                    name);
 }
 
-static mdot_status read_shapes(const ir_operands *from, ir_trees *t)
+static mdot_status read_shapes(const ir_operands *args, ir_trees *t)
 {
     ir_type x, nodes, trees, values;
-    mdot_status status = ir_operand_need(from, X, "rows of features", 2, &x);
-    if (status == MDOT_OK) status = ir_operand_need(from, NODES, "nodes", 2, &nodes);
-    if (status == MDOT_OK) status = ir_operand_need(from, TREES, "trees", 2, &trees);
-    if (status == MDOT_OK) status = ir_operand_need(from, VALUES, "values", 1, &values);
+    mdot_status status = ir_operand_need(args, X, "rows of features", 2, &x);
+    if (status == MDOT_OK) status = ir_operand_need(args, NODES, "nodes", 2, &nodes);
+    if (status == MDOT_OK) status = ir_operand_need(args, TREES, "trees", 2, &trees);
+    if (status == MDOT_OK) status = ir_operand_need(args, VALUES, "values", 1, &values);
     if (status != MDOT_OK) return status;
     t->dtype = x.dtype;
     t->words = ir_tree_node_words(x.dtype);
     t->rows = x.dim[0];
     if (!ir_dim_is_number(x.dim[1]))
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
                        "the number of features depends on the length; fix it, for example with --dim NAME=N");
     if (!ir_dim_is(nodes.dim[1], t->words) || !ir_dim_is(trees.dim[1], IR_TREE_WORDS) ||
         !ir_dim_is_number(nodes.dim[0]) || !ir_dim_is_number(trees.dim[0]) || !ir_dim_is_number(values.dim[0]))
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the tables of nodes and trees must have %d and %d words",
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the tables of nodes and trees must have %d and %d words",
                        t->words, IR_TREE_WORDS);
     t->features = x.dim[1].offset;
     t->node_count = nodes.dim[0].offset;
     t->tree_count = trees.dim[0].offset;
     t->value_count = values.dim[0].offset;
     for (int i = NODES; i <= VALUES; i++)
-        if (!has_content(from, i))
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "its trees must be constants");
+        if (!has_content(args, i))
+            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "its trees must be constants");
     return MDOT_OK;
 }
 
@@ -134,22 +135,22 @@ static mdot_status check_nodes(const ir_trees *t, int64_t width)
     return MDOT_OK;
 }
 
-mdot_status ir_read_trees(const ir_operands *from, ir_trees *out)
+mdot_status ir_read_trees(const ir_operands *args, ir_trees *out)
 {
     int64_t width;
-    *out = (ir_trees){.from = *from};
-    mdot_status status = read_attributes(from, out);
-    if (status == MDOT_OK) status = read_shapes(from, out);
+    *out = (ir_trees){.from = *args};
+    mdot_status status = read_attributes(args, out);
+    if (status == MDOT_OK) status = read_shapes(args, out);
     if (status == MDOT_OK) status = check_trees(out, &width);
     return status == MDOT_OK ? check_nodes(out, width) : status;
 }
 
 /* ---- Shape ------------------------------------------------------------------------------------------------------- */
 
-static mdot_status trees_result(const ir_operands *from, ir_type *out_type)
+static mdot_status trees_result(const ir_operands *args, ir_type *out_type)
 {
     ir_trees trees;
-    mdot_status status = ir_read_trees(from, &trees);
+    mdot_status status = ir_read_trees(args, &trees);
     if (status != MDOT_OK) return status;
     *out_type = (ir_type){trees.dtype, 2, {trees.rows, ir_dim_number(trees.targets)}};
     return MDOT_OK;
@@ -180,7 +181,7 @@ static double neutral(ir_aggregate aggregate)
     return aggregate == IR_AGGREGATE_MIN ? INFINITY : -INFINITY;
 }
 
-/* Position in `values` of the leaf that a row of x reaches. The comparison is one of T. */
+/* Position in `values` of the leaf reached by a row of x. Compares in T. */
 static int64_t walk(const ir_trees *t, int64_t tree, const double *x)
 {
     ir_tree_node node = ir_trees_node(t, ir_trees_tree(t, tree, IR_TREE_ROOT));
@@ -192,20 +193,20 @@ static int64_t walk(const ir_trees *t, int64_t tree, const double *x)
     return node.value;
 }
 
-mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_trees t;
-    mdot_status status = ir_read_trees(&from, &t);
-    if (status == MDOT_OK) status = ir_make_by(arena, node, in, trees_result, &out[0], err);
+    mdot_status status = ir_read_trees(&args, &t);
+    if (status == MDOT_OK) status = ir_make_by(arena, node, input, trees_result, &out[0], err);
     if (status != MDOT_OK) return status;
-    const double *values = in[VALUES]->f;
+    const double *values = input[VALUES]->f;
     for (int64_t r = 0; r < t.rows.offset; r++) {
         double *to = &out[0]->f[r * t.targets];
         for (int64_t k = 0; k < t.targets; k++) to[k] = neutral(t.aggregate);
         for (int64_t tree = 0; tree < t.tree_count; tree++) {
-            const double *value = &values[walk(&t, tree, &in[X]->f[r * t.features])];
+            const double *value = &values[walk(&t, tree, &input[X]->f[r * t.features])];
             int64_t target = ir_trees_tree(&t, tree, IR_TREE_TARGET);
             int64_t first = target < 0 ? 0 : target, count = target < 0 ? t.targets : 1;
             for (int64_t k = 0; k < count; k++) to[first + k] = combine(t.aggregate, to[first + k], value[k]);

@@ -1,5 +1,5 @@
-/* attention_build.c — builds Attention nodes and the operators around them (recognise_attention.h). */
-#include "ir/passes/recognise_attention.h"
+/* attention_build.c — builds Attention nodes and the operators around them (attention_patterns.h). */
+#include "ir/passes/attention_patterns.h"
 
 #include "ir/ops/attention.h"
 

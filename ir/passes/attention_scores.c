@@ -3,7 +3,7 @@
  * a cap; scales on the scores, behind the masks or on either operand; reshapes between one dimension for batch and
  * heads and two; and the first matmul. If weights are zeroed behind the softmax where the scores were masked, the
  * mask becomes -inf. */
-#include "ir/passes/attention_scores.h"
+#include "ir/passes/attention_patterns.h"
 
 #include "ir/ops.h"
 #include "ir/passes/match.h"
@@ -55,18 +55,18 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
 
 enum { MAX_DEPTH = 12 };
 
-/* A lower bound for the elements of the value; -INFINITY: unknown. */
+/* A lower bound for the value's elements; -INFINITY: unknown. */
 static double least_of(const ir_value *value, int depth)
 {
     const ir_node *node = value->def;
     double number;
     if (value->constant != NULL && value->constant->data != NULL && ir_dtype_is_float(value->type.dtype)) {
-        double least = INFINITY;
+        double minimum = INFINITY;
         for (int64_t i = 0; i < value->constant->count; i++) {
             double element = ir_tensor_real(value->constant, i);
-            least = element >= least ? least : element; /* NaN is kept and counts as the least */
+            minimum = element >= minimum ? minimum : element; /* NaN is kept and counts as the least */
         }
-        return isnan(least) ? -INFINITY : least;
+        return isnan(minimum) ? -INFINITY : minimum;
     }
     if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return -INFINITY;
     switch (ir_node_opcode(node)) {
@@ -105,7 +105,7 @@ static ir_value *without_not(ir_value *condition, bool *negated)
     return condition;
 }
 
-/* Adds a mask; masks are outside of the cap. A factor above a mask applies to the mask, too. */
+/* Adds a mask; masks are outside the cap. A factor above a mask applies to the mask, too. */
 static bool add_mask(ir_scores *s, ir_mask mask)
 {
     if (s->mask_count == IR_MAX_MASKS || s->softcap != 0 || !(s->scale > 0)) return false;
@@ -135,10 +135,10 @@ static bool read_sum(ir_node *node, ir_scores *s)
 static bool read_selection(ir_node *node, ir_scores *s)
 {
     for (int side = 1; side <= 2; side++) {
-        ir_value *inner = node->inputs[side], *other = node->inputs[3 - side];
+        ir_value *inner = node->inputs[side], *other_value = node->inputs[3 - side];
         double number;
         if (!ir_type_equal(&inner->type, &node->outputs[0]->type)) continue;
-        if (!ir_value_scalar(other, &number) || !(number < 0)) continue;
+        if (!ir_value_scalar(other_value, &number) || !(number < 0)) continue;
         ir_mask mask = {
             .condition = node->inputs[0], .number = number, .masks_where = side == 2, .joined = inner->type.rank == 3};
         return add_mask(s, mask) && read_scores(inner, s);

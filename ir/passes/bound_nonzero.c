@@ -12,11 +12,11 @@
  * Shapes are typed on the way, because the place of the axis depends on them. The number of selected elements is no
  * shape: values that contain it may only describe the shape of a selection.
  */
-#include "ir/passes/bound_nonzero.h"
+#include "ir/passes/pass_rules.h"
 
 #include "ir/ops/families.h"
-#include "ir/passes/fold.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
 #include <string.h>
 
@@ -44,7 +44,7 @@ static void set_mark(ir_bounding *w, const ir_value *value, ir_mark mark)
 
 /* ---- NonZero ----------------------------------------------------------------------------------------------------- */
 
-/* The index along `axis` of each of the mask's elements: [1, bound]. */
+/* Each mask element's index along `axis`: [1, bound]. */
 static ir_value *indices_along(ir_builder *b, const ir_type *type, int axis, ir_dim bound)
 {
     ir_dim dims[MDOT_MAX_RANK], row[] = {ir_dim_number(1), bound};
@@ -108,22 +108,22 @@ static bool reads_selection(const ir_bounding *w, const ir_node *node)
     return false;
 }
 
-/* Passes the marks of a node's inputs on to its outputs. */
+/* Passes marks from a node's inputs to the outputs. */
 static void follow(ir_bounding *w, ir_node *node)
 {
-    ir_mark in[IR_MARKED_INPUTS], out = {0};
+    ir_mark mark[IR_MARKED_INPUTS], out = {0};
     const char *reason = NULL;
     const ir_selection *s = NULL;
     bool fits = node->input_count <= IR_MARKED_INPUTS;
     for (int i = 0; i < node->input_count; i++) {
         ir_mark m = mark_of(w, node->inputs[i]);
-        if (i < IR_MARKED_INPUTS) in[i] = m;
+        if (i < IR_MARKED_INPUTS) mark[i] = m;
         if (m.of == NULL) continue;
         if (s != NULL && m.of != s) reason = "it combines elements of another selection with elements";
         s = m.of;
     }
     if (!fits) reason = "it combines elements";
-    if (reason == NULL) reason = ir_follow_selection(w, node, in, &out);
+    if (reason == NULL) reason = ir_follow_selection(w, node, mark, &out);
     if (reason != NULL && w->b.status == MDOT_OK) ir_refuse_selection(&w->b, node, s, reason);
     for (int i = 0; i < node->output_count && out.of != NULL; i++) set_mark(w, node->outputs[i], out);
 }

@@ -1,6 +1,6 @@
-/* bound_nonzero_ends.c — ends a selection where its elements are combined (bound_nonzero.c): a reduction or a scatter
- * gets a neutral number for each element outside of the mask. */
-#include "ir/passes/bound_nonzero.h"
+/* bound_nonzero_ends.c — ends a selection where the elements are combined (bound_nonzero.c): a reduction or a scatter
+ * gets a neutral number for each element outside the mask. */
+#include "ir/passes/pass_rules.h"
 
 #include "ir/ops/families.h"
 
@@ -19,12 +19,12 @@ void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection 
 
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
-/* The values where the mask is set along the axis, and `other` elsewhere. */
-static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, ir_value *other)
+/* The values where the mask is set along the axis, and `other_value` elsewhere. */
+static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, ir_value *other_value)
 {
     ir_dim dims[MDOT_MAX_RANK];
     for (int d = 0; d < x->type.rank; d++) dims[d] = d == m->axis ? m->of->bound : ir_dim_number(1);
-    return ir_build_where(b, ir_build_reshape(b, m->of->mask, dims, x->type.rank), x, other);
+    return ir_build_where(b, ir_build_reshape(b, m->of->mask, dims, x->type.rank), x, other_value);
 }
 
 static ir_value *masked_by_number(ir_builder *b, const ir_mark *m, ir_value *x, double number)
@@ -107,7 +107,7 @@ static ir_value *overwritten(ir_builder *b, const ir_node *node)
     return ir_build_infer(b, gather);
 }
 
-/* A scatter of this node's form that adds updates to 0. */
+/* A scatter like this node, adding updates to 0. */
 static ir_value *scattered_sum(ir_builder *b, const ir_node *node, ir_value *updates)
 {
     const ir_type *type = &node->outputs[0]->type;
@@ -153,7 +153,7 @@ void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m
         }
         kept = masked_by_number(b, m, updates, rows[k].neutral);
     }
-    if (kept == NULL && b->status == MDOT_OK) { /* none: elements outside of the mask write the old number again */
+    if (kept == NULL && b->status == MDOT_OK) { /* none: elements outside the mask write the old number again */
         if (!is_distinct) {
             if (updates->type.dtype == MDOT_DTYPE_BOOL)
                 ir_refuse_selection(b, node, m->of, "it scatters booleans at computed indices from elements");

@@ -1,6 +1,6 @@
-/* builder.c — creates nodes inside a pass (builder.h), and applies rules to a graph. */
-#include "ir/passes/builder.h"
+/* builder.c — creates nodes inside a pass (graph_builder.h), and applies rules to a graph. */
 #include "base/out_of_memory.h"
+#include "ir/passes/graph_builder.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool is_dead(const ir_node *node)
     return true;
 }
 
-/* Results of unknown operators, and the values that depend on them, have no type. */
+/* Unknown operators' results, and dependent values, have no type. */
 static bool has_typed_inputs(const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
@@ -23,9 +23,9 @@ static bool has_typed_inputs(const ir_node *node)
     return true;
 }
 
-mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err)
+static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, bool *out_changed, mdot_error *err)
 {
-    ir_builder b = {.graph = graph, .err = err};
+    ir_builder b = {.graph = graph, .rules = rules, .err = err};
     bool any = false;
     for (ir_node *node = graph->first; node != NULL;) {
         ir_node *prev = node->prev;
@@ -40,16 +40,32 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
         }
         any = any || b.changed;
         /* The nodes that the rule made are between prev and node, and are visited next. */
-        ir_node *next = !b.changed ? node->next : prev != NULL ? prev->next : graph->first;
+        ir_node *next_node = !b.changed ? node->next : prev != NULL ? prev->next : graph->first;
         if (is_dead(node)) {
-            if (next == node) next = node->next;
+            if (next_node == node) next_node = node->next;
             ir_graph_remove_node(graph, node);
         }
-        node = next;
+        node = next_node;
     }
     ir_graph_remove_dead(graph);
     *out_changed = any;
     return MDOT_OK;
+}
+
+mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err)
+{
+    return rewrite(graph, rule, NULL, out_changed, err);
+}
+
+static void apply_by_opcode(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = b->rules[ir_node_opcode(node)];
+    if (rule != NULL) rule(b, node);
+}
+
+mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, bool *out_changed, mdot_error *err)
+{
+    return rewrite(graph, apply_by_opcode, rules, out_changed, err);
 }
 
 bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)
@@ -165,11 +181,11 @@ ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_
 /* Does the transpose keep the order of elements, because it moves only dimensions of extent one? */
 static bool keeps_order(const ir_type *type, const int64_t *perm)
 {
-    int64_t last = -1;
+    int64_t last_index = -1;
     for (int i = 0; i < type->rank; i++) {
         if (ir_dim_is(type->dim[perm[i]], 1)) continue;
-        if (perm[i] < last) return false;
-        last = perm[i];
+        if (perm[i] < last_index) return false;
+        last_index = perm[i];
     }
     return true;
 }
@@ -178,11 +194,11 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
 {
     if (x == NULL) return NULL;
     int rank = x->type.rank;
-    int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
+    int64_t first[MDOT_MAX_RANK], pair[MDOT_MAX_RANK];
     if (x->def != NULL && x->def->op == &ir_ops[IR_OP_Transpose]) {
         ir_node_perm(x->def, rank, first);
-        for (int i = 0; i < rank; i++) both[i] = first[perm[i]];
-        return ir_build_transpose(b, x->def->inputs[0], both);
+        for (int i = 0; i < rank; i++) pair[i] = first[perm[i]];
+        return ir_build_transpose(b, x->def->inputs[0], pair);
     }
     if (keeps_order(&x->type, perm)) {
         ir_dim dims[MDOT_MAX_RANK];
@@ -204,9 +220,9 @@ ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, i
     return ir_build_infer(b, node);
 }
 
-ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to)
+ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t source, int64_t target)
 {
-    ir_value *inputs[] = {x, ir_build_integers(b, &from, 1), ir_build_integers(b, &to, 1),
+    ir_value *inputs[] = {x, ir_build_integers(b, &source, 1), ir_build_integers(b, &target, 1),
                           ir_build_integers(b, &axis, 1)};
     return apply(b, IR_OP_Slice, inputs, 4);
 }
@@ -275,7 +291,7 @@ ir_value *ir_build_integers(ir_builder *b, const int64_t *values, int count)
 
 /* ---- Shapes ----------------------------------------------------------------------------------------------------- */
 
-/* One dimension of a graph input that has the symbol, as an i64 value of rank 1. */
+/* A graph input's dimension with the symbol, as an i64 value of rank 1. */
 static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
 {
     for (int i = 0; i < b->graph->input_count; i++) {
@@ -330,8 +346,8 @@ ir_value *ir_build_dim(ir_builder *b, ir_dim dim)
 
 ir_value *ir_build_range(ir_builder *b, ir_dim count)
 {
-    ir_value *first = ir_build_integer(b, 0), *last = ir_build_dim(b, count);
-    return ir_build_op3(b, IR_OP_Range, first, last, ir_build_integer(b, 1));
+    ir_value *first = ir_build_integer(b, 0), *last_value = ir_build_dim(b, count);
+    return ir_build_op3(b, IR_OP_Range, first, last_value, ir_build_integer(b, 1));
 }
 
 ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count)
@@ -358,9 +374,9 @@ static bool same_shape(const ir_type *type, const ir_dim *dims, int rank)
 }
 
 /* Writes the shape as numbers. -1 is the one dimension that follows from the others, and 0 a dimension equal to the
- * one at the same place in `from`. False: more than one dimension would have to follow, or 0 means an empty
+ * one at the same place in `source_type`. False: more than one dimension would have to follow, or 0 means an empty
  * dimension. */
-static bool shape_as_numbers(const ir_type *from, const ir_dim *dims, int rank, int64_t *out)
+static bool shape_as_numbers(const ir_type *source_type, const ir_dim *dims, int rank, int64_t *out)
 {
     int symbols = 0, following = 0;
     bool empty = false;
@@ -369,7 +385,7 @@ static bool shape_as_numbers(const ir_type *from, const ir_dim *dims, int rank, 
         empty = empty || ir_dim_is(dims[i], 0);
     }
     for (int i = 0; i < rank; i++) {
-        bool copied = symbols > 1 && i < from->rank && ir_dim_equal(from->dim[i], dims[i]);
+        bool copied = symbols > 1 && i < source_type->rank && ir_dim_equal(source_type->dim[i], dims[i]);
         if (ir_dim_is_number(dims[i])) {
             out[i] = dims[i].offset;
         } else {
@@ -426,7 +442,9 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
     if (inputs[1] == NULL) return NULL;
     ir_node *node = ir_build_node(b, IR_OP_Reshape, inputs, 2, 1);
     for (int i = 0; i < rank; i++) {
-        if (ir_dim_is(dims[i], 0)) ir_build_set_int(b, node, "allowzero", 1); /* then 0 means empty instead of copied */
+        if (ir_dim_is(dims[i], 0))
+            ir_build_set_int(b, node, "allowzero", 1); /* then 0 means empty rather than
+                                                                               * copied */
     }
     return ir_build_infer(b, node);
 }

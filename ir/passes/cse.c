@@ -1,15 +1,14 @@
-/* cse.c — common subexpression elimination (cse.h): one walk in topological order with a hash table of the unique
- * nodes.
+/* cse.c — common subexpression elimination (graph_builder.h): one walk in topological order with a hash table of the
+ * unique nodes.
  *
  * Two nodes are equal if their operator, attributes and inputs are equal. Small constants (scalars, axes, shapes) are
  * first merged by content, because exporters write them anew for every use. Large ones are left to the weight packer,
  * which stores equal bytes once.
  */
-#include "ir/passes/cse.h"
+#include "ir/passes/graph_builder.h"
 
 #include "base/out_of_memory.h"
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
 
 #include <string.h>
 
@@ -100,8 +99,8 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
         if ((a->outputs[i] == NULL) != (b->outputs[i] == NULL)) return false;
     }
     for (int i = 0; i < a->attr_count; i++) {
-        const ir_attr *other = ir_node_attr(b, a->attrs[i].name);
-        if (other == NULL || !equal_attrs(&a->attrs[i], other)) return false;
+        const ir_attr *other_attr = ir_node_attr(b, a->attrs[i].name);
+        if (other_attr == NULL || !equal_attrs(&a->attrs[i], other_attr)) return false;
     }
     return true;
 }

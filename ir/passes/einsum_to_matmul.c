@@ -1,14 +1,13 @@
-/* einsum_to_matmul.c — rewrites an Einsum of two operands as Transpose, Reshape and MatMul if it is a matrix
- * product, so that linears and attention are recognised in it.
+/* einsum_to_matmul.c — rewrites an Einsum of two operands as Transpose, Reshape and MatMul if it is a matrix product,
+ * so linears and attention are recognised in it.
  *
  * Every label must be in one of four classes: in both operands and the result (batch), in the first and the result
  * (rows), in the second and the result (columns), or in both operands alone (summed). Einsum's own nest handles an
- * ellipsis, a label of one operand alone, and a label that occurs twice in an operand.
- */
+ * ellipsis, a label of one operand alone, and a label that occurs twice in an operand. */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/fold.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -43,8 +42,7 @@ static bool read_labels(const char **cursor, const char *ends, labels *out)
 
 typedef struct equation {
     labels a, b, out;
-    labels batch, rows, columns, summed; /* in the order of the result; summed labels in the order of the second
-                                          * operand */
+    labels batch, rows, columns, summed; /* in the result's order; summed labels in the order of the second operand */
 } equation;
 
 static bool read_equation(const ir_node *node, equation *e)
@@ -117,12 +115,12 @@ static bool append(const equation *e, const ir_node *node, const labels *l, bool
 static ir_value *arranged(ir_builder *b, const equation *e, const ir_node *node, int operand,
                           const labels *const *order, const bool *joined)
 {
-    const labels *own = operand == 0 ? &e->a : &e->b;
+    const labels *own_item = operand == 0 ? &e->a : &e->b;
     int64_t perm[MDOT_MAX_RANK];
     ir_dim dims[MDOT_MAX_RANK + 3];
     int count = 0, rank = 0;
     for (int k = 0; k < 3; k++) {
-        for (int i = 0; i < order[k]->count; i++) perm[count++] = axis_of(own, order[k]->label[i]);
+        for (int i = 0; i < order[k]->count; i++) perm[count++] = axis_of(own_item, order[k]->label[i]);
         if (!append(e, node, order[k], joined[k], dims, &rank)) return NULL;
     }
     return ir_build_reshape(b, ir_build_transpose(b, node->inputs[operand], perm), dims, rank);

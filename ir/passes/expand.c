@@ -1,12 +1,11 @@
 /* expand.c — the table of rules that rewrite operators without their own kernel into those that have one.
  *
- * Runs late, after all recognition. The result of a rule may contain operators that are expanded in turn, for example
- * a softmax in f64 inside an attention in f64.
- */
-#include "ir/passes/expand.h"
+ * Runs late, after all recognition. A rule's result may contain operators expanded in turn, for example a softmax in
+ * f64 inside an attention in f64. */
+#include "ir/passes/pass_rules.h"
 
 #include "ir/ops.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
 
 /* Refuses a Dropout that `simplify` kept, because it draws random numbers. */
 static void refuse_dropout(ir_builder *b, ir_node *node)
@@ -48,13 +47,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_RotaryEmbedding] = ir_expand_rotary_embedding,
 };
 
-static void expand(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-}
-
 mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, expand, out_changed, err);
+    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
 }

@@ -1,4 +1,4 @@
-/* expand_attention.c — rewrites ONNX's Attention (opset 24) into the kernel's form (recognise_attention.h), or
+/* expand_attention.c — rewrites ONNX's Attention (opset 24) into the kernel's form (attention_patterns.h), or
  * decomposes it into MatMul, Softmax and pointwise operators as in the operator's function body.
  *
  * The kernel takes f32, at most one additive mask, and causality for square scores. Boolean masks, masks shorter than
@@ -7,8 +7,8 @@
  */
 #include "ir/ops.h"
 #include "ir/ops/attention.h"
-#include "ir/passes/expand.h"
-#include "ir/passes/recognise_attention.h"
+#include "ir/passes/attention_patterns.h"
+#include "ir/passes/pass_rules.h"
 
 #include <math.h>
 
@@ -48,12 +48,12 @@ static ir_value *input_mask(ir_builder *b, const attention *a)
     if (mask == NULL) return NULL;
     mask = mask->type.dtype == MDOT_DTYPE_BOOL ? allowed(b, mask) : ir_build_cast(b, mask, b->dtype);
     if (mask == NULL || mask->type.rank < 1) return mask;
-    int last = mask->type.rank - 1;
-    ir_dim have = mask->type.dim[last];
+    int last_index = mask->type.rank - 1;
+    ir_dim have = mask->type.dim[last_index];
     if (ir_dim_equal(have, a->keys)) return mask;
     ir_dim missing[MDOT_MAX_RANK];
-    for (int i = 0; i < last; i++) missing[i] = mask->type.dim[i];
-    if (!ir_dim_sub(a->keys, have, &missing[last])) {
+    for (int i = 0; i < last_index; i++) missing[i] = mask->type.dim[i];
+    if (!ir_dim_sub(a->keys, have, &missing[last_index])) {
         if (b->status == MDOT_OK)
             b->status =
                 ir_fail(a->node, b->err, MDOT_UNSUPPORTED,
@@ -62,7 +62,7 @@ static ir_value *input_mask(ir_builder *b, const attention *a)
         return NULL;
     }
     ir_value *filling = ir_build_expand(b, ir_build_scalar(b, -INFINITY), missing, mask->type.rank);
-    return ir_build_concat(b, last, (ir_value *[]){mask, filling}, 2);
+    return ir_build_concat(b, last_index, (ir_value *[]){mask, filling}, 2);
 }
 
 static ir_value *sum_of(ir_builder *b, ir_value *mask, ir_value *more)
@@ -86,17 +86,17 @@ static bool has_window(const ir_node *node)
 
 /* Restricts keys to those from `left` before a query's own position to `right` behind it. A negative size means
  * unbounded. */
-static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, ir_value *own)
+static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, ir_value *own_value)
 {
     int64_t left = ir_node_int(a->node, "left_window_size", -1), right = ir_node_int(a->node, "right_window_size", -1);
     ir_value *keys = positions(b, a->keys, 3);
     if (left >= 0) {
-        ir_value *first = ir_build_sub(b, own, ir_build_integer(b, left));
+        ir_value *first = ir_build_sub(b, own_value, ir_build_integer(b, left));
         mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_GreaterOrEqual, keys, first)));
     }
     if (right >= 0) {
-        ir_value *last = ir_build_add(b, own, ir_build_integer(b, right));
-        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_LessOrEqual, keys, last)));
+        ir_value *last_value = ir_build_add(b, own_value, ir_build_integer(b, right));
+        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_LessOrEqual, keys, last_value)));
     }
     return mask;
 }
@@ -104,19 +104,19 @@ static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, 
 /* Combines all masks into one. It includes the causal mask only if the kernel's flag cannot express it. */
 static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
 {
-    ir_value *mask = input_mask(b, a), *valid = valid_keys(b, a), *own = NULL;
+    ir_value *mask = input_mask(b, a), *valid = valid_keys(b, a), *own_value = NULL;
     bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && valid == NULL;
     bool adds_causal = a->causal && !(for_kernel && square);
     if (adds_causal || has_window(a->node)) { /* a query's position among the keys */
         ir_value *offset =
             valid != NULL ? ir_build_sub(b, valid, ir_build_dim(b, a->queries)) : ir_build_dim(b, a->offset);
-        own = ir_build_add(b, positions(b, a->queries, 2), offset);
+        own_value = ir_build_add(b, positions(b, a->queries, 2), offset);
     }
     if (adds_causal) {
-        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), own)));
+        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), own_value)));
         a->causal = false;
     }
-    if (has_window(a->node)) mask = with_window(b, a, mask, own);
+    if (has_window(a->node)) mask = with_window(b, a, mask, own_value);
     if (valid != NULL) mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
     return mask;
 }
@@ -157,9 +157,9 @@ static ir_value *repeated_heads(ir_builder *b, ir_value *value, int64_t heads, i
     if (heads == kv_heads) return value;
     const ir_dim *dim = value->type.dim;
     ir_dim one[] = {dim[0], dim[1], ir_dim_number(1), dim[2], dim[3]};
-    ir_dim each[] = {dim[0], dim[1], ir_dim_number(heads / kv_heads), dim[2], dim[3]};
-    ir_dim all[] = {dim[0], ir_dim_number(heads), dim[2], dim[3]};
-    return ir_build_reshape(b, ir_build_expand(b, ir_build_reshape(b, value, one, 5), each, 5), all, 4);
+    ir_dim part[] = {dim[0], dim[1], ir_dim_number(heads / kv_heads), dim[2], dim[3]};
+    ir_dim total[] = {dim[0], ir_dim_number(heads), dim[2], dim[3]};
+    return ir_build_reshape(b, ir_build_expand(b, ir_build_reshape(b, value, one, 5), part, 5), total, 4);
 }
 
 static ir_value *softmax(ir_builder *b, ir_value *x)
@@ -177,8 +177,8 @@ static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scor
     ir_value *weights =
         ir_build_cast(b, softmax(b, ir_build_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype)), b->dtype);
     if (a->bias == NULL) return weights;
-    int64_t last = a->bias->type.rank - 1;
-    ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, a->bias, &last, 1);
+    int64_t last_index = a->bias->type.rank - 1;
+    ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, a->bias, &last_index, 1);
     ir_value *sees_none = ir_build_op2(b, IR_OP_Equal, greatest, ir_build_scalar(b, -INFINITY));
     return ir_build_where(b, sees_none, ir_build_scalar(b, 0), weights);
 }

@@ -8,8 +8,8 @@
  * convolutions are expanded in turn (expand_windows.c).
  */
 #include "ir/ops.h"
-#include "ir/ops/window_geometry.h"
-#include "ir/passes/expand.h"
+#include "ir/ops/geometry.h"
+#include "ir/passes/pass_rules.h"
 
 typedef struct transposed {
     int spatial;                                    /* number of spatial dimensions */
@@ -35,7 +35,7 @@ static ir_value *split_axis(ir_builder *b, ir_value *x, int axis, int64_t outer,
     return ir_build_reshape(b, x, dims, x->type.rank + 1);
 }
 
-/* The greatest product of strides: each phase may need a convolution of its own. */
+/* The greatest product of strides: each phase may need a separate convolution. */
 enum { MAX_PHASES = 4096 };
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
@@ -43,12 +43,12 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return b == 0 ? a : greatest_divisor(b, a % b);
 }
 
-/* The phases of dimension `i` from `first` on that one convolution computes. */
+/* The phases of dimension `i` computed by one convolution, beginning with `first`. */
 static run run_from(const transposed *t, int i, int64_t first)
 {
     const int64_t stride = t->window.stride[i], dilation = t->window.dilation[i];
     const int64_t common = greatest_divisor(stride, dilation);
-    run all = {0};
+    run whole = {0};
     for (int64_t phase = first; phase < stride; phase++) {
         run one = {.first_tap = 0, .tap_step = stride / common, .dilation = dilation / common};
         while (one.first_tap < one.tap_step && (dilation * one.first_tap - phase) % stride != 0) one.first_tap++;
@@ -56,13 +56,13 @@ static run run_from(const transposed *t, int i, int64_t first)
             one.taps = (t->window.kernel[i] - 1 - one.first_tap) / one.tap_step + 1;
             one.delay = (dilation * one.first_tap - phase) / stride;
         }
-        if (phase == first) all = one;
-        bool follows = one.taps == all.taps && one.delay == all.delay &&
-                       (one.taps == 0 || one.first_tap == all.first_tap + phase - first);
+        if (phase == first) whole = one;
+        bool follows = one.taps == whole.taps && one.delay == whole.delay &&
+                       (one.taps == 0 || one.first_tap == whole.first_tap + phase - first);
         if (!follows) break;
-        all.phases++;
+        whole.phases++;
     }
-    return all;
+    return whole;
 }
 
 /* [C, M / groups, kernel …] → [groups · M / groups, C / groups, kernel …] */
@@ -82,7 +82,7 @@ static ir_value *filters_first(ir_builder *b, const transposed *t, ir_value *w)
     return w != NULL ? ir_build_reshape(b, w, dims, 2 + t->spatial) : NULL;
 }
 
-/* The taps of a run along an axis of the weights: the last tap of each phase, then the last but one of each … */
+/* A run's taps along a weight axis: the last tap of each phase, then the last but one … */
 static ir_value *taps_of(ir_builder *b, const run *r, ir_value *w, int axis)
 {
     int64_t count = r->taps * r->phases, *order = ir_build_alloc(b, count, sizeof *order);
@@ -96,7 +96,7 @@ static ir_value *taps_of(ir_builder *b, const run *r, ir_value *w, int axis)
     return ir_build_infer(b, node);
 }
 
-/* The weights of the convolution for one run per dimension: [filters · phases, C / groups, taps …]. */
+/* The convolution's weights for one run per dimension: [filters · phases, C / groups, taps …]. */
 static ir_value *run_weights(ir_builder *b, const transposed *t, const run *runs, ir_value *w)
 {
     int64_t perm[MDOT_MAX_RANK] = {0}, phases = 1;
@@ -144,7 +144,7 @@ static ir_value *convolved(ir_builder *b, const transposed *t, const run *runs, 
     return result != NULL ? ir_build_reshape(b, result, dims, 2 + 2 * t->spatial) : NULL;
 }
 
-/* Convolves with every combination of the runs of dimensions `i` and on, given runs of those before. */
+/* Convolves with every combination of runs in dimensions `i` and on, given the earlier dimensions' runs. */
 static ir_value *all_phases(ir_builder *b, const transposed *t, run *runs, int i, ir_value *x, ir_value *w)
 {
     if (i == t->spatial) return convolved(b, t, runs, x, w);
@@ -199,17 +199,17 @@ static ir_value *cut(ir_builder *b, const transposed *t, ir_value *x)
 static bool read_transposed(ir_builder *b, const ir_node *node, transposed *t)
 {
     const ir_type *x = &node->inputs[0]->type, *w = &node->inputs[1]->type;
-    ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
+    ir_operands args = ir_operands_of_graph(b->graph, node, b->err);
     int64_t kernel[IR_MAX_SPATIAL];
     *t = (transposed){.spatial = x->rank - 2, .groups = ir_node_int(node, "group", 1), .batch = x->dim[0]};
     t->filters = w->dim[1].offset;
     for (int i = 0; i < t->spatial; i++) kernel[i] = w->dim[2 + i].offset;
-    b->status = ir_window_read(&from, t->spatial, kernel, &t->window);
-    if (b->status == MDOT_OK) b->status = ir_window_unslide(&from, &t->window, x->dim + 2, t->out);
+    b->status = ir_window_read(&args, t->spatial, kernel, &t->window);
+    if (b->status == MDOT_OK) b->status = ir_window_unslide(&args, &t->window, x->dim + 2, t->out);
     if (b->status != MDOT_OK || w->dim[0].offset == 0 || t->filters == 0) return false;
     for (int i = 0; i < t->spatial; i++) {
-        int64_t last = t->window.dilation[i] * (t->window.kernel[i] - 1);
-        t->reach[i] = last / t->window.stride[i] + 1;
+        int64_t last_index = t->window.dilation[i] * (t->window.kernel[i] - 1);
+        t->reach[i] = last_index / t->window.stride[i] + 1;
     }
     return true;
 }

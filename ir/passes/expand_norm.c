@@ -8,7 +8,7 @@
  */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/expand.h"
+#include "ir/passes/pass_rules.h"
 
 static int resolved_axis(const ir_node *node, int64_t fallback)
 {
@@ -234,7 +234,7 @@ void ir_expand_instance_norm(ir_builder *b, ir_node *node)
 
 /* ---- BatchNormalization, MeanVarianceNormalization, LpNormalization ---------------------------------------------- */
 
-/* The type for computation on inputs of several types: their common type, else the wider of f32 and theirs. */
+/* The computation type for inputs of several types: the common type, else the wider of f32 and theirs. */
 static mdot_dtype common_dtype(const ir_node *node)
 {
     mdot_dtype common = node->inputs[0]->type.dtype;
@@ -246,7 +246,7 @@ static mdot_dtype common_dtype(const ir_node *node)
     return common;
 }
 
-/* x · s + (bias - mean · s) with s = scale / √(variance + ε), so that all but two operations fold (ONNX opset 15). */
+/* x · s + (bias - mean · s) with s = scale / √(variance + ε), so all but two operations fold (ONNX opset 15). */
 void ir_expand_batch_norm(ir_builder *b, ir_node *node)
 {
     mdot_dtype outer = b->dtype;

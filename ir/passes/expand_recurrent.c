@@ -1,13 +1,13 @@
 /* expand_recurrent.c — rewrites LSTM, GRU and RNN as parallel matmuls and a sequential part:
  *
  *   x W' + b of all steps and directions      one mdot.Linear, at full speed
- *   the rest of each direction                an mdot.Recurrence (ir/ops/recurrent.h)
+ *   the rest of each direction                an mdot.Recurrence (ir/ops/mdot_ops.h)
  *
  * Operators bring the weights into the required layout. They fold if the weights are constants, as trained ones are.
  */
 #include "ir/ops.h"
-#include "ir/ops/recurrent.h"
-#include "ir/passes/expand.h"
+#include "ir/ops/mdot_ops.h"
+#include "ir/passes/pass_rules.h"
 
 typedef struct recurrent {
     const ir_node *node;
@@ -29,14 +29,14 @@ static ir_value *reshaped(ir_builder *b, ir_value *x, int64_t rows, int64_t colu
 /* The bias of the input matmul: Wb + Rb, without the part that a GRU's reset gate multiplies. [directions · columns] */
 static ir_value *input_bias(ir_builder *b, const recurrent *r)
 {
-    ir_value *both = ir_node_input(r->node, 3);
+    ir_value *pair = ir_node_input(r->node, 3);
     ir_dim total = ir_dim_number(r->directions * r->columns);
     int64_t adds = r->how.resets_behind ? 2 * r->hidden : r->columns;
-    if (both == NULL) return NULL;
-    ir_value *of_input = ir_build_slice(b, both, 1, 0, adds);
-    ir_value *of_state = ir_build_slice(b, both, 1, r->columns, r->columns + adds);
+    if (pair == NULL) return NULL;
+    ir_value *of_input = ir_build_slice(b, pair, 1, 0, adds);
+    ir_value *of_state = ir_build_slice(b, pair, 1, r->columns, r->columns + adds);
     ir_value *sum = ir_build_add(b, of_input, of_state);
-    ir_value *parts[] = {sum, adds < r->columns ? ir_build_slice(b, both, 1, adds, r->columns) : NULL};
+    ir_value *parts[] = {sum, adds < r->columns ? ir_build_slice(b, pair, 1, adds, r->columns) : NULL};
     if (adds < r->columns) sum = ir_build_concat(b, 1, parts, 2);
     return ir_build_reshape(b, sum, &total, 1);
 }
@@ -75,12 +75,12 @@ static ir_value *recurrence_weights(ir_builder *b, const recurrent *r, int numbe
     return ir_build_transpose(b, rows, swap);
 }
 
-/* Rb of a candidate that is reset after its matmul. */
+/* Rb of a candidate reset after the matmul. */
 static ir_value *candidate_bias(ir_builder *b, const recurrent *r, int number)
 {
     ir_dim dims[] = {ir_dim_number(2 * r->columns)};
-    ir_value *both = r->how.resets_behind ? part_of(b, r, 3, 0, number, dims, 1) : NULL;
-    return both != NULL ? ir_build_slice(b, both, 0, 2 * r->columns - r->hidden, 2 * r->columns) : NULL;
+    ir_value *pair = r->how.resets_behind ? part_of(b, r, 3, 0, number, dims, 1) : NULL;
+    return pair != NULL ? ir_build_slice(b, pair, 0, 2 * r->columns - r->hidden, 2 * r->columns) : NULL;
 }
 
 static void set_activations(ir_builder *b, ir_node *node, const ir_recurrent *how)
@@ -128,10 +128,10 @@ static ir_value *joined(ir_builder *b, const recurrent *r, ir_node *const *made,
 {
     static const int64_t batch_first_all[] = {2, 0, 1, 3}, batch_first_last[] = {1, 0, 2};
     ir_dim one = ir_dim_number(1), hidden = ir_dim_number(r->hidden);
-    ir_dim all[] = {r->steps, one, r->batch, hidden}, last[] = {one, r->batch, hidden};
+    ir_dim total[] = {r->steps, one, r->batch, hidden}, last_dim[] = {one, r->batch, hidden};
     ir_value *parts[2];
     for (int number = 0; number < r->directions; number++)
-        parts[number] = ir_build_reshape(b, made[number]->outputs[i], i == 0 ? all : last, i == 0 ? 4 : 3);
+        parts[number] = ir_build_reshape(b, made[number]->outputs[i], i == 0 ? total : last_dim, i == 0 ? 4 : 3);
     ir_value *whole = r->directions > 1 ? ir_build_concat(b, i == 0 ? 1 : 0, parts, r->directions) : parts[0];
     if (!r->batch_first) return whole;
     return ir_build_transpose(b, whole, i == 0 ? batch_first_all : batch_first_last);
@@ -149,10 +149,10 @@ void ir_expand_recurrent(ir_builder *b, ir_node *node)
     r.hidden = node->inputs[2]->type.dim[2].offset;
     r.columns = node->inputs[2]->type.dim[1].offset;
     if (b->status == MDOT_OK) b->status = ir_read_recurrent(node, 0, &r.how, b->err);
-    ir_value *all = b->status == MDOT_OK ? input_matmul(b, &r) : NULL;
+    ir_value *whole = b->status == MDOT_OK ? input_matmul(b, &r) : NULL;
     for (int number = 0; number < r.directions; number++) {
         if (b->status == MDOT_OK) b->status = ir_read_recurrent(node, number, &r.how, b->err);
-        made[number] = b->status == MDOT_OK ? recurrence(b, &r, all, number) : NULL;
+        made[number] = b->status == MDOT_OK ? recurrence(b, &r, whole, number) : NULL;
         if (made[number] == NULL) return;
     }
     for (int i = 0; i < node->output_count; i++) {

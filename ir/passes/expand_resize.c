@@ -9,8 +9,8 @@
  */
 #include "base/out_of_memory.h"
 #include "ir/ops.h"
-#include "ir/ops/resize.h"
-#include "ir/passes/expand.h"
+#include "ir/ops/geometry.h"
+#include "ir/passes/pass_rules.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static ir_value *add_numbers(ir_builder *b, const int64_t *dims, int rank, const
 
 /* ---- Fixed extents ----------------------------------------------------------------------------------------------- */
 
-/* For each element of the result: the elements that it takes, their weights, and a number to add. */
+/* For each result element: the source elements, their weights, and a number to add. */
 typedef struct axis_rows {
     int64_t count, taps;
     int64_t *index; /* [tap][element] */
@@ -51,28 +51,28 @@ static bool make_rows(ir_builder *b, const ir_resize *r, const ir_resize_axis *a
 {
     int64_t count = a->out.offset, taps = ir_resize_taps(r, a), first;
     axis_rows made = {.count = count, .taps = taps};
-    double *own = ir_build_alloc(b, taps, sizeof *own);
+    double *own_values = ir_build_alloc(b, taps, sizeof *own_values);
     made.index = ir_build_alloc(b, taps * count, sizeof *made.index);
     made.weight = ir_build_alloc(b, taps * count, sizeof *made.weight);
     made.added = ir_build_alloc(b, count, sizeof *made.added);
-    if (own == NULL || made.index == NULL || made.weight == NULL || made.added == NULL) return false;
-    for (int64_t at = 0; at < count; at++) {
+    if (own_values == NULL || made.index == NULL || made.weight == NULL || made.added == NULL) return false;
+    for (int64_t offset = 0; offset < count; offset++) {
         double position = 0;
-        bool inside = ir_resize_position_of(r, a, at, &position);
-        if (inside) ir_resize_weights(r, a, position, &first, own);
-        made.added[at] = inside ? 0 : r->extrapolation;
+        bool inside = ir_resize_position_of(r, a, offset, &position);
+        if (inside) ir_resize_weights(r, a, position, &first, own_values);
+        made.added[offset] = inside ? 0 : r->extrapolation;
         made.adds = made.adds || !inside;
         for (int64_t t = 0; t < taps; t++) {
-            int64_t k = inside ? first + t : 0, last = a->in.offset - 1;
-            made.index[t * count + at] = k < 0 ? 0 : k < last ? k : last;
-            made.weight[t * count + at] = inside ? own[t] : 0;
+            int64_t k = inside ? first + t : 0, last_index = a->in.offset - 1;
+            made.index[t * count + offset] = k < 0 ? 0 : k < last_index ? k : last_index;
+            made.weight[t * count + offset] = inside ? own_values[t] : 0;
         }
     }
     *out = made;
     return true;
 }
 
-/* A vector along `axis` of values of this rank. */
+/* A vector along `axis`, in this rank. */
 static ir_value *along(ir_builder *b, const double *values, int64_t count, int axis, int rank)
 {
     int64_t dims[MDOT_MAX_RANK];
@@ -126,11 +126,11 @@ typedef struct phase {
     double weight[MOST_GATHERED];
 } phase;
 
-/* The elements of the extended axis without `from` at its beginning and `behind` at its end. */
-static ir_value *shifted(ir_builder *b, ir_value *extended, int axis, int64_t from, int64_t behind)
+/* The elements of the extended axis without `source` at the beginning and `behind` at the end. */
+static ir_value *shifted(ir_builder *b, ir_value *extended, int axis, int64_t source, int64_t behind)
 {
-    return from == 0 && behind == 0 ? extended
-                                    : ir_build_slice(b, extended, axis, from, behind > 0 ? -behind : INT64_MAX);
+    return source == 0 && behind == 0 ? extended
+                                      : ir_build_slice(b, extended, axis, source, behind > 0 ? -behind : INT64_MAX);
 }
 
 static ir_value *extended(ir_builder *b, ir_value *x, int axis, int64_t before, int64_t after)
@@ -168,9 +168,9 @@ static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, 
     for (int64_t r = 0; r < count; r++) {
         ir_value *sum = NULL;
         for (int64_t t = 0; t < taps; t++) {
-            int64_t from = before + phases[r].first + t;
+            int64_t source = before + phases[r].first + t;
             if (taps > 1 && phases[r].weight[t] == 0) continue;
-            ir_value *part = shifted(b, wide, axis, from, before + after - from);
+            ir_value *part = shifted(b, wide, axis, source, before + after - source);
             if (phases[r].weight[t] != 1) part = ir_build_mul(b, part, ir_build_scalar(b, phases[r].weight[t]));
             sum = sum == NULL ? part : ir_build_add(b, sum, part);
         }
@@ -179,7 +179,7 @@ static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, 
     return ir_build_concat(b, axis + 1, parts, (int)count);
 }
 
-/* Fails because of a reason, which follows "is resized". */
+/* Fails with a reason, which follows "is resized". */
 static ir_value *refuse(ir_builder *b, const ir_node *node, const char *reason)
 {
     b->status =
@@ -191,10 +191,10 @@ static ir_value *refuse(ir_builder *b, const ir_node *node, const char *reason)
 }
 
 /* Positions relative to element i of a long input. */
-static ir_resize_axis long_axis(const ir_resize_axis *a, int64_t in, int64_t out)
+static ir_resize_axis long_axis(const ir_resize_axis *a, int64_t input, int64_t out)
 {
     ir_resize_axis made = *a;
-    made.in = ir_dim_number(in);
+    made.in = ir_dim_number(input);
     made.out = ir_dim_number(out);
     return made;
 }
@@ -217,12 +217,12 @@ static ir_value *multiplied_axis(ir_builder *b, const ir_resize *r, const ir_res
     int rank = x->type.rank;
     ir_value *apart;
     if (repeats) {
-        ir_dim all[MDOT_MAX_RANK];
+        ir_dim total[MDOT_MAX_RANK];
         apart = opened(b, x, a->axis);
         if (apart == NULL) return NULL;
-        memcpy(all, apart->type.dim, sizeof all);
-        all[a->axis + 1] = ir_dim_number(count);
-        apart = ir_build_expand(b, apart, all, rank + 1);
+        memcpy(total, apart->type.dim, sizeof total);
+        total[a->axis + 1] = ir_dim_number(count);
+        apart = ir_build_expand(b, apart, total, rank + 1);
     } else {
         apart = interleaved(b, phases, count, taps, x, a->axis);
     }
@@ -231,12 +231,12 @@ static ir_value *multiplied_axis(ir_builder *b, const ir_resize *r, const ir_res
 
 /* ---- The length over a whole number ------------------------------------------------------------------------------ */
 
-/* Every k-th element from `from` on, as many as the result has: the last one is in front of the last k - 1 elements of
- * the axis before it was extended. */
-static ir_value *strided(ir_builder *b, ir_value *extended, int axis, int64_t from, int64_t behind, int64_t k)
+/* Every k-th element from `source` on, as many as the result has: the last one is before the last k - 1 elements of the
+ * axis before it was extended. */
+static ir_value *strided(ir_builder *b, ir_value *extended, int axis, int64_t source, int64_t behind, int64_t k)
 {
-    int64_t along = axis, to = behind > 0 ? -behind : INT64_MAX;
-    ir_value *inputs[] = {extended, ir_build_integers(b, &from, 1), ir_build_integers(b, &to, 1),
+    int64_t along = axis, target = behind > 0 ? -behind : INT64_MAX;
+    ir_value *inputs[] = {extended, ir_build_integers(b, &source, 1), ir_build_integers(b, &target, 1),
                           ir_build_integers(b, &along, 1), ir_build_integers(b, &k, 1)};
     if (extended == NULL || inputs[4] == NULL) return NULL;
     return ir_build_infer(b, ir_build_node(b, IR_OP_Slice, inputs, 5, 1));
@@ -249,13 +249,13 @@ static ir_value *divided_axis(ir_builder *b, const ir_resize *r, const ir_resize
     ir_resize_axis relative = long_axis(a, 4 * k, 4);
     (void)ir_resize_position_of(r, &relative, 0, &position);
     ir_resize_weights(r, &relative, position, &first, weights);
-    while (taps > 1 && weights[taps - 1] == 0) taps--; /* the tent of `linear` ends in the middle of its last taps */
+    while (taps > 1 && weights[taps - 1] == 0) taps--; /* `linear`'s tent ends in the middle of the last taps */
     int64_t before = first < 0 ? -first : 0, after = first + taps > k ? first + taps - k : 0;
     ir_value *wide = extended(b, x, a->axis, before, after), *sum = NULL;
     for (int64_t t = 0; t < taps; t++) {
         if (weights[t] == 0) continue;
-        int64_t from = before + first + t;
-        ir_value *part = strided(b, wide, a->axis, from, before + after + k - 1 - from, k);
+        int64_t source = before + first + t;
+        ir_value *part = strided(b, wide, a->axis, source, before + after + k - 1 - source, k);
         if (weights[t] != 1) part = ir_build_mul(b, part, ir_build_scalar(b, weights[t]));
         sum = sum == NULL ? part : ir_build_add(b, sum, part);
     }
@@ -285,8 +285,8 @@ void ir_expand_resize(ir_builder *b, ir_node *node)
     ir_resize r;
     ir_type type;
     ir_value *x = node->inputs[0];
-    ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
-    b->status = ir_resize_read(&from, &r, &type);
+    ir_operands args = ir_operands_of_graph(b->graph, node, b->err);
+    b->status = ir_resize_read(&args, &r, &type);
     if (b->status != MDOT_OK) return;
     bool sums = r.mode != IR_RESIZE_NEAREST || r.position == IR_RESIZE_CROP;
     if (sums && !ir_dtype_is_float(x->type.dtype)) {

@@ -1,7 +1,7 @@
 /* expand_rotary.c — decomposes RotaryEmbedding (ONNX opset 23) into slices and pointwise operators. Pairs of channels
  * are rotated by the angle of their position (Su et al., "RoFormer", 2021). */
 #include "ir/ops.h"
-#include "ir/passes/expand.h"
+#include "ir/passes/pass_rules.h"
 
 typedef struct rotation {
     ir_value *cosine, *sine; /* broadcastable to [batch, …, half] */
@@ -13,11 +13,11 @@ static ir_value *angles(ir_builder *b, ir_node *node, ir_value *cache, int64_t h
     ir_value *positions = ir_node_input(node, 3);
     ir_value *table = positions != NULL ? ir_build_op2(b, IR_OP_Gather, cache, positions) : cache;
     if (table == NULL) return NULL;
-    int last = table->type.rank - 1;
-    if (!ir_dim_is(table->type.dim[last], half)) table = ir_build_slice(b, table, last, 0, half);
+    int last_index = table->type.rank - 1;
+    if (!ir_dim_is(table->type.dim[last_index], half)) table = ir_build_slice(b, table, last_index, 0, half);
     if (table == NULL) return NULL;
     ir_dim dims[4];
-    for (int i = 0, from = 0; i < 4; i++) dims[i] = i == axis ? ir_dim_number(1) : table->type.dim[from++];
+    for (int i = 0, source = 0; i < 4; i++) dims[i] = i == axis ? ir_dim_number(1) : table->type.dim[source++];
     return ir_build_reshape(b, table, dims, 4);
 }
 

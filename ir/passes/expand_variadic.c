@@ -1,6 +1,6 @@
 /* expand_variadic.c — rewrites Sum, Mean, Min and Max of many inputs as trees of operators with few inputs. A kernel
- * computes one expression, which is processed recursively, so that a sum of 60,000 inputs would overflow the stack. */
-#include "ir/passes/expand.h"
+ * computes one expression, which is processed recursively, so a sum of 60,000 inputs would overflow the stack. */
+#include "ir/passes/pass_rules.h"
 
 #include "ir/ops.h"
 

@@ -9,8 +9,8 @@
  * channels return to the front; sink_transposes.c cancels this order against the one before it.
  */
 #include "ir/ops.h"
-#include "ir/ops/window_geometry.h"
-#include "ir/passes/expand.h"
+#include "ir/ops/geometry.h"
+#include "ir/passes/pass_rules.h"
 
 #include <math.h>
 
@@ -25,14 +25,14 @@ typedef struct sliding {
 static bool read_sliding(ir_builder *b, const ir_node *node, const int64_t *kernel, sliding *s)
 {
     const ir_type *x = &node->inputs[0]->type;
-    ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
+    ir_operands args = ir_operands_of_graph(b->graph, node, b->err);
     *s = (sliding){.node = node, .spatial = x->rank - 2, .batch = x->dim[0]};
-    b->status = ir_window_read(&from, s->spatial, kernel, &s->window);
-    if (b->status == MDOT_OK) b->status = ir_window_slide(&from, &s->window, x->dim + 2, s->out);
+    b->status = ir_window_read(&args, s->spatial, kernel, &s->window);
+    if (b->status == MDOT_OK) b->status = ir_window_slide(&args, &s->window, x->dim + 2, s->out);
     return b->status == MDOT_OK;
 }
 
-/* Pads the spatial dimensions of x, which begin at `first`, with `value`. */
+/* Pads the spatial dimensions of x, from `first` on, with `value`. */
 static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first, double value)
 {
     ir_dim pads[2 * MDOT_MAX_RANK] = {{0}};
@@ -59,7 +59,7 @@ static ir_value *leading(ir_builder *b, ir_value *x, int axis, ir_dim count)
     return ir_build_infer(b, ir_build_node(b, IR_OP_Slice, inputs, 4, 1));
 }
 
-/* The windows along spatial dimension `i`, which is `axis` of x. */
+/* The windows along spatial dimension `i`, axis `axis` of x. */
 static ir_value *along(ir_builder *b, const sliding *s, int i, ir_value *x, int axis)
 {
     const ir_window *w = &s->window;
@@ -112,10 +112,10 @@ static ir_value *channels_first(ir_builder *b, const sliding *s, ir_value *x)
 /* x [batch, windows …] with `count` more dimensions. */
 static ir_value *reshaped(ir_builder *b, const sliding *s, ir_value *x, const int64_t *dims, int count)
 {
-    ir_dim all[MDOT_MAX_RANK] = {s->batch};
-    for (int i = 0; i < s->spatial; i++) all[1 + i] = s->out[i];
-    for (int i = 0; i < count; i++) all[1 + s->spatial + i] = ir_dim_number(dims[i]);
-    return ir_build_reshape(b, x, all, 1 + s->spatial + count);
+    ir_dim total[MDOT_MAX_RANK] = {s->batch};
+    for (int i = 0; i < s->spatial; i++) total[1 + i] = s->out[i];
+    for (int i = 0; i < count; i++) total[1 + s->spatial + i] = ir_dim_number(dims[i]);
+    return ir_build_reshape(b, x, total, 1 + s->spatial + count);
 }
 
 /* ---- Convolution ------------------------------------------------------------------------------------------------- */
@@ -149,10 +149,10 @@ static ir_value *each_group(ir_builder *b, const convolution *c, ir_value *x, ir
 {
     ir_value **parts = ir_build_alloc(b, c->groups, sizeof *parts);
     for (int64_t g = 0; parts != NULL && g < c->groups; g++) {
-        int64_t in = g * c->channels, out = g * c->filters;
-        ir_value *own = ir_build_slice(b, weights, 0, out, out + c->filters);
+        int64_t input = g * c->channels, out = g * c->filters;
+        ir_value *own_value = ir_build_slice(b, weights, 0, out, out + c->filters);
         ir_value *added = bias != NULL ? ir_build_slice(b, bias, 0, out, out + c->filters) : NULL;
-        parts[g] = linear(b, c, ir_build_slice(b, x, 1 + c->s.spatial, in, in + c->channels), own, added);
+        parts[g] = linear(b, c, ir_build_slice(b, x, 1 + c->s.spatial, input, input + c->channels), own_value, added);
     }
     return parts != NULL ? ir_build_concat(b, 1 + c->s.spatial, parts, (int)c->groups) : NULL;
 }
@@ -161,7 +161,7 @@ static ir_value *each_group(ir_builder *b, const convolution *c, ir_value *x, ir
  * over taps. */
 static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
 {
-    int64_t perm[MDOT_MAX_RANK], taps[IR_MAX_SPATIAL], last = c->groups * c->filters;
+    int64_t perm[MDOT_MAX_RANK], taps[IR_MAX_SPATIAL], last_index = c->groups * c->filters;
     ir_dim dims[MDOT_MAX_RANK] = {ir_dim_number(c->groups), ir_dim_number(c->filters)};
     int spatial = c->s.spatial;
     for (int i = 0; i < spatial; i++) {
@@ -178,7 +178,7 @@ static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, 
     dims[x->type.rank] = ir_dim_number(1);
     ir_value *products = ir_build_mul(b, ir_build_reshape(b, x, dims, x->type.rank + 1), weights);
     ir_value *sum = products != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, products, taps, spatial) : NULL;
-    sum = reshaped(b, &c->s, sum, &last, 1);
+    sum = reshaped(b, &c->s, sum, &last_index, 1);
     return bias != NULL ? ir_build_add(b, sum, bias) : sum;
 }
 
@@ -211,11 +211,11 @@ static void pad_behind(sliding *s)
     const ir_type *x = &s->node->inputs[0]->type;
     ir_window *w = &s->window;
     for (int i = 0; i < s->spatial && ir_node_int(s->node, "ceil_mode", 0) != 0; i++) {
-        ir_dim in = x->dim[2 + i];
+        ir_dim input = x->dim[2 + i];
         int64_t extra = w->stride[i] - 1;
-        if (ir_dim_is_number(in)) {
+        if (ir_dim_is_number(input)) {
             int64_t reach = (s->out[i].offset - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1;
-            int64_t missing = reach - in.offset - w->before[i].offset - w->after[i].offset;
+            int64_t missing = reach - input.offset - w->before[i].offset - w->after[i].offset;
             extra = missing > 0 ? missing : 0;
         }
         w->after[i].offset += extra;
@@ -235,24 +235,24 @@ static ir_value *pooled(ir_builder *b, const sliding *s, ir_value *x, ir_opcode 
     return ir_build_reshape(b, result, dims, x->type.rank);
 }
 
-/* The number of elements in each window that the mean counts: those of the input, and those of the padding `counted`
- * (NULL: padding does not count). */
+/* Elements per window counted by the mean: the input's, and the padding's if `counted` (NULL: padding does not
+ * count). */
 static ir_value *counts(ir_builder *b, const sliding *s, const ir_window *counted)
 {
     const ir_type *x = &s->node->inputs[0]->type;
     ir_dim dims[MDOT_MAX_RANK] = {ir_dim_number(1), ir_dim_number(1)};
-    sliding own = *s;
+    sliding own_item = *s;
     bool fits = true;
     for (int i = 0; i < s->spatial; i++) {
         dims[2 + i] = x->dim[2 + i];
         if (counted == NULL) continue;
         fits = fits && ir_dim_add(dims[2 + i], counted->before[i], &dims[2 + i]) &&
                ir_dim_add(dims[2 + i], counted->after[i], &dims[2 + i]) &&
-               ir_dim_sub(own.window.after[i], counted->after[i], &own.window.after[i]);
-        own.window.before[i] = ir_dim_number(0);
+               ir_dim_sub(own_item.window.after[i], counted->after[i], &own_item.window.after[i]);
+        own_item.window.before[i] = ir_dim_number(0);
     }
     if (!fits) return NULL;
-    return pooled(b, &own, ir_build_expand(b, ir_build_scalar(b, 1), dims, x->rank), IR_OP_ReduceSum, 0);
+    return pooled(b, &own_item, ir_build_expand(b, ir_build_scalar(b, 1), dims, x->rank), IR_OP_ReduceSum, 0);
 }
 
 void ir_expand_max_pool(ir_builder *b, ir_node *node)

@@ -5,11 +5,11 @@
  * precision and rounds the results to their nominal type. An initializer whose data was not read (a job's weights)
  * folds nothing.
  */
-#include "ir/passes/fold.h"
+#include "ir/passes/graph_builder.h"
 
 #include "base/out_of_memory.h"
 #include "ir/ops.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
 
 /* Upper limit for folded constants, because larger ones would only move work from the CPU to the file. */
 enum { MAX_BYTES = 64 << 20 };
@@ -35,11 +35,12 @@ static bool is_concrete(const ir_value *value)
 
 static bool is_worthwhile(const ir_node *node)
 {
-    int64_t in = 0, out = 0;
+    int64_t input = 0, out = 0;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
         if (value == NULL) continue;
-        if (__builtin_add_overflow(in, size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype)), &in)) {
+        if (__builtin_add_overflow(input, size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype)),
+                                   &input)) {
             return false;
         }
     }
@@ -51,7 +52,7 @@ static bool is_worthwhile(const ir_node *node)
         if (bytes > MAX_BYTES) return false;
         out += bytes;
     }
-    bool repeats = node->op->lowering == IR_LOWER_MOVE && out / GROWTH > in;
+    bool repeats = node->op->lowering == IR_LOWER_MOVE && out / GROWTH > input;
     return !repeats || out <= MAX_GROWN_BYTES;
 }
 
@@ -122,25 +123,25 @@ static ir_wide *operand(ir_arena *arena, const ir_value *value)
 static mdot_dtype rounded_by(const ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_Cast]) return MDOT_DTYPE_NONE;
-    mdot_dtype from = node->inputs[0]->type.dtype;
-    return from == MDOT_DTYPE_F16 || from == MDOT_DTYPE_BF16 ? from : MDOT_DTYPE_NONE;
+    mdot_dtype source_dtype = node->inputs[0]->type.dtype;
+    return source_dtype == MDOT_DTYPE_F16 || source_dtype == MDOT_DTYPE_BF16 ? source_dtype : MDOT_DTYPE_NONE;
 }
 
-/* Evaluates the node in `arena` and turns its outputs into constants of the graph. */
+/* Evaluates the node in `arena` and turns the outputs into constants. */
 static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
 {
-    const ir_wide **in = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
+    const ir_wide **input = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(arena, ir_wide *, node->output_count);
-    bool ready = in != NULL && out != NULL;
+    bool ready = input != NULL && out != NULL;
     for (int i = 0; ready && i < node->input_count; i++) {
-        in[i] = node->inputs[i] != NULL ? operand(arena, node->inputs[i]) : NULL;
-        ready = in[i] != NULL || node->inputs[i] == NULL;
+        input[i] = node->inputs[i] != NULL ? operand(arena, node->inputs[i]) : NULL;
+        ready = input[i] != NULL || node->inputs[i] == NULL;
     }
     if (!ready) {
         b->status = BS_OUT_OF_MEMORY(b->err, "folding %s of %s", node->name, b->graph->name);
         return;
     }
-    b->status = node->op->eval(arena, node, in, out, b->err);
+    b->status = node->op->eval(arena, node, input, out, b->err);
     for (int i = 0; b->status == MDOT_OK && i < node->output_count; i++) {
         if (node->outputs[i] == NULL || out[i] == NULL) continue;
         ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, out[i]);

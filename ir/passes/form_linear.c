@@ -5,9 +5,9 @@
  * folded into the constant here, at compile time.
  */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/pass.h"
-#include "ir/passes/recognise_attention.h"
+#include "ir/passes.h"
+#include "ir/passes/attention_patterns.h"
+#include "ir/passes/graph_builder.h"
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------- */
 
@@ -21,14 +21,14 @@ static bool is_weight(const ir_value *value, int rank)
 static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transposed, float scale)
 {
     if (!transposed && scale == 1) return matrix;
-    const ir_tensor *from = matrix->constant;
-    int64_t rows = from->dims[transposed ? 1 : 0], columns = from->dims[transposed ? 0 : 1];
-    const float *in = from->data;
-    float *out = ir_build_alloc(b, from->count ? from->count : 1, sizeof *out);
+    const ir_tensor *source = matrix->constant;
+    int64_t rows = source->dims[transposed ? 1 : 0], columns = source->dims[transposed ? 0 : 1];
+    const float *input = source->data;
+    float *out = ir_build_alloc(b, source->count ? source->count : 1, sizeof *out);
     if (out == NULL) return NULL;
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {
-            out[r * columns + c] = scale * in[transposed ? c * rows + r : r * columns + c];
+            out[r * columns + c] = scale * input[transposed ? c * rows + r : r * columns + c];
         }
     }
     return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){rows, columns}, 2, out);
@@ -37,17 +37,17 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
 /* scale * value as a bias of `columns` elements. NULL: the value is not a constant that is equal for every row. */
 static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, float scale)
 {
-    const ir_tensor *from = value->constant;
-    if (from == NULL || from->data == NULL || from->dtype != MDOT_DTYPE_F32) return NULL;
-    for (int i = 0; i + 1 < from->rank; i++) {
-        if (from->dims[i] != 1) return NULL;
+    const ir_tensor *source = value->constant;
+    if (source == NULL || source->data == NULL || source->dtype != MDOT_DTYPE_F32) return NULL;
+    for (int i = 0; i + 1 < source->rank; i++) {
+        if (source->dims[i] != 1) return NULL;
     }
-    if (from->count != columns && from->count != 1) return NULL;
-    if (from->rank == 1 && from->count == columns && scale == 1) return value;
-    const float *in = from->data;
+    if (source->count != columns && source->count != 1) return NULL;
+    if (source->rank == 1 && source->count == columns && scale == 1) return value;
+    const float *input = source->data;
     float *out = ir_build_alloc(b, columns ? columns : 1, sizeof *out);
     if (out == NULL) return NULL;
-    for (int64_t c = 0; c < columns; c++) out[c] = scale * in[from->count == 1 ? 0 : c];
+    for (int64_t c = 0; c < columns; c++) out[c] = scale * input[source->count == 1 ? 0 : c];
     return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, out);
 }
 
@@ -137,13 +137,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_FusedMatMul] = fused_mat_mul,
 };
 
-static void recognise(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-}
-
 mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, recognise, out_changed, err);
+    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
 }

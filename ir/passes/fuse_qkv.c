@@ -1,13 +1,12 @@
 /* fuse_qkv.c — merges the linears that compute Q, K and V of one attention from the same input into one linear over all
  * their columns, followed by a split.
  *
- * This reads the input once instead of three times. The parts of the split are views with a row stride, which the
+ * This reads the input once rather than three times. The parts of the split are views with a row stride, which the
  * attention kernel reads in place. Other readers of a part, for example an activation fused into the linear, would
- * become slower. Therefore a linear is merged only if attention is its only reader.
- */
+ * become slower. Therefore a linear is merged only if attention is its only reader. */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
 #include <string.h>
 
@@ -42,7 +41,7 @@ static ir_node *linear_of(const ir_node *attention, int i)
     return is_linear && operand->use_count == uses_by(attention, operand) ? made : NULL;
 }
 
-/* The linears of the attention that read the same input as the linear of operand `first`. */
+/* The attention's linears with the same input as the linear of operand `first`. */
 static group linears_of(const ir_node *attention, int first)
 {
     group g = {.count = 0};
@@ -68,33 +67,33 @@ static const float *data_of(const ir_value *constant)
 static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
 {
     int64_t depth = g->linears[0]->inputs[1]->type.dim[0].offset;
-    float *all = ir_build_alloc(b, depth * columns, sizeof *all);
-    if (all == NULL) return NULL;
+    float *whole = ir_build_alloc(b, depth * columns, sizeof *whole);
+    if (whole == NULL) return NULL;
     int64_t left = 0;
     for (int i = 0; i < g->count; i++) {
         const float *part = data_of(g->linears[i]->inputs[1]);
         int64_t width = columns_of(g->linears[i]);
         for (int64_t k = 0; k < depth; k++) {
-            memcpy(all + k * columns + left, part + k * width, (size_t)width * sizeof *all);
+            memcpy(whole + k * columns + left, part + k * width, (size_t)width * sizeof *whole);
         }
         left += width;
     }
-    return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, all);
+    return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, whole);
 }
 
 /* Concatenates the biases, with zeros for a linear without bias. */
 static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
 {
-    float *all = ir_build_alloc(b, columns, sizeof *all); /* zeroed */
-    if (all == NULL) return NULL;
+    float *whole = ir_build_alloc(b, columns, sizeof *whole); /* zeroed */
+    if (whole == NULL) return NULL;
     int64_t left = 0;
     for (int i = 0; i < g->count; i++) {
         const ir_value *bias = ir_node_input(g->linears[i], 2);
         int64_t width = columns_of(g->linears[i]);
-        if (bias != NULL) memcpy(all + left, data_of(bias), (size_t)width * sizeof *all);
+        if (bias != NULL) memcpy(whole + left, data_of(bias), (size_t)width * sizeof *whole);
         left += width;
     }
-    return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, all);
+    return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, whole);
 }
 
 static void merge(ir_builder *b, ir_node *node)
@@ -114,9 +113,9 @@ static void merge(ir_builder *b, ir_node *node)
     ir_value *inputs[] = {g.linears[0]->inputs[0], merged_weight(b, &g, columns), NULL};
     if (biased) inputs[2] = merged_bias(b, &g, columns);
     if (inputs[1] == NULL || (biased && inputs[2] == NULL)) return;
-    ir_value *all = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
+    ir_value *whole = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
     ir_value *parts[MAX_PARTS];
-    if (all == NULL || !ir_build_split(b, all, all->type.rank - 1, widths, g.count, parts)) return;
+    if (whole == NULL || !ir_build_split(b, whole, whole->type.rank - 1, widths, g.count, parts)) return;
     for (int i = 0; i < g.count; i++) ir_replace(b, g.linears[i]->outputs[0], parts[i]);
 }
 

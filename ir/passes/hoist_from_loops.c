@@ -6,11 +6,11 @@
  * the loop, one matmul computes all rows. LSTM, GRU and RNN get the same form from expand_recurrent.c.
  */
 #include "base/out_of_memory.h"
-#include "ir/loop_nodes.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/pass.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
-/* Do both shapes differ only in dimensions of one element? */
+/* Do both shapes differ only in one-element dimensions? */
 static bool only_units_differ(const ir_type *a, const ir_type *b)
 {
     int i = 0, j = 0;
@@ -22,8 +22,8 @@ static bool only_units_differ(const ir_type *a, const ir_type *b)
     }
 }
 
-/* The Gather of one element that a linear multiplies, behind reshapes by dimensions of one element. NULL: its input is
- * another value. */
+/* The one-element Gather multiplied by a linear, behind reshapes by one-element dimensions. NULL: the input is another
+ * value. */
 static ir_node *gather_of(const ir_node *linear)
 {
     const ir_value *x = linear->inputs[0];
@@ -43,8 +43,8 @@ static bool is_outside(const bool *inside, const ir_value *v)
     return v == NULL || v->constant != NULL || !inside[v->id];
 }
 
-/* Does the linear of the loop read each row once, from a tensor outside of it? Its own rows are those of the tensor,
- * and the columns of both are the last dimension. */
+/* Does the linear of the loop read each row once, from a tensor outside it? Its own rows are those of the tensor, and
+ * the columns of both are the last dimension. */
 static bool is_hoisted(const bool *inside, const ir_node *linear, ir_dim steps)
 {
     const ir_node *gather = linear->op == &ir_ops[IR_OP_Linear] ? gather_of(linear) : NULL;
@@ -52,19 +52,19 @@ static bool is_hoisted(const bool *inside, const ir_node *linear, ir_dim steps)
     for (int i = 1; i < linear->input_count; i++)
         if (!is_outside(inside, linear->inputs[i])) return false;
     const ir_value *x = gather->inputs[0];
-    int axis = axis_of(gather), last = x->type.rank - 1;
-    return is_outside(inside, x) && !is_outside(inside, gather->inputs[1]) && axis < last &&
+    int axis = axis_of(gather), last_index = x->type.rank - 1;
+    return is_outside(inside, x) && !is_outside(inside, gather->inputs[1]) && axis < last_index &&
            ir_dim_equal(x->type.dim[axis], steps) &&
-           ir_dim_equal(x->type.dim[last], linear->inputs[0]->type.dim[linear->inputs[0]->type.rank - 1]);
+           ir_dim_equal(x->type.dim[last_index], linear->inputs[0]->type.dim[linear->inputs[0]->type.rank - 1]);
 }
 
 static void hoist(ir_builder *b, ir_node *linear)
 {
     const ir_node *gather = gather_of(linear);
     ir_value *operands[3] = {gather->inputs[0], linear->inputs[1], ir_node_input(linear, 2)};
-    ir_value *all = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, linear->input_count, 1));
-    if (all == NULL) return;
-    ir_value *parts[] = {all, gather->inputs[1]};
+    ir_value *whole = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, linear->input_count, 1));
+    if (whole == NULL) return;
+    ir_value *parts[] = {whole, gather->inputs[1]};
     ir_node *element = ir_build_node(b, IR_OP_Gather, parts, 2, 1);
     ir_build_set_int(b, element, "axis", axis_of(gather));
     ir_value *row = element != NULL ? ir_build_infer(b, element) : NULL;

@@ -1,10 +1,10 @@
 /* lower_contrib.c — rewrites ONNX Runtime's contributed operators in terms of ONNX's before recognition. Then the rules
  * for other models fuse the parts again. */
-#include "ir/passes/lower_contrib.h"
+#include "ir/passes/pass_rules.h"
 
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
 
 /* ---- GELU ------------------------------------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
 static void skip_layer_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
-    if (bias != NULL) x = ir_build_add(b, x, bias); /* added first, so that the linear that produces x can absorb it */
+    if (bias != NULL) x = ir_build_add(b, x, bias); /* added first, so the linear that produces x can absorb it */
     ir_value *sum = ir_build_add(b, x, node->inputs[1]);
     ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), ir_read_output(node, 1),
                                 ir_read_output(node, 2));
@@ -165,13 +165,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_MultiHeadAttention] = ir_contrib_multi_head_attention,
 };
 
-static void translate(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-}
-
 mdot_status ir_pass_lower_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, translate, out_changed, err);
+    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
 }

@@ -6,8 +6,8 @@
  */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/lower_contrib.h"
-#include "ir/passes/recognise_attention.h"
+#include "ir/passes/attention_patterns.h"
+#include "ir/passes/pass_rules.h"
 
 typedef struct operands {
     ir_value *q, *k, *v;                    /* [B, rows, heads · D], or all three [B, heads, rows, D] */
@@ -34,7 +34,7 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
     return ir_build_cast(b, ir_build_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
 }
 
-/* A filter of this value or less absorbs every score, so that the scores of a row without a key are equal. */
+/* A filter of this value or less absorbs every score, so a row's scores without a key are equal. */
 #define ABSORBING_FILTER (-1e12)
 
 /* If a mask leaves out every key of a row, the row's softmax is that of the scores alone. There the filter is 0,
@@ -86,10 +86,10 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
 }
 
 /* Keys (0) or values (1) of both: [2, B, heads, rows, D] → [B, heads, rows, D]. */
-static ir_value *half_of(ir_builder *b, ir_value *both, int64_t which)
+static ir_value *half_of(ir_builder *b, ir_value *pair, int64_t choice)
 {
-    if (both == NULL || ir_dim_is(both->type.dim[3], 0)) return NULL;
-    ir_value *half = ir_build_slice(b, both, 0, which, which + 1);
+    if (pair == NULL || ir_dim_is(pair->type.dim[3], 0)) return NULL;
+    ir_value *half = ir_build_slice(b, pair, 0, choice, choice + 1);
     return half != NULL ? ir_build_reshape(b, half, half->type.dim + 1, 4) : NULL;
 }
 
@@ -124,21 +124,21 @@ void ir_contrib_attention(ir_builder *b, ir_node *node)
     ir_node *made = attention_node(b, node, &o, present != NULL || o.past_key != NULL ? 3 : 1);
     if (made == NULL) return;
     if (present != NULL) {
-        ir_value *key = stacked(b, made->outputs[1]), *both[] = {key, stacked(b, made->outputs[2])};
-        ir_replace(b, present, ir_build_concat(b, 0, both, 2));
+        ir_value *key = stacked(b, made->outputs[1]), *pair[] = {key, stacked(b, made->outputs[2])};
+        ir_replace(b, present, ir_build_concat(b, 0, pair, 2));
     }
     ir_replace(b, node->outputs[0], made->outputs[0]);
 }
 
 /* Adds the slice of the bias for Q, K or V, which starts at *at, to rows or to heads. */
-static ir_value *with_bias(ir_builder *b, ir_value *x, ir_value *bias, int64_t *at)
+static ir_value *with_bias(ir_builder *b, ir_value *x, ir_value *bias, int64_t *offset)
 {
     if (bias == NULL || x == NULL) return x;
     const ir_dim *dim = x->type.dim;
     bool by_head = x->type.rank == 4;
-    int64_t from = *at;
-    *at += by_head ? dim[1].offset * dim[3].offset : dim[2].offset;
-    ir_value *share = ir_build_slice(b, bias, 0, from, *at);
+    int64_t source = *offset;
+    *offset += by_head ? dim[1].offset * dim[3].offset : dim[2].offset;
+    ir_value *share = ir_build_slice(b, bias, 0, source, *offset);
     if (by_head) share = ir_build_reshape(b, share, (ir_dim[]){dim[1], ir_dim_number(1), dim[3]}, 3);
     return ir_build_add(b, x, share);
 }
@@ -148,9 +148,10 @@ static ir_value *part_of(ir_builder *b, ir_value *packed, int64_t part)
 {
     static const int64_t by_head[] = {0, 2, 1, 3};
     const ir_dim *dim = packed->type.dim;
-    ir_value *own = ir_build_slice(b, packed, 3, part, part + 1);
-    own = own != NULL ? ir_build_reshape(b, own, (ir_dim[]){dim[0], dim[1], dim[2], dim[4]}, 4) : NULL;
-    return own != NULL ? ir_build_transpose(b, own, by_head) : NULL;
+    ir_value *own_value = ir_build_slice(b, packed, 3, part, part + 1);
+    own_value =
+        own_value != NULL ? ir_build_reshape(b, own_value, (ir_dim[]){dim[0], dim[1], dim[2], dim[4]}, 4) : NULL;
+    return own_value != NULL ? ir_build_transpose(b, own_value, by_head) : NULL;
 }
 
 /* Reads query, key and value, packed or separate. If one of them is by head, all are brought to that form. */
@@ -162,9 +163,9 @@ static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
     o->v = k == NULL ? part_of(b, q, 2) : v == NULL ? part_of(b, k, 1) : v;
     if (o->q == NULL || o->k == NULL || o->v == NULL) return;
     bool by_head = o->q->type.rank == 4 || o->k->type.rank == 4 || o->v->type.rank == 4;
-    ir_value **each[] = {&o->q, &o->k, &o->v};
+    ir_value **part[] = {&o->q, &o->k, &o->v};
     for (int i = 0; i < 3 && by_head; i++)
-        if ((*each[i])->type.rank == 3) *each[i] = ir_build_split_heads(b, *each[i], ir_node_int(node, "num_heads", 1));
+        if ((*part[i])->type.rank == 3) *part[i] = ir_build_split_heads(b, *part[i], ir_node_int(node, "num_heads", 1));
 }
 
 /* Inputs: query, key?, value?, bias?, integer mask?, additive mask?, past key?, past value?. Outputs: rows,
@@ -172,12 +173,12 @@ static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
 void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
 {
     ir_value *bias = ir_node_input(node, 3);
-    int64_t at = 0;
+    int64_t offset = 0;
     operands o = {.integer_mask = ir_node_input(node, 4), .additive_mask = ir_node_input(node, 5)};
     read_multi_head(b, node, &o);
-    o.q = with_bias(b, o.q, bias, &at);
-    o.k = with_bias(b, o.k, bias, &at);
-    o.v = with_bias(b, o.v, bias, &at);
+    o.q = with_bias(b, o.q, bias, &offset);
+    o.k = with_bias(b, o.k, bias, &offset);
+    o.v = with_bias(b, o.v, bias, &offset);
     set_past(&o, ir_node_input(node, 6), ir_node_input(node, 7));
     bool presents = o.past_key != NULL || ir_read_output(node, 1) != NULL || ir_read_output(node, 2) != NULL;
     ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);

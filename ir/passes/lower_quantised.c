@@ -1,14 +1,12 @@
-/* lower_quantised.c — rewrites quantisation as f32 operators, so that neighbouring operators fuse with it and matmuls
- * become linears. Weights become f32 constants.
+/* lower_quantised.c — rewrites quantisation as f32 operators, so neighbouring operators fuse with it and matmuls become
+ * linears. Weights become f32 constants.
  *
- * Sums of products of bytes are integers. They are exact in f32 up to 2^24, which is about 260 products of the
- * largest factors. Beyond that they are rounded like every sum in f32.
- */
+ * Sums of products of bytes are integers. They are exact in f32 up to 2^24, which is about 260 products of the largest
+ * factors. Beyond that they are rounded like every sum in f32. */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/fold.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
 #include <math.h>
 
@@ -64,9 +62,9 @@ static ir_value *quantised(ir_builder *b, ir_value *x, ir_value *scale, ir_value
     bool is_unsigned = ir_dtype_is_unsigned(dtype);
     ir_value *rounded = ir_build_op1(b, IR_OP_Round, ir_build_div(b, x, scale));
     if (zero != NULL) rounded = ir_build_add(b, rounded, ir_build_cast(b, zero, b->dtype));
-    ir_value *least = ir_build_scalar(b, is_unsigned ? 0 : -ldexp(1, bits - 1));
-    ir_value *most = ir_build_scalar(b, ldexp(1, is_unsigned ? bits : bits - 1) - 1);
-    return ir_build_cast(b, ir_build_op3(b, IR_OP_Clip, rounded, least, most), dtype);
+    ir_value *minimum = ir_build_scalar(b, is_unsigned ? 0 : -ldexp(1, bits - 1));
+    ir_value *maximum = ir_build_scalar(b, ldexp(1, is_unsigned ? bits : bits - 1) - 1);
+    return ir_build_cast(b, ir_build_op3(b, IR_OP_Clip, rounded, minimum, maximum), dtype);
 }
 
 static void quantise(ir_builder *b, ir_node *node)
@@ -91,17 +89,17 @@ static ir_value *extreme(ir_builder *b, ir_opcode reduce, ir_opcode choose, ir_v
     return ir_build_op2(b, choose, scalar, ir_build_scalar(b, 0));
 }
 
-/* A tensor of zeros has the scale 0. It is divided by 1 instead, and all its elements stay zero. */
+/* A tensor of zeros has the scale 0. It is divided by 1 instead, and all the elements stay zero. */
 static void quantise_dynamically(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
     b->dtype = MDOT_DTYPE_F32;
-    ir_value *least = extreme(b, IR_OP_ReduceMin, IR_OP_Min, x), *most = extreme(b, IR_OP_ReduceMax, IR_OP_Max, x);
-    ir_value *width = ir_build_sub(b, most, least);
+    ir_value *minimum = extreme(b, IR_OP_ReduceMin, IR_OP_Min, x), *maximum = extreme(b, IR_OP_ReduceMax, IR_OP_Max, x);
+    ir_value *width = ir_build_sub(b, maximum, minimum);
     ir_value *scale = ir_build_div(b, width, ir_build_scalar(b, 255));
     ir_value *is_zero = ir_build_op2(b, IR_OP_Equal, scale, ir_build_scalar(b, 0));
     ir_value *divisor = ir_build_where(b, is_zero, ir_build_scalar(b, 1), scale);
-    ir_value *zero = quantised(b, ir_build_op1(b, IR_OP_Neg, least), divisor, NULL, MDOT_DTYPE_U8);
+    ir_value *zero = quantised(b, ir_build_op1(b, IR_OP_Neg, minimum), divisor, NULL, MDOT_DTYPE_U8);
     ir_value *made[] = {quantised(b, x, divisor, zero, MDOT_DTYPE_U8), scale, zero};
     for (int i = 0; i < node->output_count; i++) {
         ir_value *old = ir_read_output(node, i);

@@ -1,9 +1,8 @@
 /* match.c — matches patterns (match.h) by a depth-first search over a list of goals.
  *
- * A goal is a pattern that must match a value. Solving the first goal may add goals in front of the rest. Because the
- * rest is always available, an early choice (for example, the order of operands) is undone if a later goal fails.
- * Goals live on the C stack. Patterns have about a dozen nodes, so the depth is small.
- */
+ * A goal is a pattern that must match a value. Solving the first goal may add goals before the rest. Because the rest
+ * is always available, an early choice (for example, the order of operands) is undone if a later goal fails. Goals live
+ * on the C stack. Patterns have about a dozen nodes, so the depth is small. */
 #include "ir/passes/match.h"
 
 #include <math.h>
@@ -16,8 +15,8 @@ typedef struct goal {
 
 static bool solve(ir_match *match, const goal *first);
 
-/* The relative tolerance between a constant and the number in the formula: the rounding of its type or of the type
- * that it was cast from, and for f32 the precision of typed digits (1.4142135, 0.797885). */
+/* The relative tolerance between a constant and the number in the formula: the rounding of the type or of the type that
+ * it was cast from, and for f32 the precision of typed digits (1.4142135, 0.797885). */
 static double rounding(const ir_value *value)
 {
     switch (value->rounded != MDOT_DTYPE_NONE ? value->rounded : value->type.dtype) {
@@ -32,11 +31,11 @@ static double rounding(const ir_value *value)
 
 bool ir_value_is_filled(const ir_value *value, double number, double tolerance)
 {
-    const ir_tensor *all = value->constant;
-    if (all == NULL || all->data == NULL || all->count < 1) return false;
-    size_t size = mdot_dtype_size_bytes(all->dtype);
-    for (int64_t i = 0; i < all->count; i++) {
-        ir_tensor one = {.dtype = all->dtype, .count = 1, .data = (const char *)all->data + (size_t)i * size};
+    const ir_tensor *whole = value->constant;
+    if (whole == NULL || whole->data == NULL || whole->count < 1) return false;
+    size_t size = mdot_dtype_size_bytes(whole->dtype);
+    for (int64_t i = 0; i < whole->count; i++) {
+        ir_tensor one = {.dtype = whole->dtype, .count = 1, .data = (const char *)whole->data + (size_t)i * size};
         double element;
         if (!ir_value_scalar(&(ir_value){.constant = &one}, &element)) return false;
         if (element != number && !(fabs(element - number) <= tolerance * fabs(number))) return false;
@@ -90,8 +89,8 @@ static bool solve_product(ir_match *match, const ir_pattern *pattern, ir_value *
         }
         const ir_pattern *remainder = count == 2 ? others.arg[0] : &others;
         for (int side = 0; side < 2; side++) {
-            goal other = {remainder, node->inputs[1 - side], rest};
-            goal factor = {pattern->arg[one], node->inputs[side], &other};
+            goal other_item = {remainder, node->inputs[1 - side], rest};
+            goal factor = {pattern->arg[one], node->inputs[side], &other_item};
             if (solve(match, &factor)) return true;
         }
     }

@@ -16,9 +16,9 @@ enum { IR_MATCH_SLOTS = 10, IR_PATTERN_ARGS = 4 };
 
 typedef enum ir_pattern_kind {
     IR_PATTERN_ANY,    /* any value, stored in the slot */
-    IR_PATTERN_NUMBER, /* a constant whose elements all equal `number` up to the rounding of its type */
+    IR_PATTERN_NUMBER, /* a constant whose elements all equal `number` up to the rounding of the type */
     IR_PATTERN_SCALAR, /* any scalar constant, stored in the slot */
-    IR_PATTERN_OP,     /* the first output of a node with this operator */
+    IR_PATTERN_OP,     /* a node's first output with this operator */
     IR_PATTERN_MATMUL, /* arg[0] * arg[1] * arg[2], in any association and order */
     IR_PATTERN_EITHER, /* the first argument for which the whole pattern matches */
     IR_PATTERN_LET     /* arg[0], whose value is stored in the slot */

@@ -1,15 +1,14 @@
-/* promote_f16.c — computes in f32 the operators that a model computes in 16 bits, so that all kernels and later passes
+/* promote_f16.c — computes in f32 the operators that a model computes in 16 bits, so all kernels and later passes
  * apply.
  *
- * Each node is rebuilt on f32 operands, and its results are cast back. A node that reads such a result reads the f32
+ * Each node is rebuilt on f32 operands, and the results are cast back. A node that reads such a result reads the f32
  * value instead. Therefore values are rounded to 16 bits only at the model's inputs and outputs, where the model
  * decides by a value, and where it asks for the rounding itself: it narrows a value and widens the same value again.
- * Other results differ from the model's by at most the rounding of its type, and are closer to the exact result.
- */
+ * Other results differ from the model's by at most the rounding of the type, and are closer to the exact result. */
 #include "base/out_of_memory.h"
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
 static bool is_narrow(const ir_value *value)
 {
@@ -26,13 +25,13 @@ static bool is_cast(const ir_node *node)
     return node->op == &ir_ops[IR_OP_Cast] || node->op == &ir_ops[IR_OP_CastLike];
 }
 
-/* Does a reader widen the value, or elements of it that were only moved? */
+/* Does a reader widen the value, or moved elements? */
 static bool is_widened(const ir_value *value, const bool *widened_later)
 {
     for (const ir_use *use = value->uses; use != NULL; use = use->next) {
         const ir_node *reader = use->node;
         if (reader == NULL || reader->op == NULL || reader->outputs[0] == NULL) continue;
-        bool is_cast_value = is_cast(reader) && use->index == 0; /* CastLike reads only the type of its other operand */
+        bool is_cast_value = is_cast(reader) && use->index == 0; /* CastLike reads only the other operand's type */
         if (is_cast_value && ir_dtype_is_float(reader->outputs[0]->type.dtype) && !is_narrow(reader->outputs[0]))
             return true;
         bool moves = reader->op->lowering == IR_LOWER_MOVE || reader->op->lowering == IR_LOWER_ALIAS;
@@ -42,8 +41,8 @@ static bool is_widened(const ir_value *value, const bool *widened_later)
     return false;
 }
 
-/* Marks the casts that narrow a value which is widened again. Walks from the last node to the first, so that readers
- * are visited before their operands. */
+/* Marks the casts that narrow a value which is widened again. Walks from the last node to the first, so readers are
+ * visited before their operands. */
 static bool mark_rounding(ir_graph *graph)
 {
     ir_arena *scratch = ir_arena_create(0);

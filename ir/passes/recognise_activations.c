@@ -1,13 +1,12 @@
-/* recognise_activations.c — recognises decomposed activation functions: GELU by erf and by tanh, SiLU and its sigmoid
- * approximation of GELU, Mish, HardSigmoid and HardSwish.
+/* recognise_activations.c — recognises decomposed activation functions: GELU by erf and by tanh, SiLU and its
+ * sigmoid approximation of GELU, Mish, HardSigmoid and HardSwish.
  *
- * Products match in any association and order, so that one line covers the patterns of PyTorch, TensorFlow and ONNX
- * Runtime.
- */
+ * Products match in any association and order, so one line covers the patterns of PyTorch, TensorFlow and ONNX
+ * Runtime. */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
-#include "ir/passes/pass.h"
 
 #include <math.h>
 
@@ -78,7 +77,7 @@ static ir_value *hard_sigmoid_of(ir_builder *b, ir_value *x)
     return ir_build_infer(b, node);
 }
 
-/* Does the gate have the slope of HardSwish instead of ONNX's default slope of HardSigmoid? */
+/* Does the gate have the slope of HardSwish rather than ONNX's default slope of HardSigmoid? */
 static bool is_sixth(const ir_value *gate)
 {
     return fabs(ir_node_float(gate->def, "alpha", 0.2) - 1.0 / 6) < 1e-6 &&

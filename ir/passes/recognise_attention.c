@@ -1,17 +1,16 @@
 /* recognise_attention.c — recognises the attention pattern MatMul, Softmax, MatMul (read by attention_scores.c) and
- * replaces it by ONNX's Attention in the form of recognise_attention.h.
+ * replaces it by ONNX's Attention in the form of attention_patterns.h.
  *
  * All operands are first viewed as [batch, heads, rows, channels], regardless of the shapes in the model's matmuls.
  * If they are heads split from rows (Reshape and Transpose), the 3-D form reads the rows in place; otherwise the 4-D
  * form reads heads. The layout changes made here cancel against the model's, at once or in `simplify`.
  */
-#include "ir/passes/recognise_attention.h"
+#include "ir/passes/attention_patterns.h"
 
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/attention_scores.h"
+#include "ir/passes.h"
 #include "ir/passes/match.h"
-#include "ir/passes/pass.h"
 
 typedef struct extents {
     ir_dim batch;
@@ -93,13 +92,13 @@ static ir_value *ungrouped(ir_builder *b, ir_value *heads)
     const ir_node *expand = join != NULL && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
     bool repeats = expand != NULL && (expand->op == &ir_ops[IR_OP_Expand] || expand->op == &ir_ops[IR_OP_Tile]);
     if (!repeats || heads->type.rank != 4) return heads;
-    const ir_type *each = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *all = &heads->type;
-    if (each->rank != 5 || one->rank != 5 || !ir_dim_is(one->dim[2], 1)) return heads;
+    const ir_type *part = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *whole = &heads->type;
+    if (part->rank != 5 || one->rank != 5 || !ir_dim_is(one->dim[2], 1)) return heads;
     ir_dim source[4] = {one->dim[0], one->dim[1], one->dim[3], one->dim[4]};
     for (int i = 0; i < 4; i++) {
         static const int axis_of_five[] = {0, 1, 3, 4};
-        if (!ir_dim_equal(each->dim[axis_of_five[i]], source[i])) return heads;
-        if (i != 1 && !ir_dim_equal(all->dim[i], source[i])) return heads;
+        if (!ir_dim_equal(part->dim[axis_of_five[i]], source[i])) return heads;
+        if (i != 1 && !ir_dim_equal(whole->dim[i], source[i])) return heads;
     }
     return ir_dim_is_number(source[1]) ? ir_build_reshape(b, expand->inputs[0], source, 4) : heads;
 }
@@ -121,12 +120,12 @@ static bool is_split_off_rows(const ir_value *heads)
     const ir_dim *dim = heads->type.dim;
     if (ir_dim_is(dim[1], 1)) return true;
     if (node == NULL || node->op != &ir_ops[IR_OP_Transpose] || is_cut_in_channels(node->inputs[0])) return false;
-    int64_t perm[MDOT_MAX_RANK], last = -1;
+    int64_t perm[MDOT_MAX_RANK], last_index = -1;
     ir_node_perm(node, 4, perm);
     for (int i = 0; i < 4; i++) { /* dimensions of extent one may be anywhere */
         if (ir_dim_is(dim[in_rows[i]], 1)) continue;
-        if (perm[in_rows[i]] < last) return false;
-        last = perm[in_rows[i]];
+        if (perm[in_rows[i]] < last_index) return false;
+        last_index = perm[in_rows[i]];
     }
     return true;
 }
@@ -209,7 +208,7 @@ static bool moves_to(const ir_value *mask, const ir_type *weights, bool *out_to_
     return !(by_query && by_key);
 }
 
-/* Reshapes the mask to run along the rows of the values: [M] or […, 1, M] → […, M, 1]. */
+/* Reshapes the mask to run along the values' rows: [M] or […, 1, M] → […, M, 1]. */
 static ir_value *along_rows(ir_builder *b, ir_value *mask)
 {
     if (mask->type.rank == 0) return mask;
@@ -219,11 +218,11 @@ static ir_value *along_rows(ir_builder *b, ir_value *mask)
 
 static ir_value *moved(ir_builder *b, const ir_node *weighing, int inner, ir_value *value, bool to_values)
 {
-    ir_value *in[3] = {NULL};
+    ir_value *input[3] = {NULL};
     for (int i = 0; i < weighing->input_count; i++)
-        in[i] = i == inner ? value : to_values ? along_rows(b, weighing->inputs[i]) : weighing->inputs[i];
-    if (ir_node_opcode(weighing) == IR_OP_Where) return ir_build_where(b, in[0], in[1], in[2]);
-    return ir_build_mul(b, in[0], in[1]);
+        input[i] = i == inner ? value : to_values ? along_rows(b, weighing->inputs[i]) : weighing->inputs[i];
+    if (ir_node_opcode(weighing) == IR_OP_Where) return ir_build_where(b, input[0], input[1], input[2]);
+    return ir_build_mul(b, input[0], input[1]);
 }
 
 static void move_weighing(ir_builder *b, ir_node *node)

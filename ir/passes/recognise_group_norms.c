@@ -5,9 +5,9 @@
  * As in recognise_norms.c, the core is recognised first. Then the product becomes its scale and the sum its bias.
  */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
-#include "ir/passes/pass.h"
 
 static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_value *scale, ir_value *bias,
                             int64_t groups)
@@ -45,8 +45,8 @@ static void core(ir_builder *b, ir_node *node)
 static ir_value *channel_vector(ir_builder *b, const ir_type *x, ir_value *value)
 {
     const ir_type *type = &value->type;
-    int at = type->rank - (x->rank - 1);
-    if (value->constant == NULL || at < 0 || type->dtype != x->dtype || !ir_dim_equal(type->dim[at], x->dim[1]))
+    int index = type->rank - (x->rank - 1);
+    if (value->constant == NULL || index < 0 || type->dtype != x->dtype || !ir_dim_equal(type->dim[index], x->dim[1]))
         return NULL;
     if (value->constant->count != x->dim[1].offset) return NULL;
     return ir_build_reshape(b, value, &x->dim[1], 1);
@@ -73,13 +73,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Add] = affine,
 };
 
-static void recognise(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-}
-
 mdot_status ir_pass_recognise_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, recognise, out_changed, err);
+    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
 }

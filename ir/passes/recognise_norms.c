@@ -5,9 +5,9 @@
  * following sum the bias. If the affine part has an unknown pattern, the core is still recognised.
  */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
-#include "ir/passes/pass.h"
 
 enum { X, CENTRED, MEAN, VARIANCE, EPSILON, FACTOR, SCALE, BIAS, MAXIMUM, TOTAL };
 
@@ -79,7 +79,7 @@ static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match 
     int64_t dims[MDOT_MAX_RANK];
     int count = x->type.rank - axis;
     for (int i = 0; i < count; i++) {
-        if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* a constant of ones needs a shape of numbers */
+        if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* a constant of ones needs a numeric shape */
         dims[i] = x->type.dim[axis + i].offset;
     }
     return norm(b, op, x, ir_build_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
@@ -209,13 +209,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Add] = sum,
 };
 
-static void recognise(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-}
-
 mdot_status ir_pass_recognise_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, recognise, out_changed, err);
+    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
 }

@@ -1,7 +1,7 @@
 /* run_passes.c — runs the passes in the order of passes.def, with dumps and verification in between. */
 #include "base/out_of_memory.h"
 #include "ir/ops.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
 
 #include <string.h>
 

@@ -1,15 +1,12 @@
 /* simplify.c — removes operators without effect: identities, casts to the same type, pointwise operators with neutral
  * constants, layout changes that cancel out.
  *
- * Squeeze, Unsqueeze and Flatten become Reshape, so that later passes handle a single operator. Chains of Reshape
- * become one Reshape, and chains of Transpose one Transpose. Every rule keeps the value's type, or ir_replace refuses
- * it.
- */
+ * Squeeze, Unsqueeze and Flatten become Reshape, so later passes handle a single operator. Chains of Reshape become one
+ * Reshape, and chains of Transpose one Transpose. Every rule keeps the value's type, or ir_replace refuses it. */
 #include "ir/ops.h"
-#include "ir/passes/cse.h"
-#include "ir/passes/fold.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
-#include "ir/passes/pass.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +18,7 @@ static void forward_input(ir_builder *b, ir_node *node)
 
 /* ---- Layout ----------------------------------------------------------------------------------------------------- */
 
-/* The value below all changes of shape of `value`, and the number of those changes. */
+/* The value below all reshapes of `value`, and the number of reshapes. */
 static ir_value *under_reshapes(ir_value *value, int *out_count)
 {
     *out_count = 0;
@@ -95,9 +92,9 @@ static bool slice_of_transposed(ir_builder *b, ir_node *node)
     if (transpose == NULL || operand == NULL || !ir_value_int(operand, &axis)) return false;
     if (axis < 0) axis += node->inputs[0]->type.rank;
     if (!ir_dim_is(node->outputs[0]->type.dim[axis], 1)) return false;
-    ir_value *in[5] = {transpose->inputs[0], node->inputs[1], node->inputs[2], ir_build_integers(b, &perm[axis], 1),
-                       ir_node_input(node, 4)};
-    ir_value *part = ir_build_infer(b, ir_build_node(b, IR_OP_Slice, in, in[4] != NULL ? 5 : 4, 1));
+    ir_value *input[5] = {transpose->inputs[0], node->inputs[1], node->inputs[2], ir_build_integers(b, &perm[axis], 1),
+                          ir_node_input(node, 4)};
+    ir_value *part = ir_build_infer(b, ir_build_node(b, IR_OP_Slice, input, input[4] != NULL ? 5 : 4, 1));
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, perm));
 }
 
@@ -185,9 +182,9 @@ static void transpose(ir_builder *b, ir_node *node)
     int64_t perm[MDOT_MAX_RANK];
     ir_node_perm(node, node->inputs[0]->type.rank, perm);
     ir_value *transposed = ir_build_transpose(b, node->inputs[0], perm);
-    bool same = transposed != NULL && transposed->def != NULL && transposed->def->op == node->op &&
-                transposed->def->inputs[0] == node->inputs[0];
-    if (!same) ir_replace(b, node->outputs[0], transposed);
+    bool is_same = transposed != NULL && transposed->def != NULL && transposed->def->op == node->op &&
+                   transposed->def->inputs[0] == node->inputs[0];
+    if (!is_same) ir_replace(b, node->outputs[0], transposed);
 }
 
 /* Removes a slice of the whole axis, unless it reverses the order. */
@@ -247,9 +244,9 @@ static void softmax(ir_builder *b, ir_node *node)
     if (!ir_is_reshaped(x) || x->type.rank < 1) return;
     ir_value *source = x->def->inputs[0];
     int64_t axis = ir_node_int(node, "axis", -1);
-    int last = source->type.rank - 1;
-    if ((axis != -1 && axis != x->type.rank - 1) || last < 0) return;
-    if (!ir_dim_equal(source->type.dim[last], x->type.dim[x->type.rank - 1])) return;
+    int last_index = source->type.rank - 1;
+    if ((axis != -1 && axis != x->type.rank - 1) || last_index < 0) return;
+    if (!ir_dim_equal(source->type.dim[last_index], x->type.dim[x->type.rank - 1])) return;
     ir_node *rows = ir_build_node(b, ir_node_opcode(node), &source, 1, 1);
     ir_build_set_int(b, rows, "axis", -1);
     ir_replace(b, result, ir_build_reshape(b, ir_build_infer(b, rows), result->type.dim, result->type.rank));

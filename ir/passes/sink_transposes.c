@@ -1,12 +1,11 @@
-/* sink_transposes.c — moves transposes behind elementwise operators, so that they meet the transposes that undo them.
+/* sink_transposes.c — moves transposes behind elementwise operators, so they meet the transposes that undo them.
  *
  * Convolutions move their channels to the end and back. Activations, residuals and normalisations between two
  * convolutions separate the two transposes: T'(f(T(x), T(y))) becomes f(x, y). This is done only if a later transpose
- * does undo the first one and at most elementwise operators are in between.
- */
+ * does undo the first one and at most elementwise operators are in between. */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
-#include "ir/passes/pass.h"
+#include "ir/passes.h"
+#include "ir/passes/graph_builder.h"
 
 /* Limits of the search: consecutive elementwise operators to look through, and readers in total, because each
  * operator may have many. */
@@ -57,12 +56,12 @@ static bool is_undone(const ir_value *value, const permutation *first, int left,
 /* The operand before the transpose; a smaller operand that broadcasts is transposed to that order. */
 static ir_value *before(ir_builder *b, ir_value *operand, const permutation *perm)
 {
-    permutation own;
+    permutation own_item;
     int64_t inverse[MDOT_MAX_RANK];
     ir_dim dims[MDOT_MAX_RANK];
     int missing = perm->rank - operand->type.rank;
     if (operand->type.rank == 0) return operand;
-    if (read_transpose(operand, &own)) return operand->def->inputs[0];
+    if (read_transpose(operand, &own_item)) return operand->def->inputs[0];
     for (int d = 0; d < perm->rank; d++) {
         dims[d] = d < missing ? ir_dim_number(1) : operand->type.dim[d - missing];
         inverse[perm->at[d]] = d;
@@ -77,12 +76,12 @@ static bool find_common(const ir_node *node, permutation *out)
     bool found = false;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *operand = node->inputs[i];
-        permutation own;
+        permutation own_item;
         if (operand == NULL || operand->constant != NULL) continue;
-        if (!read_transpose(operand, &own) || own.rank != node->outputs[0]->type.rank) return false;
-        for (int d = 0; found && d < own.rank; d++)
-            if (own.at[d] != out->at[d]) return false;
-        *out = own;
+        if (!read_transpose(operand, &own_item) || own_item.rank != node->outputs[0]->type.rank) return false;
+        for (int d = 0; found && d < own_item.rank; d++)
+            if (own_item.at[d] != out->at[d]) return false;
+        *out = own_item;
         found = true;
     }
     return found;

@@ -1,10 +1,8 @@
 /* test_artefact.c — plans → cg_write_artefact → the runtime: a scheduler reads the data that the compiler writes. The
  * plans are made by hand: y[i] = x[i] * factor, for two buckets, where the factor is a weight. */
 #include "codegen/artefact.h"
-#include "codegen/artefact_table.h"
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cuda/cuda_images.h"
-#include "codegen/link.h"
 #include "mdot/mdot.h"
 #include "plan/kernel_kind.h"
 #include "tests/support/artefact_fixture.h"

@@ -2,8 +2,6 @@
  * number. */
 #include "base/elf_read.h"
 #include "codegen/artefact.h"
-#include "codegen/elf_writer.h"
-#include "codegen/link.h"
 #include "tests/support/process.h"
 
 #include <elf.h>
@@ -57,7 +55,7 @@ static void data_objects_have_the_requested_machine(void **state)
     write_and_read_back(EM_AARCH64);
 }
 
-/* The linker gets the machine, so that it refuses x86-64 code for another machine. */
+/* The linker gets the machine, so it refuses x86-64 code for another machine. */
 static void code_of_another_machine_is_not_linked(void **state)
 {
     (void)state;

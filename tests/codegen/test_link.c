@@ -1,7 +1,7 @@
 /* test_link.c — the linked artefact follows mdot_abi.h, and linking leaves only the output behind. */
 #include "base/file.h"
+#include "codegen/artefact.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/link.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/process.h"
 

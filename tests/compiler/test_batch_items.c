@@ -3,7 +3,7 @@
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
 #include "mdot/mdot.h"
-#include "plan/print_plan.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/process.h"
 #include "tests/support/shard.h"

@@ -2,9 +2,10 @@
  * compute the model's values. */
 #include "compiler/compiler.h"
 #include "ir/passes.h"
-#include "plan/build.h"
+#include "plan/planner.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 #include "tests/support/plan_oracle.h"
 
 #include <setjmp.h>

@@ -6,6 +6,8 @@
  * in the last place. */
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
+#include "tests/support/graph_parser.h"
+#include "tests/support/infer_graph.h"
 
 #include <dirent.h>
 #include <limits.h>

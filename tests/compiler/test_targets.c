@@ -1,6 +1,6 @@
 /* test_targets.c — names of targets and precisions, as the command line and mdotc.h accept them. */
 #include "base/text.h"
-#include "codegen/target.h"
+#include "codegen/codegen.h"
 #include "compiler/compiler.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* copy.c — cp.async: copies from global to shared memory that arrive late. PTX ISA, "Data Movement and Conversion
  * Instructions: Asynchronous copy": a copy is unordered until the issuing thread has waited for it. Its destination
- * then belongs to that thread until the next barrier. Before the wait the destination holds poison here, and any
- * access to it is a fault (memory.c). The emulator copies at the wait, or at a random time before it, so that
- * unchecked code sees late data as well. */
+ * then belongs to that thread until the next barrier. Before the wait the destination holds poison here, and any access
+ * to it is a fault (memory.c). The emulator copies at the wait, or at a random time before it, so unchecked code sees
+ * late data as well. */
 #include "tests/cuda_host/machine.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* device.h — the declarations that a kernel's source sees on the host, in place of CUDA's built-ins and the
- * generator's prelude. The compiler's command line includes it before the source. To add an intrinsic, write a
- * function here with CUDA's name. Its last parameter `line` defaults to __builtin_LINE(), which is the caller's line.
- * If it needs other lanes or memory, add a function to device_calls.h and, in warp.c, the work that the last lane
- * does for all. */
+/* device.h — the declarations that a kernel's source sees on the host, in place of CUDA's built-ins and the generator's
+ * prelude. The compiler's command line includes it before the source. To add an intrinsic, write a function here with
+ * CUDA's name. The last parameter `line` defaults to __builtin_LINE(), which is the caller's line. If it needs other
+ * lanes or memory, add a function to device_calls.h and, in warp.c, the work that the last lane does for all. */
 #ifndef CUDA_HOST_DEVICE_H
 #define CUDA_HOST_DEVICE_H
 

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
 #include "codegen/cuda/cuda_program.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/nvrtc.h"
-#include "codegen/cuda/tile_schedule.h"
-#include "codegen/target.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"

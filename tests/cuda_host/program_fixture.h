@@ -4,7 +4,6 @@
 #define PROGRAM_FIXTURE_H
 
 #include "codegen/codegen.h"
-#include "codegen/cuda/cuda_generate.h"
 #include "codegen/cuda/cuda_program.h"
 #include "tests/cuda_host/cuda_host_fixture.h"
 

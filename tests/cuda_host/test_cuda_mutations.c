@@ -63,7 +63,7 @@ static bool run(void *user, cuda_host_launch *launch, cuda_host_report *report)
     const cuda_host_module *module = user;
     uint16_t a[SIZE * SIZE], b[SIZE * SIZE], middle[SIZE * SIZE], c[SIZE * SIZE];
     unsigned zero = 0;
-    for (int k = 0; k < SIZE * SIZE; k++) { /* small integers, so that most sums are exact */
+    for (int k = 0; k < SIZE * SIZE; k++) { /* small integers, so most sums are exact */
         a[k] = to_bf16((float)(k * 37 % 11 - 5));
         b[k] = to_bf16((float)(k * 53 % 3 - 1));
     }

@@ -4,7 +4,6 @@
  * interpret mdot_abi.h alike. */
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda_program.h"
-#include "codegen/target.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/support/encoder_model.h"

@@ -1,5 +1,5 @@
-/* test_cuda_schedules.c — schedules that distribute work to other tiles and blocks than the default schedule. The
- * code generated for them is correct as well, so that no step relies on a hard-coded size. */
+/* test_cuda_schedules.c — schedules that distribute work to other tiles and blocks than the default schedule. The code
+ * generated for them is correct as well, so no step relies on a hard-coded size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda_program.h"
-#include "codegen/cuda/tile_schedule.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/support/shard.h"
 

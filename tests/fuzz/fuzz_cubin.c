@@ -3,7 +3,7 @@
  *
  *     scripts/fuzz.sh 600 cubin
  */
-#include "codegen/cuda/cubin.h"
+#include "codegen/cuda/nvrtc.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,8 @@
  * inference must verify, print and parse back to the same text. Without inputs, the evaluation must give values of the
  * inferred types. */
 #include "ir/ops.h"
+#include "tests/support/graph_parser.h"
+#include "tests/support/infer_graph.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * successful evaluation the results must have the inferred types. A refused node is not evaluated, as in the
  * compiler. */
 #include "ir/ops.h"
+#include "tests/support/infer_graph.h"
 
 #include <stdint.h>
 #include <stdio.h>

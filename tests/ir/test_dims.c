@@ -1,5 +1,6 @@
-/* test_dims.c — dimensions with a floor of the length: every operation is held to its values at all lengths. */
+/* test_dims.c — dimensions with a floor of the length: every operation is held to the values at all lengths. */
 #include "ir/ops/families.h"
+#include "tests/support/graph_parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

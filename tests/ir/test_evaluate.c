@@ -1,5 +1,6 @@
 /* test_evaluate.c — the reference evaluation of whole graphs. */
 #include "ir/ops.h"
+#include "tests/support/graph_parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -145,7 +146,7 @@ static void faults_leave_the_results_untouched(void **state)
     ir_arena_destroy(f.arena);
 }
 
-/* Intermediate values have their own arenas, so that a long chain of large tensors leaves little memory allocated. */
+/* Intermediate values have their own arenas, so a long chain of large tensors leaves little memory allocated. */
 static void intermediate_values_are_released(void **state)
 {
     (void)state;

@@ -1,5 +1,7 @@
 /* test_infer.c — inference over whole graphs, the operator table, and operations on dimensions. */
 #include "ir/ops/families.h"
+#include "tests/support/graph_parser.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

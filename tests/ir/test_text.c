@@ -1,6 +1,7 @@
 /* test_text.c — graphs are printed, and parsed back to the same graph. */
 #include "ir/ops.h"
 #include "tests/support/decimal_point.h"
+#include "tests/support/graph_parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -208,7 +209,7 @@ static void every_truncated_text_is_refused(void **state)
     for (size_t end = 0; end + 1 < length; end++) {
         ir_arena *arena = ir_arena_create(0);
         ir_graph *graph = NULL;
-        char *prefix = test_malloc(end + 1); /* of exactly this size, so that a checker detects an overrun */
+        char *prefix = test_malloc(end + 1); /* of exactly this size, so a checker detects an overrun */
         memcpy(prefix, everything, end);
         prefix[end] = '\0';
         if (ir_graph_parse(prefix, NULL, arena, &graph, NULL) == MDOT_OK) fail_msg("accepted:\n%s", prefix);

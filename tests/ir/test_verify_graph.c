@@ -1,5 +1,6 @@
 /* test_verify_graph.c — each rule of the verifier detects a graph that violates it. */
 #include "ir/ops.h"
+#include "tests/support/graph_parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

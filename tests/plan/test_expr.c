@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include "plan/expr.h"
-#include "plan/plan_text.h"
-#include "plan/scalar.h"
+#include "plan/kind_tools.h"
 #include "tests/support/decimal_point.h"
 
 static ir_arena *arena;

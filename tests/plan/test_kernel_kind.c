@@ -17,7 +17,6 @@ static void every_kernel_kind_has_functions_for_all_tools(void **state)
         assert_non_null(pl_kinds[k]->visit);
         assert_non_null(pl_kinds[k]->print);
         assert_non_null(pl_kinds[k]->verify);
-        assert_non_null(pl_kinds[k]->interpret);
     }
 }
 

@@ -3,8 +3,9 @@
  * with the same computation without a loop. */
 #include "tests/support/graph_code.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
-#include "ir/loop_nodes.h"
+#include "ir/ops.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "plan/build.h"
-#include "plan/interpret.h"
-#include "plan/verify_plan.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
+#include "tests/support/plan_interpreter.h"
 #include "tests/support/plan_oracle.h"
 
 enum { MAX_LENGTH = 16 };
@@ -253,7 +253,7 @@ static void expressions_stop_at_the_depth_limit(void **state)
 {
     (void)state;
     const char before[] = "v0 = input f32[L,4]\n";
-    assert_int_equal(kernels_of_row(before, 65), 1); /* the last result is stored instead of inlined */
+    assert_int_equal(kernels_of_row(before, 65), 1); /* the last result is stored rather than inlined */
     assert_int_equal(kernels_of_row(before, 66), 2);
 }
 

@@ -21,10 +21,10 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "plan/build.h"
 #include "plan/plan.h"
-#include "plan/print_plan.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 #include "tests/support/plan_oracle.h"
 
 enum { MAX_CASES = 256, MAX_FILES = 64, MAX_LENGTH = 16 };

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "plan/buffer_assignment.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 
 enum { MAX_BUFFERS = 64 };
 

@@ -1,6 +1,6 @@
-/* test_plan_models.c — whole models: the number of kernels of each kind, and a comparison of the plan's values with
- * the model's. ONNX's node tests run through the plan interpreter. Tests that need ../shared/onnx are skipped if it
- * is absent. */
+/* test_plan_models.c — whole models: the kernel count of each kind, and a comparison of the plan's values with the
+ * model's. ONNX's node tests run through the plan interpreter. Tests that need ../shared/onnx are skipped if it is
+ * absent. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "plan/build.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 #include "tests/support/plan_oracle.h"
 
 enum { MAX_INPUTS = 32 };

@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "plan/build.h"
-#include "plan/interpret.h"
+#include "plan/planner.h"
+#include "tests/support/infer_graph.h"
+#include "tests/support/plan_interpreter.h"
 #include "tests/support/plan_oracle.h"
 
 static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_F16, MDOT_DTYPE_BF16, MDOT_DTYPE_I8,

@@ -10,9 +10,8 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "plan/build.h"
 #include "plan/plan.h"
-#include "plan/print_plan.h"
+#include "plan/planner.h"
 #include "tests/support/plan_oracle.h"
 
 enum { GRAPHS = 3000, MAX_LENGTH = 6, MAX_POOL = 64, MAX_ELEMENTS = 3000 };
@@ -31,7 +30,7 @@ static int below(maker *m, int limit)
     return (int)((m->random >> 33) % (uint64_t)limit);
 }
 
-/* Half of the choices are among the latest values, so that chains grow. */
+/* Half of the choices are among the latest values, so chains grow. */
 static ir_value *any(maker *m)
 {
     int latest = m->pool_count < 4 || below(m, 2) ? m->pool_count : 4;
@@ -58,7 +57,7 @@ static ir_value *floats(maker *m, int rank, const int64_t *dims)
     return ir_graph_add_constant(m->graph, "floats", tensor);
 }
 
-/* Keeps the node if its types are valid and its results are small enough. Its f32 results join the pool. */
+/* Keeps the node if its types are valid and the results are small enough. Its f32 results join the pool. */
 static bool keep(maker *m, ir_node *node)
 {
     bool fits = ir_infer_node(m->graph, node, NULL) == MDOT_OK;
@@ -180,7 +179,7 @@ static void add_squeeze(maker *m, ir_value *x)
     }
 }
 
-/* Merges two dimensions, splits the last, flattens, or drops dimensions of one element. */
+/* Merges two dimensions, splits the last, flattens, or drops one-element dimensions. */
 static void add_reshape(maker *m)
 {
     static const int64_t shapes[][4] = {{-1, 4}, {0, -1}, {0, 0, 2, -1}, {-1, 2, 2}, {2, -1}, {1, -1}, {0, 1, -1}};

@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "plan/build.h"
-#include "plan/interpret.h"
 #include "plan/kernel_kind.h"
-#include "plan/verify_plan.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
+#include "tests/support/plan_interpreter.h"
 
 enum { MAX_LENGTH = 16 };
 
@@ -81,8 +81,8 @@ static void linears_use_matrix_kernels_from_eight_rows_on(void **state)
     assert_true(linear_is_matrix("3,L"));
 }
 
-/* Attention with so many channels in the heads of q and k, and of v. Linears produce the operands, so that buffers
- * hold them. */
+/* Attention with so many channels in the heads of q and k, and of v. Linears produce the operands, so buffers hold
+ * them. */
 static bool attention_is_matrix(const char *batch, const char *rows, int heads, int dim, int value_dim)
 {
     char text[1024];
@@ -260,7 +260,7 @@ static void storing_a_factor_in_16_bits_keeps_the_result(void **state)
     ir_arena_destroy(arena);
 }
 
-/* In contrast, a sum that is stored in half precision would change the result. */
+/* In contrast, a sum stored in half precision would change the result. */
 static void a_residual_is_never_rounded(void **state)
 {
     (void)state;

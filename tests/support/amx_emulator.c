@@ -149,7 +149,7 @@ static void widen(int tile, float even[ROWS][ROWS], float odd[ROWS][ROWS])
         }
 }
 
-/* Every processor that runs AMX kernels has FMA. The attribute makes fmaf an instruction instead of a call. */
+/* Every processor that runs AMX kernels has FMA. The attribute makes fmaf an instruction rather than a call. */
 __attribute__((target("fma"))) static void multiply_add(int sums, int left, int right)
 {
     float left_even[ROWS][ROWS], left_odd[ROWS][ROWS], right_even[ROWS][ROWS], right_odd[ROWS][ROWS];

@@ -1,8 +1,8 @@
 /* artefact_fixture.c — see artefact_fixture.h. */
 #include "tests/support/artefact_fixture.h"
 
+#include "codegen/artefact.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/link.h"
 #include "tests/support/process.h"
 
 #include "base/elf_read.h"

@@ -18,7 +18,7 @@ enum {
     FIXTURE_IMAGE_BYTES = 512
 };
 
-/* Plain structures instead of offsets: the `*_at` fields are offsetof values within this structure. */
+/* Plain structures rather than offsets: the `*_at` fields are offsetof values within this structure. */
 typedef struct fixture_table {
     mdot_abi_table head;
     mdot_abi_entry entry[2];

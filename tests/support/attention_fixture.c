@@ -1,9 +1,8 @@
 /* attention_fixture.c — see attention_fixture.h. */
 #include "tests/support/attention_fixture.h"
 
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/dot_products.h"
 #include "plan/kernel_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
@@ -72,7 +71,7 @@ static pl_attention describe(const attention_shape *s)
         .softcap = s->softcap,
         .replaces = s->replaces,
     };
-    /* Masks are only tested if queries or keys are a number, or both are the length, so that strides stay affine. */
+    /* Masks are only tested if queries or keys are a number, or both are the length, so strides stay affine. */
     if (s->mask == MASK_BATCHES) k.mask_batch = s->keys;
     if (s->mask >= MASK_QUERIES) k.mask_query = s->keys;
     if (s->mask == MASK_EVERYTHING) {
@@ -208,7 +207,7 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
             double mask = data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
             score[i] = k->replaces < 0 && mask <= k->replaces ? mask : score[i] + mask;
         }
-        /* In the model's f32, such a mask absorbs the scores, so that equally masked keys get equal weights. */
+        /* In the model's f32, such a mask absorbs the scores, so equally masked keys get equal weights. */
         if (score[i] < -1e8) score[i] = (float)score[i];
         if (k->causal && i > q + z->keys - z->queries) score[i] = -INFINITY;
         largest = fmax(largest, score[i]);
@@ -248,7 +247,7 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
     free(want);
 }
 
-/* Weights are rounded to 8 bits independently, and so are values that are stored in 16 bits. */
+/* Weights are rounded to 8 bits independently, and so are values stored in 16 bits. */
 static double tolerance_of(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
 {
     bool half_out = cg_stored_dtype(target, &plan->buffers[OUT]) == MDOT_DTYPE_BF16;

@@ -32,7 +32,7 @@ typedef struct attention_shape {
     bool fused;   /* q, k and v are column ranges of one matrix, heads side by side, as one projection makes them */
     bool aligned; /* fused, and as bf16 requires: heads and rows start at multiples of sixteen channels */
     bool half;    /* the plan stores q, k, v and out in 16 bits */
-    int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at the start of each row; -1 = all */
+    int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at each row's start; -1 = all */
     double softcap, replaces;
     double scale; /* 0: 1 / sqrt(dim) */
     attention_poison poison;

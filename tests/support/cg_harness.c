@@ -2,7 +2,6 @@
 #include "tests/support/cg_harness.h"
 
 #include "codegen/cpu/cpu_images.h"
-#include "codegen/cpu/llvm_module.h"
 #include "codegen/cpu/object.h"
 #include "plan/kernel_kind.h"
 #include "tests/support/amx_emulator.h"
@@ -195,7 +194,7 @@ void *harness_get(const harness *h, const char *name)
     return symbol;
 }
 
-/* The pages of a guarded buffer, so that guard_intact checks them after the call. */
+/* The pages of a guarded buffer, so guard_intact checks them after the call. */
 static remote_memory pages_of(const guarded *g)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

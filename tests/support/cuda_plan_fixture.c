@@ -1,10 +1,10 @@
 /* cuda_plan_fixture.c — see cuda_plan_fixture.h. */
 #include "tests/support/cuda_plan_fixture.h"
 
-#include "codegen/cuda/tile_schedule.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
-#include "plan/build.h"
+#include "plan/planner.h"
 #include "tests/support/encoder_model.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 #ifndef CUDA_PLAN_FIXTURE_H
 #define CUDA_PLAN_FIXTURE_H
 
-#include "codegen/cuda/grid_stages.h"
+#include "codegen/cuda/cuda_stages.h"
 
 extern ir_arena *cuda_arena;
 

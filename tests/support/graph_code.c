@@ -2,10 +2,11 @@
 
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "plan/build.h"
 #include "plan/kernel_kind.h"
+#include "plan/planner.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 #include "tests/support/plan_oracle.h"
 
 #include <setjmp.h>

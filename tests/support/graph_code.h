@@ -2,7 +2,7 @@
 #ifndef MDOT_TESTS_GRAPH_CODE_H
 #define MDOT_TESTS_GRAPH_CODE_H
 
-#include "plan/build.h"
+#include "plan/planner.h"
 
 #include <stdint.h>
 

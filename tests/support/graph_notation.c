@@ -1,5 +1,6 @@
 /* graph_notation.c — translates the notation in graph_notation.h into the text form for ir_graph_parse. */
 #include "tests/support/graph_notation.h"
+#include "tests/support/graph_parser.h"
 
 #include "ir/ops.h"
 

@@ -11,7 +11,7 @@ mdot_job_operator memory_operator(const char *type, double units, double paramet
 /* Matmuls with 600 and 400 parameters, sharded by tensor parallelism, and a normalisation with 24. The test fails if
  * the job cannot be made; it destroys the job. */
 mdot_job *memory_small_network(uint32_t block_count);
-/* The memory of a step. The test fails if the configuration is invalid. */
+/* A step's memory. The test fails if the configuration is invalid. */
 rt_memory memory_measure(const mdot_job *job, mdot_configuration c);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct mutate_field {
 /* The replacement expressions that kernels get are allocated in this arena. */
 void mutate_begin(ir_arena *arena);
 extern const pl_expr *mutate_other_expr, *mutate_other_load;
-/* The same load at another index, so that the kernel touches the same buffers. */
+/* The same load at another index, so the kernel touches the same buffers. */
 const pl_expr *mutate_moved(const pl_expr *load);
 
 /* Applies change number `step` over all fields of `object` in order. Sets *out_name to the field's name unless out_name

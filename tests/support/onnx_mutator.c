@@ -1,6 +1,6 @@
 /* onnx_mutator.c — see onnx_mutator.h. */
 #include "tests/support/onnx_mutator.h"
-#include "frontend/onnx/wire.h"
+#include "frontend/onnx/source.h"
 #include "ir/ops.h"
 
 #include "onnx.pb-c.h"

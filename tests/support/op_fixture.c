@@ -1,5 +1,7 @@
 /* op_fixture.c — single operators from text; see op_fixture.h. */
 #include "tests/support/op_fixture.h"
+#include "tests/support/graph_parser.h"
+#include "tests/support/infer_graph.h"
 
 #include "ir/ops.h"
 #include "ir/ops/families.h"
@@ -192,7 +194,7 @@ void op_assert_shape_fault(op_case c, mdot_status status, const char *text, cons
     ir_arena_destroy(made.arena);
 }
 
-/* Runs only the evaluator, on the constants of the inputs. */
+/* Runs only the evaluator, on the inputs' constants. */
 static mdot_status evaluate(const one_node *made, ir_wide **out, mdot_error *err)
 {
     const ir_wide *in[10] = {NULL};

@@ -1,7 +1,7 @@
 /* plan_fixture.c — see plan_fixture.h. */
 #include "tests/support/plan_fixture.h"
 
-#include "plan/interpret.h"
+#include "tests/support/plan_interpreter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void fill(const plan_fixture *f, int buffer, ir_wide *wide)
             int64_t value = (int64_t)floor(random_between(low, high + 1));
             wide->i[i] = ir_wrap_integer(wide->dtype, value > (int64_t)high ? (int64_t)high : value);
         } else {
-            /* few distinct values, so that some are equal and some are integers */
+            /* few distinct values, so some are equal and some are integers */
             wide->f[i] = ldexp(floor(ldexp(random_between(low, high), 5)), -5);
         }
     }
@@ -154,7 +154,7 @@ static void prepare(plan_fixture *f, ir_arena *arena, int64_t length, run *r)
         fill(f, b, wide);
         const ir_tensor *tensor = ir_tensor_from_wide(arena, wide);
         r->inputs[buffer->index] =
-            ir_wide_from_tensor(arena, tensor); /* rounded to the type, so that both sides read the same values */
+            ir_wide_from_tensor(arena, tensor); /* rounded to the type, so both sides read the same values */
         r->input_bytes[buffer->index] = tensor->data;
     }
     if (pl_interpret(&f->plan, length, r->inputs, arena, r->expected, &err) != MDOT_OK) fail_msg("%s", err.message);
@@ -178,7 +178,7 @@ static void check_slices(const plan_fixture *f, const harness_plan *code, const 
     }
 }
 
-/* Outputs have the minimum size, so that the address sanitizer or a guard detects an overrun. */
+/* Outputs have the minimum size, so the address sanitizer or a guard detects an overrun. */
 static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena, const run *r, int64_t length,
                       mdot_cpu_isa level)
 {

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "plan/interpret.h"
-#include "plan/verify_plan.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/plan_interpreter.h"
 
 static bool agree(double got, double want, double relative, double absolute)
 {

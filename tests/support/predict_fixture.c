@@ -243,7 +243,7 @@ onnx_builder *predict_bandwidth_explained_with_host(void)
     return explained("4", others);
 }
 
-/* The bytes of each row, [L, 2]: those per sample and those per step. */
+/* Each row's bytes, [L, 2]: those per sample and those per step. */
 onnx_builder *predict_bandwidth_encode(void)
 {
     static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1};

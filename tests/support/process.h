@@ -20,7 +20,7 @@ void process_remove_folder(char *folder);
 /* The path of `name` in the folder; malloc'ed. */
 char *process_in_folder(const char *folder, const char *name);
 
-/* Counts the entries of a folder, including hidden ones, so that tests can detect leftover temporary files. */
+/* Counts the entries of a folder, including hidden ones, so tests can detect leftover temporary files. */
 int process_count_files(const char *folder);
 
 #endif

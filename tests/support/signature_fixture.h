@@ -2,7 +2,7 @@
 #ifndef TEST_SIGNATURE_FIXTURE_H
 #define TEST_SIGNATURE_FIXTURE_H
 
-#include "codegen/cpu/kernel_signature.h"
+#include "codegen/cpu/signatures.h"
 
 enum { SIGNATURE_FIXTURE_BUFFERS = 12 };
 

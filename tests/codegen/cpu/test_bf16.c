@@ -1,11 +1,12 @@
 /* test_bf16.c — bf16 on the CPU: single conversions and dot products of pairs, and whole plans of every kernel kind.
  * The plans are compared with their interpretation in bf16 and with the reference evaluation. */
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/dot_products.h"
 #include "ir/ops.h"
-#include "plan/build.h"
-#include "plan/interpret.h"
+#include "plan/planner.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
+#include "tests/support/plan_interpreter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -77,7 +77,7 @@ static void check_poison(attention_poison poison)
     }
 }
 
-/* NaN and infinity reach every query that attends to them, as in the operators of the model. */
+/* NaN and infinity reach every query that attends to them, as in the model's operators. */
 static void nan_reaches_the_result(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, in fp32
  * and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/dot_products.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 #include "tests/support/shard.h"

@@ -1,6 +1,6 @@
 /* 3x3 convolutions by Winograd's transform, compared with their evaluation: sizes at the limits of blocks, strips and
  * vectors, batches, epilogues that read their own result, and infinite and NaN elements. */
-#include "plan/kind_linear.h"
+#include "plan/kernel_kind.h"
 #include "tests/support/graph_code.h"
 #include "tests/support/shard.h"
 

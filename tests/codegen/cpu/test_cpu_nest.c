@@ -2,7 +2,7 @@
 #include "tests/support/plan_fixture.h"
 #include "tests/support/shard.h"
 
-#include "codegen/cpu/vectorise.h"
+#include "codegen/cpu/cpu_values.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,7 +140,7 @@ static void several_stores_share_one_nest(void **state)
     plan_end(&f);
 }
 
-/* The second nest adds to the results of the first, so that a point that is computed twice is detected. */
+/* The second nest adds to the results of the first, so a point that is computed twice is detected. */
 static void nests_in_place_compute_each_point_once(void **state)
 {
     (void)state;

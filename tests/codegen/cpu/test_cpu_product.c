@@ -1,11 +1,12 @@
 /* Products of two run-time matrices against the plan interpreter: extents around the borders of vectors, tiles and
  * strips, the roles of the loops, computed factors, and the nests that keep the general form. */
 #include "codegen/cpu/cpu_images.h"
-#include "codegen/cpu/cpu_product.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/tiles.h"
 #include "ir/ops.h"
-#include "plan/build.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/shard.h"
 
@@ -28,7 +29,7 @@ typedef struct form {
     bool right_transposed;              /* y[j, k] */
     bool left_shared, right_shared;     /* one matrix for all batches */
     bool left_computed, right_computed; /* a sum of two loads */
-    bool adds_row;                      /* an epilogue with a vector of its own */
+    bool adds_row;                      /* an epilogue with a separate vector */
 } form;
 
 static const pl_expr *position(plan_fixture *f, const pl_expr *i, ir_dim columns, const pl_expr *j)
@@ -227,7 +228,7 @@ static char *assembly_at(int64_t max_length)
     return text;
 }
 
-/* The kernel's own part of an assembly: from its first multiplication to its last. */
+/* The kernel's own part of an assembly: from the first multiplication to the last. */
 static size_t multiplications(const char *text, const char **out_first)
 {
     const char *last = *out_first = strstr(text, "vfmadd");

@@ -45,7 +45,7 @@ static void cumulative_sums_match(void **state)
     }
 }
 
-/* Few distinct values, so that ties are frequent. */
+/* Few distinct values, so ties are frequent. */
 static void the_k_best_are_in_order_and_ties_go_to_the_lower_index(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Transposes in registers against the plan interpreter: extents around the borders of vectors, several loads, and the
  * nests that keep the general form. */
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/cpu_transpose.h"
+#include "codegen/cpu/tiles.h"
 #include "tests/support/plan_fixture.h"
 
 #include <setjmp.h>

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths around the rows of a block, of eight or sixteen lanes, with rests that walk and rests that fill a block. */
+/* Lengths around a block's rows, of eight or sixteen lanes, with rests that walk and rests that fill a block. */
 static const int64_t lengths[] = {1, 3, 4, 8, 11, 16, 19, 21, 40, 0};
 
 enum { MAX_RECORDS = 4096, MAX_TREES = 64, FEATURES = 3 };
@@ -89,7 +89,7 @@ static int put_ints(char *text, const char *name, const int32_t *values, int row
     return used + sprintf(text + used, "]\n");
 }
 
-/* x is the square root of the input, so that about half of the features are NaN. Frees the table. */
+/* x is the square root of the input, so about half of the features are NaN. Frees the table. */
 static void check(table *t, const char *attributes)
 {
     const char *type = t->is_double ? "f64" : "f32";

@@ -1,12 +1,13 @@
 /* test_inner_loops.c — instructions in the inner loops of the matrix kernels, counted in the assembly of every
  * shipped target: multiplications, loads, and zero spills. The test executes none of the code, so it counts all
  * targets on every machine. */
+#include "codegen/codegen.h"
 #include "codegen/cpu/cpu_images.h"
-#include "codegen/target.h"
 #include "ir/ops.h"
-#include "plan/build.h"
+#include "plan/planner.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

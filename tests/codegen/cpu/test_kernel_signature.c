@@ -1,10 +1,9 @@
 /* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they
- * would share code. test_kernel_signature_buffers.c tests the fields of their buffers.
+ * would share code. test_kernel_signature_buffers.c tests the fields of the buffers.
  *
  * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The list
- * initialises the value that the test starts from by position, so that a missing field fails to compile. Each field is
- * then changed in every way that its kind allows, and each change must change the signature.
- */
+ * initialises the value that the test starts from by position, so a missing field fails to compile. Each field is then
+ * changed in every way that its kind allows, and each change must change the signature. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,9 +140,9 @@ static int mutate_operands(void *at, int step)
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
-/* Operands on two buffers: the signature must contain the buffer of each operand. `numbers` are in the order of the
- * operands, and the first operand reads buffer 0. Both buffers are visited in the same order for every choice of the
- * tested operand, so that only this choice distinguishes the kernels. */
+/* Operands on two buffers: the signature must contain each operand's buffer. `numbers` are in the operands' order, and
+ * the first operand reads buffer 0. Both buffers are visited in the same order for every choice of the tested operand,
+ * so only this choice distinguishes the kernels. */
 static void assert_numbers_count(signature_fixture *s, const pl_kernel *kernel, int *const *numbers, int count)
 {
     for (int i = 1; i < count; i++) {

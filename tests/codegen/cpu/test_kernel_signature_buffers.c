@@ -1,5 +1,5 @@
-/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its signature: types,
- * uses, and 16-bit storage if the code depends on it. Other properties are left out, so that layers share code. */
+/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its signature: types, uses,
+ * and 16-bit storage if the code depends on it. Other properties are left out, so layers share code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* Elementary functions against libm, at every vector width that this machine runs. */
-#include "codegen/cpu/gelu.h"
-#include "codegen/cpu/math.h"
+#include "codegen/cpu/real_functions.h"
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>
@@ -290,8 +289,8 @@ static void gelu_of_negative_infinity_is_nan(void **state)
     }
 }
 
-/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because
- * the end of a row is computed with fewer lanes. */
+/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because a
+ * row's end is computed with fewer lanes. */
 static void gelu_keeps_zero_and_the_sign_of_tiny_arguments(void **state)
 {
     (void)state;
@@ -372,9 +371,9 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Every float of [1, 2) and of [-2, -1), so that every fraction of 23 bits occurs; then random ones of the whole range.
- * From -126 to 127.99, the largest error is 5.502e-3. It was measured for every float from 2^-30 in magnitude on, and
- * for every 257th group of 16 below. */
+/* Every float of [1, 2) and of [-2, -1), so every fraction of 23 bits occurs; then random ones of the whole range. From
+ * -126 to 127.99, the largest error is 5.502e-3. It was measured for every float from 2^-30 in magnitude on, and for
+ * every 257th group of 16 below. */
 static void powers_of_two_are_exact_to_bf16(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_pack.c — the packed forms of constants, compared with a direct implementation of the formula in pack.h. */
-#include "codegen/cpu/pack.h"
+/* test_pack.c — the packed forms of constants, compared with a direct implementation of the formula in cpu_target.h. */
+#include "codegen/cpu/cpu_target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* test_shared_code.c — buckets share the code of equal kernels (kernel_signature.h), so that it must be independent of
- * the bucket's length. Each kernel's code for a short bucket is compared with its code for a long one. */
+/* test_shared_code.c — buckets share the code of equal kernels (signatures.h), so it must be independent of the
+ * bucket's length. Each kernel's code for a short bucket is compared with its code for a long one. */
 #include "codegen/cpu/cpu_images.h"
 #include "tests/support/graph_code.h"
 
@@ -41,7 +41,7 @@ static char *code_of(pl_plan *const *plans, int count, const cg_target *target, 
     return text;
 }
 
-/* The definition of a function, without the numbers of attributes and of metadata, which the module's other functions
+/* A function's definition, without the numbers of attributes and of metadata, which the module's other functions
  * change. NULL if the module lacks it. */
 static char *definition_of(const char *text, const char *name)
 {
@@ -99,7 +99,7 @@ static int count_shared(const char *notation, const cg_target *target)
     return count;
 }
 
-/* Projections, because tiles multiply activations that are stored in bf16. */
+/* Projections, because tiles multiply activations stored in bf16. */
 #define HEADS(mask, attributes)                                                                                        \
     "x = input f32[1,L,128]\nwq = weights f32[128,128]\nwk = weights f32[128,128]\nwv = weights f32[128,128]\n"        \
     "q = MatMul(x, wq)\nk = MatMul(x, wk)\nv = MatMul(x, wv)\na = Attention(q, k, v" mask                              \

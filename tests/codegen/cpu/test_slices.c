@@ -1,10 +1,11 @@
 /* test_slices.c — kernels whose work is split into slices for several calls. The results are bit-identical to those
  * of one call, for any slices. */
 #include "ir/ops.h"
-#include "plan/build.h"
 #include "plan/kernel_kind.h"
+#include "plan/planner.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

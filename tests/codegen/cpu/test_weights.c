@@ -1,5 +1,5 @@
 /* test_weights.c — the weights of several plans packed into one block. */
-#include "codegen/cpu/weights.h"
+#include "codegen/cpu/cpu_images.h"
 #include "mdot/mdot_abi.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static pl_buffer weight(const ir_tensor *tensor, pl_weight_use use)
     return (pl_buffer){.kind = PL_WEIGHT, .name = "w", .constant = tensor, .use = use};
 }
 
-/* A second packing layout: the plain matrix, with its first element moved to the end. */
+/* A second packing layout: the plain matrix, with the first element moved to the end. */
 static int64_t dense_bytes(const ir_tensor *tensor)
 {
     return tensor->count * 4;

@@ -87,7 +87,7 @@ static void the_whole_stack_counts_without_a_spill_log(void **state)
 
 /* ---- Damage ------------------------------------------------------------------------------------------------------ */
 
-/* The copy has a block of its own size, so that a sanitizer detects the first byte beyond. */
+/* The copy has a separate block size, so a sanitizer detects the first byte beyond. */
 static mdot_status read_copy(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
 {
     unsigned char *copy = malloc(size_bytes > 0 ? size_bytes : 1);

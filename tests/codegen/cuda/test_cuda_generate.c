@@ -1,5 +1,5 @@
 /* test_cuda_generate.c — generation of CUDA programs from entries: the description of each kernel, sharing between
- * steps, and refusals. tests/cuda_host tests the results of the kernels. */
+ * steps, and refusals. tests/cuda_host tests the kernels' results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +7,8 @@
 
 #include <cmocka.h>
 
-#include "codegen/cuda/cuda_generate.h"
 #include "codegen/cuda/cuda_program.h"
-#include "codegen/cuda/tile_schedule.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "compiler/compiler.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"

@@ -1,6 +1,6 @@
 /* test_cuda_images.c — predictors compiled for GPUs, as far as a machine without a GPU can check them. On every
  * architecture, the kernels from NVIDIA's compiler stay within their launch parameters. Failures to compile are
- * reported. tests/cuda_host tests the results of the kernels. */
+ * reported. tests/cuda_host tests the kernels' results. */
 #include "codegen/cuda/cuda_target.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"

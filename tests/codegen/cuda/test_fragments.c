@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "codegen/codegen.h"
-#include "codegen/cuda/fragments.h"
+#include "codegen/cuda/cuda_target.h"
 
 enum { LANES = 32, HALVES = 8 };
 

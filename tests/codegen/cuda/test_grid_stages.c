@@ -7,12 +7,11 @@
 
 #include <cmocka.h>
 
-#include "codegen/cuda/grid_stages.h"
-#include "codegen/cuda/tile_schedule.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "plan/build.h"
 #include "plan/kernel_kind.h"
+#include "plan/planner.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 

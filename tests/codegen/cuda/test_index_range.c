@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/cuda/index_range.h"
+#include "codegen/cuda/cuda_stages.h"
 #include "tests/support/cuda_plan_fixture.h"
 
 static const pl_expr *number(int64_t n)

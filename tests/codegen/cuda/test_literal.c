@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/cuda/literal.h"
+#include "codegen/cuda/cuda_text.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/decimal_point.h"
 

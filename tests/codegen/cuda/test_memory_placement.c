@@ -196,7 +196,7 @@ static void an_output_that_is_read_back_has_a_copy(void **state)
 
 /* ---- Shared memory ----------------------------------------------------------------------------------------------- */
 
-/* A tile of rows. Each row is padded by eight elements, so that the starts of eight rows lie in different banks. */
+/* A tile of rows. Each row is padded by eight elements, so the starts of eight rows lie in different banks. */
 static void rows_of_a_tile_are_padded(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void small_single_block_results_stay_in_shared_memory(void **state)
     }
 }
 
-/* One dimension grows with L, the other shrinks. The number of elements is largest between the extremes. */
+/* One dimension grows with L, the other shrinks. The element count is largest between the extremes. */
 static void scratch_memory_fits_the_most_expensive_length(void **state)
 {
     (void)state;

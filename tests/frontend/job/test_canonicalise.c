@@ -129,7 +129,7 @@ static void recurrent_layers_cost_every_step(void **state)
     job_end(&r);
 }
 
-/* The rows of an image can be sequences. Here a sample has 7 sequences of 16 steps. */
+/* An image's rows can be sequences. Here a sample has 7 sequences of 16 steps. */
 static void recurrences_have_steps_and_positions(void **state)
 {
     (void)state;
@@ -461,7 +461,7 @@ static void memory_format_view_is_removed(void **state)
     job_end(&r);
 }
 
-/* Swin's shifted windows: the scores [batch · windows, heads, N, N] are reshaped, so that each window gets its mask. */
+/* Swin's shifted windows: the scores [batch · windows, heads, N, N] are reshaped, so each window gets its mask. */
 static void window_masks_join_the_attention(void **state)
 {
     (void)state;

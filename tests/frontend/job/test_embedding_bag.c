@@ -48,7 +48,7 @@ static pb_buffer one_bag(const char *reduction, const char *table)
     return graph;
 }
 
-/* The number of bags is a tensor of `dims`. */
+/* The bag count is a tensor of `dims`. */
 static onnx_builder *with_bag_counts(pb_buffer body, const char *dims, const int64_t *bags)
 {
     static const int64_t zero = 0;

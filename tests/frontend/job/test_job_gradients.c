@@ -170,7 +170,7 @@ static void batch_normalization_has_vectors_for_each_step(void **state)
     job_end(&r);
 }
 
-/* A dense gradient has the size of the table, once per step. A sparse one has the rows that each sample picks. */
+/* A dense gradient has the table's size, once per step. A sparse one has the rows that each sample picks. */
 static void sparse_gradient_of_a_table_has_the_picked_rows(void **state)
 {
     (void)state;

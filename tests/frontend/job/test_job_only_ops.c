@@ -1,6 +1,6 @@
 /* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not
  * contain it. */
-#include "frontend/job/job_only_ops.h"
+#include "frontend/job/job_tables.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static const char *name_by(const char *pattern, char *name, size_t size)
     return name;
 }
 
-/* Finds the row of a node with that name. The domain "" is ONNX's own. */
+/* Finds a node's row with that name. The domain "" is ONNX's own. */
 static const fe_job_op *find(const char *domain, const char *op_type, const char *function)
 {
     char name[256];

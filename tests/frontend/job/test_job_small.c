@@ -59,8 +59,8 @@ static void shape_without_dimensions_gives_scalars(void **state)
 
 /* ---- Every operator --------------------------------------------------------------------------------------------- */
 
-/* One operator with the number of inputs that it needs, all of this shape. They come through a Neg, so that each
- * input is variable. */
+/* One operator with the number of inputs that it needs, all of this shape. They come through a Neg, so each input is
+ * variable. */
 static onnx_builder *alone(const ir_op *op, mdot_dtype dtype, const char *shape, int inputs)
 {
     char names[256] = "", outputs[256] = "", type[128];

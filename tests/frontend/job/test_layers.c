@@ -1,4 +1,4 @@
-/* test_layers.c — frontend/job/layers.c and repeats.c: the blocks of a job, found by names and by repetition. */
+/* test_layers.c — frontend/job/layers.c and repeats.c: a job's blocks, found by names and by repetition. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -204,7 +204,7 @@ static void repeats_are_cut_at_single_results(void **state)
     onnx_builder *b = job_begin("N,4,16");
     onnx_node(b, "Exp", "x", "p");
     onnx_node(b, "Abs", "x", "q");
-    onnx_node(b, "Add", "p,q", "h0"); /* the same as the last operator of each layer */
+    onnx_node(b, "Add", "p,q", "h0"); /* the same as each layer's last operator */
     for (int i = 0; i < 3; i++) add_layer(b, NO_NAMES, i, 32, "Sigmoid");
     expect_blocks(end(b, 3), "0 0 0 1/3 1/3 1/3 1/3 2/3 2/3 2/3 2/3 3/3 3/3 3/3 3/3 0");
 }
@@ -254,7 +254,7 @@ static void bert_has_twelve_equal_layers(void **state)
     expect_example("bert_base.onnx", (const uint32_t(*)[2])layers, 12);
 }
 
-/* Four stages of 3, 4, 6 and 3 blocks. The first block of each stage has one additional convolution. */
+/* Four stages of 3, 4, 6 and 3 blocks. Each stage's first block has one additional convolution. */
 static void resnet_has_the_blocks_of_its_stages(void **state)
 {
     (void)state;

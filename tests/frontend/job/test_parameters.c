@@ -133,7 +133,7 @@ static void single_elements_with_a_value_count_in_weight_positions(void **state)
     }
 }
 
-/* For an operator that mdot does not know, the role of its inputs is unknown, but names still identify parameters. */
+/* For an operator that mdot does not know, the role of the inputs is unknown, but names still identify parameters. */
 static void single_elements_of_unknown_operators_count_by_their_names(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void single_biases_and_factors_count(void **state)
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Conv");
     assert_true(job_operator(&r, 0).parameters == 9);
-    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is counted at its first reader */
+    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is counted at the first reader */
     job_end(&r);
 }
 
@@ -297,7 +297,7 @@ static void the_scales_of_a_resize_are_never_weights(void **state)
     job_end(&r);
 }
 
-/* Weights that are standardised in every step, as in NFNet. PyTorch's TorchScript exporter stores them once for the
+/* Weights standardised in every step, as in NFNet. PyTorch's TorchScript exporter stores them once for the
  * normalisation and once for its mean. */
 static void running_statistics_are_not_parameters(void **state)
 {

@@ -1,6 +1,6 @@
 /* test_split_einsum.c — frontend/job/split_einsum.c: an Einsum keeps its values, and costs as much as the matmuls of
  * its form. */
-#include "frontend/job/canonicalise.h"
+#include "frontend/job/stages.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"

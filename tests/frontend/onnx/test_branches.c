@@ -80,7 +80,7 @@ static void a_constant_condition_selects_a_branch(void **state)
     expect_operator(b, "Sigmoid");
 }
 
-/* x's second dimension is 4. Its first dimension is the length, which decides. */
+/* x's second dimension is 4. The first dimension is the length, which decides. */
 static void a_shape_condition_selects_a_branch(void **state)
 {
     (void)state;

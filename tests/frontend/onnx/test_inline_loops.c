@@ -2,8 +2,9 @@
  * is evaluated and compared with the same computation in notation. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
-#include "ir/loop_nodes.h"
+#include "ir/ops.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,7 +79,7 @@ static int count_loops(const ir_graph *graph)
 
 /* ---- Scan -------------------------------------------------------------------------------------------------------- */
 
-/* A running sum of the rows of x: its last value, and all values. */
+/* A running sum of the rows of x: the last value, and all values. */
 static onnx_builder *scan_to(const char *x, const char *const *outputs, const char *results)
 {
     onnx_builder *b = begin(outputs), *body = onnx_begin(21);
@@ -210,10 +211,10 @@ typedef struct condition {
     const char *op, *a, *b; /* of the condition; `not` and `and` are as in ONNX */
     bool negates;
     const char *trips;
-    const char *steps; /* the number of steps, in notation */
+    const char *steps; /* the step count, in notation */
 } condition;
 
-/* Counts the steps of a loop in a float. */
+/* Counts a loop's steps in a float. */
 static onnx_builder *counting_loop(const condition *c)
 {
     static const char *const outputs[] = {"count", NULL};
@@ -472,7 +473,7 @@ static void conditions_that_read_themselves_are_malformed(void **state)
     expect_refused(cyclic_loop("Identity"), NULL, MDOT_MALFORMED, "cycle", NULL);
 }
 
-/* Every state is the last of the Identities, so that following each state anew would read all of them for each. */
+/* Every state is the last of the Identities, so following each state anew would read all of them for each. */
 static void long_chains_of_identities_are_read_once(void **state)
 {
     (void)state;

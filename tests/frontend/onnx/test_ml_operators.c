@@ -1,5 +1,6 @@
 /* test_ml_operators.c — linear models, scaling and selection of ai.onnx.ml against their formulas. */
 #include "tests/support/frontend_fixture.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +142,7 @@ static void only_the_scores_may_be_wanted(void **state)
     expect(b, "scores", NULL, x, x);
 }
 
-/* The sum of the scores of a row is one. Zero takes no part: its score is 0 times exp(-max). */
+/* The sum of a row's scores is one. Zero takes no part: its score is 0 times exp(-max). */
 static void softmax_zero_leaves_out_zeros(void **state)
 {
     (void)state;

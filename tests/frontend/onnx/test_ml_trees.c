@@ -1,6 +1,7 @@
 /* test_ml_trees.c — tree ensembles of ai.onnx.ml: random trees with every mode against a walk by the definition, the
  * scores of classifiers, and faulty files. */
 #include "tests/support/frontend_fixture.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@ enum { MAX_NODES = 512, MAX_WEIGHTS = 1024, FEATURES = 3, ROWS = 40, TARGETS = 3
 static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                          "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
 
-/* An ensemble as the attributes of a node. */
+/* An ensemble as a node's attributes. */
 typedef struct ensemble {
     int nodes, weights, trees;
     int64_t tree[MAX_NODES], id[MAX_NODES], feature[MAX_NODES], yes[MAX_NODES], no[MAX_NODES], missing[MAX_NODES];
@@ -29,7 +30,7 @@ typedef struct ensemble {
     float weight[MAX_WEIGHTS];
 } ensemble;
 
-/* Numbers from a short list, so that rows often equal thresholds. */
+/* Numbers from a short list, so rows often equal thresholds. */
 static float number(void)
 {
     static const float numbers[] = {-2, -1.5F, -0.25F, 0, 0.5F, 1, 3, -0.0F};

@@ -2,6 +2,7 @@
  * and quantisation. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_read.c — files whose owner changes them while they are read. */
-#include "frontend/onnx/read.h"
+#include "frontend/onnx/source.h"
 
 #include "mdot/mdotjob.h"
 #include "tests/support/frontend_fixture.h"

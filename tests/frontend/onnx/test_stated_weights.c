@@ -64,7 +64,7 @@ static void floats_that_nodes_read_count(void **state)
     assert_true(count_of(b) == 8000 + 1000);
 }
 
-/* The import refuses such shapes after the count, each with a message of its own. */
+/* The import refuses such shapes after the count, each with a separate message. */
 static void invalid_shapes_count_nothing(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  * definitions are in test_import_refusals.c. */
 #include "tests/support/frontend_fixture.h"
 
-#include "ir/loop_nodes.h"
+#include "ir/ops.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,8 +51,8 @@ static int count_loops(const ir_graph *graph)
     return count;
 }
 
-/* The first node of the file reads the result of a loop behind it. The body has a node "spare", which reads `operand`
- * and whose result nothing reads. */
+/* The file's first node reads a loop's result behind it. The body has a node "spare", which reads `operand` and whose
+ * result nothing reads. */
 static onnx_builder *unsorted_loop(const char *operand)
 {
     onnx_builder *b = begin(), *body = loop_body();
@@ -68,7 +68,7 @@ static onnx_builder *unsorted_loop(const char *operand)
     return b;
 }
 
-/* Nodes behind a loop may not read its body, so that an unread node of the body belongs in front of the loop's end. */
+/* Nodes behind a loop may not read its body, so an unread node of the body belongs before the loop's end. */
 static void unread_nodes_of_a_body_stay_in_the_loop(void **state)
 {
     (void)state;

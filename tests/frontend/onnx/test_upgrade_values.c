@@ -1,5 +1,6 @@
 /* test_upgrade_values.c — upgraded nodes compute the values that their own opset defines. */
 #include "tests/support/frontend_fixture.h"
+#include "tests/support/infer_graph.h"
 
 #include <math.h>
 #include <setjmp.h>

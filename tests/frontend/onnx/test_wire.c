@@ -43,7 +43,7 @@ static pb_buffer sample_model(void)
     return onnx_finish(b);
 }
 
-/* Imports a heap copy of exactly this size, so that a sanitizer detects every read beyond it. */
+/* Imports a heap copy of exactly this size, so a sanitizer detects every read beyond it. */
 static mdot_status import_copy(const unsigned char *bytes, size_t size, mdot_error *err)
 {
     unsigned char *copy = malloc(size ? size : 1);

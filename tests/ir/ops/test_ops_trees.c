@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 /* Nodes {threshold, feature, child, value}. 0x7FC00000 is a NaN, and 0x3F000000 is 0.5. Node 1 compares x[1] with 0.5
- * and has the leaves 2 and 3; node 4 is a leaf of its own. */
+ * and has the leaves 2 and 3; node 4 is a separate leaf. */
 #define NAN_BITS "2143289344"
 #define HALF_BITS "1056964608"
 #define NODES                                                                                                          \

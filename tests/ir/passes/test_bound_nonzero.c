@@ -86,13 +86,13 @@ static void computed_indices_overwrite(void **state)
                 "i = NonZero(mm)\n" TOKENS "r = Gather(x, t) {axis=0}\ne = Exp(r)\nax = constant i64[1] [1]\n"
                 "u = Unsqueeze(t, ax)\ny = ScatterND(x, u, e)\nsh = Shape(e)\nuu = Expand(u, sh)\n"
                 "z = ScatterElements(x, uu, e) {axis=0}\nreturn y, z\n");
-    /* Tokens that are selected in no slot keep their numbers. */
+    /* Tokens selected in no slot keep their numbers. */
     expect_same("x = input f32[L,4]\nm = input bool[1,L]\nno = constant bool[1,1] [0]\nn = And(m, no)\n"
                 "mm = Concat(m, n) {axis=0}\ni = NonZero(mm)\n" TOKENS "r = Gather(x, t) {axis=0}\ne = Exp(r)\n"
                 "ax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\ny = ScatterND(x, u, e)\nreturn y\n");
 }
 
-/* x[mask] = y, as TorchScript writes it: the mask is expanded to the elements of the rows. */
+/* x[mask] = y, as TorchScript writes it: the mask is expanded to the rows' elements. */
 static void masked_rows_are_assigned(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void rows_pass_through_norms_products_and_reshapes(void **state)
                             "y = ScatterND(x, ix, u)\nreturn y\n");
 }
 
-/* Elements outside of the mask may be NaN or infinite after the operators of the selection. */
+/* Elements outside the mask may be NaN or infinite after the selection's operators. */
 static void elements_outside_of_the_mask_may_be_nan(void **state)
 {
     (void)state;

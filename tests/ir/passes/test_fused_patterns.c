@@ -2,13 +2,14 @@
  * kernels and computes the same values as before. Written as ONNX and read again, it is the same. */
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "plan/build.h"
 #include "plan/kernel_kind.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 #include "tests/support/encoder_patterns.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/graph_onnx.h"
+#include "tests/support/infer_graph.h"
 #include "tests/support/plan_oracle.h"
 
 #include <setjmp.h>

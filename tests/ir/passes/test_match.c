@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Returns the only output of a graph with inputs x, y and z. */
+/* Returns a graph's only output with inputs x, y and z. */
 static ir_value *value_of(const char *nodes)
 {
     char text[1024];

@@ -1,8 +1,9 @@
 /* test_passes.c — the pass runner, the builder that the passes share, and failures of allocation. */
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "ir/passes/builder.h"
+#include "ir/passes/graph_builder.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

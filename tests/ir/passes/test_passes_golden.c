@@ -16,6 +16,7 @@
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 
 #include <dirent.h>
 #include <setjmp.h>

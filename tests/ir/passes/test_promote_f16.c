@@ -1,8 +1,8 @@
-/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of their type. Decisions are made on
+/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of the type. Decisions are made on
  * rounded values. */
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "plan/build.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"
 

@@ -11,9 +11,10 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
-#include "ir/passes/pass.h"
-#include "plan/build.h"
+#include "ir/passes.h"
+#include "plan/planner.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/infer_graph.h"
 #include "tests/support/plan_oracle.h"
 
 enum { MAX_LENGTH = 16, LENGTH = 5 };

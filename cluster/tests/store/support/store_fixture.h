@@ -29,7 +29,7 @@ void store_expect_ok(mdot_status status, const mdot_error *err);
 /* Expects a failure whose message has a part. */
 void store_expect_failure(mdot_status status, const mdot_error *err, mdot_status wanted, const char *part);
 
-/* Number of rows, jobs and outcomes in a store. */
+/* Row count, jobs and outcomes in a store. */
 mdot_store_info store_count(mdot_store *store);
 
 #endif

@@ -1,0 +1,39 @@
+/* real_functions.h — functions of real numbers, without calls outside the module. */
+#ifndef CG_CPU_REAL_FUNCTIONS_H
+#define CG_CPU_REAL_FUNCTIONS_H
+
+#include "codegen/cpu/emit.h"
+
+/* ---- math.c: functions of real numbers, without calls outside the module ----------------------------------------- */
+
+/* For scalars or vectors, f32 or f64, without calls outside the module. Each definition states the error. */
+LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax; at least 2^-100, or NaN */
+/* f32, any x, for softmax weights in bf16. The result's upper sixteen bits are 2^x with a relative error up to 5.6e-3,
+ * including 3.9e-3 from rounding to bf16. 0 for -infinity, infinity for infinity, and NaN for NaN. */
+LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
+
+/* ---- gelu.c: GELU in approximations of its own, without calls outside the module --------------------------------- */
+
+/* For scalars or vectors, f32 or f64. Each definition states the error. */
+LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
+
+/* ---- large_angle.c: exact reduction of angles that are too large for sine and cosine's three parts of π/2 -------- */
+
+typedef struct cg_angle { /* quadrant · π/2 + rest, |rest| <= π/4 */
+    LLVMValueRef quadrant, rest;
+} cg_angle;
+
+/* Replaces the angle in every finite lane of x (f64, a scalar or a vector) with a magnitude from 2^40 on. There the
+ * quadrant is 0 to 3, and the rest has a relative error below 2^-51. Code without such a lane takes one branch. */
+void cg_reduce_large_angles(cg_emitter *e, LLVMValueRef x, cg_angle *angle);
+
+#endif

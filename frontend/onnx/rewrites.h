@@ -1,0 +1,97 @@
+/* rewrites.h — operators of older opsets and other domains, rewritten in terms of FE_NEWEST_OPSET. */
+#ifndef FE_ONNX_REWRITES_H
+#define FE_ONNX_REWRITES_H
+
+#include "frontend/onnx/graph_edit.h"
+
+#include <stdbool.h>
+
+/* ---- upgrade.c: rewrites nodes of any opset into the form of FE_NEWEST_OPSET, the only form that the rest of the
+ * compiler knows. */
+
+enum { FE_NEWEST_OPSET = 28 };
+
+/* The row for an operator of domain "" or another; NULL: unknown. Old names of renamed operators are found, too. */
+const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t opset);
+
+/* Rewrites `node`, the graph's last, with domain "" and in the form of `opset`. Nodes may be added around it. Later
+ * nodes keep reading the same output values. A node that cannot be rewritten gets op = NULL and the reason in
+ * op_type. */
+mdot_status fe_upgrade_node(fe_upgrader *u, ir_node *node, int64_t opset);
+
+/* ---- rewrites_inputs.c: attributes that became inputs: functions of upgrade.c's table. Each rewrites a node of an
+ * opset below that of its row into the form of that opset, or gives the node up with a reason. False: out of memory.
+ */
+
+bool fe_rewrite_axes(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_reshape(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_slice(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_split(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_pad(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_clip(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_top_k(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset);
+
+/* ---- rewrites_meaning.c: defaults and meanings that changed: functions of upgrade.c's table. Each rewrites a node of
+ * an opset below that of its row into the form of that opset, or gives the node up with a reason. False: out of
+ * memory.
+ */
+
+bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_concat(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset);
+
+/* ---- dft.c: discrete Fourier transforms as matmuls --------------------------------------------------------------- */
+
+/* If `node`, the last of the graph, is a DFT of ONNX, rewrites it as matmuls with the cosines and sines of its
+ * frequencies, or gives it up with the reason. False: out of memory. */
+bool fe_write_dft(fe_upgrader *u, ir_node *node, int64_t opset);
+
+/* ---- matmul_nbits.c: weights of a few bits each, in blocks with their own scale ---------------------------------- */
+
+/* The most weights, over all nodes: as many as fit the 2 GiB reach of CPU code, in bf16. */
+#define FE_MAX_UNPACKED_WEIGHTS (INT64_C(1) << 30)
+
+/* Dequantises the weights of `node`, a MatMulNBits of com.microsoft: [K, N] in the type of the scales, in the graph's
+ * arena. NULL: with a text in *out_fault, the node has a form that mdot lacks; without one, memory ran out. */
+const ir_tensor *fe_unpack_n_bits(fe_upgrader *u, const ir_node *node, const char **out_fault);
+
+/* ---- q_operators.c: operators on bytes with scales --------------------------------------------------------------- */
+
+/* If `node`, the last of the graph, is an unknown operator on bytes with scales, rewrites it as
+ * dequantisation, an operator on floats and quantisation. Otherwise it stays. MALFORMED, OUT_OF_MEMORY. */
+mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node);
+
+/* ---- loop_steps.c: the number of steps of a Loop (ONNX: a trip count, and a condition that is computed in each step).
+ *
+ * If the condition is known to be true, the number is the trip count. If it compares a counter with a bound, as in the
+ * loops of TensorFlow and JAX (`i < n`, where each step computes i + 1), the number is the smaller of the bound minus
+ * the counter's initial value, and the trip count.
+ */
+
+/* The node's type in the flat model. Its inputs: the trip count and the initial condition (or none), the condition
+ * behind a step, the index of the LoopBegin, and the next value of each state. */
+#define FE_LOOP_STEPS "LoopSteps"
+enum { FE_STEPS_TRIPS, FE_STEPS_FIRST, FE_STEPS_CONDITION, FE_STEPS_INDEX, FE_STEPS_NEXT };
+
+/* Computes the step count from these input values, for the loop `name`. *out is an i64 of one element. If the count
+ * depends on data, *out is the result of a node whose type states so. */
+mdot_status fe_count_steps(fe_upgrader *u, const char *name, ir_value *const *inputs, int count, ir_value **out);
+
+/* ---- ml_operators.c: rewrites operators of ai.onnx.ml, which scikit-learn, LightGBM and XGBoost export. */
+
+/* Rewrites `node`, the last of the graph, whose op is NULL, if it is a known operator of ai.onnx.ml. Trees become
+ * mdot.Trees; all others become standard operators. Nodes may be added around it. MALFORMED and UNSUPPORTED name the
+ * node, the reason and the remedy. Other nodes stay as they are. */
+mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node);
+
+#endif
