@@ -241,7 +241,7 @@ bool ir_value_scalar(const ir_value *value, double *out);
 int64_t ir_type_count_at(const ir_type *type, int64_t length);
 bool ir_type_equal(const ir_type *a, const ir_type *b);
 
-/* ---- Text (ir/text.c): the parser of the tests reads it back to the same graph ----------------------------------- */
+/* ---- Text (ir/graph_text.c): the tests parse it back to the same graph ------------------------------------------- */
 
 /* The text as one string in the arena. NULL: out of memory. */
 char *ir_graph_print(const ir_graph *graph, ir_arena *arena);

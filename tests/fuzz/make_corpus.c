@@ -5,7 +5,7 @@
  *     make_corpus FOLDER */
 #include "base/file.h"
 #include "frontend/onnx/onnx.h"
-#include "ir/text.h"
+#include "ir/graph_text.h"
 #include "mdot/mdotc.h"
 #ifdef MDOT_HAVE_STORE
 #include "mdot/mdot_store.h"

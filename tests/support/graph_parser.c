@@ -1,7 +1,7 @@
-/* graph_parser.c — reads a graph back from the form that ir/text.h describes. Values are found by the id in the text,
+/* graph_parser.c — reads a graph back from the form that ir/graph_text.h describes. Values are found by the id in the text,
  * and keep it. */
 #include "tests/support/graph_parser.h"
-#include "ir/text.h"
+#include "ir/graph_text.h"
 #include "tests/support/graph_scanner.h"
 
 #include <string.h>

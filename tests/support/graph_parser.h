@@ -1,4 +1,4 @@
-/* graph_parser.h — parses the text form of graphs (ir/text.h), which proves that the text is complete. */
+/* graph_parser.h — parses the text form of graphs (ir/graph_text.h), which proves that the text is complete. */
 #ifndef TESTS_GRAPH_PARSER_H
 #define TESTS_GRAPH_PARSER_H
 

@@ -4,7 +4,7 @@
 #include "ir/ops/families.h"
 
 #include "base/text.h"
-#include "ir/text.h"
+#include "ir/graph_text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* text.c — prints a graph in the form that text.h describes: for dumps after passes, golden tests and debugging. */
-#include "ir/text.h"
+/* graph_text.c — prints a graph (form: graph_text.h): for dumps after passes, golden tests and debugging. */
+#include "ir/graph_text.h"
 #include "base/text.h"
 
 #include "ir/ops/families.h"

@@ -1,4 +1,4 @@
-/* test_text.c — graphs are printed, and parsed back to the same graph. */
+/* test_graph_text.c — graphs are printed, and parsed back to the same graph. */
 #include "ir/ops.h"
 #include "tests/support/decimal_point.h"
 #include "tests/support/graph_parser.h"

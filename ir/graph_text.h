@@ -1,4 +1,4 @@
-/* text.h — the text form of graphs, which text.c prints and the tests parse (tests/support/graph_parser.h). By example:
+/* graph_text.h — the text form of graphs, printed by graph_text.c and parsed by tests (tests/support/graph_parser.h):
  *
  *     graph "model.onnx" {
  *       length "sequence" <= 1024
@@ -19,8 +19,8 @@
  * after `as` if it differs from the table's. Numbers with a decimal point or an exponent are floats. A trailing f
  * denotes the nearest single-precision number.
  */
-#ifndef IR_TEXT_H
-#define IR_TEXT_H
+#ifndef IR_GRAPH_TEXT_H
+#define IR_GRAPH_TEXT_H
 
 #include "ir/ops.h"
 
