@@ -1,5 +1,5 @@
-/* graph_parser.c — reads a graph back from the form that ir/graph_text.h describes. Values are found by the id in the text,
- * and keep it. */
+/* graph_parser.c — reads a graph back from the form that ir/graph_text.h describes. Values are found by the id in the
+ * text, and keep it. */
 #include "tests/support/graph_parser.h"
 #include "ir/graph_text.h"
 #include "tests/support/graph_scanner.h"

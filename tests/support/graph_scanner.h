@@ -1,4 +1,5 @@
-/* graph_scanner.h — the scanner of graph_parser.c: words, numbers and types of the text form of graphs (ir/graph_text.h).
+/* graph_scanner.h — the scanner of graph_parser.c: words, numbers and types of the text form of graphs
+ * (ir/graph_text.h).
  *
  * A scanner stops at the first error and keeps it. Later calls are harmless but return no useful result, so callers
  * check where they loop or allocate. Errors name the line.
