@@ -1,7 +1,6 @@
-/* test_activation_memory.c — the memory of activations at the peak of a pass, compared with sums made by hand for
- * networks that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per
- * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and
- * g3 the gradient of its result. */
+/* test_activation_memory.c — activation memory at a pass's peak, compared with sums made by hand for networks small
+ * enough to follow every tensor. One unit is a tensor of 1024 fp32 elements per sample. In the comments, f3 is the
+ * forward operation of operator 3, b3 the backward operation, r3 the result and g3 the result's gradient. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
@@ -62,8 +61,8 @@ static void convolution_saves_its_result_for_normalisation(void **state)
     expect_units(&pooled, 1 + 3 * 8, 1 + 0.5 + 3 * 4);
 }
 
-/* The operators save nothing. At b1: samples, g1 4, g0 4 with the part that b3 added, 4 more for the part that b1
- * adds. The rows of a table are fp32 under autocast, and so are all results that follow. */
+/* The operators save nothing. At b1: samples, g1 4, g0 4 with the part that b3 added, 4 more for b1's part. Table rows
+ * are fp32 under autocast, and so are all later results. */
 static void residual_sum_saves_nothing(void **state)
 {
     (void)state;
@@ -156,12 +155,12 @@ static void views_of_a_tensor_with_several_readers_take_no_memory(void **state)
         network_add_units(&n, "Linear", 1, 10, "0");
         network_add_units(&n, "Linear", 1, 10, has_view != 0 ? "1" : "0");
         network_add_units(&n, "Add", 1, 0, has_view != 0 ? "2,3" : "1,2");
-        /* at the backward pass of the first reader: samples, r0, its gradient and the summand */
+        /* at the first reader's backward pass: samples, r0, its gradient and the summand */
         expect_units(&n, 1 + 16 + 16 + 16 + 1, 26);
     }
 }
 
-/* The pool saves its input 8 and 64-bit indices of its result 2 * 2. fp32, at b1: samples, those, g1 2, g0 8. */
+/* The pool saves the input 8 and 64-bit result indices 2 * 2. fp32, at b1: samples, those, g1 2, g0 8. */
 static void max_pool_keeps_indices(void **state)
 {
     (void)state;
@@ -183,8 +182,8 @@ static void softmax_is_fp32_under_autocast(void **state)
     expect_units(&n, 1 + 12, 1.5 + 4 + 2 + 0.5 + 4);
 }
 
-/* A cross-entropy keeps its logits (4) and log-probabilities (4). The backward operation makes gradients for the latter
- * (4) and for the logits (4). The sample has 1, and the loss is a number. */
+/* A cross-entropy keeps the logits (4) and log probabilities (4). The backward operation makes the gradients of both (4
+ * each). The sample has 1, and the loss is a number. */
 static void cross_entropy_has_four_tensors_of_logits(void **state)
 {
     (void)state;
@@ -229,7 +228,7 @@ static void multiplications_save_their_factors(void **state)
     expect_units(&number, 1 + 8, 1.5 + 4); /* two tensors at any moment */
 }
 
-/* An operator that mdot does not know saves all its inputs and results. */
+/* An unknown operator saves all inputs and results. */
 static void unknown_operators_save_everything(void **state)
 {
     (void)state;
@@ -240,7 +239,7 @@ static void unknown_operators_save_everything(void **state)
     expect_units(&n, 1 + 4 + 4 + 8, 1.5 + 2 + 2 + 4); /* at b2: r0, r1, g2, g1 */
 }
 
-/* A fused normalisation reads its map twice. Samples are the rest of what a convolution reads, if there is any. */
+/* A fused normalisation reads the map twice. Samples are the other operands of a convolution, if there are any. */
 static void samples_are_what_a_convolution_reads_besides(void **state)
 {
     (void)state;
@@ -346,8 +345,8 @@ static void decomposed_attention_saves_scores(void **state)
     expect_case(&n, RT_ACTIVATION_BF16, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1 + (16 + 6 + 0.25) / 2);
 }
 
-/* Matmuls keep their results. At b10: samples, r0, q, k, v, the attention's, its projection, 4 of the first wide one;
- * g10 4, g9 4, g7 1. */
+/* Matmuls keep results. At b10: samples, r0, q, k, v, the attention's, its projection, 4 of the first wide one; g10 4,
+ * g9 4, g7 1. */
 static void selective_recomputation_saves_matmul_results(void **state)
 {
     (void)state;
@@ -356,9 +355,9 @@ static void selective_recomputation_saves_matmul_results(void **state)
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_SELECTIVE, 1 + 10 + 9);
 }
 
-/* Three blocks of two matmuls, 4 and 1 units, after a matmul of 1. Each block keeps its input, 1 unit, and during its
- * backward pass the tensors that its matmuls save. At b6 of the last block: samples 1, r0 1, r2 1, r4 1; recomputed
- * r5 4; r6 1 has no reader; g6 1, g5 4. */
+/* Three blocks of two matmuls, 4 and 1 units, after a matmul of 1. Each block keeps the input, 1 unit, and during the
+ * backward pass the matmuls' saved tensors. At b6 of the last block: samples 1, r0 1, r2 1, r4 1; recomputed r5 4; r6 1
+ * has no reader; g6 1, g5 4. */
 static void recomputed_blocks_save_their_inputs(void **state)
 {
     (void)state;
@@ -399,7 +398,7 @@ static void replicated_bytes_omit_sharded_tensors(void **state)
     mdot_job_destroy(job);
 }
 
-/* An attention with 16 units of fp32 scores behind a matmul; results have 1 unit. */
+/* An attention with 16 units of fp32 scores behind a matmul; both results have 1 unit. */
 static void make_scores(network *n)
 {
     *n = (network){0};
@@ -410,8 +409,8 @@ static void make_scores(network *n)
     attention->per_sample[MDOT_PHASE_FORWARD].flops = 16 * 1024 * (4 * 4 + 5);
 }
 
-/* At b1: samples 1, r0 1, g1 1, g0 1, the probabilities 16 and their gradient 16. amp: also a copy of the samples .5
- * and an fp16 copy of the probabilities 8. Selective recomputation also has r1, which is saved. */
+/* At b1: samples 1, r0 1, g1 1, g0 1, the probabilities 16 and their gradient 16. amp: also a sample copy .5 and an
+ * fp16 copy of the probabilities 8. Selective recomputation also has the saved r1. */
 static void scores_have_a_gradient(void **state)
 {
     (void)state;
@@ -423,7 +422,7 @@ static void scores_have_a_gradient(void **state)
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_SELECTIVE, 5 + 32);
 }
 
-/* At f1: samples 1, two results, the scores and the probabilities, of which amp has two copies. */
+/* At f1: samples 1, two results, the scores and the probabilities (amp has two copies). */
 static void scores_without_gradient_are_temporary(void **state)
 {
     (void)state;
@@ -446,7 +445,7 @@ static void scores_without_gradient_are_temporary(void **state)
     }
 }
 
-/* A program that checkpoints its blocks has the memory of recomputed blocks, unless an option recomputes otherwise. */
+/* A program with checkpointed blocks has the memory of recomputed blocks, unless an option recomputes otherwise. */
 static void checkpoints_of_a_program_recompute_its_blocks(void **state)
 {
     (void)state;
@@ -488,8 +487,8 @@ static void gradients_end_where_they_are_stopped(void **state)
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 4 + 4);
 }
 
-/* A matmul with frozen weights needs only the weights for its operand's gradient. A partly trained one saves the
- * operand. */
+/* A matmul with frozen weights needs only these for the operand's gradient. If a part is trained, the operand is
+ * saved. */
 static void frozen_matmuls_save_no_operand(void **state)
 {
     (void)state;
@@ -517,7 +516,7 @@ static void shared_parameters_pass_gradients(void **state)
     }
 }
 
-/* The tensors of all operators sum to the peak of the shard, in each case. */
+/* In each case, all operator tensors sum to the shard's peak. */
 static void tensors_of_operators_sum_to_the_peak(void **state)
 {
     (void)state;

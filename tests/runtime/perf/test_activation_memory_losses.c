@@ -1,5 +1,5 @@
-/* test_activation_memory_losses.c — the memory of activations with each kernel of the loss, compared with sums made by
- * hand. Units and names are those of test_activation_memory.c. */
+/* test_activation_memory_losses.c — activation memory with each loss kernel, compared with sums made by hand. Units and
+ * names follow test_activation_memory.c. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
@@ -20,8 +20,8 @@ static double with_loss(const mdot_job *job, rt_activation_type type, mdot_loss 
 }
 
 /* At the loss's backward operation: samples, the logits (8) and their gradient (8), the logarithms and their gradient.
- * In chunks, an eighth of the latter two exists. A fused loss has `hidden / classes` of all four, if that is less. A
- * view of the logits changes nothing. */
+ * In chunks, an eighth of the latter two exists. A fused loss has `hidden / classes` of all four, if this is less. A
+ * logit view changes nothing. */
 static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
 {
     (void)state;
@@ -50,7 +50,7 @@ static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
     }
 }
 
-/* A tensor between the logits and the loss is whole, whatever the loss keeps. At f1: samples of both operators, the
+/* A tensor between the logits and the loss is whole, whatever the loss keeps. At f1: both operators' samples, the
  * logits and this tensor. */
 static void tensors_beside_the_logits_are_whole(void **state)
 {
@@ -67,7 +67,7 @@ static void tensors_beside_the_logits_are_whole(void **state)
     mdot_job_destroy(job);
 }
 
-/* Eight copies of the logits (8) in a row, which their operators save. A chunked loss has an eighth of each, of the
+/* Eight copies of the logits (8) in a row, saved by their operators. A chunked loss has an eighth of each, of the
  * logarithms and of their gradient, and so has a fused one. fp32, at b9: samples 1, the copies 8, g8 1, the logarithms
  * and their gradient 2; at b1: samples, r1 1, g1 1, g0 8 or 1. amp, at b9: samples 1.5, the copies 4, their fp32 one 1,
  * g8 .5, and 2. A view of the last copy changes nothing. */

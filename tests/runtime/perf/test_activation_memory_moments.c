@@ -1,4 +1,4 @@
-/* test_activation_memory_moments.c — the moments in chains of matmuls, compared with a search over all moments. */
+/* test_activation_memory_moments.c — the moments of matmul chains, compared with a search over all moments. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
@@ -20,7 +20,7 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(random_state >> 33) % below;
 }
 
-/* Results of these units and parameters. The first matmul reads samples of one unit. */
+/* Units of each result and parameter. The first matmul reads one-unit samples. */
 static mdot_job *chain(size_t count, const double *units, const double *parameters)
 {
     static uint32_t before[MOST];
@@ -39,8 +39,8 @@ static mdot_job *chain(size_t count, const double *units, const double *paramete
     return predict_make_job(operators, count);
 }
 
-/* The largest sum of a moment's bytes and `weight` times its gradients. Backward operation k has the samples, the
- * results before k, and the gradients of results k and k - 1. */
+/* The largest sum of a moment's bytes and `weight` times the moment's gradients. Backward operation k has the samples,
+ * the results before k, the gradient of result k and the gradient before it. */
 static double search(size_t count, const double *units, const double *parameters, double weight)
 {
     double saved = 1, all = 0, largest = 0, gradients = 0;
@@ -66,8 +66,8 @@ static double largest_of(const rt_activations *a, double weight)
     return largest;
 }
 
-/* Up to seven matmuls have at most eight moments, all of which are kept. Of more, the peak and the last one are, and no
- * moment has more than there is. */
+/* Up to seven matmuls have at most eight moments, and all are kept. From more, the peak and the last one are kept, and
+ * no moment has more bytes than exist. */
 static void moments_have_the_largest_sum_at_any_batch(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void the_vertex_that_contributes_least_is_dropped(void **state)
     mdot_job_destroy(job);
 }
 
-/* A fused loss has the gradient of its matmul's parameters (3 of 8) from the forward pass on. */
+/* A fused loss has the gradient of the matmul parameters (3 of 8) from the forward pass on. */
 static void fused_losses_have_gradients_early(void **state)
 {
     (void)state;
@@ -176,9 +176,9 @@ static void fused_losses_have_gradients_early(void **state)
     mdot_job_destroy(job);
 }
 
-/* A normalisation of 1 unit, matmuls of 4 and 1 that are sharded by columns and rows, and a tensor of 3 without
- * gradient; both inputs are samples of 1. At b2: samples 2, r0 1, r1 4, g2 1, g1 4; without r1 and g1, 4. At f3,
- * without r1: samples, r0, r3 3: 6, the peak of what is whole. At b1: samples, r0, g1, g0; at b0: samples, g0. */
+/* A normalisation of 1 unit, matmuls of 4 and 1 sharded by columns and rows, and a tensor of 3 without gradient; both
+ * inputs are samples of 1. At b2: samples 2, r0 1, r1 4, g2 1, g1 4; without r1 and g1, 4. At f3, without r1: samples,
+ * r0, r3 3: 6, the peak of the whole tensors. At b1: samples, r0, g1, g0; at b0: samples, g0. */
 static void moments_of_shards_have_whole_tensors(void **state)
 {
     (void)state;

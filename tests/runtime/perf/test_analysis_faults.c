@@ -1,5 +1,5 @@
-/* test_analysis_faults.c — runtime/perf: each allocation in a job's analysis fails once (tests/fault/inject.c). The
- * call then reports that memory ran out, and releases all memory. */
+/* test_analysis_faults.c — runtime/perf: each allocation of a job's analysis fails once (tests/fault/inject.c). The
+ * call then reports exhausted memory and releases everything. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"

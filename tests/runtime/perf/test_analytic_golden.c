@@ -1,12 +1,10 @@
 /* test_analytic_golden.c — the analytic model as a whole, on eight small networks.
  *
- * tests/golden/runtime/analytic_model.txt has named cases, each with a formula, which the test evaluates: it and the
- * value beside it equal the model's result to six digits. Each case sets its options, so that a new option changes
- * none of them. Random configurations have properties instead. The other tests of the folder say why single numbers
- * are right.
+ * tests/golden/runtime/analytic_model.txt has named cases with formulas. The test evaluates each formula: it and the
+ * value beside it equal the model's result to six digits. Each case sets all options it needs, so a new option changes
+ * none. Random configurations have properties instead. The folder's other tests explain single numbers.
  *
- * If MDOT_UPDATE_GOLDEN is set, the test rewrites the values of the file and keeps its formulas: read the diff.
- */
+ * If MDOT_UPDATE_GOLDEN is set, the test rewrites the file's values and keeps the formulas: read the diff. */
 #include "base/file.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_model.h"
@@ -102,7 +100,7 @@ static void put_attention(network *n, int input)
     op->per_sample[MDOT_PHASE_DATA_GRADIENT] = op->per_sample[MDOT_PHASE_FORWARD];
 }
 
-/* A table, which may have sparse gradients, two blocks of attention, a head and a loss. */
+/* A table (perhaps with sparse gradients), two attention blocks, a head and a loss. */
 static void put_language_model(network *n, bool is_sparse, bool has_tied_head, bool is_frozen)
 {
     enum { WORDS = 1000 };
@@ -135,7 +133,7 @@ static void put_language_model(network *n, bool is_sparse, bool has_tied_head, b
     put(n, "SoftmaxCrossEntropyLoss", last(n), -1, 1)->per_sample[MDOT_PHASE_FORWARD].bytes_written = 4;
 }
 
-/* Convolutions, of which some have one channel per group, with a shortcut and a head. */
+/* Convolutions (some with one channel per group), a shortcut and a head. */
 static void put_images(network *n, bool is_recomputed)
 {
     n->tokens = 28 * 28;
@@ -231,7 +229,7 @@ static bool is_near(double a, double b)
     return fabs(a - b) <= 1e-6 * fabs(a);
 }
 
-/* Leaves out a result that equals the one of `base`, an earlier group. */
+/* Leaves out a result equal to an earlier group's (`base`). */
 static void put_difference(const char *base, const char *group, const char *name, double value)
 {
     char other[MAX_NAME];
@@ -636,7 +634,7 @@ static void configurations_have_their_properties(void **state)
     }
 }
 
-/* At each tensor-parallel degree, the operators' activations add up to a GPU's. */
+/* At each tensor-parallel degree, operator activations add up to the GPU's. */
 static void activations_of_operators_add_up(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_communication.c — the time of each kind of exchange, compared with values made by hand. The link has 1 GB/s, so
- * that a ms has 1e6 bytes. */
+/* test_communication.c — the time of each exchange kind, compared with values made by hand. The link has 1 GB/s: 1e6
+ * bytes per ms. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/resolved_configuration.h"
@@ -24,7 +24,7 @@ static mdot_job_operator make(const char *type, uint32_t block, int64_t channels
     return op;
 }
 
-/* A chain of 64 x 64 matmuls, one per block. Tensor parallelism shards columns in the first and third, and rows in the
+/* A chain of 64 x 64 matmuls, one per block. Tensor parallelism shards columns of the first and third, and rows of the
  * second and fourth. */
 static mdot_job *chain(size_t count)
 {
@@ -65,12 +65,12 @@ static double started_ms(double gpus, double count, double ms)
     return ms + count * (0.005 + 0.002 * gpus + 0.14 * sqrt(ms / count));
 }
 
-/* Two matmuls have one sum, of the second one's result. Four also sum the gradient of the third one's operand. */
+/* Two matmuls have one sum, for the second result. Four also sum the gradient of the third operand. */
 static void tensor_parallelism_waits_for_its_sums(void **state)
 {
     (void)state;
     mdot_job *one = chain(2), *three = chain(4);
-    const double pass = 8.0 * BYTES / 1e6; /* ms of the bytes of one tensor */
+    const double pass = 8.0 * BYTES / 1e6; /* ms for one tensor's bytes */
     assert_float_equal(exchange_ms(one, (mdot_configuration){.tensor_parallel = 2}), started_ms(2, 1, pass), 1e-9);
     assert_float_equal(exchange_ms(one, (mdot_configuration){.tensor_parallel = 16}),
                        started_ms(8, 1, 2 * 15 / 16.0 * pass), 1e-9);
@@ -113,7 +113,7 @@ static void sums_between_nodes_use_all_ports(void **state)
     assert_float_equal(exchange_ms(job, c), started_ms(4, 1, 2 * 3 / 4.0 * pass / 0.5), 1e-9);
     c.network_gbps = 4;
     assert_float_equal(exchange_ms(job, c), started_ms(4, 1, 2 * 3 / 4.0 * pass), 1e-9);
-    /* Gradients: the two copies of a shard are two GPUs apart, so that each has one port. */
+    /* Gradients: a shard's two copies are two GPUs apart, so each has one port. */
     c.tensor_parallel = 2;
     c.network_gbps = 0.25;
     double gradients = 4.0 * (64 * 64 + 64 * 64) / 2 / 1e6;
@@ -181,7 +181,7 @@ static void context_parallelism_passes_keys_and_values(void **state)
     }
 }
 
-/* The backward pass hides the sum of gradients, except a tenth of it. */
+/* The backward pass hides nine tenths of the gradient sum. */
 static void gradients_are_summed_beside_the_backward_pass(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void zero_stages_exchange_gradients_and_weights(void **state)
     mdot_job_destroy(job);
 }
 
-/* A stage of two has half of the sums. Its micro-batches have two samples, and the step waits for five. */
+/* A stage in two has half of the sums. Micro-batches have two samples, and the step waits for five. */
 static void a_stage_sums_its_own_tensors(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_experts.c — recognition of the experts of a mixture in a job, and the effect of expert parallelism on
- * parameters, memory and exchanges. */
+/* test_experts.c — recognising the experts of a mixture in a job, and the effect of expert parallelism on parameters,
+ * memory and exchanges. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
@@ -130,7 +130,7 @@ static void stacked_matrices_without_a_router_are_not_experts(void **state)
     mdot_job_destroy(job);
 }
 
-/* Kernels of one element as well are convolutions, which have groups for other reasons. */
+/* Kernels with one element are convolutions, too, and have groups for other reasons. */
 static void convolutions_are_not_experts(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void operands_are_sent_and_results_collected(void **state)
             bytes += gate;
             count++;
         }
-        if (i == 2) { /* no layer has their product, so that the last matmul is a layer by itself */
+        if (i == 2) { /* their product is in no layer, so the last matmul is a separate one */
             n.operators[5].block = 0;
             bytes += up_written + gate_written + 6e5;
             count += 3;
@@ -343,8 +343,8 @@ static double exchange_ms(const mdot_job *job, mdot_configuration c)
     return rt_communication_ms(job, &resolved, 1e9);
 }
 
-/* The time of one direction in which all tokens take `ms` at the link's rate. Each of its exchanges also takes time
- * until four GPUs have started and until the link is filled. */
+/* The time for one direction if all tokens take `ms` at the link rate. Each exchange also takes time until four GPUs
+ * have started and until the link is filled. */
 static double way_ms(double ms)
 {
     const double exchanges = 2 * LAYERS;

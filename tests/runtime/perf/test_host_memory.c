@@ -1,5 +1,4 @@
-/* test_host_memory.c — the time that a step waits for host memory: transfers that passes hide, and updates on the
- * host. */
+/* test_host_memory.c — a step's waiting time for host memory: transfers hidden by passes, and updates on the host. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/step_time.h"
@@ -12,7 +11,7 @@
 #include <cmocka.h>
 
 enum { OPERATORS = 4, PARAMETERS = 1000000, ALL = OPERATORS * PARAMETERS, LONG_MS = 1000000 };
-#define PCIE_RATE (0.8 * 16e6) /* bytes per ms of a slot of 16 GB/s */
+#define PCIE_RATE (0.8 * 16e6) /* bytes per ms at 16 GB/s (the slot) */
 
 static mdot_job *job;
 
@@ -95,15 +94,15 @@ static void weights_arrive_for_every_pass(void **state)
     expect_near(host_ms(c, 32, 0, 0) - update, (host_ms(c, 16, 0, 0) - update) / 2);
 }
 
-/* A node's GPUs share the host, which moves 112e6 bytes per ms: 28 per parameter with Adam, 20 with SGD. Four GPUs on
- * two nodes update a quarter each if ZeRO divides the state. Gradients leave in their own type, and weights return in
- * the computation's type. */
+/* A node's GPUs share the host, which moves 112e6 bytes per ms: 28 for each parameter with Adam, 20 with SGD. Four GPUs
+ * on two nodes update a quarter each if ZeRO divides the state. Gradients leave in their type, and weights return in
+ * the compute type. */
 static void updates_on_the_host_take_its_memorys_time(void **state)
 {
     (void)state;
     static const struct {
         mdot_configuration c;
-        double parameters, gpus, update, gradients, weights; /* parameters of a GPU; bytes of each */
+        double parameters, gpus, update, gradients, weights; /* a GPU's parameters; bytes of each */
     } cases[] = {
         {{.optimizer = MDOT_OPTIMIZER_ADAM}, ALL, 1, 28, 4, 4},
         {{.optimizer = MDOT_OPTIMIZER_SGD}, ALL, 1, 20, 4, 4},
@@ -130,7 +129,7 @@ static void updates_on_the_host_take_its_memorys_time(void **state)
         expect_near(host_ms(c, 16, 0, gradients / 4), 0.75 * gradients + update + weights);
         expect_near(host_ms(c, 16, LONG_MS, LONG_MS), update + weights);
     }
-    /* At stage 3, both passes read the GPU's half of the fp32 weights, and the second one sends its gradients. */
+    /* At stage 3, both passes read the GPU's half of the fp32 weights, and the second one sends the gradients. */
     const mdot_configuration c = {.optimizer = MDOT_OPTIMIZER_ADAM,
                                   .offload = MDOT_OFFLOAD_PARAMETERS,
                                   .zero_stage = 3,

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* The class of a convolution of 64 channels. */
+/* The class for convolutions with 64 channels. */
 static int class_of(int64_t kernel_h, int64_t kernel_w, int64_t groups)
 {
     mdot_job_operator op = {.struct_size = sizeof op, .type = "Conv", .known = true, .parameters = 64};

@@ -45,8 +45,8 @@ static void flops_of_all_phases_and_costs_are_summed(void **state)
     mdot_job_destroy(job);
 }
 
-/* An attention reads keys and values beyond its queries, which are as large as its result. If it reads no more,
- * everything counts. */
+/* Keys and values are the attention bytes read beyond the queries, which are as large as the result. If an attention
+ * reads no more than a result's bytes, all bytes read count. */
 static void attention_reads_keys_and_values(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void attention_reads_keys_and_values(void **state)
     }
 }
 
-/* A loss reads the result of a matmul directly or through operators that write as much or less. */
+/* A loss reads a matmul's result directly or through operators that write as much or less. */
 static void logits_are_of_the_matmul_before_the_loss(void **state)
 {
     (void)state;

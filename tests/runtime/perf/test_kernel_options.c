@@ -1,4 +1,4 @@
-/* test_kernel_options.c — kernel options change only the operators with such kernels. A layout concerns images, and
+/* test_kernel_options.c — kernel options change only the operators with such kernels. Layouts apply to images, and
  * compilers call cuDNN's recurrences as PyTorch does. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"

@@ -1,4 +1,4 @@
-/* test_memory_properties.c — properties of peak memory that hold for every job and configuration, on random ones. */
+/* test_memory_properties.c — peak memory properties of every job and configuration, on random ones. */
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
@@ -27,16 +27,16 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(random_state >> 33) % below;
 }
 
-/* A random network: seed, a factor for the length or the image area, and frozen quarters of the operators with
- * parameters. Networks with one seed have the same widths, and more quarters freeze further operators. */
+/* A random network: a seed, a factor of the length or image area, and the quarters of the parameterised operators to
+ * freeze. Networks with one seed have the same widths, and more quarters freeze further operators. */
 typedef struct network {
     uint64_t seed;
     uint32_t longer, frozen_quarters;
     bool has_images;
 } network;
 
-/* Blocks of a normalisation, a matmul, attention, an activation and a matmul, of random sizes; or of convolutions. Then
- * a matmul and a cross-entropy. */
+/* Blocks with random sizes: normalisation, matmul, attention, activation, matmul; or convolutions. Then a matmul and a
+ * cross-entropy. */
 static mdot_job *job_of(network n)
 {
     static const char *const types[2][OF_A_BLOCK] = {{"LayerNormalization", "Linear", "Attention", "Gelu", "Linear"},
@@ -122,8 +122,8 @@ static double peak(const mdot_job *job, mdot_configuration c)
     return m.weights + m.gradients + m.optimizer + m.activations;
 }
 
-/* The peak with one field changed is at most (sign < 0) or at least (sign > 0) that of `c`. Combinations that are
- * refused are left out. */
+/* The peak with one changed field is at most (sign < 0) or at least (sign > 0) the peak of `c`. Refused combinations
+ * are left out. */
 #define EXPECT_WITHIN(c, field, value, sign, tolerance)                                                                \
     do {                                                                                                               \
         mdot_configuration changed = (c);                                                                              \
@@ -161,7 +161,7 @@ static void memory_is_at_least_that_of_weights_and_state(void **state)
             double state_bytes = on_host ? 0 : rt_optimizer_memory_of(job, &resolved).state;
             double least = resolved.widths.weights * trained / copies + state_bytes;
             double sum = m.weights + m.gradients + m.optimizer + m.activations;
-            bool is_pipeline = c.pipeline_parallel > 1; /* its peak may be in another stage */
+            bool is_pipeline = c.pipeline_parallel > 1; /* the peak may be in another stage */
             double most = is_pipeline ? sum : m.weights + m.optimizer;
             if (most < least * (1 - 1e-12)) fail_case("least", least, most, &c);
             if (!(m.gradients >= 0 && m.activations >= 0 && m.pass_activations >= 0)) fail_case("parts", 0, 0, &c);
@@ -196,10 +196,10 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
             if (c.sequence_parallel == 0) EXPECT(c, sequence_parallel, 1, -1);
             if (c.optimizer == MDOT_OPTIMIZER_ADAM) EXPECT(c, optimizer, MDOT_OPTIMIZER_ADAM8BIT, -1);
             if (c.optimizer == MDOT_OPTIMIZER_SGD) EXPECT(c, optimizer, MDOT_OPTIMIZER_SGD_PLAIN, -1);
-            /* Offloading leaves the tensors of blocks, whatever the other options save. With tensor parallelism, the
-             * moments are those of the unsharded job, which differ between the options. */
+            /* Offloading leaves the block tensors, whatever the other options save. With tensor parallelism, the
+             * moments are the unsharded job's, and differ between the options. */
             if (c.offload_activations != 0 || c.tensor_parallel > 1) continue;
-            /* Compiled code computes the loss's logit copies again, outside the blocks. */
+            /* Compiled code recomputes the loss's logit copies, which are outside the blocks. */
             if (c.recompute == MDOT_RECOMPUTE_NOTHING && c.compiled == 0)
                 EXPECT(c, recompute, MDOT_RECOMPUTE_BLOCKS, -1);
             /* A few moments stand for all, and those of two losses may differ. At ZeRO stage 3, they may differ in
@@ -211,14 +211,14 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
     assert_true(compared > JOBS * CONFIGURATIONS / 10);
 }
 
-/* Compares the peaks of two networks in random configurations: the peak of `larger` is at least that of `smaller`. */
+/* Compares peaks in random configurations: `larger` has at least the peak of `smaller`. */
 static void expect_order(network smaller, network larger, const char *property)
 {
     size_t compared = 0;
     mdot_job *small = job_of(smaller), *large = job_of(larger);
     for (int i = 0; i < CONFIGURATIONS; i++) {
         mdot_configuration c = random_configuration();
-        /* Gathered weights follow the existing part of the gradients. A shard's moments are those of the whole. */
+        /* Gathered weights follow the existing gradient share. Shards have the moments of the whole. */
         c.keep_gathered = 0;
         c.frozen_weights = MDOT_FROZEN_UNCHANGED; /* quantised weights are dequantised, one matrix at a time */
         if (c.tensor_parallel > 1) continue;
@@ -297,7 +297,7 @@ static double peak_of_variant(const mdot_job *job, mdot_configuration c, const c
     return bytes;
 }
 
-/* Each row changes one option in a plain configuration with a large batch, where the pass is the peak. Its effect is at
+/* Each row changes one option in a plain configuration with a large batch, where the pass is the peak. The effect is at
  * least a share of the peak. An option without effect, or with a tenth of it, fails. */
 static void options_have_an_effect_on_plain_configurations(void **state)
 {
@@ -339,8 +339,8 @@ static void plain_peaks_are_linear_in_the_batch(void **state)
     }
 }
 
-/* Two equal micro-batches keep gradient sums throughout the step, which ZeRO stage 2 divides. In inference, gradients
- * and optimizer state take no bytes. */
+/* Two equal micro-batches keep gradient sums throughout the step, and ZeRO stage 2 divides these. In inference,
+ * gradients and optimizer state have zero bytes. */
 static void gradients_exist_and_are_divided(void **state)
 {
     (void)state;
@@ -374,7 +374,7 @@ static double state_of(const mdot_job *job, mdot_configuration c)
     return rt_measure_memory(job, &resolved).optimizer;
 }
 
-/* The optimizer has its documented bytes on one GPU, and they divide by the GPUs that share them. */
+/* The optimizer has the documented bytes on one GPU, divided by the GPUs that share them. */
 static void optimizers_have_their_documented_bytes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_op_cost.c — costs of operators, and the bytes that fusing them saves, compared with sums made by hand. */
+/* test_op_cost.c — operator costs, and bytes saved by fusion, compared with sums made by hand. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
@@ -41,8 +41,8 @@ static void costs_are_bytes_of_a_batch(void **state)
     mdot_job_destroy(job);
 }
 
-/* A fused operand saves its write and the read of its only reader. Matmuls, look-ups and unknown operators are not
- * fused, and neither is an operand with two readers. */
+/* A fused operand saves the write and the only reader's read. Matmuls, look-ups, unknown operators and operands with
+ * two readers are not fused. */
 static void fusing_saves_a_write_and_a_read(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators
- * and their costs. */
+/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators,
+ * costs. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
@@ -32,7 +32,7 @@ static void a_job_with_an_unknown_type_is_detected(void **state)
     mdot_job_destroy(job);
 }
 
-/* Two operators are in different groups if any field of their operator features differs. */
+/* If any operator feature differs, two operators are in different groups. */
 static void operators_with_different_features_are_in_different_groups(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void operators_that_shard_differently_are_in_different_groups(void **stat
     mdot_job_destroy(job);
 }
 
-/* An operator's flags are part of its features, too. */
+/* Operator flags are features, too. */
 static void flags_separate_groups(void **state)
 {
     (void)state;

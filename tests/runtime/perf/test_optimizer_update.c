@@ -48,7 +48,7 @@ static rt_resolved_configuration resolve(const mdot_job *job, mdot_configuration
     return resolved;
 }
 
-/* `bytes` is the traffic of the update, `launches` that of a loop over two tensors; 0 if there is no loop. */
+/* `bytes` is the update traffic, `launches` counts a loop over two tensors (0 without a loop). */
 typedef struct update_case {
     mdot_configuration c;
     double state, temporary, bytes, flops;
@@ -120,8 +120,8 @@ static void kernels_differ_in_temporaries_and_traffic(void **state)
     mdot_job_destroy(job);
 }
 
-/* Mixed precision has fp32 weights, converts gradients through a flat copy with 2 + 4 bytes, and writes half-precision
- * weights. Kernels are fused below ZeRO stage 3. Four workers divide everything. */
+/* Mixed precision has fp32 weights, converts gradients by way of a flat copy of 2 + 4 bytes, and writes half-precision
+ * weights. The kernels are fused below ZeRO stage 3. Four workers divide everything. */
 static void precisions_and_workers_change_the_update(void **state)
 {
     (void)state;

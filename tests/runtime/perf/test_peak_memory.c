@@ -1,5 +1,4 @@
-/* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or
- * saves. */
+/* test_peak_memory.c — peak step memory on one GPU: the amount that each configuration option adds or saves. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
@@ -34,7 +33,7 @@ static void check(const mdot_job *job, const memory_case *cases, size_t count)
     }
 }
 
-/* The largest sum of activations, for `samples` samples, and existing gradients. */
+/* The largest sum of `samples` samples' activations and the gradients beside them. */
 static double passing(const mdot_job *job, rt_activation_case which, double samples, double gradients)
 {
     const rt_activations *a = &job->analysis->activations.of[which.type][which.attention][which.recompute];
@@ -121,8 +120,8 @@ static void zero_shards_over_workers(void **state)
         {c[2], w + w / 4 + 2 * w / 4 + 4 * a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
-    /* Stage 3 also has the whole block and the normalisation outside of it, and in the backward pass their gradients
-     * and those of the block that are being summed. */
+    /* Stage 3 also has the whole block and the outer normalisation, and in the backward pass their gradients and the
+     * block gradients under summation. */
     double shards = w / 4 + w / 4 + 2 * w / 4, gathered = 4 * 1024, whole_gradients = 4 * 1024 + 4 * 1000;
     const rt_activations *fp32 = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
     double largest = 0;
@@ -165,7 +164,7 @@ static void pipeline_parallelism_distributes_blocks(void **state)
     mdot_job_destroy(job);
 }
 
-/* A table of 8 x 50, blocks of 600 and 400 parameters, and a head, which is tied to the table if `own` is 0. */
+/* A table of 8 x 50, blocks of 600 and 400 parameters, and a head (tied to the table if `own` is 0). */
 static mdot_job *language_model(double own)
 {
     static const uint32_t before[4] = {0, 1, 2, 3};
@@ -236,7 +235,7 @@ static void an_update_on_the_host_takes_no_memory(void **state)
     mdot_job_destroy(job);
 }
 
-/* Managed memory is outside of PyTorch's allocator. The fp32 weights of mixed precision are not managed. */
+/* Managed memory is outside PyTorch's allocator. The fp32 weights of mixed precision are not managed. */
 static void pages_of_the_optimizer_are_not_allocated(void **state)
 {
     (void)state;
@@ -249,7 +248,7 @@ static void pages_of_the_optimizer_are_not_allocated(void **state)
     mdot_job_destroy(job);
 }
 
-/* Gradients of the first operators of the backward pass are smaller than the largest one. */
+/* The first gradients of the backward pass are smaller than the largest one. */
 static void update_in_the_backward_pass_never_adds_gradients(void **state)
 {
     (void)state;
@@ -266,7 +265,7 @@ static void update_in_the_backward_pass_never_adds_gradients(void **state)
     mdot_job_destroy(job);
 }
 
-/* The activations are small, so that the temporary memory of Adam's update is larger. */
+/* The activations are small, so the temporary memory of Adam's update is larger. */
 static void update_of_adam_may_be_the_peak(void **state)
 {
     (void)state;
@@ -281,8 +280,8 @@ static void update_of_adam_may_be_the_peak(void **state)
     mdot_job_destroy(job);
 }
 
-/* A chain of matmuls with results of 1, 2 and 4 units, and gradients of 1.25, 5 and 3.75. Moments have 10 units of
- * tensors and 3.75 of gradients, then 5 and 8.75, then 2 and 10. Among equal moments, the first is the peak. */
+/* A matmul chain with results of 1, 2 and 4 units; their gradients have 1.25, 5 and 3.75. Moments have 10 tensor units
+ * and 3.75 gradient units, then 5 and 8.75, then 2 and 10. The first of equal moments is the peak. */
 static void the_first_of_equal_moments_is_the_peak(void **state)
 {
     (void)state;
@@ -316,7 +315,7 @@ static void overflowing_peak_saturates(void **state)
     assert_true(rt_sum_memory(&overflows) == UINT64_MAX);
 }
 
-/* A table with 10,000 elements, 8 of them picked per sample, beside a matmul with 100 parameters. */
+/* A table of 10,000 elements (8 picked per sample) beside a matmul of 100 parameters. */
 static void sparse_gradients_have_the_picked_rows(void **state)
 {
     (void)state;
@@ -333,11 +332,11 @@ static void sparse_gradients_have_the_picked_rows(void **state)
         {{.batch = 10, .accumulate = 2}, weights + 2 * 4 * (100 + 160) + 10 * a},
         {{.batch = 10000, .accumulate = 2}, weights + 2 * weights + 10000 * a}, /* at most the whole table */
         {{.batch = 1, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, weights + 4 * (100 + 16) + 2 * weights + a},
-        /* One gradient at a time: that of the matmul, and the picked rows. */
+        /* One gradient at a time: the matmul's, and the picked rows. */
         {{.batch = 1, .step_in_backward = 1}, weights + 2 * 4 * (100 + 8) + a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
-    /* The gradient of the matmul is all of the dense ones. */
+    /* The matmul's gradient is the only dense one. */
     assert_true(job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients == 1);
     mdot_job_destroy(job);
 }
@@ -359,7 +358,7 @@ static void networks_without_parameters_have_activations(void **state)
     mdot_job_destroy(job);
 }
 
-/* The largest moment in a forward pass is the first Linear's: its result with 8 units beside the operand with 2. */
+/* The largest forward moment is the first Linear's: a result of 8 units beside an operand of 2. */
 static void inference_has_weights_and_live_tensors(void **state)
 {
     (void)state;
@@ -393,7 +392,7 @@ static void stages_send_parts_of_sequences(void **state)
     mdot_job_destroy(job);
 }
 
-/* The largest gradient is that of 600 parameters. From ZeRO stage 2 on, a GPU of four keeps a quarter. */
+/* The largest gradient has 600 parameters. From ZeRO stage 2 on, one GPU in four keeps a quarter. */
 static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
 {
     (void)state;
@@ -410,8 +409,8 @@ static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
     mdot_job_destroy(job);
 }
 
-/* Quantised weights of 600 in a byte or half a byte, with scales. Dequantisation handles one matrix at a time, in the
- * computation's type, beside autocast's copies of the 400 other weights. */
+/* Quantised weights: 600 in a byte or half a byte each, with scales. One matrix at a time is dequantised to the compute
+ * type, beside autocast copies of the 400 other weights. */
 static void quantised_weights_are_dequantised_one_by_one(void **state)
 {
     (void)state;
@@ -427,7 +426,7 @@ static void quantised_weights_are_dequantised_one_by_one(void **state)
     mdot_job *job = predict_make_job(operators, 3);
     static const struct {
         mdot_precision precision;
-        double width, copies; /* bytes of a weight; bytes of half-precision copies */
+        double width, copies; /* bytes per weight; bytes of half-precision copies */
     } cases[] = {{MDOT_PRECISION_FP32, 4, 4 * 350},
                  {MDOT_PRECISION_AMP_BF16, 4, 2 * 400 + 2 * 350},
                  {MDOT_PRECISION_BF16, 2, 2 * 350}};

@@ -1,4 +1,4 @@
-/* test_peak_memory_shards.c — peak memory of one GPU that has a shard: by ZeRO, tensor parallelism and pipelines. */
+/* test_peak_memory_shards.c — peak memory of one GPU with a shard: by ZeRO, tensor parallelism and pipelines. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/memory_fixture.h"
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* A normalisation with 24 parameters and four blocks with a matmul of 100, 10 of them frozen. The last result is the
+/* A normalisation of 24 parameters and four blocks with a matmul of 100, 10 of them frozen. The last result is the
  * largest. */
 static mdot_job *four_blocks(void)
 {
@@ -43,10 +43,9 @@ static void sharded_weights_are_copied_by_block(void **state)
     mdot_job_destroy(job);
 }
 
-/* At ZeRO stage 3 on four workers: a quarter of the 424 weights, two blocks of 100 as a whole, and the root's 24. The
- * batch is large, so that the peak is at the first moment, the backward operation of the last matmul. Whole gradients
- * are those of a block and the root, and of a
- * block in the type of sums; 384 of 424 weights are trained. */
+/* At ZeRO stage 3 on four workers: a quarter of the 424 weights, two whole blocks of 100, and the root's 24. The batch
+ * is large, so the peak is at the first moment, the last matmul's backward operation. Whole gradients belong to a block
+ * and the root, and to a block in the summation type; 384 of 424 weights are trained. */
 static void zero_stage_three_gathers_blocks_and_the_root(void **state)
 {
     (void)state;
@@ -66,7 +65,7 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     assert_true(fabs(memory_measure(job, c).weights - m.weights - trained) < 1e-9);
     c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 3, .accumulate = 2};
     assert_true(fabs(memory_measure(job, c).gradients - (trained + whole)) < 1e-9);
-    c.whole_gradients = 1; /* all of them, and new ones of a block and the root */
+    c.whole_gradients = 1; /* all of them, and new ones for a block and the root */
     assert_true(fabs(memory_measure(job, c).gradients - (4 * trained + trained / all * 4 * 124)) < 1e-9);
     c.whole_gradients = 0;
     c.offload = MDOT_OFFLOAD_PARAMETERS;
@@ -78,8 +77,8 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     mdot_job_destroy(job);
 }
 
-/* A tenth of each block is frozen and quantised: 40 of 424 weights. One GPU of four keeps a quarter of both kinds, and
- * gathers 224 weights. FSDP in mixed precision keeps fp32 gradients, but only as far as the pass has made them. */
+/* A tenth of each block is frozen and quantised: 40 of 424 weights. One GPU in four keeps a quarter of both kinds, and
+ * gathers 224 of them. FSDP in mixed precision keeps fp32 gradients, but only as far as the pass has made them. */
 static void zero_stage_three_gathers_quantised_weights(void **state)
 {
     (void)state;
@@ -100,8 +99,8 @@ static void zero_stage_three_gathers_quantised_weights(void **state)
     mdot_job_destroy(job);
 }
 
-/* On two workers with two GPUs each, a GPU has half of the matmuls' weights, 24 + 200, and keeps half of these. It
- * gathers two blocks of 50 and the root's 24. */
+/* On two workers with two GPUs each, a GPU has half of the matmul weights: 24 + 200, and half of these stay. It gathers
+ * two blocks of 50 and the root's 24. */
 static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
 {
     (void)state;
@@ -115,8 +114,8 @@ static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
     mdot_job_destroy(job);
 }
 
-/* The table of 10,000 elements, and its picked rows of 8 elements per pass, are divided over two GPUs, as are the 1000
- * parameters of the matmuls. */
+/* Two GPUs divide the table of 10,000 elements, the picked rows (8 elements per pass) and the 1000 matmul
+ * parameters. */
 static void tensor_parallelism_shards_sparse_tables(void **state)
 {
     (void)state;
@@ -149,7 +148,7 @@ static void tensor_parallelism_shards_sparse_tables(void **state)
 }
 
 /* Pipeline stages sum gradients after the last micro-batch, and keep all of them whole until then. The first stage has
- * 500 + 24 parameters, half of which each of two workers keeps. */
+ * 500 + 24 parameters, and each of two workers keeps half. */
 static void stages_with_sharded_weights_keep_whole_gradients(void **state)
 {
     (void)state;
@@ -161,7 +160,7 @@ static void stages_with_sharded_weights_keep_whole_gradients(void **state)
     c.zero_stage = 2;
     m = memory_measure(job, c);
     assert_true(m.gradients == 4 * 524 / 2.0 && m.weights == 4 * 524);
-    c.precision = MDOT_PRECISION_BF16; /* the results that were sent have half of the bytes, too */
+    c.precision = MDOT_PRECISION_BF16; /* the results sent have half the bytes, too */
     const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_BF16][0][0];
     assert_true(memory_measure(job, c).pass_activations == 2 * 2000 * (a->all / 2 + 8 * MEMORY_UNIT / 2));
     mdot_job_destroy(job);

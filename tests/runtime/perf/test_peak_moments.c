@@ -15,7 +15,7 @@
 
 enum { UNIT = 4096, LAYERS = 40 };
 
-/* A chain of matmuls, with this many units of results and parameters each. */
+/* A matmul chain: each has this many result units and parameter units. */
 static mdot_job *chain(size_t count, const double *units, const double *parameters)
 {
     static uint32_t before[LAYERS];
@@ -92,7 +92,7 @@ static void jobs_of_few_layers_keep_all_moments(void **state)
         mdot_job *job = chain(layers, units, parameters);
         mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
         size_t count = moments_of(job, (mdot_configuration){0}, m);
-        /* one of each matmul but the last, whose moment has less of both than the one before it */
+        /* one for each matmul but the last, whose moment has less of both than the one before it */
         size_t wanted = layers - 1 < RT_ACTIVATION_MOMENTS ? layers - 1 : RT_ACTIVATION_MOMENTS;
         if (count != wanted) fail_msg("%zu moments of %zu layers", count, layers);
         for (size_t i = 1; i < count; i++)
@@ -145,7 +145,7 @@ static void autocast_copies_the_weights_of_matmuls(void **state)
     mdot_job_destroy(job);
 }
 
-/* Blocks with two matmuls, whose results have `wide` and 1 unit, behind a matmul with `first` units. */
+/* Two-matmul blocks with results of `wide` and 1 unit, behind a matmul of `first` units. */
 static mdot_job *blocks_of_two(uint32_t blocks, double first, double wide)
 {
     mdot_job_operator operators[LAYERS];
@@ -167,10 +167,10 @@ static mdot_job *blocks_of_two(uint32_t blocks, double first, double wide)
     return predict_make_job(operators, count);
 }
 
-/* Offloading three blocks of 4 and 1 units: the peak is 21 units, and 13 if blocks are recomputed (both in
+/* Offloading three blocks of 4 and 1 units: the peak is 21 units, and 13 with recomputed blocks (both in
  * test_activation_memory.c). One block's input of 1 unit leaves, and half of the difference stays. Half precision has
- * half of each, but fp32 samples beside their copies. A job of one block keeps all. If the first block's result has
- * most of the memory, a block's part of the peak stays. */
+ * half of each, but fp32 samples beside their copies. A one-block job keeps all. If the first block's result has most
+ * of the memory, a block's part of the peak stays. */
 static void offloading_keeps_a_block_and_the_next(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void offloading_keeps_a_block_and_the_next(void **state)
     }
 }
 
-/* Recorded moments replace the analytic ones of training. Offloading keeps 16 of 21 units (see above) of them. */
+/* Recorded training moments replace the analytic ones. Offloading keeps 16 of 21 units (see above). */
 static void records_replace_moments_of_training(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_power.c — average power and energy of a step, and the time that a power limit costs. */
+/* test_power.c — average power and step energy, and the time cost of a power limit. */
 #include "runtime/perf/step_time.h"
 
 #include <math.h>
@@ -84,14 +84,14 @@ static void absent_limits_cost_no_time(void **state)
     assert_true(slowdown("V100", 0, 90) == 1);
 }
 
-/* The demand of a board of 200 W without limit. GPUs older than Volta have a lower one. */
+/* The demand of a 200 W board without limit. GPUs older than Volta have a lower one. */
 static double demand(double capability, double used)
 {
     return 200 * (0.14 + (capability < 7 ? 0.54 : 0.83) * (1 - exp(-used / 0.3)));
 }
 
-/* At clock fraction f, power is .1 + .6 f + .3 f^13 of the demand. A limit at that power slows the busy part of the
- * step down: all of it from a utilisation of .7 on. */
+/* At a clock fraction f, the power is .1 + .6 f + .3 f^13 of the demand. A limit at that power slows down the part of
+ * the step in which the GPU is busy (all of it from a utilisation of .7 on). */
 static void clocks_fall_until_the_power_fits(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void clocks_fall_until_the_power_fits(void **state)
     }
 }
 
-/* Without a limit, that of the board counts. */
+/* Without a limit, the board's limit counts. */
 static void boards_limit_their_power(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
+/* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow a job's program. */
 #include "mdot/mdotjob.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
@@ -146,7 +146,7 @@ static void the_nearest_of_several_records_is_used(void **state)
         mdot_recorded_memory records[3];
         mdot_precision precision;
         mdot_recompute recompute;
-        double gradients; /* of the record, which no scale changes */
+        double gradients; /* from the record; no scale changes it */
     } cases[] = {{{fp32, fp32_blocks, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125},
                  {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125},
                  {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25},
@@ -192,7 +192,7 @@ static void recorded_case_is_used_as_it_is(void **state)
     mdot_job_destroy(job);
 }
 
-/* On one GPU, the copies of weights are those of the record, wherever the matmuls stand. */
+/* On one GPU, the weight copies are the recorded ones, wherever the matmuls stand. */
 static void copies_of_weights_are_those_of_the_record(void **state)
 {
     (void)state;
@@ -242,8 +242,8 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
     mdot_job_destroy(job);
 }
 
-/* A normalisation, a matmul of 16 to 128 channels, and a cross-entropy. Of 1000 bytes per sample, 800 are as large as
- * its logits. */
+/* A normalisation, a matmul from 16 to 128 channels, and a cross-entropy. Per sample, 800 of 1000 bytes are as large as
+ * the logits. */
 static mdot_job *with_loss(void)
 {
     static const uint32_t before[2] = {0, 1};
@@ -288,7 +288,7 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     mdot_job_destroy(job);
 }
 
-/* A compiled loss's backward pass replaces logits by their gradient, one of eight chunks at a time. */
+/* The backward pass of a compiled loss replaces logits by gradients, one chunk in eight at a time. */
 static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
 {
     (void)state;
@@ -307,8 +307,8 @@ static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
     mdot_job_destroy(job);
 }
 
-/* Tensor parallelism divides the tensors of sharded operators, sequence parallelism the others, and context parallelism
- * all of them. */
+/* Tensor parallelism divides sharded operators' tensors, sequence parallelism the others, and context parallelism
+ * all. */
 static void records_are_divided_over_gpus(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void records_are_divided_over_gpus(void **state)
     mdot_job_destroy(plain);
 }
 
-/* The composed loss of sharded logits has four fp32 tensors instead of three. Other kernels of the loss do not. */
+/* The composed loss on sharded logits has four fp32 tensors instead of three. Other loss kernels do not. */
 static void sharded_logits_have_a_fourth_tensor(void **state)
 {
     (void)state;
@@ -451,9 +451,9 @@ static void checkpointed_operators_run_forward_again(void **state)
     mdot_job_destroy(plain);
 }
 
-/* A program with one fp32 record: 800 of 1000 bytes are as large as the logits, two fp32 tensors of logits and two loss
- * tensors, 16 bytes per logit. In chunks there are the logits and their logarithms; a compiled loss has the logits and
- * one chunk's gradient. */
+/* A program with one fp32 record; 800 of 1000 bytes are as large as the logits: two fp32 logit tensors and two loss
+ * tensors, 16 bytes for each logit. In chunks there are the logits and their logarithms; a compiled loss has the logits
+ * and one chunk's gradient. */
 static void losses_in_fp32_have_no_copies(void **state)
 {
     (void)state;
@@ -477,8 +477,8 @@ static void losses_in_fp32_have_no_copies(void **state)
     mdot_job_destroy(job);
 }
 
-/* A record may have gradients although the job lacks parameters, for example of parameters beside the graph. The part
- * of them that a GPU keeps is then 0 instead of 0 / 0. */
+/* A record may have gradients in a job without parameters, for example for parameters beside the graph. The GPU's share
+ * is then 0 instead of 0 / 0. */
 static void records_of_jobs_without_parameters_have_activations(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_recorded_memory_limits.c — recorded memory at the limits of formulas: parts of logits, networks without tensors,
- * and programs that lack some weight sizes. */
+/* test_recorded_memory_limits.c — recorded memory at the limits of the formulas: logit parts, network records without
+ * tensors, and weights of programs that lack some sizes. */
 #include "mdot/mdotjob.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
@@ -25,7 +25,7 @@ static mdot_job *make_job(const network *n, mdot_job_program p)
     return job;
 }
 
-/* A job with one record: 900 of 1000 bytes are logits, and weight copies take 12 bytes. */
+/* A job with one record (900 of 1000 bytes are logits) and 12 bytes of weight copies. */
 static mdot_job *make_recorded(const network *n, mdot_precision precision)
 {
     static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 900, .weight_copies = 12};
@@ -51,8 +51,8 @@ static mdot_peak_moment only_moment(const mdot_job *job, const rt_resolved_confi
     return out[0];
 }
 
-/* The logits' matmul is the job's first operator. A fused loss has `hidden / classes` of the logits, if less than all.
- * A chunked one has logits, fp32 logarithms and one chunk's copy, 16 bytes per logit. */
+/* The logit matmul is the first operator of the job. A fused loss has `hidden / classes` of the logits if this is less
+ * than all. A chunked one has the logits, fp32 logarithms and one chunk's copy: 16 bytes for each logit. */
 static void losses_keep_their_part_of_the_logits(void **state)
 {
     (void)state;

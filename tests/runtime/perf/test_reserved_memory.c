@@ -1,4 +1,4 @@
-/* test_reserved_memory.c — memory beyond the tensors, usable memory of GPUs, the interval of the peak. */
+/* test_reserved_memory.c — memory beyond the tensors, usable GPU memory, the peak interval. */
 #include "mdot/mdotjob.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
@@ -29,7 +29,7 @@ static mdot_job *make_job(const char *type)
     return job;
 }
 
-/* A table, two blocks, a head of `own` parameters, which is tied to the table if these are 0, and its loss. */
+/* A table, two blocks, a head with `own` parameters (tied to the table if 0), and its loss. */
 static mdot_job *language_model(double own)
 {
     static const uint32_t before[4] = {0, 1, 2, 3};
@@ -153,8 +153,8 @@ static void flat_gradients_take_a_segment(void **state)
     mdot_job_destroy(job);
 }
 
-/* The head in language_model has 8192 bytes of fp32 logits per sample. At a loss's peak, three fp32 tensors of equal
- * size exist, and perhaps the half-precision logits, too. After these are freed, their segment is unused. */
+/* The language_model head has 8192 bytes of fp32 logits per sample. At a loss's peak, three fp32 tensors of this size
+ * exist, and perhaps half-precision logits. If these were freed, the segment is unused. */
 static void freed_logits_leave_a_segment(void **state)
 {
     (void)state;
@@ -188,8 +188,8 @@ static void freed_logits_leave_a_segment(void **state)
     }
 }
 
-/* Tensor parallelism divides the logits of a matmul that it shards by columns, and context parallelism divides all. The
- * fp32 tensors of other losses than a whole one are smaller. */
+/* Tensor parallelism divides the logits of a column-sharded matmul, and context parallelism divides all. Only a whole
+ * loss has fp32 tensors of full size. */
 static void segments_of_logits_are_those_of_a_shard(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void several_gpus_need_buffers_for_collectives(void **state)
     assert_true(reserve(job, "H100", two).reserved.collectives > nvlink);
     double all_to_all = reserve(job, "H100", experts).reserved.collectives; /* 3.3 GB were measured */
     assert_true(1.5e9 < all_to_all && all_to_all < 3.3e9);
-    /* An expert's tokens come from each other GPU of a node, or from one of another node. */
+    /* An expert's tokens come from each other GPU in a node, or from one in another node. */
     double hopper = reserve(job, "H100", two).reserved.collectives;
     assert_true(all_to_all == 7 * hopper);
     static const uint32_t nodes[] = {2, 4, 8};
@@ -257,7 +257,7 @@ static void several_gpus_need_buffers_for_collectives(void **state)
     mdot_job_destroy(job);
 }
 
-/* NVIDIA/nccl issue 964 states 544 MB for a communicator of two of four A100, and 688 MB for one of three or more. */
+/* NVIDIA/nccl issue 964 states 544 MB for a communicator between two of four A100, and 688 MB between three or more. */
 static void early_versions_connect_rings_and_trees(void **state)
 {
     (void)state;

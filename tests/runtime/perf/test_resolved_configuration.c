@@ -148,7 +148,7 @@ static void compiled_code_recomputes_selectively(void **state)
     mdot_job_destroy(job);
 }
 
-/* A variant equals the configuration that has its values from the start. */
+/* A variant equals a configuration with these values from the start. */
 static void variant_is_resolved_like_the_configuration_it_stands_for(void **state)
 {
     (void)state;

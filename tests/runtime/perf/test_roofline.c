@@ -1,5 +1,5 @@
 /* test_roofline.c — the roofline of single operators, compared with values made by hand. Either a FLOP or a byte takes
- * time, so that a phase shows one of both. */
+ * time, so a phase shows one of both. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
@@ -12,8 +12,8 @@
 
 enum { MATMUL, ATTENTION, NORM, LOSS, OPERATORS, SAMPLES = 4 };
 
-/* A matmul, half of whose 256 weights are frozen, and a block of an attention, whose scores have 40 bytes, and a
- * normalisation, which needs all channels. */
+/* A matmul (half of 256 weights frozen), and a block: an attention with 40 score bytes, and a normalisation, which
+ * needs all channels. */
 static mdot_job *make_job(void)
 {
     static const uint32_t before[OPERATORS] = {0, 0, 1, 2};
@@ -91,7 +91,7 @@ static void phases_have_their_flops_and_bytes(void **state)
     mdot_job_destroy(job);
 }
 
-/* Decomposed attention moves its scores of 40 bytes four times forward and six times backward. */
+/* Decomposed attention moves the 40 score bytes four times forward and six times backward. */
 static void decomposed_attention_moves_its_scores(void **state)
 {
     (void)state;
@@ -163,10 +163,10 @@ static void a_fused_loss_has_no_backward_operation(void **state)
     mdot_job_destroy(job);
 }
 
-/* A head of 16 columns and 64 classes, whose fused loss has four parts. Each further part reads the 1024 weights of two
- * bytes forward and backward, and writes a gradient of 1008 trained weights that is then added to the others: read,
- * read and written. Where computation takes longer than traffic, it hides all but the sums. A tied head has the weights
- * of a table instead of its own. */
+/* A head with 16 columns and 64 classes; the fused loss has four parts. Each further part reads the 1024 two-byte
+ * weights forward and backward, and writes a gradient for 1008 trained weights, then added to the others: read, read
+ * and written. Where computation takes longer than traffic, it hides all but the sums. A tied head has a table's
+ * weights. */
 static void expect_parts(bool is_tied)
 {
     static const uint32_t before[2] = {0, 0};
@@ -200,7 +200,7 @@ static void expect_parts(bool is_tied)
         double more = cases[i].more, reads = (1 + more) * read, writes = (1 + more) * written + 3 * more * written;
         expect(job, 0, &r, samples + reads, samples + reads, samples + writes);
         rt_roofline sum = rt_roofline_of(job, &r);
-        double forward = 2 * samples; /* of the loss, which stays in fp32 unless fused */
+        double forward = 2 * samples; /* from the loss; fp32 unless fused */
         double backward = cases[i].loss == MDOT_LOSS_FUSED ? 0 : forward;
         assert_float_equal(sum.forward_ms, samples + reads + forward, 1e-9);
         assert_float_equal(sum.backward_ms, 2 * samples + reads + writes + backward, 1e-9);
@@ -253,8 +253,8 @@ static void operands_are_prepared(void **state)
     mdot_job_destroy(job);
 }
 
-/* A compiled activation passes its result on to the next one: 400 bytes per sample less 100 to write and 100 to read.
- * One GPU of two has half. */
+/* A compiled activation passes the result on to the next one: 400 bytes per sample less 100 written and 100 read by the
+ * next. One GPU in two has half. */
 static void compiled_activations_pass_their_results_on(void **state)
 {
     (void)state;

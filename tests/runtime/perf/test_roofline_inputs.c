@@ -1,4 +1,4 @@
-/* test_roofline_inputs.c — roofline inputs by operator property. */
+/* test_roofline_inputs.c — the roofline inputs for each operator property. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
@@ -23,8 +23,8 @@ static rt_roofline_inputs inputs_of(const network *n, size_t index, const rt_sha
     return inputs;
 }
 
-/* A matmul by parameters is linear if both sides are multiples of 16. Convolutions of one channel per group run outside
- * of tensor cores. */
+/* A matmul by parameters is linear if both sides are multiples of 16. Convolutions with one channel per group do not
+ * use tensor cores. */
 static void operators_have_their_rate(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void operators_have_their_rate(void **state)
     }
 }
 
-/* Bytes are the sum of both directions, by phase, and an operand's elements are a quarter of its bytes. */
+/* Bytes are the sum of both directions, by phase. An operand has a quarter as many elements as bytes. */
 static void loads_are_taken_by_phase(void **state)
 {
     (void)state;
@@ -105,8 +105,8 @@ static void properties_are_those_of_the_operator(void **state)
     }
 }
 
-/* One GPU of four has a quarter of a sharded activation's traffic and of the bytes saved by fusion. A replicated
- * activation has all bytes. */
+/* One GPU in four has a quarter of a sharded activation's traffic and fusion savings. A replicated activation keeps
+ * all. */
 static void shards_have_a_part_of_fused_bytes(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void shards_have_a_part_of_fused_bytes(void **state)
     assert_false(inputs_of(&n, 1, &quarter).is_replicated);
 }
 
-/* The collected inputs are those of each group's first operator, and count its operators. */
+/* The collected inputs are those of each group's first operator, with an operator count. */
 static void groups_have_the_inputs_of_their_first_operator(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_roofline_sums.c — the times of a step are the same from the sums of its operators by kind as from each group. */
+/* test_roofline_sums.c — step times from per-kind operator sums equal those from each group. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
@@ -24,8 +24,8 @@ static void vary_loads(mdot_job_operator *op, double seed)
     }
 }
 
-/* Blocks with two attentions and two matmuls in different sizes, a normalisation, and activations, one of them
- * recomputed by the program. A matmul and a loss follow. */
+/* Blocks: two attentions and two matmuls with different sizes, a normalisation, and activations (one recomputed by the
+ * program). A matmul and a loss follow. */
 static void make_network(network *n)
 {
     mdot_job_operator *op;
@@ -73,7 +73,7 @@ static void assert_near(double got, double want)
     if (!(fabs(got - want) <= 1e-12 * want)) fail_msg("%.17g instead of %.17g", got, want);
 }
 
-/* Compares the terms with those in a job whose sums are the groups' inputs. */
+/* Compares the terms with a job whose sums are the group inputs. */
 static void assert_same_terms(const mdot_job *job, mdot_configuration c)
 {
     rt_analysis *a = job->analysis;
@@ -121,7 +121,7 @@ static void sums_give_the_terms_of_all_groups(void **state)
     mdot_job_destroy(job);
 }
 
-/* Kinds are ordered by first operator, and contain all their operators. */
+/* Kinds are in first-operator order, and contain each of their operators. */
 static void operators_of_a_kind_are_added(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* test_sharding.c — how tensor parallelism shards networks that are small enough to follow, and the part of each
- * operator that one GPU then runs. */
+/* test_sharding.c — tensor parallelism shards networks small enough to follow, and each operator's part on one GPU. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
@@ -23,8 +22,7 @@ static mdot_job *expect_roles(const network *n, const char *roles)
     return job;
 }
 
-/* A table, one pre-norm block of width 64 with 4 heads of 16 and a mask, and a head over 100 classes with its loss.
- * */
+/* A table, one pre-norm block (width 64, 4 heads of 16, a mask), and a head over 100 classes with a loss. */
 static void make_transformer(network *n)
 {
     network_add(n, "Gather", 6400, "")->setting[MDOT_SETTING_INPUTS] = 1;
@@ -55,7 +53,7 @@ static void transformer_is_sharded_as_in_megatron(void **state)
     make_transformer(&n);
     mdot_job *job = expect_roles(&n, "t-ccc-dr--cdr--cd");
     const rt_sharding *d = &job->analysis->sharding;
-    assert_int_equal(d->common, 4);                /* gcd of 4 heads and of matrix extents 64 and 256 */
+    assert_int_equal(d->common, 4);                /* gcd: 4 heads and matrix extents 64 and 256 */
     assert_true(d->summed_forward_bytes == 3000);  /* the table, the projection, the second matmul */
     assert_true(d->summed_backward_bytes == 3000); /* the common input of q, k, v, once; the first matmul's input; the
                                                     * head's input */
@@ -164,7 +162,7 @@ static void residual_sums_add_replicated_tensors(void **state)
     mdot_job_destroy(job);
 }
 
-/* A normalisation over the channels of each head works on a shard of the heads. */
+/* A normalisation over each head's channels works on a shard of heads. */
 static void norms_of_heads_are_sharded(void **state)
 {
     (void)state;
@@ -187,7 +185,7 @@ static mdot_job_operator *freeze(mdot_job_operator *op)
     return op;
 }
 
-/* Adds base(x) + scale * up(down(x)) with a rank of 4, as peft does. Returns the index of the sum. */
+/* Adds base(x) + scale * up(down(x)) with a rank of 4, as peft does. Returns the sum's index. */
 static int add_adapted(network *n, int64_t in, int64_t out, int operand)
 {
     char inputs[16];
@@ -226,7 +224,7 @@ static void adapters_are_sharded_on_their_large_sides(void **state)
     mdot_job_destroy(job);
 }
 
-/* A base matmul's second adapter is added to the first sum. */
+/* The second of two base-matmul adapters is added to the first sum. */
 static void several_adapters_share_a_base(void **state)
 {
     (void)state;
@@ -243,7 +241,7 @@ static void several_adapters_share_a_base(void **state)
     mdot_job_destroy(expect_roles(&n, "-c-cd-cdr"));
 }
 
-/* A frozen head tied to the table has neither parameters nor a gradient. */
+/* A frozen head that shares the table's parameters has neither own parameters nor a gradient. */
 static void frozen_tied_head_is_sharded(void **state)
 {
     (void)state;
@@ -254,7 +252,7 @@ static void frozen_tied_head_is_sharded(void **state)
     mdot_job_destroy(expect_roles(&n, "t-ccc-dr--cdr--cd"));
 }
 
-/* Each GPU of four has a quarter of the FLOPs and parameters, and a quarter of the sharded operands and results. */
+/* One GPU in four has a quarter of the FLOPs and parameters, and a quarter of sharded operands and results. */
 static void a_shard_has_one_gpus_flops_and_bytes(void **state)
 {
     (void)state;
@@ -312,9 +310,9 @@ static void pipeline_positions_follow_the_blocks(void **state)
     mdot_job_destroy(job);
 }
 
-/* A bypass of a base operator is an adapter only if both are matmuls of one operand and the rank is smaller than both
- * sides of the base. Otherwise its first matmul is sharded by columns and its second by rows, and their sum keeps the
- * base matmul whole. */
+/* A bypass of a base operator is an adapter only if both are one-operand matmuls and the rank is smaller than both base
+ * sides. Otherwise the first matmul is sharded by columns and the second by rows, and their sum keeps the base matmul
+ * whole. */
 static void other_bypasses_are_no_adapters(void **state)
 {
     (void)state;
@@ -350,7 +348,7 @@ static void other_bypasses_are_no_adapters(void **state)
     }
 }
 
-/* Two matmuls of samples, which have no operands in the graph, are no adapter. */
+/* Two matmuls on samples, without operands in the graph, are no adapter. */
 static void sums_of_matmuls_of_samples_are_sharded(void **state)
 {
     (void)state;
@@ -367,7 +365,7 @@ static void sums_of_matmuls_of_samples_are_sharded(void **state)
     mdot_job_destroy(job);
 }
 
-/* Operators that pick from tensors, recurrences, and products of two operands beside weights need whole tensors. */
+/* Operators that pick from tensors, recurrences, and two-operand products beside weights need whole tensors. */
 static void further_operators_are_replicated(void **state)
 {
     (void)state;

@@ -57,8 +57,8 @@ static void parameters_are_divided_by_roles_and_experts(void **state)
     assert_memory_equal(&parts, &want, sizeof want);
 }
 
-/* One GPU of two has half of the groups, each with twice the tokens. Group counts that two does not divide stay as they
- * are, and so do sizes that would overflow. */
+/* One GPU in two has half of the groups, each with twice the tokens. Groups that two does not divide stay unchanged,
+ * and so do sizes that would overflow. */
 static void shards_of_experts_have_larger_groups(void **state)
 {
     (void)state;
@@ -94,8 +94,8 @@ static void shards_of_experts_have_larger_groups(void **state)
     }
 }
 
-/* The gradient of a row-sharded matmul's parameters reads a quarter of the operand, and its data gradient writes a
- * quarter. Frozen parameters are divided as trained ones. No bytes become negative. */
+/* A row-sharded matmul's parameter gradient reads a quarter of the operand, and the data gradient writes a quarter.
+ * Frozen parameters are divided as trained ones. No bytes become negative. */
 static void shards_of_rows_and_tables_have_their_bytes(void **state)
 {
     (void)state;

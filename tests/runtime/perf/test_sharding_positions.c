@@ -1,5 +1,5 @@
-/* test_sharding_positions.c — pipeline positions (before, in and after the blocks), the borders that results cross, and
- * roles at the limits of conditions. */
+/* test_sharding_positions.c — operator positions in a pipeline (before, in and after the blocks), borders crossed by
+ * results, and roles at the limits of their conditions. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
@@ -14,9 +14,8 @@
 
 #include <cmocka.h>
 
-/* Four blocks, of which the second and third are the largest. The first block's result is read in the third, and the
- * second's in the fourth: the border behind the second block has both, and the border behind the third has the third's,
- * too. */
+/* Four blocks; the second and third are the largest. The third reads the first result, and the fourth the second: the
+ * border behind the second block has both, and the third result besides. */
 static void results_cross_every_border_up_to_their_reader(void **state)
 {
     (void)state;
@@ -36,7 +35,7 @@ static void results_cross_every_border_up_to_their_reader(void **state)
     mdot_job_destroy(job);
 }
 
-/* The first operator belongs to its block, too: it has most parameters, and its result crosses all borders. */
+/* The first operator belongs to its block, too: it has most parameters, and the result crosses all borders. */
 static void the_first_operator_counts_in_its_block(void **state)
 {
     (void)state;
@@ -52,7 +51,7 @@ static void the_first_operator_counts_in_its_block(void **state)
     mdot_job_destroy(job);
 }
 
-/* The end that costs more counts as the heavier one, and of two equal ones the last. */
+/* The end with the higher cost is the heavier one; between equal ends, the last. */
 static void heavier_end_costs_more(void **state)
 {
     (void)state;
@@ -71,13 +70,13 @@ static void heavier_end_costs_more(void **state)
     }
 }
 
-/* A matmul behind the blocks is a tied head if it lacks weights of its own and reads those of another operator. */
+/* A matmul behind the blocks is a tied head if it reads another operator's weights and lacks own ones. */
 static void tied_heads_stand_behind_the_blocks(void **state)
 {
     (void)state;
     static const struct {
         uint32_t block;
-        double own, flops, read; /* own weights; FLOPs of the weight gradient; bytes read per step */
+        double own, flops, read; /* own weights; FLOPs of the gradient; step bytes */
         int64_t in, out;
         const char *inputs;
         double tied, frozen;
@@ -148,7 +147,7 @@ static void one_channel_and_one_weight_are_enough(void **state)
     }
 }
 
-/* A loss reads a slice of the classes and returns a whole number, which no reader divides further. */
+/* A loss reads a class slice and returns a whole number, which no reader divides further. */
 static void results_of_losses_are_whole(void **state)
 {
     (void)state;
@@ -162,7 +161,7 @@ static void results_of_losses_are_whole(void **state)
     mdot_job_destroy(job);
 }
 
-/* Both matmuls of an adapter and its base read samples. The adapter is the first operand of the sum. */
+/* Both adapter matmuls and the base read samples. The adapter is the first operand of the sum. */
 static void adapters_may_stand_before_their_base(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_update_parts.c — matrices and vectors that optimizers update, in operators small enough to follow. */
+/* test_update_parts.c — matrices and vectors that optimizers update, for operators small enough to follow. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"

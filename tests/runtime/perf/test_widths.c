@@ -1,5 +1,5 @@
-/* test_widths.c — bytes per element of weights, gradients and state in every precision, ZeRO stage and type of
- * gradients. */
+/* test_widths.c — bytes per element for weights, gradients and state in every precision, ZeRO stage and gradient
+ * type. */
 #include "runtime/perf/resolved_configuration.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static void expect(mdot_configuration c, rt_widths want)
              got.state);
 }
 
-/* The order is that of rt_widths: weights, master, compute, gradients, reduced, state. */
+/* The order follows rt_widths: weights, master, compute, gradients, reduced, state. */
 static void each_precision_has_its_widths(void **state)
 {
     (void)state;
