@@ -86,7 +86,7 @@ static void leave_one_descriptor(void)
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next + 1, (rlim_t)next + 1});
 }
 
-/* Simulates a seccomp filter that does not know memfd_create. */
+/* Simulates a seccomp filter without memfd_create. */
 static void refuse_memfd(void)
 {
     struct sock_filter filter[] = {

@@ -1,5 +1,5 @@
-/* test_context.c — other components' state in a context (rt_extension in core.h), tested with components in this file.
- * It also tests how long a context keeps its predictor. */
+/* test_context.c — other components' state in a context (rt_extension in core.h), tested with components in this file,
+ * and how long a context keeps the predictor. */
 #include "tests/support/artefact_fixture.h"
 
 #include "runtime/core/core.h"

@@ -36,7 +36,7 @@ static void machine_without_avx512_runs_v3_only(void **state)
     assert_string_equal(rt_cpu_missing(&without_avx512, v4), "AVX512F");
 }
 
-/* The feature lists of the psABI. Removing any one bit removes the level. */
+/* The psABI feature lists. Removing any one bit removes the level. */
 static void every_feature_of_a_level_is_needed(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void every_feature_of_a_level_is_needed(void **state)
         }
 }
 
-/* Bits in AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). A level takes features from its own
+/* Bits in AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst). A level takes features from one
  * processor family only. */
 static void levels_of_aarch64_need_its_own_features(void **state)
 {
@@ -105,7 +105,7 @@ static void level_names_match_levels(void **state)
     assert_int_equal(rt_cpu_isa_find("x86-64"), MDOT_CPU_NONE);
 }
 
-typedef struct offer { /* an image of the artefact */
+typedef struct offer { /* an artefact image */
     uint32_t level;
     const char *kernel_precision; /* "fp32" or "bf16" */
 } offer;

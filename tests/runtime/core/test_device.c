@@ -1,5 +1,5 @@
-/* test_device.c — core with unknown devices: a table brings kinds of device from this file (core.h). The CUDA device
- * has its own tests in ../cuda. */
+/* test_device.c — core with unknown devices: a table brings device kinds from this file (core.h). ../cuda tests the
+ * CUDA device. */
 #include "tests/support/artefact_fixture.h"
 
 #include "runtime/core/core.h"
@@ -16,7 +16,7 @@
 
 /* ---- The clock --------------------------------------------------------------------------------------------------- */
 
-/* Each reading takes a microsecond, and each device run its own time: the machine's load is irrelevant. */
+/* Each reading takes a microsecond, and each device run a set time: the machine's load is irrelevant. */
 static int64_t now_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *out_time)
@@ -29,16 +29,16 @@ int clock_gettime(clockid_t clock, struct timespec *out_time)
 
 /* ---- Devices of tin and zinc ------------------------------------------------------------------------------------- */
 
-/* A device that answers entry "double" with three times the input, so that a test can see which device has answered. */
+/* A device that triples the input of entry "double", so a test can see which device has answered. */
 typedef struct metal {
     rt_device device;
     char id[16];
 } metal;
 
 typedef struct behaviour {
-    mdot_status open, context, run; /* the status that each call returns */
+    mdot_status open, context, run; /* each call's status */
     long delay_ns;                  /* duration of a run, by this test's clock */
-    /* The calls and arguments that the device has received. */
+    /* The calls and arguments received. */
     int ordinal;
     uint32_t timeout_ms;
     const char *kernel_precision;
@@ -200,7 +200,7 @@ static void device_kind_of_the_table_answers(void **state)
     assert_int_equal(zinc.open_devices, 0);
 }
 
-/* At open, the trial run uses a context of an unregistered predictor. */
+/* At open, the trial run uses an unregistered predictor's context. */
 static void devices_are_tried_under_handle_validation(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void cpu_answers_after_the_device_fails(void **state)
     assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
     assert_string_equal(message, "bent");
     assert_true(rt_fell_back(context));
-    assert_int_equal(run_double(other), 15); /* the failure of one context leaves the others unchanged */
+    assert_int_equal(run_double(other), 15); /* one context's failure leaves the others unchanged */
     assert_false(rt_fell_back(other));
     mdot_context_destroy(context);
     mdot_context_destroy(other);
@@ -290,7 +290,7 @@ static void cpu_answers_after_the_device_fails(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* Entry "predict" takes x [L,2], keep [L] and bias. The simulated devices leave its outputs unchanged. */
+/* Entry "predict" takes x [L,2], keep [L] and bias. The simulated devices leave the outputs unchanged. */
 static void items_of_one_length_are_batched_on_the_device(void **state)
 {
     (void)state;

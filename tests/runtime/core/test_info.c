@@ -1,4 +1,4 @@
-/* test_info.c — the accessors of an opened artefact. */
+/* test_info.c — accessors for an opened artefact. */
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>

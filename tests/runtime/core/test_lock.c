@@ -45,7 +45,7 @@ static void *take(void *argument)
     return argument;
 }
 
-/* A thread that is absent in the child holds the lock, or the parent of a grandchild held it. */
+/* A thread absent in the child holds the lock, or the parent of a grandchild held it. */
 static void a_forked_child_takes_the_lock_of_a_lost_thread(void **state)
 {
     (void)state;

@@ -175,7 +175,7 @@ static void inconsistent_image_is_malformed(void **state)
         uint64_t value;
     } corruptions[] = {
         CORRUPTION(image[0].kind, 0),
-        CORRUPTION(image[0].kind, MDOT_IMAGE_CPU), /* and its weights are absent */
+        CORRUPTION(image[0].kind, MDOT_IMAGE_CPU), /* and the weights are absent */
         CORRUPTION(image[0].kind, MDOT_IMAGE_CUDA + 1),
         CORRUPTION(image[0].number, 0),
         CORRUPTION(image[0].number, 91), /* higher than the next image's */

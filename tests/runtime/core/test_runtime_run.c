@@ -1,5 +1,4 @@
-/* test_runtime_run.c — running an entry: results, refused calls, and the guarantee that it allocates nothing and stays
- * out of the kernel. */
+/* test_runtime_run.c — running an entry: results, refused calls, and the guarantee: no allocations, no kernel calls. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/call_guard.h"
 

@@ -58,7 +58,7 @@ static const corruption corruptions[] = {
     CORRUPTION(head.bucket_count, 4),
     CORRUPTION(cpu_image[0].kind, 0),
     CORRUPTION(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* all CPU images are gone */
-    CORRUPTION(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* its cubin is absent */
+    CORRUPTION(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* the cubin is absent */
     CORRUPTION(cpu_image[0].number, 0),
     CORRUPTION(cpu_image[1].number, 1), /* duplicate number */
     CORRUPTION(cpu_image[0].target_at, UINT32_MAX),
@@ -155,7 +155,7 @@ static void inconsistent_table_is_malformed(void **state)
     }
 }
 
-/* Opens a table with a bucket for two items together. `change` modifies one field in the bucket or in its inputs. */
+/* Opens a table with a bucket for two items together. `change` modifies one field in the bucket or in the inputs. */
 static mdot_status open_joint(void (*change)(fixture_table *table), mdot_error *err)
 {
     fixture f = fixture_copy(&fixture_shared);

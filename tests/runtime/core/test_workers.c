@@ -317,7 +317,7 @@ static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
 {
     bool same = answer(shared, in, LONGEST) == want;
     mdot_context_destroy(shared);
-#ifndef MDOT_SANITIZED /* ThreadSanitizer ends a child that starts threads if its parent had threads */
+#ifndef MDOT_SANITIZED /* ThreadSanitizer ends a thread-starting child if the parent had threads */
     mdot_context *own = make_context((mdot_context_options){.threads = 3});
     same = same && answer(own, in, LONGEST) == want;
     mdot_context_destroy(own);
@@ -325,7 +325,7 @@ static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
     return same;
 }
 
-/* The threads stay with the parent. In the child the caller runs its calls alone, and the destructor waits for no
+/* The threads stay with the parent. In the child the caller runs all calls alone, and the destructor waits for no
  * thread. */
 static void a_forked_child_continues_without_workers(void **state)
 {

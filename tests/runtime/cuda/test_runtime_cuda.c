@@ -194,7 +194,7 @@ static void memory_limits_the_items_of_a_launch(void **state)
     enum { COUNT = 4 };
     const struct {
         size_t scratch_mib, memory_mib;
-        uint32_t items; /* items of the last launch; 0 = the memory is too small for one item */
+        uint32_t items; /* items in the last launch; 0 = the memory is too small for one item */
     } expected[] = {{100, 0, 2}, {300, 0, 1}, {40, 0, 4}, {40, 200, 2}, {40, 60, 1}, {40, 30, 0}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         cuda_fixture large = cuda_fixture_shared;

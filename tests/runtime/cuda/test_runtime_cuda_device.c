@@ -1,5 +1,4 @@
-/* test_runtime_cuda_device.c — the choice of the device from the option, the machine and the artefact, with the fake
- * libcuda. */
+/* test_runtime_cuda_device.c — device choice from the option, the machine and the artefact, with the fake libcuda. */
 #include "tests/fake_cuda/cuda_fixture.h"
 
 #include <setjmp.h>
@@ -149,7 +148,7 @@ static void absent_device_is_named(void **state)
     expect_no_device("cuda:0", "CUDA device 0 is out of range", "has 0");
 }
 
-/* The images of the fixture are 0: sm_80, 1: sm_90, 2: sm_90a. */
+/* The fixture images are 0: sm_80, 1: sm_90, 2: sm_90a. */
 static void the_best_runnable_image_is_chosen(void **state)
 {
     (void)state;

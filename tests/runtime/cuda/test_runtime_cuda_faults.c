@@ -26,8 +26,7 @@ enum { /* CUresult */
 
 /* ---- Every error at every call ----------------------------------------------------------------------------------- */
 
-/* These functions may fail unnoticed, because they only end something that is no longer used or add detail to a
- * message. */
+/* These functions may fail unnoticed, because they only end something unused or add detail to a message. */
 static bool may_pass_unnoticed(const char *function)
 {
     static const char *const names[] = {
@@ -139,7 +138,7 @@ static void cpu_answers_in_the_same_call_after_the_device_is_lost(void **state)
         assert_non_null(strstr(message, "719"));
         /* the device gets no further launches */
         assert_int_equal(fake_cuda_calls("cuLaunchCooperativeKernel"), before + LOST_AT + 1);
-        /* A context that is created after the loss. */
+        /* A context created after the loss. */
         mdot_status status = mdot_context_create(predictor, &late, &err);
         assert_int_equal(status, is_auto ? MDOT_OK : MDOT_DEVICE);
         if (is_auto) assert_int_equal(mdot_context_get_device_status(late, &message), MDOT_DEVICE);
@@ -166,7 +165,7 @@ static void faulting_kernel_is_detected_while_waiting(void **state)
     cuda_finish(&o);
 }
 
-/* This holds for a batch, too, if the kernel has answered some of the items. */
+/* The same holds for a batch after answers for some items. */
 static void kernel_without_a_result_is_detected(void **state)
 {
     (void)state;
@@ -194,7 +193,7 @@ static void pass_time_quickly(void)
     cuda_fixture_set_clock(UINT64_C(10000000000), UINT64_C(10000000000));
 }
 
-/* The kernel may still use its memory, therefore the memory is never freed. The caller does not wait for it. */
+/* The kernel may still use the memory, therefore it is never freed. The caller does not wait for the kernel. */
 static void hanging_kernel_is_abandoned(void **state)
 {
     (void)state;
@@ -217,7 +216,7 @@ static void hanging_kernel_is_abandoned(void **state)
     assert_null(fake_cuda_complaint());
 }
 
-/* If the kernel ends after all, its memory is freed later. */
+/* If the kernel ends after all, the memory is freed later. */
 static void late_kernel_is_cleaned_up(void **state)
 {
     (void)state;
@@ -288,7 +287,7 @@ void *__wrap_calloc(size_t count, size_t bytes)
     return atomic_fetch_sub(&callocs_left, 1) > 0 ? __real_calloc(count, bytes) : NULL;
 }
 
-/* Runs a predictor's life with so many allocations of each kind granted. */
+/* Runs a predictor's life with limited allocations per kind. */
 static mdot_status live_in(int granted, int granted_by_libc)
 {
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -325,11 +324,11 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
     enum { ENOUGH = 100 };
     int limit = 0;
     while (live_in(limit, INT_MAX) != MDOT_OK && limit < ENOUGH) limit++;
-    /* the predictor, a context with its scratch memory (twice), the trial run */
+    /* the predictor, a context with scratch memory (twice), the trial run */
     assert_in_range(limit, 7, ENOUGH - 1);
     limit = 0;
     while (live_in(ENOUGH, limit) != MDOT_OK && limit < ENOUGH) limit++;
-    /* the artefact, the GPU, its thread and kernels, a context with its parameter and thread (twice) */
+    /* the artefact, the GPU, its thread and kernels, a context with a parameter and a thread (twice) */
     assert_in_range(limit, 10, ENOUGH - 1);
 }
 

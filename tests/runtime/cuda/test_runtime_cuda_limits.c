@@ -1,7 +1,7 @@
 /* test_runtime_cuda_limits.c — a driver with hung calls. Opening, creating, running, destroying and closing return
- * within their limits and report the call. Abandoned threads end by themselves when the driver continues. The limits
- * are short here: on a busy machine a healthy call may exceed them and is abandoned, too. Later calls are not reached
- * in this case. */
+ * within the limits and report the call. Abandoned threads end by themselves when the driver continues. The limits are
+ * short here: on a busy machine a healthy call may exceed them and is abandoned, too. Later calls are not reached in
+ * this case. */
 #include "tests/fake_cuda/cuda_life.h"
 
 #include "runtime/core/objects.h"
@@ -157,7 +157,7 @@ static void hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor(void **st
     cuda_fixture_assert_clean();
 }
 
-/* A child has the predictor, but its threads are absent, so the child answers on the CPU at once. */
+/* A child has the predictor without the threads, so it answers on the CPU at once. */
 static void cpu_answers_in_a_forked_child(void **state)
 {
     (void)state;

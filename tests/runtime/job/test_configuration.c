@@ -1,5 +1,5 @@
-/* test_configuration.c — resolved configurations: degrees of parallelism, micro-batches, link rates, and one GPU's work
- * among many. Options that exclude each other are refused, and so are values beyond the range. */
+/* test_configuration.c — resolved configurations: parallelism degrees, micro-batches, link rates, and one GPU's work
+ * among many. Options that exclude each other are refused, and so is each value out of range. */
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/gpus.h"
@@ -71,7 +71,7 @@ static void pipeline_has_as_many_micro_batches_as_stages(void **state)
     assert_int_equal(s.micro_batch, 1);
 }
 
-/* Fractions of the rates in the table: V100 has 150 GB/s of NVLink, T4 has PCIe 3. */
+/* Fractions of the table rates: V100 has 150 GB/s over NVLink, T4 has PCIe 3. */
 static void links_reach_a_fraction_of_their_rate(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void links_reach_a_fraction_of_their_rate(void **state)
     predict_assert_close(read((mdot_configuration){.gpu = "T4", .network_gbps = 3}).c.network_gbps, 3);
 }
 
-/* Spec values from callers that predate the link fields, and for a GPU model without NVLink. */
+/* Spec values from callers older than the link fields, and for a GPU model without NVLink. */
 static void specs_without_links_default_to_pcie_4(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void each_option_has_its_range(void **state)
     expect_contains(err.message, "attention is 3; accepted: 0 to 2: program, eager, flash");
 }
 
-/* Each row is refused because of one option or a pair of them, and accepted after the change in the next column. */
+/* Each row is refused because of one option or an option pair, and accepted after the change in the next column. */
 static void options_that_exclude_each_other_are_refused(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void structs_of_no_known_size_are_refused(void **state)
     expect_contains(err.message, "struct_size");
 }
 
-/* Each optimizer either has the pages that bitsandbytes moves to host memory, or is refused with them. */
+/* Each optimizer either has the pages moved by bitsandbytes to host memory, or is refused with them. */
 static void pages_exist_for_some_optimizers(void **state)
 {
     (void)state;
@@ -404,7 +404,7 @@ static void fused_optimizers_are_an_optimizer_and_its_kernels(void **state)
     assert_int_equal(s.c.optimizer_kernels, MDOT_OPTIMIZER_KERNELS_DEFAULT);
 }
 
-/* A later configuration of a table may have the name of an earlier one at the same address. */
+/* A later configuration in a table may have an earlier name at the same address. */
 static void names_of_gpus_are_found_once_for_each_address(void **state)
 {
     (void)state;

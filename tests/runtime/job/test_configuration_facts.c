@@ -1,4 +1,4 @@
-/* test_configuration_facts.c — the column `facts` of configuration.def: each row behaves as its facts state. */
+/* test_configuration_facts.c — the column `facts` in configuration.def: each row behaves as stated there. */
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
 

@@ -1,5 +1,5 @@
-/* test_configuration_table.c — the table of training options: it covers mdot_configuration, its ranges are enforced,
- * and the public header documents the same. The test `tables` compares the documents and the Python module with it. */
+/* test_configuration_table.c — the training option table: it covers mdot_configuration, the ranges are enforced, and
+ * the public header documents the same. The test `tables` compares the documents and the Python module with it. */
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
 #include "tests/support/process.h"
@@ -31,7 +31,7 @@ static void each_member_of_the_struct_has_one_row(void **state)
     unsigned char rows[sizeof(mdot_configuration)] = {0};
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)
         for (size_t k = 0; k < rt_options[i].size_bytes; k++) rows[rt_options[i].offset + k]++;
-    size_t end = sizeof rows; /* of the last member; padding may follow */
+    size_t end = sizeof rows; /* the last member's; padding may follow */
     while (rows[end - 1] == 0 && end > offsetof(mdot_configuration, batch)) end--;
     for (size_t at = offsetof(mdot_configuration, batch); at < end; at++)
         if (rows[at] != 1) fail_msg("byte %zu of mdot_configuration belongs to %d rows", at, rows[at]);
@@ -62,7 +62,7 @@ static void values_outside_the_range_are_refused_by_name(void **state)
     }
 }
 
-/* Values that need another one beside them, such as a GPU with NVLink, are those of test_predict.c. */
+/* Values that need another one beside them, such as a GPU with NVLink, are in test_predict.c. */
 static void defaults_are_accepted(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void comment_of(const char *header, const char *field, char *out, size_t 
     out[used] = '\0';
 }
 
-/* The text of a range in comments: "1 to 2^24", "up to 2^16", "0 to 3", "1e-6 to 1e9". */
+/* A range's text in comments: "1 to 2^24", "up to 2^16", "0 to 3", "1e-6 to 1e9". */
 static void range_of(const rt_option *option, char *out, size_t size)
 {
     int power = 0;

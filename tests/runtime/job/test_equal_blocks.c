@@ -1,4 +1,4 @@
-/* test_equal_blocks.c — which blocks of a job count as equal. */
+/* test_equal_blocks.c — which blocks in a job count as equal. */
 #include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* Three blocks of three operators after one operator that belongs to no block. Each block has a fork and a join. */
+/* Three blocks with three operators each, after one operator outside all blocks. Each block has a fork and a join. */
 enum { BLOCKS = 3, EACH = 3, COUNT = 1 + BLOCKS * EACH };
 
 typedef struct stack {
@@ -74,7 +74,7 @@ static void blocks_that_compute_differently_are_not_equal(void **state)
     expect_equal_blocks(&s, 1, 1, 1);
 }
 
-/* The last layer passes its gradient to fewer readers, and one layer may own the parameters that all layers share. */
+/* The last layer passes the gradient to fewer readers, and one layer may own the shared parameters. */
 static void gradients_and_parameters_may_differ(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void equal_blocks_ignore_readers_in_other_blocks(void **state)
     expect_equal_blocks(&s, 3, 3, 3);
 }
 
-/* The last operators of the blocks read one operator each, which is the first of the block, or the second. */
+/* The last operator in each block reads one operator: the first in the block, or the second. */
 static void equal_blocks_read_equal_operators(void **state)
 {
     (void)state;
@@ -109,11 +109,11 @@ static void equal_blocks_read_equal_operators(void **state)
     expect_equal_blocks(&s, 2, 1, 2);
     s.inputs[EACH][0] = EACH - 1;
     expect_equal_blocks(&s, 2, 2, 1);
-    s.inputs[3 * EACH][0] = 0; /* of no block */
+    s.inputs[3 * EACH][0] = 0; /* outside all blocks */
     expect_equal_blocks(&s, 2, 2, 1);
 }
 
-/* Each difference alone tells many kinds of blocks apart, within the limited number of slots that a search visits. */
+/* Each difference alone distinguishes many block kinds, within the limited slots of a search. */
 static void many_kinds_of_blocks_are_told_apart(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void many_kinds_of_blocks_are_told_apart(void **state)
     }
 }
 
-/* Blocks of one, two and three operators in turn: each equals the one that is as long. */
+/* Blocks with one, two and three operators in turn: blocks with equal lengths are equal. */
 static void blocks_of_several_sizes_are_compared(void **state)
 {
     (void)state;
@@ -151,14 +151,14 @@ static void blocks_of_several_sizes_are_compared(void **state)
         operators[i].setting[MDOT_SETTING_BIAS] = at;
         operators[i].block = i / EACH_ROUND * 3 + size;
     }
-    operators[EACH_ROUND].setting[MDOT_SETTING_BIAS] = 9; /* the second block of one operator differs */
+    operators[EACH_ROUND].setting[MDOT_SETTING_BIAS] = 9; /* the second one-operator block differs */
     mdot_job *job = predict_make_job(operators, ROUNDS * EACH_ROUND);
     for (uint32_t i = 0; i < ROUNDS * EACH_ROUND; i++)
         assert_int_equal(job->operators[i].equal_blocks, i == EACH_ROUND ? 1 : i % EACH_ROUND == 0 ? 2 : 3);
     mdot_job_destroy(job);
 }
 
-/* Operators of two blocks in turn. */
+/* Operators from two blocks in turn. */
 static void operators_of_blocks_may_alternate(void **state)
 {
     (void)state;

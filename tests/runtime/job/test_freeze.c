@@ -1,4 +1,4 @@
-/* test_freeze.c — jobs with frozen parameters: matching of patterns, and the remaining gradients, memory and files. */
+/* test_freeze.c — jobs with frozen parameters: pattern matching, and the remaining gradients, memory and files. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"
@@ -17,7 +17,7 @@ enum { COUNT = 4 };
 static const char *const modules[COUNT] = {"model.embed", "model.layers.0.query", "model.layers.0.query.lora_A",
                                            "model.head"};
 
-/* A chain of four matmuls with 100, 200, 10 and 50 parameters, each with all phases. */
+/* A chain with four matmuls: 100, 200, 10 and 50 parameters, each with all phases. */
 static mdot_job *make_job(bool named)
 {
     static const double parameters[COUNT] = {100, 200, 10, 50};
@@ -73,7 +73,7 @@ static void patterns_match_modules_and_their_submodules(void **state)
     expect("model.lay?rs.*", NULL, "tfft");
 }
 
-/* An operator computes the gradient of its input only if an operator before it is trained. */
+/* An operator computes the input gradient only if an earlier operator is trained. */
 static void frozen_leading_layers_have_no_backward_pass(void **state)
 {
     (void)state;
@@ -111,8 +111,8 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     mdot_job_destroy(lora);
 }
 
-/* A tied head has no parameters, but computes a gradient for the table. Operators behind it then pass gradients back,
- * even if everything before it is frozen. */
+/* A tied head has no own parameters, but computes a gradient for the table. Operators behind it then pass gradients
+ * back, even if everything before it is frozen. */
 static void a_tied_layer_trains_the_weights_that_it_shares(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void impossible_requests_are_refused(void **state)
     mdot_job_destroy(nameless);
 }
 
-/* Operators that are frozen before the job is created, without names in the job, equal those of a frozen job. */
+/* Operators frozen before the job is created, without names in the job, equal those in a frozen job. */
 static void operators_can_be_frozen_before_the_job_is_created(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void operators_that_read_later_ones_are_refused(void **state)
 
 /* ---- Patterns ---------------------------------------------------------------------------------------------------- */
 
-/* A direct implementation of the definition in the header, letter by letter. */
+/* A direct implementation of the header's definition, letter by letter. */
 static bool fits_whole(const char *pattern, const char *name, size_t length)
 {
     if (*pattern == '\0') return length == 0;
@@ -286,8 +286,8 @@ static void random_patterns_match_as_documented(void **state)
     assert_in_range(fitted, CASES / 10, CASES / 2);
 }
 
-/* The test would not end if the work grew with the square of a name's length, or with its length times the number of
- * operators. */
+/* The test would not end if the work grew with the square of a name's length, or with this length times the operator
+ * count. */
 static void matching_time_is_linear_in_name_length(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void each_pattern_must_match(void **state)
     mdot_job_destroy(job);
 }
 
-/* The bytes of the program's weights follow the parameters. */
+/* The program's weight bytes follow the parameters. */
 static void a_program_is_frozen_with_its_job(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static void a_program_is_frozen_with_its_job(void **state)
     assert_int_equal(mdot_job_with_program(plain, &program, &job, NULL), MDOT_OK);
     assert_int_equal(freeze(job, "model.embed", NULL, &frozen, NULL), MDOT_OK);
     assert_int_equal(mdot_job_get_program(frozen, &got), MDOT_OK);
-    assert_true(got.trained_bytes == 2600 && got.frozen_bytes == 1040); /* 260 of 360 parameters stay trained */
+    assert_true(got.trained_bytes == 2600 && got.frozen_bytes == 1040); /* 260 parameters stay trained, 100 do not */
     mdot_job_destroy(frozen);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
@@ -375,7 +375,7 @@ static void missing_arguments_are_named(void **state)
     mdot_job_destroy(job);
 }
 
-/* An operator without a module is frozen only if everything is that is not listed. */
+/* An operator without a module is frozen only if everything unlisted is. */
 static void operators_without_modules_follow_the_kind_of_list(void **state)
 {
     (void)state;
@@ -395,7 +395,7 @@ static void operators_without_modules_follow_the_kind_of_list(void **state)
     }
 }
 
-/* Gradients per step disappear as those per sample do. A gradient passes if any input of an operator is trained. */
+/* Per-step gradients disappear as per-sample ones do. A gradient passes if any operator input is trained. */
 static void all_gradients_of_frozen_operators_disappear(void **state)
 {
     (void)state;
@@ -427,7 +427,7 @@ static void all_gradients_of_frozen_operators_disappear(void **state)
     }
 }
 
-/* The inputs of operators may be missing, and beyond the operator only by fault. */
+/* Operator inputs may be missing, and beyond the operator only by fault. */
 static void dependencies_are_checked_before_they_are_followed(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void dependencies_are_checked_before_they_are_followed(void **state)
     }
 }
 
-/* A job without own parameters may train a tied table's parameters. Its program then stays as it is. */
+/* A job without own parameters may train a tied table's. The program then stays unchanged. */
 static void a_program_without_parameters_keeps_its_bytes(void **state)
 {
     (void)state;

@@ -94,7 +94,7 @@ static void unknown_names_are_refused_with_the_five_most_similar(void **state)
     assert_int_equal(mdot_gpu_find(NULL, &info, &err), MDOT_INVALID_ARGUMENT);
 }
 
-/* Blanks, hyphens and underlines anywhere make no difference, nor does the case of letters from A to Z. */
+/* Blanks, hyphens and underlines anywhere make no difference, nor does the case (A to Z). */
 static void separators_and_case_make_no_difference(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void unprintable_names_are_shown_safely(void **state)
     assert_int_equal(rt_gpu_check_name(name, &err), MDOT_INVALID_ARGUMENT);
     name[64] = '\0';
     char expected[128];
-    snprintf(expected, sizeof expected, "the GPU's name \"%s\" must", name); /* 64 letters of it */
+    snprintf(expected, sizeof expected, "the GPU's name \"%s\" must", name); /* 64 letters */
     assert_non_null(strstr(err.message, expected));
     memset(name, 'x', sizeof name - 1);
     memcpy(name + 63, "\xc3\xa9\n", 3); /* an e with an accent, which does not fit whole */
@@ -216,8 +216,8 @@ static void no_two_gpus_share_a_name(void **state)
     }
 }
 
-/* fp32 cores per SM: CUDA C++ programming guide, throughput of arithmetic instructions by compute capability. A compute
- * unit in CDNA 2 (listed as 8.0) also has 64. A compute unit in CDNA 3 and 4 (listed as 9.0) has 128 in pairs. */
+/* The fp32 cores per SM: CUDA C++ programming guide, arithmetic instruction throughput by compute capability. A CDNA 2
+ * compute unit (listed as 8.0) also has 64. A CDNA 3 or 4 compute unit (listed as 9.0) has 128 in pairs. */
 static double cores_of_an_sm(const mdot_gpu *gpu)
 {
     static const struct {
@@ -229,7 +229,7 @@ static double cores_of_an_sm(const mdot_gpu *gpu)
     return 0;
 }
 
-/* The bounds find slips of units, for example MiB for GiB. They are wider than the models of the table. */
+/* The bounds find unit slips, for example MiB for GiB. They are wider than the table's models. */
 static void expect_within(const char *name, const char *column, double value, double least, double most)
 {
     if (!(value >= least && value <= most))

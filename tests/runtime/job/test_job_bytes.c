@@ -1,4 +1,4 @@
-/* test_job_bytes.c — runtime/job/job_bytes.c: numbers, texts and parts of `.job` files, whole, cut off and overlong. */
+/* test_job_bytes.c — runtime/job/job_bytes.c: numbers, texts and `.job` file parts, whole, cut off and overlong. */
 #include "runtime/job/job_file.h"
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* Reads a number from `size` bytes in a block of that size, so that a read beyond it is detected. */
+/* Reads a number from `size` bytes in an exact block, so a read beyond it is detected. */
 static uint64_t get(const unsigned char *bytes, size_t size, bool *out_failed, size_t *out_left)
 {
     unsigned char *block = malloc(size > 0 ? size : 1);
@@ -53,7 +53,7 @@ static void numbers_take_seven_bits_of_a_byte(void **state)
     }
 }
 
-/* A number has one encoding, so that equal jobs have equal files. */
+/* A number has one encoding, so equal jobs have equal files. */
 static void overlong_numbers_are_refused(void **state)
 {
     (void)state;
@@ -159,8 +159,8 @@ static void a_failed_part_makes_its_writer_fail(void **state)
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
 
-/* An operator of two settings, one negative, two loads and one input, and settings and loads that this version does not
- * know. */
+/* An operator with two settings, one negative, two loads and one input, and with settings and loads unknown to this
+ * version. */
 static rt_writer write_operator(uint64_t settings, uint64_t loads, uint64_t input)
 {
     rt_writer w = {0};
@@ -213,7 +213,7 @@ static void operators_keep_known_numbers_and_skip_others(void **state)
         assert_true(*rt_load_at(&op, k) == (k == 0 ? 10 : k == RT_LOAD_COUNT - 1 ? RT_LOAD_COUNT + 9 : 0));
     assert_int_equal(op.input_count, 1);
     assert_int_equal(input, 3);                                  /* operator 5 reads the one two before */
-    w = write_operator(UINT64_C(1) << 40, UINT64_C(1) << 41, 1); /* none of them is known */
+    w = write_operator(UINT64_C(1) << 40, UINT64_C(1) << 41, 1); /* all unknown */
     assert_true(read_operator(&w, 1, &op, &input));
     assert_int_equal(input, 0);
     w = write_operator(last, last, 1);
@@ -229,7 +229,7 @@ static void operators_keep_known_numbers_and_skip_others(void **state)
     assert_int_equal(op.input_count, 0);
 }
 
-/* The first settings and loads that this version lacks are skipped, as the last ones are. */
+/* The first settings and loads unknown to this version are skipped, as the last ones are. */
 static void the_first_unknown_numbers_are_skipped(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void the_first_unknown_numbers_are_skipped(void **state)
     for (int k = 0; k < RT_LOAD_COUNT; k++) assert_true(*rt_load_at(&op, k) == 0);
 }
 
-/* An operator that is cut anywhere is refused, and so is one with a number beyond its limit. */
+/* An operator cut anywhere is refused, and so is a number beyond the limit. */
 static void cut_operators_have_no_inputs(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void signs_are_in_the_lowest_bit(void **state)
     }
 }
 
-/* A writer grows by the bytes that it lacks, however many it is given at once. */
+/* A writer grows by the missing bytes, however many it is given at once. */
 static void writers_keep_bytes_of_every_size(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void a_job_may_have_no_operators(void **state)
     free(d.inputs);
 }
 
-/* Each load has its own place. */
+/* Each load has a separate place. */
 static void loads_have_places(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* test_job_faults.c — runtime/job: in calls that make, read, write or change jobs, each allocation fails once
+/* test_job_faults.c — runtime/job: each allocation in each call that makes, reads, writes or changes jobs fails once
  * (tests/fault/inject.c). The call then returns OUT_OF_MEMORY with a message, releases all memory, and makes neither a
  * job nor a file.
  *
- * The jobs have their own analyzer, so that its failures are tested, too. */
+ * The jobs have a special analyzer, so its failures are tested, too. */
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
 #include "tests/fault/inject.h"
@@ -109,7 +109,7 @@ static mdot_status save(mdot_job **out_job, mdot_error *err)
     return mdot_job_save(with_program, path, err);
 }
 
-/* Saving goes on if memory runs out only for its check whether the folder is one of devices. */
+/* If only the check for a device folder lacks memory, saving goes on. */
 static void expect_whole_file(void)
 {
     unsigned char got[MAX_FILE_BYTES];
@@ -120,7 +120,7 @@ static void expect_whole_file(void)
     assert_memory_equal(got, bytes, size);
 }
 
-/* Runs the scenario with each allocation failing once. There must be `least` of them. */
+/* Runs the scenario with each allocation failing once. There must be at least `least`. */
 static void fail_each(scenario s, long least)
 {
     const int files = process_count_files(folder);
@@ -282,7 +282,7 @@ static void parts_report_that_memory_ran_out(void **state)
     fail_each(put_program, 3);
 }
 
-/* If memory runs out for the copy of a text, the reader remains valid, because the file itself is sound. */
+/* If memory runs out for a text copy, the reader remains valid, because the file itself is sound. */
 static void a_text_without_memory_does_not_fail_its_reader(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void a_text_without_memory_does_not_fail_its_reader(void **state)
     assert_false(r.failed);
 }
 
-/* A writer without memory keeps the bytes that it has. */
+/* A writer without memory keeps the written bytes. */
 static void a_writer_without_memory_fails_for_good(void **state)
 {
     (void)state;

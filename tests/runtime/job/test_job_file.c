@@ -1,4 +1,4 @@
-/* test_job_file.c — runtime/job/job_file.c: `.job` files that are intact, damaged, or of later versions. */
+/* test_job_file.c — runtime/job/job_file.c: intact, damaged and later-version `.job` files. */
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -55,7 +55,7 @@ static void saved_job_loads_unchanged(void **state)
     mdot_error err = {0};
     if (mdot_job_load(f->path, &loaded, &err) != MDOT_OK) fail_msg("%s", err.message);
     job_file_expect_same(job, loaded);
-    assert_int_equal(mdot_job_save(loaded, f->path, &err), MDOT_OK); /* overwrites the file that was loaded */
+    assert_int_equal(mdot_job_save(loaded, f->path, &err), MDOT_OK); /* overwrites the loaded file */
     mdot_job_destroy(loaded);
     assert_int_equal(mdot_job_load(f->path, &loaded, &err), MDOT_OK);
     job_file_expect_same(job, loaded);
@@ -65,7 +65,7 @@ static void saved_job_loads_unchanged(void **state)
 
 /* ---- Every field ------------------------------------------------------------------------------------------------- */
 
-/* Changes field number `which` of a job. Returns false if the job has fewer fields. */
+/* Changes field number `which` in a job. Returns false if the job has fewer fields. */
 static bool change(mdot_job_description *d, mdot_job_operator *operators, int which)
 {
     enum { SETTINGS = MDOT_SETTING_COUNT, COSTS = 6 * MDOT_PHASE_COUNT };
@@ -197,7 +197,7 @@ static void every_flipped_bit_is_found(void **state)
     }
 }
 
-/* Damage that the checksum misses because it was computed after the damage. */
+/* Damage missed by the checksum, which was computed after it. */
 static void damaged_content_is_refused_or_gives_a_job(void **state)
 {
     file *f = *state;
@@ -242,7 +242,7 @@ static void too_many_operators_are_refused(void **state)
     }
 }
 
-/* A setting of 2^40 has the same encoded length as some values beyond the range. The checksum is valid. */
+/* Setting 2^40 has the same encoded length as some values out of range. The checksum is valid. */
 static void settings_beyond_their_range_are_refused(void **state)
 {
     file *f = *state;
@@ -276,8 +276,8 @@ static void settings_beyond_their_range_are_refused(void **state)
 
 enum { REQUIRED = 1 };
 
-/* Appends a field to the section's only record (JOB), or two bytes to each of its records (TYPES and OPERATORS). Sizes
- * of the test's records fit into one byte. */
+/* Appends a field to the section's only record (JOB), or two bytes to each record (TYPES and OPERATORS). The test's
+ * record sizes fit into one byte. */
 static void append_fields(job_file_section *s, unsigned char *out)
 {
     size_t size = 0, at = 0;
@@ -286,7 +286,7 @@ static void append_fields(job_file_section *s, unsigned char *out)
         size = at = s->size;
         out[size++] = 77;
     }
-    if (s->tag == 2) out[size++] = s->bytes[at++]; /* the count of types */
+    if (s->tag == 2) out[size++] = s->bytes[at++]; /* the type count */
     while (at < s->size) {
         size_t record = 1u + s->bytes[at];
         memcpy(out + size, s->bytes + at, record);
@@ -354,7 +354,7 @@ static void missing_repeated_and_unordered_sections_are_refused(void **state)
         size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
         job_file_expect_fault(bytes, size, MDOT_MALFORMED);
     }
-    job_file_section optional[3] = {all[0], all[1], all[2]}; /* without the names of modules */
+    job_file_section optional[3] = {all[0], all[1], all[2]}; /* without module names */
     mdot_job *job = NULL;
     size_t size = job_file_write_sections(f->bytes, optional, 3, bytes, MAX_FILE_BYTES);
     assert_int_equal(job_file_parse(bytes, size, &job, NULL), MDOT_OK);
@@ -369,7 +369,7 @@ static void all_sections_but_the_names_of_modules_are_required(void **state)
     for (size_t i = 0; i < count; i++) assert_int_equal(sections[i].flags, sections[i].tag == 4 ? 0 : REQUIRED);
 }
 
-/* A type's record has a name, a known flag, and traits. */
+/* A type record has the name, whether the type is known, and the traits. */
 static void cut_records_of_types_and_other_truths_are_refused(void **state)
 {
     file *f = *state;
@@ -379,14 +379,14 @@ static void cut_records_of_types_and_other_truths_are_refused(void **state)
     job_file_section *all = &sections[1];
     assert_true(all->tag == 2 && all->size < sizeof types);
     memcpy(types, all->bytes, all->size);
-    size_t known_at = 3u + types[2]; /* behind the number of types, the size of the record and the name */
+    size_t known_at = 3u + types[2]; /* behind the type count, the record size and the name */
     assert_in_range(types[known_at], 0, 1);
     all->bytes = types;
     types[known_at] = 2;
     job_file_expect_fault(bytes, job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES),
                           MDOT_MALFORMED);
     types[known_at] = 1;
-    size_t end = 2u + types[1]; /* of the first record */
+    size_t end = 2u + types[1]; /* in the first record */
     memmove(types + end - 1, types + end, all->size - end);
     types[1]--;
     all->size--;
@@ -425,8 +425,7 @@ static void a_list_of_no_modules_is_read(void **state)
     mdot_error err = {0};
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
     size_t count = job_file_list_sections(f->bytes, sections);
-    sections[3].bytes =
-        (const unsigned char[1 + JOB_FILE_OPERATORS]){0}; /* empty names of the job and of each operator */
+    sections[3].bytes = (const unsigned char[1 + JOB_FILE_OPERATORS]){0}; /* empty job and operator names */
     sections[3].size = 1 + JOB_FILE_OPERATORS;
     size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
     if (job_file_parse(bytes, size, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
@@ -470,7 +469,7 @@ static void files_that_cannot_be_read_or_written_are_named(void **state)
     mdot_job_destroy(job);
 }
 
-/* A sparse file, which takes no disk space, and a file in memory of which only the header exists. */
+/* A sparse file, which takes no disk space, and a file in memory with only a header. */
 static void oversized_files_are_refused_unread(void **state)
 {
     file *f = *state;

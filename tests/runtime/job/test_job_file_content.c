@@ -1,5 +1,5 @@
-/* test_job_file_content.c — runtime/job/job_file.c: the bytes of a `.job` file, at the limits of each number,
- * with fields that earlier versions lack, and with sections in other orders. */
+/* test_job_file_content.c — runtime/job/job_file.c: the bytes in a `.job` file, at each number's limits, without the
+ * newer fields, and with sections in other orders. */
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -45,8 +45,7 @@ static void expect_round_trip(const mdot_job_description *d)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* Reads the names of a section whose numbers are below 128: a count, then texts, which are in records if `in_records`
- * is set. */
+/* Reads the names in a section whose numbers are below 128: a count, then texts (in records if `in_records` is set). */
 static size_t read_names(const job_file_section *s, bool in_records, char names[MAX_NAMES][32])
 {
     size_t count = s->bytes[0], at = 1;
@@ -74,7 +73,7 @@ static void expect_names(const mdot_job_description *d, size_t section, size_t c
     mdot_job_destroy(job);
 }
 
-/* Names that several operators have, in every order of the operators, and at other addresses each time. */
+/* Names shared by several operators, in every operator order, and at other addresses each time. */
 static void names_are_written_once_in_alphabetical_order(void **state)
 {
     (void)state;
@@ -95,8 +94,7 @@ static void names_are_written_once_in_alphabetical_order(void **state)
     }
 }
 
-/* Operators of one type may differ in whether mdot knows them, and in their traits. Such a type has a record for
- * each. */
+/* Operators with one type may differ in whether mdot knows them, and in traits. Such a type has a record for each. */
 static void types_of_one_name_with_other_traits_are_kept_apart(void **state)
 {
     (void)state;
@@ -144,7 +142,7 @@ static void the_largest_numbers_come_back(void **state)
     expect_round_trip(&d);
 }
 
-/* Replaces a section of the fixture's file, and returns the size of the new file. */
+/* Replaces a section in the fixture's file, and returns the new file size. */
 static size_t replace(unsigned char *out, size_t section, const unsigned char *bytes, size_t size)
 {
     unsigned char whole[MAX_FILE_BYTES];
@@ -174,10 +172,10 @@ static void numbers_of_the_job_have_limits(void **state)
         {{8, 0, 2}, 3, 2, true, false},                       /* none */
         {{8, 1, 3}, 3, 3, true, true},                        /* SGD */
         {{8, 1}, 2, 0, true, true},                           /* before there were notes */
-        {{8, 1, 0xff, 1}, 4, MDOT_JOB_NOTES_ALL, true, true}, /* notes of later versions */
+        {{8, 1, 0xff, 1}, 4, MDOT_JOB_NOTES_ALL, true, true}, /* later-version notes */
         {{8, 1, 4}, 3, 0, true, true},
         {{8}, 1, 0, false, false},
-        {{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0, 0}, 12, 0, false, false}, /* a batch of 2^63 */
+        {{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0, 0}, 12, 0, false, false}, /* batch 2^63 */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t size = replace(bytes, JOB, cases[i].content, cases[i].size);
@@ -196,7 +194,7 @@ static void numbers_of_the_job_have_limits(void **state)
     }
 }
 
-/* Four operators of type 0 without settings, loads and inputs, the last with these further bytes behind its inputs. */
+/* Four type-0 operators without settings, loads and inputs, the last with these further bytes behind the inputs. */
 static size_t with_last_fields(unsigned char *out, const unsigned char *fields, size_t count)
 {
     unsigned char content[64];
@@ -241,7 +239,7 @@ static void numbers_of_operators_have_limits(void **state)
         mdot_status status;
     } cases[] = {
         {{1, 0, 3}, 3, MDOT_OK},
-        {{1, 0, 4}, 3, MDOT_INCOMPATIBLE},                            /* a flag of a later version */
+        {{1, 0, 4}, 3, MDOT_INCOMPATIBLE},                            /* a later-version flag */
         {{1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, MDOT_INCOMPATIBLE}, /* all flags */
         {{1, 0, 0x80, 0x80, 0x80, 0x80, 0x10}, 7, MDOT_MALFORMED},    /* more than 32 */
         {{2}, 1, MDOT_MALFORMED},                                     /* block 2 without a block 1 */
@@ -284,7 +282,7 @@ static void indices_of_types_and_modules_have_limits(void **state)
     }
 }
 
-/* Each trait of a type is a number of 32 bits. */
+/* Each type trait is a 32-bit number. */
 static void traits_have_limits(void **state)
 {
     (void)state;
@@ -312,7 +310,7 @@ static void traits_have_limits(void **state)
             }
             mdot_job *job = NULL;
             size_t total = replace(bytes, TYPES, types, size);
-            /* A type id of 2^32 - 1 is read, and then exceeds the limit of ids. */
+            /* Type id 2^32 - 1 is read, and then exceeds the id limit. */
             assert_int_equal(job_file_parse(bytes, total, &job, NULL), beyond || t == 0 ? MDOT_MALFORMED : MDOT_OK);
             mdot_job_destroy(job);
         }
@@ -337,7 +335,7 @@ static void a_file_that_begins_like_a_job_is_not_called_foreign(void **state)
     expect_message(bytes, size, MDOT_MALFORMED, "a GGUF file");
 }
 
-/* Signs a file with these numbers of operators and entries. */
+/* Signs a file with these operator and entry counts. */
 static void sign_counts(unsigned char *bytes, size_t size, uint32_t operator_count, uint32_t entry_count)
 {
     memcpy(bytes + COUNT_AT, &operator_count, sizeof operator_count);
@@ -419,7 +417,7 @@ static void optional_sections_may_be_absent_and_required_ones_be_known(void **st
     (void)state;
     static const unsigned char text[] = "abc";
     static const struct {
-        uint32_t order[7], flags; /* flags of the sections that this version does not know */
+        uint32_t order[7], flags; /* section flags unknown to this version */
         mdot_status status;
     } cases[] = {
         {{1, 2, 3, 4, 5}, 0, MDOT_OK},        {{1, 2, 3, 5}, 0, MDOT_OK},

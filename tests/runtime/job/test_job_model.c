@@ -47,7 +47,7 @@ static void ranges_of_settings_are_named(void **state)
     }
 }
 
-/* A job with another program or with other parameters begins as a copy of all operators. */
+/* A job with another program or with other parameters begins as a full operator copy. */
 static void copies_of_a_job_have_all_its_operators(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void copies_of_a_job_have_all_its_operators(void **state)
     mdot_job_destroy(job);
 }
 
-/* A job owns all that it was made of, in whole numbers. */
+/* A job owns copies of all parts, in whole numbers. */
 static void a_job_keeps_copies_of_its_description(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     }
 }
 
-/* Each number is accepted at its limits, and refused one step past them. */
+/* Each number is accepted at the limits, and refused one step past them. */
 static void numbers_have_limits(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void choices_of_the_job_have_limits(void **state)
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     d.optimizer = (mdot_optimizer)(MDOT_OPTIMIZER_ADAMW + 1);
     expect_invalid(&d, "optimizer is unknown");
-    d.has_optimizer = false; /* which is then ignored */
+    d.has_optimizer = false; /* then ignored */
     mdot_job *job = job_file_create(&d);
     assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
     assert_false(info.has_optimizer);
@@ -276,7 +276,7 @@ static void blocks_begin_in_ascending_order(void **state)
     }
 }
 
-/* Positions of random graphs, by the longest path to each operator and from it. What the caller set is ignored. */
+/* Random graph positions, by the longest path to and from each operator. The caller's positions are ignored. */
 static void positions_are_the_longest_paths(void **state)
 {
     (void)state;
@@ -371,8 +371,8 @@ static void reserved_fields_and_settings_must_be_zero(void **state)
     }
 }
 
-/* Operations and numbers of tensors of the formulas in runtime/perf/optimizer_load.c; 8-bit states are a quarter of a
- * tensor each, with a scale for 256 elements. */
+/* Operations and tensor counts from the formulas in runtime/perf/optimizer_load.c; 8-bit states are a quarter tensor
+ * each, with a scale for 256 elements. */
 static void updates_cost_what_their_formulas_count(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_job_program.c — runtime/job/job_program.c: a job's program, its checks, its file and frozen copies. */
+/* test_job_program.c — runtime/job/job_program.c: a job's program, its checks, file and frozen copies. */
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
@@ -157,7 +157,7 @@ static void invalid_numbers_are_refused(void **state)
         }
 }
 
-/* Each number is accepted at its limits, and refused one step past them. */
+/* Each number is accepted at the limits, and refused one step past them. */
 static void numbers_have_limits(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void numbers_have_limits(void **state)
     mdot_job_destroy(make_with(&p));
 }
 
-/* A program has one record of each precision and recomputation, and all of them come back from a file. */
+/* A program has one record per precision and recomputation, and all of them come back from a file. */
 static void all_choices_are_accepted(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void all_choices_are_accepted(void **state)
     }
 }
 
-/* Numbers are rounded, and fractions to multiples of 2^-20. */
+/* Numbers are rounded, and fractions to 2^-20 multiples. */
 static void numbers_are_rounded(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static double count_bytes(const rt_analysis *analysis, mdot_precision precision,
     return 100.4 + 10 * (double)precision + (double)recompute;
 }
 
-/* Bytes that are known stay, however few, because the recorded job may have been another one. */
+/* Known bytes stay, however few, because the recorded job may have been another one. */
 static void missing_bytes_are_estimated(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void freezing_moves_bytes_and_keeps_the_records(void **state)
     (void)state;
     mdot_job_operator operators[JOB_FILE_OPERATORS];
     mdot_job_description d = job_file_describe(operators);
-    operators[1].parameters = 5184; /* with the 1728 of operator 0, a quarter stays trained */
+    operators[1].parameters = 5184; /* with operator 0's 1728, a quarter stays trained */
     mdot_job *plain = job_file_create(&d), *job = NULL, *frozen = NULL;
     mdot_job_program p = valid_program();
     static const char *const patterns[] = {"encoder.layer"};
@@ -422,7 +422,7 @@ static void program_and_flags_come_back_from_a_file(void **state)
     mdot_job_destroy(plain);
 }
 
-/* If a job lacks a program, mdot 0.3 writes the sections and fields of 0.2, so that mdot 0.2 reads the file. */
+/* If a job lacks a program, mdot 0.3 writes the sections and fields from 0.2, so mdot 0.2 reads the file. */
 static void file_without_a_program_lacks_the_section(void **state)
 {
     (void)state;
@@ -445,7 +445,7 @@ static void file_without_a_program_lacks_the_section(void **state)
     mdot_job_destroy(plain);
 }
 
-/* Damage that the checksum misses because it was computed after the damage. */
+/* Damage missed by the checksum, which was computed after it. */
 static void damaged_sections_are_refused_or_give_a_valid_program(void **state)
 {
     (void)state;
@@ -475,8 +475,8 @@ static void damaged_sections_are_refused_or_give_a_valid_program(void **state)
     mdot_job_destroy(job);
 }
 
-/* A record's numbers are the precision, the recomputation, the analytic bytes and the number of moments, and for each
- * moment its sizes. */
+/* A record's numbers are the precision, the recomputation, the analytic bytes and the moment count, and the sizes for
+ * each moment. */
 static void cut_records_are_refused(void **state)
 {
     (void)state;
@@ -505,7 +505,7 @@ static void cut_records_are_refused(void **state)
     }
 }
 
-/* Each number of the section at its limit and one past it; the last ones break a rule of programs. */
+/* Each number in the section at the limit and one past it; the last ones break a program rule. */
 static void numbers_of_the_section_have_limits(void **state)
 {
     (void)state;

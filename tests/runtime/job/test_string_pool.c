@@ -1,5 +1,5 @@
-/* test_string_pool.c — runtime/job/string_pool.c: a job stores each name once, and its memory grows in proportion to
- * its file. */
+/* test_string_pool.c — runtime/job/string_pool.c: a job stores each name once, and the job's memory grows in proportion
+ * to the file. */
 #include "runtime/job/job_model.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
@@ -79,7 +79,7 @@ static mdot_job *make_job(const char *type, const char *module)
     return job;
 }
 
-/* The bytes allocated to make, save, load and freeze such a job, and the size of its file. */
+/* The bytes allocated to make, save, load and freeze such a job, and the file size. */
 typedef struct requests {
     size_t make, save, load, freeze, file;
 } requests;
@@ -132,7 +132,7 @@ static void a_repeated_name_is_stored_once(void **state)
     assert_true(with.freeze - without.freeze <= COPIES * NAMES);
 }
 
-/* The memory per operator that mdot_job.h states. */
+/* The memory per operator stated in mdot_job.h. */
 static void an_operator_takes_the_documented_memory(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void an_operator_takes_the_documented_memory(void **state)
 
 /* ---- Equality of names ------------------------------------------------------------------------------------------- */
 
-/* Short types and modules of few different letters. Many are equal but stand at different addresses, and some modules
+/* Short types and modules with few different letters. Many are equal but stand at different addresses, and some modules
  * are absent. */
 static void equal_names_share_a_string_and_others_differ(void **state)
 {
@@ -178,7 +178,7 @@ static void equal_names_share_a_string_and_others_differ(void **state)
     mdot_job_destroy(job);
 }
 
-/* The test would not end if the analysis read all letters of a type for each operator that has it. */
+/* The test would not end if the analysis read all type letters for each operator. */
 static void a_long_type_is_read_once_for_all_operators(void **state)
 {
     (void)state;

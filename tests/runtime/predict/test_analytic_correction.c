@@ -1,5 +1,5 @@
-/* test_analytic_correction.c — options for which a predictor has no input. The tests check the direction and size of
- * each option's effect on the step time, and the warning. If a predictor has the input, its answer is used as it is. */
+/* test_analytic_correction.c — options without a predictor input. The tests check the direction and size of each effect
+ * on the step time, and the warning. If a predictor has the input, the answer is used unchanged. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
@@ -17,7 +17,7 @@
 
 enum { BLOCKS = 4, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK };
 
-/* Four blocks: matmul, Relu, Gelu, attention, matmul; operands of ten megabytes a sample, matrices of 64 by 64. */
+/* Four blocks: matmul, Relu, Gelu, attention, matmul; operands with ten megabytes a sample, 64 by 64 matrices. */
 static mdot_job *make_job(const char *matmul_type)
 {
     mdot_job_operator operators[COUNT];
@@ -53,10 +53,10 @@ static double step_ms(const mdot_job *job, const mdot_configuration *c)
     return predict_one(&predict_bandwidth, job, c).step_ms;
 }
 
-/* One option that differs from the base. This predictor assumes eager attention and fp32 as defaults. */
+/* One option's difference from the base. This predictor assumes eager attention and fp32 as defaults. */
 typedef struct option_case {
     mdot_configuration c;
-    double least, most; /* range of the ratio to the base step time */
+    double least, most; /* ratio range to the base step time */
 } option_case;
 
 #define BASE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100", .attention = MDOT_ATTENTION_EAGER
@@ -94,8 +94,8 @@ static void options_change_the_step_as_estimated_analytically(void **state)
     check("Linear", cases, sizeof cases / sizeof *cases);
 }
 
-/* If the host is the limit, only the predictor can estimate the time. The analytic estimate keeps the cost of a
- * larger batch. */
+/* If the host is the limit, only the predictor can estimate the time. The analytic estimate keeps a larger batch's
+ * cost. */
 static void steps_grow_with_the_batch(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void steps_grow_with_the_batch(void **state)
     mdot_job_destroy(job);
 }
 
-/* The predictor answers two seconds for any batch, for work that a GPU finishes in milliseconds. */
+/* The predictor answers two seconds for any batch, for work finished by a GPU in milliseconds. */
 static void faster_kernels_do_not_shorten_host_bound_steps(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void default_precision_speeds_up_convolutions_only(void **state)
     mdot_job_destroy(convolutions);
 }
 
-/* The number of micro-steps is exact. All other analytic estimates widen the interval. */
+/* The micro-step count is exact. All other analytic estimates widen the interval. */
 static void analytic_estimates_widen_intervals(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void analytic_estimates_widen_intervals(void **state)
                     many = predict_one(&predict_bandwidth, job, &counted);
     mdot_prediction again = predict_one(&predict_bandwidth, job, &blocks);
     predict_assert_close(many.upper_ms / many.lower_ms, p.upper_ms / p.lower_ms);
-    /* in each direction by a quarter of the change (as a power) */
+    /* in each direction by the change to the power 1/4 */
     double wider = sqrt(again.step_ms / p.step_ms);
     predict_assert_close(again.upper_ms / again.lower_ms, p.upper_ms / p.lower_ms * wider);
     mdot_job_destroy(job);
@@ -198,7 +198,7 @@ static void exchanges_use_the_slowest_link(void **state)
     mdot_job_destroy(job);
 }
 
-/* An exchange over nodes has one ring through each of the node's GPUs, and as many network ports. */
+/* An exchange over nodes has one ring through each GPU in the node, and as many network ports. */
 static void gpus_of_a_node_share_its_network_ports(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void gpus_of_a_node_share_its_network_ports(void **state)
     many.network_gbps = 5; /* the link is slower than the ports together */
     alone.network_gbps = 1;
     predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
-    /* If tensor parallelism takes all GPUs of a node, the gradient exchange has one GPU per node. */
+    /* If tensor parallelism takes all GPUs in a node, the gradient exchange has one GPU per node. */
     mdot_configuration spread = {BASE, .gpu_count = 8, .node_count = 2, .tensor_parallel = 4, .link_gbps = 1};
     spread.network_gbps = 1e-3;
     double one_port = step_ms(job, &spread);
@@ -229,8 +229,8 @@ static double exchanged_ms(const mdot_job *job, const mdot_configuration *c)
     return rt_communication_ms(job, &resolved, 0);
 }
 
-/* All-reduces in a tensor-parallel group over a link with negligible transfer time: the time to start them, and half as
- * much again if blocks are recomputed. test_experts.c tests the time to fill a link. */
+/* Tensor-parallel all-reduces over a link with negligible transfer time. The time is for starting them, and half as
+ * much again with recomputed blocks. test_experts.c tests the time to fill a link. */
 static void starting_an_all_reduce_costs_time(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void starting_an_all_reduce_costs_time(void **state)
     mdot_job_destroy(job);
 }
 
-/* In one sweep, the operator features change with the degree of parallelism and change back. */
+/* In one sweep, the operator features change with the parallelism degree and change back. */
 static void sweep_over_degrees_matches_single_calls(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void sweep_over_degrees_matches_single_calls(void **state)
 
 /* ---- Predictors that have the inputs ----------------------------------------------------------------------------- */
 
-/* The answer is 1 ms plus 0.001 * (i + 1) times value i of the configuration. */
+/* The answer is 1 ms plus 0.001 * (i + 1) times configuration value i. */
 static onnx_builder *knowing_model(int count)
 {
     char shape[16], pick[16];
@@ -286,7 +286,7 @@ static onnx_builder *knowing_model(int count)
     return b;
 }
 
-/* The same for values by name. `numbers` has the bit RT_CONFIGURATION_… of each value. */
+/* The same for values by name. `numbers` has each value's RT_CONFIGURATION_… bit. */
 static onnx_builder *knowing_model_of(rt_configuration_set numbers)
 {
     static const char *const names[] = {
@@ -296,7 +296,7 @@ static onnx_builder *knowing_model_of(rt_configuration_set numbers)
     };
     char list[512] = "";
     int count = 0;
-    for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* in an order that differs from the map's */
+    for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* not in the map's order */
         if ((numbers & RT_CONFIGURATION_BIT(i)) == 0) continue;
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", count++ > 0 ? ", " : "", names[i]);
@@ -312,8 +312,8 @@ static onnx_builder *knowing_model_of(rt_configuration_set numbers)
     (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
      BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
 
-/* Each option is estimated analytically for a predictor that reads all values except the option's, for any model
- * behind it. */
+/* Each option is estimated analytically for a predictor with all inputs except the option's, for any model behind
+ * it. */
 static void only_unread_options_are_estimated_analytically(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void only_unread_options_are_estimated_analytically(void **state)
             uint32_t taken = options[without].without, wants = options[i].without;
             bool lacks =
                 (taken & wants) != 0 || ((taken & PARALLELISM_INPUTS) != 0 && (wants & PARALLELISM_INPUTS) != 0);
-            bool is_default = wants == BIT(IS_PYTORCH); /* fp32, for a job that has zero convolutions */
+            bool is_default = wants == BIT(IS_PYTORCH); /* fp32, for a job without convolutions */
             uint32_t warnings = predict_warnings(predict_one(&f, job, &options[i].c));
             if (warnings != (lacks && !is_default ? MDOT_WARN_ANALYTIC_ESTIMATE : 0))
                 fail_msg("without %x, option %zu warns of %x", (unsigned)taken, i, (unsigned)warnings);
@@ -352,7 +352,7 @@ static void only_unread_options_are_estimated_analytically(void **state)
     mdot_job_destroy(job);
 }
 
-/* A predictor that reads versions, torch.compile and precisions, but nothing about several GPUs. */
+/* A predictor for versions, torch.compile and precisions, without inputs for several GPUs. */
 static void predictor_of_software_options_gets_only_those(void **state)
 {
     (void)state;
@@ -363,7 +363,7 @@ static void predictor_of_software_options_gets_only_those(void **state)
     mdot_job *job = make_job("Linear");
     mdot_configuration c = {BASE, .precision = MDOT_PRECISION_AMP_BF16, .compiled = 1, .torch = 204};
     mdot_prediction one = predict_one(&f, job, &c);
-    /* The columns are in the reverse order of the map: torch, compiled, eager, amp in bf16, amp, batch. */
+    /* The columns are in reverse map order: torch, compiled, eager, amp in bf16, amp, batch. */
     predict_assert_close(one.step_ms, 1 + 1e-3 * (1 * 204 + 2 * 1 + 3 * 1 + 4 * 1 + 5 * 1 + 6 * 8));
     assert_int_equal(predict_warnings(one), 0);
     c.accumulate = 4;
@@ -373,7 +373,7 @@ static void predictor_of_software_options_gets_only_those(void **state)
     c.accumulate = 0;
     c.gpu_count = 4;
     mdot_prediction together = predict_one(&f, job, &c);
-    c.link = MDOT_LINK_NVLINK; /* the default link of an A100 */
+    c.link = MDOT_LINK_NVLINK; /* an A100's default link */
     assert_true(together.step_ms > one.step_ms && together.step_ms == predict_one(&f, job, &c).step_ms);
     assert_int_equal(predict_warnings(together), MDOT_WARN_ANALYTIC_ESTIMATE);
     mdot_job_destroy(job);
@@ -415,7 +415,7 @@ static void options_that_the_predictor_reads_are_not_corrected(void **state)
     predict_close(&f);
 }
 
-/* The predictor reads the attention kernel but lacks the values that later versions appended. */
+/* The predictor reads the attention kernel but lacks the values from later versions. */
 static void predictor_gets_only_the_values_it_reads(void **state)
 {
     (void)state;
@@ -436,7 +436,7 @@ static void predictor_gets_only_the_values_it_reads(void **state)
     predict_close(&f);
 }
 
-/* The analytic estimate has no model of software versions, so the predictor's own answer stays as it is. */
+/* The analytic estimate has no model for software versions, so the predictor's own answer stays unchanged. */
 static void unread_version_changes_nothing_and_gives_a_warning(void **state)
 {
     (void)state;

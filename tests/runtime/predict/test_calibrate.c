@@ -1,6 +1,6 @@
-/* test_calibrate.c — predictions corrected by measured steps: GPUs, several GPUs, GPUs without rows, wrong rows,
- * narrower intervals, saving and loading, and refused arguments. test_calibration_model.c covers jobs and
- * configurations. */
+/* test_calibrate.c — predictions corrected by measured steps: corrections for one GPU, several GPUs and GPUs without
+ * rows, wrong rows, narrower intervals, saving and loading, and refused arguments. test_calibration_model.c covers jobs
+ * and configurations. */
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -107,7 +107,7 @@ static void calibration_without_rows_changes_nothing(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* A job on the T4, which shares no operator with the job of the rows. */
+/* A T4 job without common operators with the rows' job. */
 static mdot_prediction apply_without_job(site *s, const mdot_calibration *calibration, int64_t batch, const char *gpu)
 {
     mdot_configuration c = predict_configuration(batch, gpu);
@@ -164,7 +164,7 @@ static void gpus_have_separate_factors(void **state)
     assert_true(gpu_of(calibration, 1).factor > 1.002 && gpu_of(calibration, 1).factor < slow);
     assert_true(info.factor >= 1 && info.factor < 1.5);
     assert_true(info.interval > gpu_of(calibration, 0).interval);
-    /* a GPU model is the same by name or by its spec values */
+    /* a GPU model is the same by name or by spec values */
     mdot_gpu spec = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("T4", &spec, NULL), MDOT_OK);
     mdot_configuration named = predict_configuration(64, "T4"), with_spec = named;
@@ -180,7 +180,7 @@ static void gpus_have_separate_factors(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* The site's offset needs several GPU models, because one of them may be the reason. */
+/* The site's offset needs several GPU models, because one may be the reason. */
 static void common_factors_extend_to_other_gpus(void **state)
 {
     site *s = *state;
@@ -251,7 +251,7 @@ static void an_outlier_hardly_counts(void **state)
     mdot_job_destroy(other);
 }
 
-/* Rows that contradict each other widen the interval instead of narrowing it. */
+/* Contradictory rows widen the interval instead of narrowing it. */
 static void contradictory_rows_widen_the_interval(void **state)
 {
     site *s = *state;
@@ -305,7 +305,8 @@ static void a_file_holds_the_whole_calibration(void **state)
     process_remove_folder(folder);
 }
 
-/* Makes a name from printable characters of one to four bytes, perhaps cut in mid-character, and unprintable bytes. */
+/* Makes a name from printable characters (one to four bytes each, perhaps cut in mid-character) and unprintable
+ * bytes. */
 static void make_name(uint32_t *seed, char *out, size_t most)
 {
     static const char *const pieces[] = {"a", "Z", " ", "gpu", "0.5", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},
@@ -355,7 +356,7 @@ static void saved_calibrations_load_with_any_gpu_names(void **state)
         assert_int_equal(info_of(read).gpu_count, info_of(made).gpu_count);
         for (size_t g = 0; g < info_of(made).gpu_count; g++)
             assert_string_equal(gpu_of(read, g).name, gpu_of(made, g).name);
-        for (size_t g = 0; g < ROWS; g++) { /* each GPU finds its own correction */
+        for (size_t g = 0; g < ROWS; g++) { /* each GPU finds the right correction */
             mdot_prediction a = predict_one(&s->f, s->job, &s->c[g]), b = a;
             assert_int_equal(mdot_calibration_apply(made, &s->c[g], NULL, &a, NULL), MDOT_OK);
             assert_int_equal(mdot_calibration_apply(read, &s->c[g], NULL, &b, NULL), MDOT_OK);

@@ -1,5 +1,5 @@
 /* test_calibration_model.c — properties of the hierarchical calibration: jobs, configurations, precisions and memory.
- * One row corrects its job, and the order of rows, names and batches do not matter. */
+ * One row corrects its job. Row order, names and batches do not matter. */
 #include "runtime/predict/calibration.h"
 #include "tests/support/calibration_site.h"
 
@@ -17,7 +17,7 @@
 
 typedef calibration_site site;
 
-/* Two jobs, which differ in their operators. */
+/* Two jobs with different operators. */
 static int open_site(void **state)
 {
     calibration_site *s = *state = calibration_site_open();
@@ -138,7 +138,7 @@ static void a_row_of_another_gpu_leaves_a_measured_gpu_unchanged(void **state)
     mdot_calibration_factors a = calibration_site_factors(s, alone, s->jobs[0], calibration_site_configure("T4", 32));
     mdot_calibration_factors b = calibration_site_factors(s, both, s->jobs[0], calibration_site_configure("T4", 32));
     assert_memory_equal(&a, &b, sizeof a);
-    /* A job's factor applies only to GPUs that have rows. */
+    /* A job's factor applies only to GPUs with rows. */
     mdot_calibration_factors none =
         calibration_site_factors(s, both, s->jobs[0], calibration_site_configure("V100", 16));
     assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_JOB] == 1);
@@ -179,7 +179,7 @@ static void the_factors_multiply_to_the_correction(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* Another job's correction by three rows of one job. `warnings` belong to the rows' predictions. */
+/* Another job's correction from three rows of one job. `warnings` are the rows' prediction warnings. */
 static double correct_other(site *s, uint32_t warnings)
 {
     mdot_prediction predictions[3];
@@ -202,7 +202,7 @@ static double correct_other(site *s, uint32_t warnings)
     return factor;
 }
 
-/* Residuals on a GPU model of the training data belong to jobs, because the predictor has learned the rest. */
+/* Residuals on a GPU model in the training data belong to jobs, because the predictor has learned the rest. */
 static void a_new_gpu_is_corrected_more_than_one_of_the_training_data(void **state)
 {
     double known = correct_other(*state, 0), new = correct_other(*state, MDOT_WARN_GPU_NOT_MEASURED);
@@ -224,8 +224,8 @@ static void an_outlier_in_one_layout_corrects_the_other_by_a_part(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* A training step has a backward pass besides the forward pass that inference measures. Inference has the wider
- * interval, so that an inference row corrects training less than the other way round. */
+/* A training step has a backward pass besides the forward pass that inference measures. The inference interval is
+ * wider, so an inference row corrects training less than the other way round. */
 static void an_outlier_in_one_mode_corrects_the_other_by_a_part(void **state)
 {
     site *s = *state;
@@ -249,8 +249,8 @@ static void an_outlier_in_one_mode_corrects_the_other_by_a_part(void **state)
     }
 }
 
-/* A kind of step without rows has the shared part of an outlier's variance alone. A row four times off would else give
- * an interval from a tenth of the median to ten times it. */
+/* A step kind without rows has only the shared part of an outlier's variance. A row four times off would else give an
+ * interval from a tenth of the median to ten times it. */
 static void an_outlier_in_one_mode_bounds_the_interval_of_the_other(void **state)
 {
     site *s = *state;
@@ -282,7 +282,7 @@ static void an_outlier_of_one_pytorch_corrects_another_by_a_part(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* A step that waits for the host says less about one that never waits. Its memory says as much. */
+/* A step that waits for the host is weaker evidence for steps that never wait. Its memory is full evidence. */
 static void configurations_share_less_time_if_their_host_shares_differ(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void configurations_share_less_time_if_their_host_shares_differ(void **st
     }
 }
 
-/* A job that lacks rows may be an outlier, too, if measured jobs are. */
+/* A job without rows may be an outlier, too, if measured jobs are. */
 static void an_outlier_widens_the_interval_of_jobs_without_rows(void **state)
 {
     site *s = *state;
@@ -417,7 +417,7 @@ static void a_gpu_keeps_many_steps(void **state)
     free(c);
 }
 
-/* More jobs than a GPU may keep: some keep their own correction, the others share one, and the file stays readable. */
+/* More jobs than a GPU may keep: some keep a separate correction, the others share one, and the file stays readable. */
 static void a_gpu_keeps_some_of_many_jobs(void **state)
 {
     site *s = *state;
@@ -493,7 +493,7 @@ static void hostile_rows_are_refused(void **state)
     s->rows[0].job = NULL;
     assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "row 0: the job or the configuration is NULL");
-    /* the extremes of what is accepted give finite corrections */
+    /* the accepted extremes give finite corrections */
     s->rows[0].job = s->jobs[0];
     static const double extremes[] = {1e-300, 1e300};
     for (size_t i = 0; i < 2; i++) {
@@ -506,7 +506,7 @@ static void hostile_rows_are_refused(void **state)
     }
 }
 
-/* The rows of this file contradict each other so much that the site's factor was infinite. */
+/* The rows in this file contradict each other so much: the site's factor was infinite. */
 static void contradicting_rows_leave_factors_within_their_bounds(void **state)
 {
     (void)state;

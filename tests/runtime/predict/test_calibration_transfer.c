@@ -1,5 +1,5 @@
-/* test_calibration_transfer.c — a job's residual is carried to another GPU model if rows of several jobs on both show a
- * correlation, by the amount that the closed form says, and otherwise not at all. */
+/* test_calibration_transfer.c — a job's residual is carried to another GPU model if rows for several jobs on both show
+ * a correlation. The closed form gives the amount; without a correlation nothing is carried. */
 #include "runtime/job/job_model.h"
 #include "tests/support/calibration_site.h"
 
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 enum { JOBS = CALIBRATION_SITE_JOBS };
-static const char A100[] = "A100-SXM-40GB"; /* the full name, by which a calibration has it */
+static const char A100[] = "A100-SXM-40GB"; /* the full name, as in a calibration */
 
 typedef calibration_site site;
 
@@ -33,7 +33,7 @@ static mdot_configuration configure(const char *gpu)
     return calibration_site_configure(gpu, 16);
 }
 
-/* Adds a step of a job; its time and its memory differ from the predictions by the factor exp(residual). */
+/* Adds a job step; the time and memory differ from the predictions by the factor exp(residual). */
 static void add_row(site *s, size_t job, mdot_configuration c, double residual)
 {
     calibration_site_add(s, s->jobs[job], c, exp(residual), exp(residual));
@@ -60,7 +60,7 @@ static void add_agreeing(site *s, size_t common)
     add_row(s, common, configure("A100"), alternating(common));
 }
 
-/* Asserts that the rows on A100 leave the corrections of all jobs on T4 unchanged, to the last bit. */
+/* Asserts bit-identical corrections for all jobs on T4, with and without the rows on A100. */
 static void expect_nothing_carried(site *s)
 {
     mdot_calibration *both = calibration_site_calibrate(s);
@@ -110,7 +110,7 @@ static void opposite_residuals_change_nothing(void **state)
     expect_nothing_carried(s);
 }
 
-/* Common jobs in full precision are no evidence of half precision. */
+/* Common jobs in full precision are no evidence for half precision. */
 static void common_jobs_in_another_precision_change_nothing(void **state)
 {
     site *s = *state;
@@ -158,8 +158,8 @@ static double closed_form(const mdot_calibration *calibration, const char *first
     return fmin(fmax((product - 0.5 * sqrt(squares)) / (2 + square), 0), 0.95);
 }
 
-/* The residual on A100, as the closed form carries it, is the difference between the corrections with and without its
- * rows. The variance that remains follows from the interval without them. */
+/* The residual on A100, as carried by the closed form, is the difference between the corrections with and without its
+ * rows. The remaining variance follows from the interval without them. */
 static void agreeing_jobs_carry_a_residual_as_the_closed_form_says(void **state)
 {
     site *s = *state;
@@ -282,7 +282,7 @@ static void the_order_of_rows_does_not_matter(void **state)
     mdot_calibration_factors a = factors_of(s, first, 10, configure("T4"));
     mdot_calibration_factors b = factors_of(s, second, 10, configure("T4"));
     assert_string_equal(a.carried_gpu, b.carried_gpu);
-    a.carried_gpu = b.carried_gpu = NULL; /* each borrowed from its calibration */
+    a.carried_gpu = b.carried_gpu = NULL; /* each borrowed from a calibration */
     assert_memory_equal(&a, &b, sizeof a);
     mdot_calibration_destroy(first);
     mdot_calibration_destroy(second);
@@ -299,7 +299,7 @@ static double draw_normal(site *s)
     return sum;
 }
 
-/* The mean correlation that is found between two GPU models whose residuals have the true one. */
+/* The mean correlation found between two GPU models, given the true one. */
 static double mean_found(site *s, double true_correlation)
 {
     enum { DRAWS = 40 };
@@ -327,7 +327,7 @@ static void independent_residuals_carry_next_to_nothing(void **state)
     if (!(some > 0.5 && some < 0.9)) fail_msg("%g", some);
 }
 
-/* Steps on A100 are far outside of their narrow intervals, and steps on T4 have wide ones. */
+/* Steps on A100 are far outside narrow intervals, and steps on T4 have wide ones. */
 static void contradicting_rows_of_a_file_carry_a_bounded_factor(void **state)
 {
     site *s = *state;

@@ -1,5 +1,5 @@
-/* test_encoding.c — jobs with cached features. The tests compare predictions with and without the cache, mix blocks
- * of configurations of several batches, check the declarations of entry pairs, and check lifetimes. */
+/* test_encoding.c — jobs with cached features. The tests compare predictions with and without the cache, mix
+ * configuration blocks with several batches, check entry pair declarations, and check lifetimes. */
 #include "mdot/mdotjob.h"
 #include "tests/support/predict_fixture.h"
 
@@ -36,8 +36,7 @@ static mdot_encoding *encode(const predict_fixture *f, const mdot_job *job)
     return encoding;
 }
 
-/* PAIRS exceeds the number that is answered together, BATCHES exceeds the number of blocks, and neighbours in the
- * order differ. */
+/* PAIRS exceeds the number answered together, BATCHES exceeds the block count, and neighbours in the order differ. */
 enum { PAIRS = 150, BATCHES = 37 };
 
 static void make_configurations(mdot_configuration c[PAIRS])
@@ -110,7 +109,7 @@ static void a_wrong_configuration_does_not_affect_its_block(void **state)
     mdot_job_destroy(job);
 }
 
-/* The operator features are those of one GPU, so cached features of the whole job do not apply. */
+/* The operator features are one GPU's, so the whole job's cached features do not apply. */
 static void a_sharded_job_is_predicted_without_its_encoding(void **state)
 {
     (void)state;
@@ -136,7 +135,7 @@ static void a_sharded_job_is_predicted_without_its_encoding(void **state)
     mdot_job_destroy(job);
 }
 
-/* A scheduler that loads a new predictor closes the old one first. */
+/* A scheduler with a new predictor closes the old one first. */
 static void an_encoding_keeps_its_predictor(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_explain.c — how a step's time and memory are explained. The parts add up to the prediction for every
- * configuration. Operators get the times that the predictor's entry "explain" returns for their features. If the
- * entry is absent, the explanation is marked as an estimate. */
+/* test_explain.c — explanations for a step's time and memory. The parts add up to the prediction for every
+ * configuration. Operators get the times returned by the predictor's entry "explain". If the entry is absent, the
+ * explanation is marked as an estimate. */
 #include "mdot/mdotjob.h"
 #include "tests/support/predict_fixture.h"
 
@@ -49,7 +49,7 @@ static void assert_not_negative(const mdot_operator_time *s)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) assert_true(isfinite(numbers[i]) && numbers[i] >= 0);
 }
 
-/* Operators add up to phases, phases to the step, and parts of memory to the prediction's memory. */
+/* Operators add up to phases, phases to the step, and memory parts to the predicted memory. */
 static void assert_adds_up(const mdot_explanation *e, const mdot_prediction *p)
 {
     mdot_explanation_info info = info_of(e);
@@ -174,7 +174,7 @@ static void parts_add_up_for_every_configuration(void **state)
     predict_close(&f);
 }
 
-/* The first convolution of ResNet-50 does not compute the gradient of its input, and a ReLU has zero parameters. */
+/* ResNet-50's first convolution does not compute the input gradient, and a ReLU has zero parameters. */
 static void operators_have_the_phases_of_their_work(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void each_operator_gets_the_time_of_its_row(void **state)
     predict_close(&f);
 }
 
-/* If several operators share a feature row, their times still add up to the predictor's answer for that row. */
+/* If several operators share a feature row, the times still add up to the predictor's answer for this row. */
 static void operators_that_were_merged_share_a_row(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_job_inputs.c — the caller runs an entry on the inputs that mdot_job_inputs returns. The results equal those of
- * predictions and explanations. */
+/* test_job_inputs.c — the caller runs an entry on the inputs from mdot_job_inputs. The results equal predictions and
+ * explanations. */
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static mdot_job_inputs *inputs_of(const predict_fixture *f, const char *entry, c
     return inputs;
 }
 
-/* Runs the entry, which has one output. */
+/* Runs the entry (one output). */
 static void run(const predict_fixture *f, const char *entry, const mdot_job_inputs *inputs, mdot_output output)
 {
     mdot_entry_info info = MDOT_INIT(mdot_entry_info);
@@ -61,7 +61,7 @@ static void an_entry_run_on_job_inputs_predicts(void **state)
     mdot_job_destroy(job);
 }
 
-/* The configurations include tensor parallelism and others that change the operator features. Every column gets an
+/* The configurations include tensor parallelism and other causes of changed operator features. Every column gets an
  * answer. */
 static void encode_and_evaluate_run_on_job_inputs_predict(void **state)
 {
@@ -77,7 +77,7 @@ static void encode_and_evaluate_run_on_job_inputs_predict(void **state)
     size_t i = 0;
     while (mdot_job_inputs_get(evaluate_inputs, i, &encoded) == MDOT_OK && strcmp(encoded.name, "row_bytes") != 0) i++;
     assert_string_equal(encoded.name, "row_bytes");
-    assert_int_equal(encoded.dims[0], 5); /* two of the seven equal others */
+    assert_int_equal(encoded.dims[0], 5); /* two among the seven equal others */
     assert_memory_equal(encoded.data, bytes, sizeof bytes[0] * 5);
     run(&f, "evaluate", evaluate_inputs, (mdot_output){"step_ms", step_ms, sizeof step_ms});
     for (int column = 0; column < BLOCK; column++)

@@ -1,5 +1,4 @@
-/* test_measured_row.c — rows of measured steps: the columns of a table, quoting, and tables that `mdot calibrate`
- * reads. */
+/* test_measured_row.c — measured step rows: the table columns, quoting, and tables for `mdot calibrate`. */
 #include "mdot/mdot.h"
 
 #include <setjmp.h>
@@ -86,7 +85,7 @@ static void header_is_written_once(void **state)
     assert_ptr_equal(strstr(strstr(text, "job,gpu") + 1, "job,gpu"), NULL);
 }
 
-/* Every option of a configuration reaches the command, and back. */
+/* Every configuration option reaches the command, and back. */
 static void calibrate_reads_rows_with_every_kind_of_option(void **state)
 {
     (void)state;
@@ -132,7 +131,7 @@ static void table_keeps_its_own_columns(void **state)
     (void)state;
     mdot_configuration c = configuration();
     static const char own[] = "# measured by hand\n\nms, \"batch\" ,gpu,job,precision,layout,optimizer,frozen\n"
-                              "9,8,T4,b.job,amp,,,"; /* the last line lacks its end */
+                              "9,8,T4,b.job,amp,,,"; /* the last line is unterminated */
     write_table(own);
     assert_int_equal(append(&c, "sub, folder/a.job", 12.5, "lost"), MDOT_OK);
     expect_contains(read_table(),

@@ -1,5 +1,5 @@
-/* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if
- * the entry reads positions, and a shortened job keeps its total FLOPs and bytes. */
+/* test_operator_features.c — a job's operator features. Equal operators are merged, operators stay in order if the
+ * entry reads positions, and a shortened job keeps the total FLOPs and bytes. */
 #include "runtime/job/job_model.h"
 #include "runtime/predict/predictor_tensors.h"
 #include "tests/support/predict_fixture.h"
@@ -23,7 +23,7 @@ enum { READS_POSITION = 1, READS_COUNT = 2 };
 /* The whole job on one GPU, unless a test changes it. */
 static rt_shard shard = {1, 1, {1, 1, 1}};
 
-/* Writes the job's features for an entry that reads types, settings, loads and the inputs in `reads`. */
+/* Writes the job's features for an entry with types, settings, loads and the inputs in `reads`. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
 {
     assert_true(capacity <= MAX_ROWS);
@@ -53,7 +53,7 @@ static mdot_job_operator get(const mdot_job *job, size_t index)
     return op;
 }
 
-/* The load columns of one operator, by the contract of mdot.h. */
+/* One operator's load columns, by the contract in mdot.h. */
 static void expected_load(const mdot_job_operator *op, double *row)
 {
     const mdot_load *loads[2] = {op->per_sample, op->per_step};
@@ -92,7 +92,7 @@ static void assert_costs_kept(const mdot_job *job, const rt_job_tensors *tensors
     for (size_t r = 0; r < tensors->row_count; r++)
         for (int k = 0; k < RT_LOAD_COLUMNS; k++)
             got[k] += (double)load[r][k] * (tensors->rows[RT_JOB_INPUT_REPEATS] != NULL ? (double)count[r] : 1);
-    for (int k = 0; k < RT_LOAD_COLUMNS; k++) /* each row has at most the rounding error of an f32 */
+    for (int k = 0; k < RT_LOAD_COLUMNS; k++) /* each row has at most an f32's rounding error */
         if (fabs(got[k] - expected[k]) > 1e-7 * expected[k])
             fail_msg("column %d: %.9g, not %.9g", k, got[k], expected[k]);
 }
@@ -282,7 +282,7 @@ static void job_without_flops_is_shortened(void **state)
     mdot_job_destroy(job);
 }
 
-/* Larger than the whole numbers that an f32 holds exactly, and the largest that a job may have. */
+/* Larger than the whole numbers exact in f32, and the largest allowed in a job. */
 static void largest_flops_and_bytes_stay_finite(void **state)
 {
     (void)state;

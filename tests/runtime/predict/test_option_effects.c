@@ -1,7 +1,7 @@
-/* test_option_effects.c — every training option, and every choice, changes a step's time and memory. A table row states
- * the reason if only one of both changes. A new option or choice without a row fails.
+/* test_option_effects.c — every training option, and every choice, changes step time and step memory. If it changes
+ * only one, a row in the table below states the reason. A new option or choice without a row fails.
  *
- * The predictor reads the batch alone, so that all effects are analytic estimates. */
+ * The predictor reads the batch alone, so all effects are analytic estimates. */
 #include "runtime/job/configuration_table.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/step_time.h"
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-/* A convolution; eight blocks of a normalisation, a matmul, attention, a frozen matmul, a router, experts and an
- * activation; the matmul of the logits, and a cross-entropy. */
+/* A convolution; eight blocks (normalisation, matmul, attention, frozen matmul, router, experts, activation); the logit
+ * matmul, and a cross-entropy. */
 enum { BLOCKS = 8, EACH = 7, COUNT = BLOCKS * EACH + 3, WIDTH = 1024, WORDS = 16384, EXPERTS = 4, TOKENS = 256 };
 
 static void put_matmul(mdot_job_operator *op, double in, double out, double matrices)
@@ -92,7 +92,7 @@ static mdot_job *make_job(void)
 
 typedef enum effect { NOTHING, TIME, MEMORY, BOTH } effect;
 
-/* With one sample, weights and gradients are most of the memory. */
+/* With one sample, weights and gradients are most memory. */
 #define SAMPLES(n) .struct_size = sizeof(mdot_configuration), .batch = (n)
 #define FP32 .gpu = "A100-SXM-80GB", .precision = MDOT_PRECISION_FP32
 #define A100 SAMPLES(4), FP32
@@ -258,7 +258,7 @@ static rt_resolved_configuration resolve(const mdot_job *job, const mdot_configu
     return resolved;
 }
 
-/* Of one shard and micro-batch, because the correction compares micro-steps like this. */
+/* For one shard and micro-batch, because the correction compares micro-steps like this. */
 static void micro_steps_depend_on_the_options_with_that_fact_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_parallelism_options.c — effects on a step's memory and time: context and sequence parallelism, pipelines, and
+/* test_parallelism_options.c — effects on step memory and step time: context and sequence parallelism, pipelines, and
  * activations in host memory. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
@@ -39,7 +39,7 @@ static mdot_job *make_matmul(void)
     return predict_make_job(&op, 1);
 }
 
-/* Eight blocks of a normalisation, a matmul, attention and a matmul. */
+/* Eight blocks: normalisation, matmul, attention, matmul. */
 static mdot_job *make_attention_job(void)
 {
     enum { LAYERS = 8, EACH = 4, OPERATORS = LAYERS * EACH };
@@ -50,7 +50,7 @@ static mdot_job *make_attention_job(void)
         mdot_job_operator *op = &operators[i];
         uint32_t at = i % EACH;
         *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = types[at], .block = i / EACH + 1};
-        /* Attention reads queries, keys and values, and writes a third of that. */
+        /* Attention reads queries, keys and values, and writes a third as much. */
         double read = at == 2 ? 3e7 : 1e7, written = at == 1 ? 3e7 : 1e7;
         for (int phase = 0; phase < (at % 2 == 1 ? 3 : 2); phase++)
             op->per_sample[phase] = (mdot_load){at == 0 ? 1e7 : 1e10, read, written};
@@ -120,7 +120,7 @@ static void sequence_parallelism_divides_replicated_tensors(void **state)
     mdot_job_destroy(job);
 }
 
-/* Four stages wait three micro-steps of eleven. Two virtual stages halve that, and keep (p - 1) / (p v) more. */
+/* Four stages wait three micro-steps in eleven. Two virtual stages halve the wait, and keep (p - 1) / (p v) more. */
 static void pipelines_trade_waiting_for_activations(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void pipelines_trade_waiting_for_activations(void **state)
     mdot_job_destroy(job);
 }
 
-/* With recomputed blocks, the inputs of blocks move; without, also the other tensors that blocks save. */
+/* With recomputed blocks, the block inputs move; without, also the other tensors saved by blocks. */
 static void activations_move_to_host_memory(void **state)
 {
     (void)state;

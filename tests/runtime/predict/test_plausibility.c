@@ -1,5 +1,4 @@
-/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of
- * warnings. */
+/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks on a prediction, and the warning table. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
@@ -86,7 +85,7 @@ static void utilisation_is_relative_to_the_gpus_peaks(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
-    /* Ten samples: 30 GFLOP in matmuls, 10 GFLOP in sums; 100 MB of operands and 20 MB for SGD's update. */
+    /* Ten samples: 30 matmul GFLOP, 10 sum GFLOP; 100 MB for operands and 20 MB for SGD's update. */
     mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 10, 20);
     assert_near(p.parameters, 1e6);
     assert_near(p.flops_per_sample, 4e9);
@@ -95,7 +94,7 @@ static void utilisation_is_relative_to_the_gpus_peaks(void **state)
     assert_near(checked(job, MDOT_PRECISION_TF32, 10, 20).compute_share, 2.5 / 20);
     p = checked(job, MDOT_PRECISION_AMP, 10, 20);
     assert_near(p.compute_share, 1.75 / 20);
-    assert_near(p.memory_share, (0.05 + 0.02 + 0.006) / 20); /* half of the bytes, the update, and parameters in fp16 */
+    assert_near(p.memory_share, (0.05 + 0.02 + 0.006) / 20); /* half the bytes, the update, and parameters in fp16 */
     mdot_job_destroy(job);
 }
 
@@ -132,7 +131,7 @@ static void implausible_steps_name_the_bound_that_they_break(void **state)
     mdot_job_destroy(job);
 }
 
-/* The sequences are long. With a causal mask, fused attention may skip half of the scores that are counted. */
+/* The sequences are long. With a causal mask, fused attention may skip half the counted scores. */
 static void skipped_scores_of_a_causal_mask_are_plausible(void **state)
 {
     (void)state;
@@ -195,8 +194,7 @@ static void flops_of_unknown_types_count(void **state)
     mdot_prediction p = {.step_ms = 1};
     rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
     assert_true(p.unknown_share == 0);
-    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 60,
-                         &p); /* a predictor that was trained before the type Linear existed */
+    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 60, &p); /* a predictor trained before the type Linear existed */
     const double *cost = job->analysis->op_costs.cost;
     assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));
     mdot_job_destroy(job);

@@ -109,7 +109,7 @@ static void types_and_settings_reach_the_predictor(void **state)
     predict_close(&settings);
 }
 
-/* Contract of the input `configuration`: each value has its own column. */
+/* Contract for the input `configuration`: each configuration value has a separate column. */
 static void configuration_reaches_the_predictor(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void falling_back_to_the_cpu_gives_a_warning(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(1, "T4");
-    predict_bandwidth.context->device_error.status = MDOT_DEVICE; /* the state that run.c leaves: test_runtime_cuda.c */
+    predict_bandwidth.context->device_error.status = MDOT_DEVICE; /* the state after run.c: test_runtime_cuda.c */
     assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), MDOT_WARN_FALLBACK);
     predict_bandwidth.context->device_error.status = MDOT_OK;
     assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), 0);
@@ -254,7 +254,7 @@ static void many_pairs_match_single_calls(void **state)
     const mdot_job *of_pair[PAIRS];
     mdot_configuration c[PAIRS];
     fill_configurations(c);
-    /* runs of one job, then alternating jobs */
+    /* one job's runs, then alternating jobs */
     for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3];
     mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
     mdot_error err = {0};
@@ -289,7 +289,7 @@ static void spec_values_replace_a_gpu_name(void **state)
     mdot_prediction a = predict_one(&predict_bandwidth, job, &named),
                     b = predict_one(&predict_bandwidth, job, &figured);
     assert_equal_predictions(&a, &b);
-    gpu.name = NULL; /* a GPU model that has no name */
+    gpu.name = NULL; /* a GPU model without a name */
     gpu.memory_gbps /= 4;
     gpu.memory_gib = 1e-3; /* and little memory */
     b = predict_one(&predict_bandwidth, job, &figured);
@@ -338,7 +338,7 @@ static void invalid_spec_values_are_refused_by_name(void **state)
     mdot_configuration c = predict_configuration(1, NULL);
     c.gpu_spec = &gpu;
     for (size_t i = 0; i < RT_GPU_NUMBERS * 4; i++) {
-        /* fields that were added later may be 0 */
+        /* fields added later may be 0 */
         bool may_be_zero = columns[i / 4].at >= offsetof(mdot_gpu, nvlink_gbps);
         if (may_be_zero && values[i % 4] == 0) continue;
         gpu = known;
@@ -426,7 +426,7 @@ static void wrong_configurations_are_refused_by_name(void **state)
     mdot_job_destroy(job);
 }
 
-/* The invalid pair stands among pairs of its job and of another. */
+/* The invalid pair stands among pairs with the same job and another one. */
 static void a_wrong_pair_does_not_affect_other_pairs(void **state)
 {
     (void)state;
@@ -494,7 +494,7 @@ static void missing_arguments_are_refused(void **state)
     mdot_job_destroy(job);
 }
 
-/* A predictor that divides by the batch minus three. */
+/* A predictor with a division by the batch minus three. */
 static void answers_that_are_not_times_are_errors(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_predict_calls.c — predictions as a scheduler's loop calls them: zero allocations, zero system calls, and
- * threads with their own contexts. The tests use a predictor with one entry and one with two, with jobs and with
- * their cached features. */
+/* test_predict_calls.c — predictions as a scheduler's loop calls them: zero allocations, zero system calls, and threads
+ * with their own contexts. The tests use a predictor with one entry and one with two, with jobs and with cached
+ * features. */
 #include "tests/support/call_guard.h"
 #include "tests/support/predict_fixture.h"
 
@@ -17,7 +17,7 @@ enum { JOB_COUNT = 3, CONFIGURATION_COUNT = 5 };
 enum { IN_ONE_PIECE, IN_TWO, FORMS };
 
 static predict_fixture bandwidth[FORMS];
-static mdot_job *jobs[JOB_COUNT]; /* one that fits, one with many equal operators, one that is shortened */
+static mdot_job *jobs[JOB_COUNT]; /* one fits, one has many equal operators, one is shortened */
 static mdot_encoding *encodings[FORMS][JOB_COUNT];
 static mdot_configuration configurations[CONFIGURATION_COUNT];
 static mdot_prediction expected[FORMS][JOB_COUNT][CONFIGURATION_COUNT];
@@ -61,7 +61,7 @@ static bool is_expected(const mdot_prediction *p, int form, int job, int configu
            p->peak_memory_bytes == e->peak_memory_bytes && p->fits == e->fits && p->warnings == e->warnings;
 }
 
-/* Every kind of call, both valid and refused ones. */
+/* Every call kind, both valid and refused. */
 static bool call_everything(mdot_context *context, int form, int rounds)
 {
     mdot_error err;

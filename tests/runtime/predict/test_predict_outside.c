@@ -1,5 +1,5 @@
-/* test_predict_outside.c — the range of a predictor's training: the predictor's answer, one value or one per reason,
- * becomes warnings. */
+/* test_predict_outside.c — a predictor's training range: the predictor's answer, one value or one per reason, becomes
+ * warnings. */
 #include "mdot/mdot.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
@@ -24,7 +24,7 @@ static const struct {
     mdot_precision precision;
     mdot_layout layout;
     mdot_optimizer optimizer;
-    uint32_t numbers; /* bits of the values that are 1 */
+    uint32_t numbers; /* bits for values equal to 1 */
 } cases[] = {{MDOT_PRECISION_FP32, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_SGD, 1u << 2},
              {MDOT_PRECISION_TF32, MDOT_LAYOUT_NHWC, MDOT_OPTIMIZER_ADAM, 1u << 3 | 1u << 5 | 1u << 6},
              {MDOT_PRECISION_AMP, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_ADAMW, 1u << 4 | 1u << 7}};
@@ -63,7 +63,7 @@ static void predictors_return_one_value_per_reason(void **state)
     mdot_job_destroy(job);
 }
 
-/* In a block, each configuration has its own warnings. */
+/* In a block, each configuration has separate warnings. */
 static void blocks_give_reasons_for_each_configuration(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_predictor_schema.c — declarations of artefacts that predict jobs: inputs from earlier versions with fewer
- * columns and types, and refusals that name the input. */
+/* test_predictor_schema.c — declarations in job-predicting artefacts: inputs from earlier versions with fewer columns
+ * and types, and refusals that name the input. */
 #include "mdot/mdotjob.h"
 #include "runtime/predict/predictor_schema.h"
 #include "tests/support/artefact_fixture.h"
@@ -149,8 +149,8 @@ static void defaults_of_known_columns_are_ignored(void **state)
                  1 + gpu.fp8_tflops, 9);
 }
 
-/* With names, an input may have any columns in any order. A column of a later version has the default that the
- * predictor declares. */
+/* With names, an input may have any columns in any order. A later version's column has the default declared by the
+ * predictor. */
 static void columns_are_selected_by_name(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void columns_are_selected_by_name(void **state)
     expect_times(with_note(b, key, "is_amp, batch, altitude, is_fp32"), 1 + 7, 1 + 6, 1 + 8);
 }
 
-/* A table of a later version, whose compiler knew more columns. */
+/* A later version's table, with more columns. */
 typedef struct later_table {
     mdot_abi_table head;
     mdot_abi_entry entry;
@@ -212,7 +212,7 @@ static void names_of_later_columns_are_refused(void **state)
                                        RT_CONFIGURATION_BIT(RT_CONFIGURATION_BATCH));
 }
 
-/* 1 + the sums over all rows of the input's columns first … first + 2. */
+/* 1 + the sums over all rows of input columns first … first + 2. */
 static onnx_builder *sums_model(const char *input, int64_t columns, int64_t first)
 {
     enum { MOST = 32 };
@@ -249,7 +249,7 @@ static void later_predictors_name_the_columns_of_rows(void **state)
     expect_times(with_note(b, "mdot.defaults.operator_position", "5"), 1 + 2, 1 + 2, 16);
 }
 
-/* The model computes sqrt of a negative number. A NaN counts as outside the range of training. */
+/* The model computes sqrt(negative number). A NaN counts as outside the training range. */
 static void a_nan_counts_as_outside_of_the_training_range(void **state)
 {
     (void)state;

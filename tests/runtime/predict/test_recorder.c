@@ -1,5 +1,5 @@
-/* test_recorder.c — the time of a step from the times of many: the warm-up and stalls are excluded, and the median of
- * windows holds against a disturbed one. */
+/* test_recorder.c — the step time from many times: warm-up and stalls are excluded, and the window median holds against
+ * a disturbed window. */
 #include "mdot/mdot.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ static void stalled_steps_are_excluded_and_counted(void **state)
     mdot_recorder_destroy(r);
 }
 
-/* Every fifth step waits for the device and is twice as long: the mean of a window is the throughput. */
+/* Every fifth step waits for the device and is twice as long: the window mean is the throughput. */
 static void regular_pauses_are_part_of_a_step(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void median_of_windows_ignores_a_disturbed_window(void **state)
     add_steps(r, 20, 20);
     mdot_recorded recorded = finish(r);
     assert_float_equal(recorded.step_ms, 20, 1e-9);
-    add_steps(r, 20, 50); /* recording continues: windows of 20 20 50 20 20 50 50 */
+    add_steps(r, 20, 50); /* recording continues: windows 20 20 50 20 20 50 50 */
     recorded = finish(r);
     assert_float_equal(recorded.step_ms, 20, 1e-9);
     assert_float_equal(recorded.spread, 1.5, 1e-9);

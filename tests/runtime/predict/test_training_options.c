@@ -1,5 +1,5 @@
-/* test_training_options.c — the effect of each training option on the memory and the time of a step, except for those
- * of test_parallelism_options.c. */
+/* test_training_options.c — each training option's effect on step memory and step time; test_parallelism_options.c has
+ * the others. */
 #include "runtime/perf/step_time.h"
 #include "tests/support/predict_fixture.h"
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Eight blocks of a normalisation, a matmul, Gelu and a matmul; then a matmul outside of the blocks. */
+/* Eight blocks (normalisation, matmul, Gelu, matmul), then a matmul outside the blocks. */
 enum { BLOCKS = 8, OF_A_BLOCK = 4, COUNT = BLOCKS * OF_A_BLOCK + 1, WIDTH = 1024 };
 static const double matrix = (double)WIDTH * WIDTH, norm = 2 * WIDTH;
 static const double all_parameters = (2 * BLOCKS + 1) * (double)WIDTH * WIDTH + BLOCKS * 2.0 * WIDTH;
@@ -73,7 +73,7 @@ static bool is_near(double got, double want)
     return fabs(got - want) <= 1e-9 * want + 1;
 }
 
-/* Bytes of the optimizer's state per parameter. */
+/* Optimizer state bytes per parameter. */
 static void each_optimizer_has_its_state(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void a_step_in_the_backward_pass_keeps_one_gradient(void **state)
     mdot_job_destroy(job);
 }
 
-/* Weights, gradients and state in bytes per parameter, with gradients that exist throughout. */
+/* Weights, gradients and state in bytes per parameter, with gradients throughout the step. */
 static void mixed_precision_has_two_weights_below_stage_3(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void mixed_precision_has_two_weights_below_stage_3(void **state)
     mdot_job_destroy(job);
 }
 
-/* FSDP: fp32 shards, two gathered blocks and the matmul outside of them in bf16. */
+/* FSDP: fp32 shards, two gathered blocks and the outer matmul in bf16. */
 static void stage_3_gathers_weights_in_the_type_of_computation(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void stage_3_gathers_weights_in_the_type_of_computation(void **state)
     mdot_job_destroy(job);
 }
 
-/* Autocast under stage 3 copies the weights of the gathered block, not of the whole network. */
+/* Autocast under stage 3 copies the gathered block's weights, not the whole network's. */
 static void autocast_under_stage_3_copies_a_block(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void offloading_trades_memory_for_transfers(void **state)
     c.offload = MDOT_OFFLOAD_OPTIMIZER;
     mdot_prediction optimizer = predict(job, c);
     assert_true(optimizer.optimizer_bytes == 0 && optimizer.peak_memory_bytes < on_gpu.peak_memory_bytes);
-    double update_ms = 28 * all_parameters / 112e6; /* at 112 GB/s of a host with eight shards */
+    double update_ms = 28 * all_parameters / 112e6; /* at 112 GB/s from a host with eight shards */
     double weights_ms = 2 * all_parameters / 8 / (0.8 * 31.5e6);
     double added = optimizer.step_ms - on_gpu.step_ms;
     assert_true(added > 0.9 * (update_ms + weights_ms) - on_gpu.step_ms && added > 0);
@@ -262,7 +262,7 @@ static void offloading_trades_memory_for_transfers(void **state)
     mdot_job_destroy(job);
 }
 
-/* Pages that fit cost nothing. The others move to the GPU and back once per step. */
+/* Fitting pages cost nothing. The others move to the GPU and back once per step. */
 static void pages_that_do_not_fit_are_transferred(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void pages_that_do_not_fit_are_transferred(void **state)
     assert_true(is_near(paged.step_ms, on_gpu.step_ms));
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find(c.gpu, &gpu, NULL), MDOT_OK);
-    gpu.memory_gib = (double)paged.reserved_bytes / 0x1p30 / 0.985; /* no byte of the state fits */
+    gpu.memory_gib = (double)paged.reserved_bytes / 0x1p30 / 0.985; /* no state byte fits */
     c.gpu_spec = &gpu;
     c.gpu = NULL;
     mdot_prediction evicted = predict(job, c);
@@ -324,7 +324,7 @@ static void a_moving_average_is_an_fp32_copy(void **state)
     mdot_job_destroy(job);
 }
 
-/* A matmul of 64 to 1024 columns, whose result of a megabyte a cross-entropy reads. */
+/* A matmul from 64 to 1024 columns; a cross-entropy reads its result (a megabyte). */
 static mdot_job *make_loss_job(void)
 {
     static const uint32_t inputs[2] = {0, 1};
@@ -358,18 +358,18 @@ static void other_kernels_of_the_loss_keep_fewer_logits(void **state)
     mdot_prediction chunked = predict(job, c);
     c.loss = MDOT_LOSS_FUSED;
     mdot_prediction fused = predict(job, c);
-    /* The fp32 copy of the logits, the logarithms of the probabilities and their gradient are an eighth. */
+    /* The fp32 logit copy, the log probabilities and their gradient are an eighth. */
     assert_true(is_near(whole.activation_bytes - chunked.activation_bytes, 3 * 8 * 1e6 * 7 / 8));
     assert_true(fused.activation_bytes < 0.4 * chunked.activation_bytes);
-    /* Parts read the 10,000 weights of two bytes again, and add up gradients. A fused loss also saves fp32 logits. */
+    /* Parts read the 10,000 two-byte weights again, and add up gradients. A fused loss also saves fp32 logits. */
     assert_true(fused.step_ms < whole.step_ms && chunked.step_ms > whole.step_ms);
-    assert_true(fused.gradient_bytes > 0); /* of the matmul, in the forward pass */
+    assert_true(fused.gradient_bytes > 0); /* the matmul's, in the forward pass */
     mdot_job_destroy(job);
     mdot_configuration without = {BASE, .loss = MDOT_LOSS_FUSED};
     expect_error(without, "no cross-entropy");
 }
 
-/* FP8 doubles the matmul rate and costs casts, which compiled code fuses. Memory is the same as in mixed-bf16. */
+/* FP8 doubles the matmul rate and costs casts, which compiled code fuses. Memory is as in mixed-bf16. */
 static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
 {
     (void)state;
@@ -389,7 +389,7 @@ static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
     double by_row = predict(job, c).step_ms;
     c.precision = MDOT_PRECISION_FP8;
     double by_tensor = predict(job, c).step_ms;
-    assert_true(by_row < by_tensor); /* which looks for the largest element first */
+    assert_true(by_row < by_tensor); /* per-tensor scaling looks for the largest element first */
     mdot_job_destroy(job);
     c.gpu = "A100";
     expect_error(c, "A100-SXM-40GB lacks FP8");
