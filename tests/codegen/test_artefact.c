@@ -1,5 +1,5 @@
-/* test_artefact.c — plans → cg_write_artefact → the runtime: a scheduler reads the data that the compiler writes. The
- * plans are made by hand: y[i] = x[i] * factor, for two buckets, where the factor is a weight. */
+/* test_artefact.c — plans → cg_write_artefact → the runtime: a scheduler reads the compiler's data. The plans are made
+ * by hand: y[i] = x[i] * factor, for two buckets, where the factor is a weight. */
 #include "codegen/artefact.h"
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cuda/cuda_images.h"
@@ -20,7 +20,7 @@
 enum { BUCKETS = 2 };
 static const int64_t max_length[BUCKETS] = {8, 40};
 
-/* The graph and plans of one entry point. Tests may change `name` and `dtype` of the output before it is compiled. */
+/* One entry point's graph and plans. Tests may change the output's `name` and `dtype` before compilation. */
 typedef struct model {
     ir_arena *arena;
     float factor;
@@ -206,7 +206,7 @@ static void table_describes_the_plans(void **state)
         assert_string_equal(image.target, i == 0 ? "x86-64-v3" : "x86-64-v4");
         assert_string_equal(image.kernel_precision, "fp32");
         assert_true(image.image_bytes > 0);
-        assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number, which both images share */
+        assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number, shared by both images */
     }
     assert_true(info.weights_bytes >= sizeof(float));
     mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
@@ -229,7 +229,7 @@ static void table_describes_the_plans(void **state)
     process_remove_folder(p.folder);
 }
 
-/* Whether both buckets point to one list of kernels. */
+/* Whether both buckets point to one kernel list. */
 static bool buckets_share_kernels(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
@@ -267,7 +267,7 @@ enum { IMAGES = 3 };
 static const cg_target image_target[IMAGES] = {
     {MDOT_IMAGE_CUDA, 75, 0, CG_FP16}, {MDOT_IMAGE_CUDA, 80, 0, CG_BF16}, {MDOT_IMAGE_CUDA, 90, 1, CG_BF16}};
 
-/* Two programs, one per precision. The two kernels of both are the kernel of the hand-made cubin. */
+/* Two programs, one per precision. Both programs' two kernels are the hand-made cubin's kernel. */
 static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *out)
 {
     *out = (cu_images){

@@ -1,4 +1,4 @@
-/* test_byte_pool.c — growing byte pools, and equal pieces that are stored once. */
+/* test_byte_pool.c — growing byte pools, and equal pieces stored once. */
 #include "codegen/byte_pool.h"
 
 #include <setjmp.h>

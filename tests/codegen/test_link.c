@@ -210,7 +210,7 @@ static void failed_link_keeps_the_old_output(void **state)
     process_remove_folder(folder);
 }
 
-/* Reads the fixture's code object, which tests then change. */
+/* Reads the fixture's code object for tests to change. */
 static size_t read_code(unsigned char *code, size_t capacity)
 {
     FILE *file = fopen(MDOT_FIXTURE_CODE, "rb");
@@ -307,7 +307,7 @@ static void output_in_the_current_folder_needs_no_slash(void **state)
 
 /* ---- Faulty linkers ---------------------------------------------------------------------------------------------- */
 
-/* A folder with this script as `ld`, which is first in PATH, and the path of an output. */
+/* A folder with this script as `ld`, first in PATH, and an output path. */
 typedef struct fake_linker {
     char *folder, *path_before;
     char path[512];
@@ -347,7 +347,7 @@ static int count_outputs(const fake_linker *f)
     return process_count_files(folder);
 }
 
-/* The linker leaves other files beside its output. */
+/* The linker leaves other files beside the output. */
 static void files_of_a_killed_linker_are_removed(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void files_of_a_killed_linker_are_removed(void **state)
     put_linker_back(&f);
 }
 
-/* The linker holds one end of a pipe, which closes when the linker has ended. */
+/* The linker holds one pipe end, which closes when the linker has ended. */
 static void a_linker_that_hangs_is_killed(void **state)
 {
     (void)state;
@@ -444,7 +444,7 @@ static void only_unowned_temporary_folders_are_removed(void **state)
     }
     put(".mdot-killed", "linked.mdot");
     put(".mdot-lld-19", "made-by-mdot");
-    put(".mdot-lld-19", "linked.mdot.tmp9f6ebeb"); /* a file of an lld that was killed, too */
+    put(".mdot-lld-19", "linked.mdot.tmp9f6ebeb"); /* a killed lld's file, too */
     put(".mdot-strang", "letters");
     assert_int_equal(symlink("other", ".mdot-linked"), 0);
     int living = open(".mdot-living", O_RDONLY | O_DIRECTORY);
@@ -465,7 +465,7 @@ static void only_unowned_temporary_folders_are_removed(void **state)
     free(before);
 }
 
-/* The temporary files of bs_write_file: they have its names, and they are unlocked. */
+/* bs_write_file's temporary files: they have its names, and they are unlocked. */
 static void only_unowned_temporary_files_are_removed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_subprocess.c — work in a child process. Its result and its messages come back, and any end of the child
- * becomes a status. */
+/* test_subprocess.c — work in a child process. The result and the messages come back, and any end of the child becomes
+ * a status. */
 #include "codegen/subprocess.h"
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ static mdot_status make_bytes(void *user, const cg_options *options, void **out_
     (void)options, (void)err;
     unsigned char *bytes = malloc(LARGE);
     for (int i = 0; bytes != NULL && i < LARGE; i++) bytes[i] = (unsigned char)(i * 7 + i / 251);
-    *(pid_t *)user = getpid(); /* lost, because the child has its own memory */
+    *(pid_t *)user = getpid(); /* lost, because the child has separate memory */
     *out_bytes = bytes;
     *out_size = LARGE;
     return MDOT_OK;
@@ -202,7 +202,7 @@ static void closed_standard_files_are_tolerated(void **state)
 
 /* ---- Failures to start a child ----------------------------------------------------------------------------------- */
 
-static int fork_error; /* errno of fork; 0 = success */
+static int fork_error; /* fork's errno; 0 = success */
 
 pid_t fork(void)
 {

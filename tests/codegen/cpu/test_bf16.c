@@ -1,6 +1,6 @@
-/* test_bf16.c — bf16 on the CPU: single conversions and dot products of pairs, and whole plans of every kernel kind.
- * The plans are compared with their interpretation in bf16 and with the reference evaluation. */
-#include "codegen/cpu/dot_products.h"
+/* test_bf16.c — bf16 on the CPU: single conversions and pair dot products, and whole plans for every kernel kind. The
+ * plans are compared with an interpretation in bf16 and with the reference evaluation. */
+#include "codegen/cpu/bf16.h"
 #include "ir/ops.h"
 #include "plan/planner.h"
 #include "tests/support/cg_harness.h"
@@ -24,7 +24,7 @@
 enum { LANES = 16 };
 typedef void (*on_vectors)(const void *a, const void *b, void *out, int64_t length);
 
-/* narrow: out = bf16(a). products: out += dot product of pairs of a and b. */
+/* narrow: out = bf16(a). products: out += dot product over pairs in a and b. */
 static void build_values(cg_emitter *e)
 {
     LLVMTypeRef floats = cg_vector(e, e->f32, LANES), words = cg_vector(e, e->i32, LANES);

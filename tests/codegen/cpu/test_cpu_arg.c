@@ -1,5 +1,5 @@
-/* test_cpu_arg.c — ArgMax and ArgMin of rows with NaN, from ONNX operators to code, compared with the evaluator: NaN is
- * the extreme of a row, as in NumPy and PyTorch. The order of ONNX Runtime depends on the vector length. */
+/* test_cpu_arg.c — ArgMax and ArgMin on rows with NaN, from ONNX operators to code, compared with the evaluator: NaN is
+ * a row's extreme, as in NumPy and PyTorch. ONNX Runtime's order depends on the vector length. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 static const int64_t lengths[] = {1, 2, 7, 16, 33, 40, 0};
 
-/* The root of a negative number is NaN. */
+/* A negative number's root is NaN. */
 #define ARGS(input, axis)                                                                                              \
     "x = " input "\nn = Sqrt(x)\na = ArgMax(n) {" axis "}\nb = ArgMax(n) {select_last_index=1, " axis "}\n"            \
     "c = ArgMin(n) {" axis "}\nd = ArgMin(n) {select_last_index=1, " axis "}\nreturn a, b, c, d\n"

@@ -1,5 +1,5 @@
-/* The attention kernel: every remainder of queries, keys and channels, and every kind of mask, in fp32 and bf16 on
- * every CPU level. */
+/* The attention kernel: every remainder in queries, keys and channels, and every mask kind, in fp32 and bf16 on every
+ * CPU level. */
 #include "tests/support/attention_fixture.h"
 #include "tests/support/shard.h"
 
@@ -70,7 +70,7 @@ static void causal_attention_accepts_more_keys_or_more_queries(void **state)
     static const int64_t lengths[] = {1, 4, 30, 66, 129};
     attention_shape s = {ir_dim_number(1), the_length, ir_dim_number(130), 1, 1, 4, 4, MASK_NONE, .causal = true};
     attention_check(&s, lengths, 5);
-    s.keys = ir_dim_number(7); /* all keys of the first queries are masked */
+    s.keys = ir_dim_number(7); /* all keys for the first queries are masked */
     s.mask = MASK_KEYS;
     attention_check(&s, lengths, 5);
 }
@@ -107,8 +107,7 @@ static void whole_blocks_of_masked_keys_match(void **state)
     attention_check(&s, lengths, 4);
 }
 
-/* Shapes that the plan runs as matrix kernels, for all special cases of bf16: pairs of keys, and operands in 16 or 32
- * bits. */
+/* Shapes planned as matrix kernels, for all special cases in bf16: key pairs, and operands in 16 or 32 bits. */
 static void pairs_of_keys_and_channels_match(void **state)
 {
     (void)state;
@@ -130,7 +129,7 @@ static void pairs_of_keys_and_channels_match(void **state)
     }
 }
 
-/* Heads of few channels and batches of few positions run in f32, although the plan may store `out` in 16 bits. */
+/* Heads with few channels and batches with few positions run in f32, although the plan may store `out` in 16 bits. */
 static void other_kernels_of_bf16_images_match(void **state)
 {
     (void)state;

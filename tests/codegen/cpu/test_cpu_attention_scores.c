@@ -1,4 +1,4 @@
-/* Scores of the attention kernel beyond sums of products and masks: capped, replaced, great, infinite and NaN. */
+/* Attention kernel scores beyond product sums and masks: capped, replaced, great, infinite and NaN. */
 #include "tests/support/attention_fixture.h"
 #include "tests/support/graph_code.h"
 #include "tests/support/shard.h"
@@ -13,7 +13,7 @@
 
 static const ir_dim the_length = {.scale = 1};
 
-/* Capped and replaced scores with every kind of mask, both streaming and with few positions. */
+/* Capped and replaced scores with every mask kind, both streaming and with few positions. */
 static void scores_are_capped_and_replaced(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void infinity_reaches_the_result(void **state)
     check_poison(POISON_ALL);
 }
 
-/* The mask of the first sequence leaves out every key. Scores beside -10000 would lose three digits. */
+/* The first sequence's mask leaves out every key. Scores beside -10000 would lose three digits. */
 static void integer_masks_without_keys_leave_the_scores_exact(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void integer_masks_without_keys_leave_the_scores_exact(void **state)
     assert_code_agrees(text, lengths);
 }
 
-/* Roots of negative numbers make some queries, or some values, NaN. The mask leaves out keys of some heads. */
+/* Roots of negative numbers make some queries, or some values, NaN. The mask leaves out keys in some heads. */
 static void differences_of_softmaxes_are_two_attentions(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Operators and conversions of every element type, in vectors and scalars, against the plan interpreter. */
-#include "codegen/cpu/cpu_values.h"
+/* Operators and conversions in every element type, in vectors and scalars, against the plan interpreter. */
+#include "codegen/cpu/cpu_expr.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/shard.h"
 
@@ -18,7 +18,7 @@ static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_F
                                     MDOT_DTYPE_U32, MDOT_DTYPE_U64, MDOT_DTYPE_BOOL};
 enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
-/* Less than one vector, whole vectors of both levels, and all kinds of remainder. */
+/* Less than one vector, whole vectors for both levels, and all remainders. */
 static const int64_t lengths[] = {1, 3, 7, 8, 15, 16, 17, 32, 47, 0};
 
 typedef enum operand_class {
@@ -40,7 +40,7 @@ static operand_class class_of(mdot_dtype dtype)
 typedef struct operator_case {
     pl_expr_op op;
     unsigned classes;
-    double low, high; /* range of operands of signed types */
+    double low, high; /* range of signed operands */
 } operator_case;
 
 static const operator_case unary_cases[] = {
@@ -244,7 +244,7 @@ static void integer_division_never_traps(void **state)
     }
 }
 
-/* Quotients of up to 2^2097 take several steps, in some lanes only. */
+/* Quotients up to 2^2097 take several steps, in some lanes only. */
 static void remainders_of_far_numbers_are_exact(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_cpu_kind.c — the CPU backend's table of functions of each kernel kind is complete. */
+/* test_cpu_kind.c — the CPU backend's function table for each kernel kind is complete. */
 #include "codegen/cpu/cpu_kind.h"
 
 #include <setjmp.h>

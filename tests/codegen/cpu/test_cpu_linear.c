@@ -1,5 +1,7 @@
-/* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, in fp32
- * and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
+/* The linear kernel against sums in double: every remainder in rows, columns and k, every epilogue kind, in fp32 and
+ * bf16 on every CPU level. The buffers end or start at inaccessible memory. */
+#include "codegen/cpu/amx.h"
+#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/dot_products.h"
 #include "tests/support/cg_harness.h"
@@ -24,8 +26,8 @@ typedef void (*kernel)(void *a, void *weight, void *bias, void *out, void *other
 
 /* ---- Epilogues: their expressions in a plan and their reference -------------------------------------------------- */
 
-/* The buffers that the plan stores in 16 bits where it may: the weight if the target's precision requires it, and A
- * and out in every other shape. */
+/* The buffers stored in 16 bits by the plan where it may: the weight if the target's precision requires it, and A and
+ * out in every other shape. */
 typedef struct form {
     const cg_cpu_target *target;
     bool half_a, half_out, whole_weight;
@@ -178,8 +180,7 @@ static bool reads_own(const shape *s)
            s->epilogue->build == build_gelu_of_residual || s->epilogue->build == build_gated;
 }
 
-/* A direct strip starts its sums from the previous content of `out`, and so does a residual. In these cases out has
- * 32 bits. */
+/* A direct strip starts the sums from the previous `out`, and so does a residual. In these cases out has 32 bits. */
 static void describe(const form *f, const shape *s, pl_buffer descriptions[BUFFERS])
 {
     for (int b = 0; b < BUFFERS; b++) {
@@ -221,7 +222,7 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     *out_scratch_bytes = cg_linear_kind.scratch_bytes(&plan, &described, h->e.target);
 }
 
-/* Inputs and outputs of one run, converted to f32. */
+/* One run's inputs and outputs, converted to f32. */
 typedef struct data {
     const float *a, *turned, *bias, *before, *others, *after; /* turned: the weight, where the elements of a column
                                                                * are adjacent */
@@ -264,7 +265,7 @@ static void round_all(float *values, int64_t count)
     for (int64_t i = 0; i < count; i++) values[i] = rounded(values[i]);
 }
 
-/* A buffer with these values, in the type that the target stores. */
+/* A buffer with these values, in the target's stored type. */
 static guarded stored(const form *f, const pl_buffer *description, const float *values, int64_t count, guard_side side)
 {
     bool half = cg_stored_dtype(f->target, description) == MDOT_DTYPE_BF16;
@@ -375,9 +376,9 @@ static void check_form(const form *base, const shape *shapes, int count)
     ir_arena_destroy(arena);
 }
 
-/* Code for plain vectors differs from code for dot-product instructions only in its multiplications. The walk over
- * rows, columns and k is the same. If both run here, a few shapes suffice for plain vectors, because LLVM takes ten
- * times as long for them. */
+/* Code for plain vectors differs from code for dot-product instructions only in multiplications. The walk over rows,
+ * columns and k is the same. If both run here, a few shapes suffice for plain vectors, because LLVM takes ten times as
+ * long for them. */
 static bool is_second(const cg_cpu_target *const *targets, int t)
 {
     for (int first = 0; targets[t]->use_generic_vectors && first < t; first++)
@@ -435,7 +436,7 @@ static void odd_columns_and_k_with_gaps_between_rows_match(void **state)
     check_shapes(shapes, COUNT);
 }
 
-/* The long epilogue of a strip is computed while the next strip is summed. */
+/* A strip's long epilogue is computed while the next strip is summed. */
 static void long_epilogues_over_several_strips_match(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* 3x3 convolutions by Winograd's transform, compared with their evaluation: sizes at the limits of blocks, strips and
+/* 3x3 convolutions by Winograd's transform, compared with the evaluation: sizes at the limits of blocks, strips and
  * vectors, batches, epilogues that read their own result, and infinite and NaN elements. */
 #include "plan/kernel_kind.h"
 #include "tests/support/graph_code.h"
@@ -18,7 +18,7 @@
     "return y\n"
 #define PADDED "pads=[1, 1, 1, 1]"
 
-/* Is the only linear of the graph one with transformed taps? */
+/* Is the graph's only linear one with transformed taps? */
 static bool has_taps(const char *notation)
 {
     ir_arena *arena = ir_arena_create(0);
@@ -59,7 +59,7 @@ static void windows_that_move_by_one_have_transformed_taps(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_false(has_taps(others[i]));
 }
 
-/* Tiles of 6 and 4 squares, whole and partial blocks, strips of one and several vectors. */
+/* Tiles with 6 and 4 squares, whole and partial blocks, strips with one and several vectors. */
 static void sums_of_every_size_agree(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void sums_of_every_size_agree(void **state)
     }
 }
 
-/* A bias, an activation, and a residual that the kernel adds in place; groups, whose taps of a row are apart. */
+/* A bias, an activation, and a residual added in place by the kernel; groups, where a row's taps are apart. */
 static void epilogues_and_groups_agree(void **state)
 {
     (void)state;
@@ -103,8 +103,8 @@ static void taps_of_zero_are_kept(void **state)
                        lengths);
 }
 
-/* Logarithms of zero are -inf, roots of negative numbers are NaN, and great numbers overflow in sums of four. Only the
- * windows that contain such an element give another sum than a finite one. */
+/* log(0) is -inf, roots of negative numbers are NaN, and great numbers overflow in sums over four. Only the windows
+ * with such an element give another sum than a finite one. */
 static void infinite_and_nan_elements_reach_their_own_windows(void **state)
 {
     (void)state;

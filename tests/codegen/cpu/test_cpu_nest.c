@@ -140,7 +140,7 @@ static void several_stores_share_one_nest(void **state)
     plan_end(&f);
 }
 
-/* The second nest adds to the results of the first, so a point that is computed twice is detected. */
+/* The second nest adds to the first nest's results, so a point computed twice is detected. */
 static void nests_in_place_compute_each_point_once(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void nests_in_place_compute_each_point_once(void **state)
 
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
-/* Over axis 0, 1, 2 and (0, 2) of a × b × c. */
+/* Over axis 0, 1, 2 and (0, 2) in a × b × c. */
 static void reduce_axes(plan_fixture *f, pl_reducer reducer, int in, const ir_dim *dims)
 {
     static const struct {
@@ -265,7 +265,7 @@ static void matmul(plan_fixture *f, mdot_dtype dtype, ir_dim batch, ir_dim m, ir
 static void matmuls_without_packed_weights_match(void **state)
 {
     (void)state;
-    /* f16 is left out, because the interpreter rounds each of its products. */
+    /* f16 is left out, because the interpreter rounds each product. */
     static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_I32, MDOT_DTYPE_U8};
     static const int64_t few_lengths[] = {1, 9, 32, 65, 0};
     ir_dim l = PLAN_L, two = PLAN_N(2), one = PLAN_N(1), few = PLAN_N(5), many = PLAN_N(70);
@@ -295,10 +295,10 @@ static void adjacent_elements_become_vectors(void **state)
     matmul(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, false);
     matmul(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, true);
     cg_vectorisation outputs = cg_choose_vectorisation(&f.plan, &f.kernels[0].nest, target);
-    assert_int_equal(outputs.loop, 2); /* columns of the result */
+    assert_int_equal(outputs.loop, 2); /* result columns */
     assert_int_equal(outputs.lanes, 16);
     cg_vectorisation reduced = cg_choose_vectorisation(&f.plan, &f.kernels[1].nest, target);
-    assert_int_equal(reduced.loop, 3); /* the loop of the sum */
+    assert_int_equal(reduced.loop, 3); /* the summation loop */
     plan_end(&f);
 }
 

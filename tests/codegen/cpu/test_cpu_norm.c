@@ -1,5 +1,5 @@
-/* The norm kernel against its definition in double: every mode, every remainder of columns, rows in registers and
- * rows through scratch memory, on both CPU levels. The buffers end or start at inaccessible memory. */
+/* The norm kernel against the definition in double: every mode, every column remainder, rows in registers and rows
+ * through scratch memory, on both CPU levels. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/cpu_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
@@ -24,9 +24,9 @@ static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4, MD
 typedef struct shape {
     pl_norm_mode mode;
     ir_dim rows, columns;
-    int64_t gap; /* elements between rows of out and of sum */
+    int64_t gap; /* elements between rows in out and in sum */
     bool gamma, beta;
-    bool residual; /* the input is x + the previous content of sum, and the sum is stored there */
+    bool residual; /* the input is x + the previous sum, stored there again */
     bool epilogue; /* 2 * result + x */
 } shape;
 
@@ -115,7 +115,7 @@ static void normalise(pl_norm_mode mode, double *x, int64_t count)
 
 typedef struct problem {
     const shape *shape;
-    int64_t rows, columns, stride, count; /* stride and element count of out and sum */
+    int64_t rows, columns, stride, count; /* out's and sum's stride and element count */
     guarded buffer[BUFFERS + 1];
     float *data[BUFFERS], *sum_before;
 } problem;
@@ -266,7 +266,7 @@ static void rows_of_run_time_length_match(void **state)
     check_shapes(shapes, 2 * MODES, lengths, sizeof lengths / sizeof lengths[0]);
 }
 
-/* One row of `columns` values on every level. */
+/* One row with `columns` values on every level. */
 static void check_single_row(pl_norm_mode mode, int64_t columns, float *x, const float *want, float tolerance)
 {
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {

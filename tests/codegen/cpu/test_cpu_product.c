@@ -1,5 +1,5 @@
 /* Products of two run-time matrices against the plan interpreter: extents around the borders of vectors, tiles and
- * strips, the roles of the loops, computed factors, and the nests that keep the general form. */
+ * strips, loop roles, computed factors, and the nests that keep the general form. */
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/tiles.h"
@@ -23,12 +23,12 @@
 static const int64_t lengths[] = {1, 8, 9, 16, 17, 40, 65, 0};
 static const int64_t no_length[] = {1, 0};
 
-/* How a product reads its factors. */
+/* How a product reads the factors. */
 typedef struct form {
     bool left_transposed;               /* x[k, i] */
     bool right_transposed;              /* y[j, k] */
     bool left_shared, right_shared;     /* one matrix for all batches */
-    bool left_computed, right_computed; /* a sum of two loads */
+    bool left_computed, right_computed; /* two loads added */
     bool adds_row;                      /* an epilogue with a separate vector */
 } form;
 
@@ -103,7 +103,7 @@ static const form forms[] = {
     {.right_shared = true},
 };
 
-/* The length as two of rows, columns and k; two of the shapes in each form. */
+/* The length as two of rows, columns and k; two shapes in each form. */
 static void products_match_at_every_length(void **state)
 {
     (void)state;
@@ -185,11 +185,11 @@ static void other_sums_keep_the_general_form(void **state)
     assert_false(is_product(&f, &nest, &found));
     nest = product(&f, one, few, k, l, plain); /* few rows */
     assert_false(is_product(&f, &nest, &found));
-    nest = product(&f, one, l, k, few, plain); /* less than a vector of columns */
+    nest = product(&f, one, l, k, few, plain); /* less than one vector in columns */
     assert_false(is_product(&f, &nest, &found));
-    nest = product(&f, one, l, few, l, plain); /* less than a vector of k to transpose */
+    nest = product(&f, one, l, few, l, plain); /* less than one vector in k to transpose */
     assert_false(is_product(&f, &nest, &found));
-    nest = product(&f, one, l, k, l, plain); /* in place: columns that are computed twice would be added twice */
+    nest = product(&f, one, l, k, l, plain); /* in place: columns computed twice would be added twice */
     const pl_expr *old = pl_load(f.arena, nest.store[0].buffer, MDOT_DTYPE_F32, nest.store[0].index);
     nest.store[0].value = pl_binary(f.arena, PL_ADD, nest.store[0].value, old);
     assert_false(is_product(&f, &nest, &found));
@@ -228,7 +228,7 @@ static char *assembly_at(int64_t max_length)
     return text;
 }
 
-/* The kernel's own part of an assembly: from the first multiplication to the last. */
+/* The kernel's part of an assembly: from the first multiplication to the last. */
 static size_t multiplications(const char *text, const char **out_first)
 {
     const char *last = *out_first = strstr(text, "vfmadd");
@@ -237,7 +237,7 @@ static size_t multiplications(const char *text, const char **out_first)
     return (size_t)(last - *out_first);
 }
 
-/* Kernels of equal signature are one function in all buckets, so the maximum length must not be in the code. */
+/* Kernels with equal signatures are one function in all buckets, so the maximum length must not be in the code. */
 static void buckets_share_the_code_of_a_product(void **state)
 {
     (void)state;

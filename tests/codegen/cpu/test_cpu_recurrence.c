@@ -1,5 +1,5 @@
-/* test_cpu_recurrence.c — LSTM, GRU and RNN from ONNX operators to code, in the variants that exporters write.
- * Passes, plan and code are compared with the evaluation of the operator. */
+/* test_cpu_recurrence.c — LSTM, GRU and RNN from ONNX operators to code, in the variants that exporters write. Passes,
+ * plan and code are compared with the operator evaluation. */
 #include "tests/support/graph_code.h"
 #include "tests/support/shard.h"
 
@@ -14,7 +14,7 @@
 
 static const int64_t lengths[] = {1, 2, 7, 33, 0};
 
-/* X [S, B, 5], hidden 20: one whole vector and a part of one. */
+/* X [S, B, 5], hidden 20: one whole vector and a partial one. */
 #define LSTM(steps, batch)                                                                                             \
     "x = input f32[" steps "," batch ",5]\nw = weights f32[1,80,5]\nr = weights f32[1,80,20]\n"                        \
     "b = weights f32[1,160]\n"

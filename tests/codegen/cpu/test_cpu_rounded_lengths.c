@@ -1,5 +1,5 @@
-/* test_cpu_rounded_lengths.c — graphs whose tensors have rounded quotients of the length, from ONNX operators to code,
- * compared with their evaluation at lengths of every remainder. */
+/* test_cpu_rounded_lengths.c — graphs with rounded length quotients in tensors, from ONNX operators to code, compared
+ * with the evaluation at lengths with every remainder. */
 #include "tests/support/graph_code.h"
 #include "tests/support/shard.h"
 
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 static const int64_t lengths[] = {1, 2, 3, 4, 7, 8, 9, 31, 32, 33, 39, 40, 0};
-static const int64_t longer[] = {16, 17, 23, 24, 25, 39, 40, 0}; /* for kernels of up to 16 elements */
+static const int64_t longer[] = {16, 17, 23, 24, 25, 39, 40, 0}; /* for kernels up to 16 elements */
 
 #define CONV(shape, attributes)                                                                                        \
     "x = input f32[" shape "]\nw = weights f32[12,6,3]\nb = weights f32[12]\ny = Conv(x, w, b) {" attributes "}\n"     \
@@ -74,7 +74,7 @@ static void poolings_stride_over_the_length(void **state)
                        lengths);
 }
 
-/* Each layer rounds what the layer before has rounded. */
+/* Each layer rounds the previous layer's rounded length. */
 static void strides_follow_one_another(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void parts_of_different_forms_are_joined(void **state)
                        lengths);
 }
 
-/* [1, 3, L] as patches of 16 at distances of 8, as torch.unfold exports them: a Gather with computed positions. */
+/* [1, 3, L] as patches of 16 at distances of 8, as exported from torch.unfold: a Gather with computed positions. */
 static void unfolding_gathers_patches(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ static void cumulative_sums_match(void **state)
     for (int d = 0; d < DTYPE_COUNT; d++) {
         plan_fixture f;
         plan_begin(&f, 40);
-        ir_dim dims[] = {PLAN_N(3), PLAN_L, PLAN_N(37)}; /* 37: strips of adjacent columns, and a remainder */
+        ir_dim dims[] = {PLAN_N(3), PLAN_L, PLAN_N(37)}; /* 37: adjacent column strips, and a remainder */
         int in = plan_input(&f, dtypes[d], 3, dims);
         for (int flags = 0; flags < 4; flags++) {
             for (int axis = 0; axis < 3; axis++) {
@@ -55,7 +55,7 @@ static void the_k_best_are_in_order_and_ties_go_to_the_lower_index(void **state)
         for (int largest = 0; largest <= 1; largest++) {
             for (int axis = 0; axis < 3; axis++) {
                 ir_dim in_dims[] = {PLAN_N(4), PLAN_L, PLAN_N(6)}, out_dims[] = {PLAN_N(4), PLAN_L, PLAN_N(6)};
-                /* k is the whole middle axis, which makes a sort */
+                /* k is the whole middle axis: a sort */
                 out_dims[axis] = axis == 1 ? (ir_dim)PLAN_L : (ir_dim)PLAN_N(3);
                 pl_sequential k = nothing;
                 k.operation = PL_SEQ_TOP_K;

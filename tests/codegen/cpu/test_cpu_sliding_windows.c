@@ -1,5 +1,5 @@
-/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX operators to code, compared with their
- * evaluation: the kernels that they become, and their results at every length. */
+/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX operators to code, compared with the evaluation: the
+ * resulting kernels, and the values at every length. */
 #include "tests/support/graph_code.h"
 #include "tests/support/shard.h"
 
@@ -42,7 +42,7 @@ static void contiguous_windows_are_read_in_place(void **state)
     assert_kernels(BETWEEN("[12,6,3]", "pads=[1, 1]"), "linear nest");
 }
 
-/* One linear each, between the padding and the return of the channels. */
+/* One linear each, between the padding and the channels' return. */
 static void windows_of_images_batches_and_dilations_are_read_in_place(void **state)
 {
     (void)state;
@@ -63,8 +63,8 @@ static void windows_of_images_batches_and_dilations_are_read_in_place(void **sta
     assert_code_agrees_everywhere(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
 }
 
-/* Runs of 32, 33, 36, 48 and 144 adjacent elements are parts of the sum over k. Runs of 129 and short ones are copied
- * first, and so are odd runs of 16-bit elements. Padding makes elements of 16 bits where factors are rounded. */
+/* Runs with 32, 33, 36, 48 and 144 adjacent elements are parts of the sum over k. Runs with 129 and short ones are
+ * copied first, and so are odd runs of 16-bit elements. Padding makes 16-bit elements where factors are rounded. */
 static void runs_of_every_length_are_summed(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void runs_of_every_length_are_summed(void **state)
     }
 }
 
-/* Every combination of one or several images, the symbolic dimension, padding before and after, and dilation. */
+/* Every combination: one or several images, the symbolic dimension, padding before and after, and dilation. */
 static void windows_of_every_geometry_are_found(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void poolings_take_the_greatest_or_the_mean(void **state)
                        lengths);
 }
 
-/* The root of a negative number is NaN. */
+/* A negative number's root is NaN. */
 static void the_greatest_of_a_window_with_nan_is_nan(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void the_greatest_of_a_window_with_nan_is_nan(void **state)
     "r = input f32" x "\ne = Relu(r)\nx = Log(e)\nw = weights f32" weights "\n"                                        \
     "y = ConvTranspose(x, w) {" attributes "}\nz = input f32[L]\nu = Neg(z)\nreturn y, u\n"
 
-/* The logarithm of 0 is minus infinity: its product with a tap that does not exist would be NaN. */
+/* log(0) is minus infinity: the product with a missing tap would be NaN. */
 static void transposed_convolutions_of_infinities_have_only_taps_of_the_node(void **state)
 {
     (void)state;

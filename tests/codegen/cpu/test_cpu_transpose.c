@@ -1,5 +1,5 @@
-/* Transposes in registers against the plan interpreter: extents around the borders of vectors, several loads, and the
- * nests that keep the general form. */
+/* Transposes in registers against the plan interpreter: extents around vector borders, several loads, and the nests
+ * that keep the general form. */
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/tiles.h"
 #include "tests/support/plan_fixture.h"
@@ -20,7 +20,7 @@ static const pl_expr *position(plan_fixture *f, const pl_expr *i, ir_dim columns
     return pl_binary(f->arena, PL_ADD, pl_binary(f->arena, PL_MUL, i, pl_dim(f->arena, columns)), j);
 }
 
-/* An element of x, of shape batch × n × m, at the transposed position of the loops batch × m × n. */
+/* An element of x (batch × n × m) at the transposed position in the loops batch × m × n. */
 static const pl_expr *transposed_load(plan_fixture *f, mdot_dtype dtype, ir_dim batch, ir_dim m, ir_dim n)
 {
     int in = plan_input(f, dtype, PLAN_SHAPE(batch, n, m));

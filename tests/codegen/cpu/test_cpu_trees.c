@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths around a block's rows, of eight or sixteen lanes, with rests that walk and rests that fill a block. */
+/* Lengths around a block's rows (eight or sixteen lanes), with rests that walk and rests that fill a block. */
 static const int64_t lengths[] = {1, 3, 4, 8, 11, 16, 19, 21, 40, 0};
 
 enum { MAX_RECORDS = 4096, MAX_TREES = 64, FEATURES = 3 };
@@ -25,7 +25,7 @@ typedef struct table {
     int words, count, values, trees, depth;
     int32_t records[MAX_RECORDS * 6];
     int32_t tree[MAX_TREES * 3];
-    int width; /* values of a leaf */
+    int width; /* values per leaf */
 } table;
 
 static void put(table *t, int record, double threshold, int feature, int child, int value)
@@ -89,7 +89,7 @@ static int put_ints(char *text, const char *name, const int32_t *values, int row
     return used + sprintf(text + used, "]\n");
 }
 
-/* x is the square root of the input, so about half of the features are NaN. Frees the table. */
+/* x is the input's square root, so about half the features are NaN. Frees the table. */
 static void check(table *t, const char *attributes)
 {
     const char *type = t->is_double ? "f64" : "f32";
@@ -123,7 +123,7 @@ static void trees_of_several_depths_match(void **state)
     }
 }
 
-/* More than 32 leaves take two masks, and more than 64 rule out the comparison of all nodes. */
+/* More than 32 leaves take two masks, and more than 64 rule out comparing all nodes. */
 static void large_trees_match(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void large_trees_match(void **state)
     }
 }
 
-/* Depths beyond those that are unrolled, and the most leaves that fit into two masks. */
+/* Depths beyond the unrolled ones, and the most leaves that fit into two masks. */
 static void chains_match(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The primitives of the emitters: loops, conditions, dimensions, lanes, transposes. */
+/* The emitters' primitives: loops, conditions, dimensions, lanes, transposes. */
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static void at_every_level(void (*build)(cg_emitter *e), void (*check)(const har
 
 typedef void (*counting)(int64_t *out, int64_t length);
 
-/* out[0] = sum of i, out[1] = number of iterations of for (i = 2; i < length; i += 3) */
+/* out[0] = sum over i, out[1] = iteration count for (i = 2; i < length; i += 3) */
 static void build_loop(cg_emitter *e)
 {
     cg_begin_function(e, "loop", 1);

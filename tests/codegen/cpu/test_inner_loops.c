@@ -1,7 +1,6 @@
-/* test_inner_loops.c — instructions in the inner loops of the matrix kernels, counted in the assembly of every
- * shipped target: multiplications, loads, and zero spills. The test executes none of the code, so it counts all
- * targets on every machine. */
-#include "codegen/codegen.h"
+/* test_inner_loops.c — inner loop instructions in the matrix kernels, counted in every shipped target's assembly:
+ * multiplications, loads, and zero spills. The test executes no kernel code, so it counts all targets on every
+ * machine. */
 #include "codegen/cpu/cpu_images.h"
 #include "ir/ops.h"
 #include "plan/planner.h"
@@ -25,7 +24,7 @@ static void keep_text(void *user, const char *text)
     *(char **)user = strdup(text);
 }
 
-/* Returns the assembly of a plan's kernels on one target. The caller frees it. */
+/* Returns a plan's kernel assembly on one target. The caller frees it. */
 static char *assembly_of(const cg_cpu_target *target, const char *notation)
 {
     ir_arena *arena = ir_arena_create(0);
@@ -51,7 +50,7 @@ static char *assembly_of(const cg_cpu_target *target, const char *notation)
 typedef struct counts {
     int multiply_adds; /* multiply-add instructions */
     int tile_loads;    /* tileloadd */
-    int reads;         /* x86-64: memory operands that are read; AArch64: registers that are loaded */
+    int reads;         /* x86-64: memory operands read; AArch64: registers loaded */
     int broadcasts;    /* AArch64: instructions that copy one element to a whole vector */
     int stack;         /* memory operands on the stack */
 } counts;
@@ -103,7 +102,7 @@ static bool is_conditional_jump(const char *mnemonic, const cg_machine *machine)
     return begins_with(mnemonic, "b.") || begins_with(mnemonic, "cb") || begins_with(mnemonic, "tb");
 }
 
-/* Returns the line that begins with `label` and a colon. */
+/* Returns the line beginning with `label` and a colon. */
 static const char *find_label(const char *text, const char *end, const char *label, size_t length)
 {
     for (const char *line = text; line < end; line = strchr(line, '\n') + 1)
@@ -111,8 +110,8 @@ static const char *find_label(const char *text, const char *end, const char *lab
     return NULL;
 }
 
-/* Counts the loop with the most multiplications among the loops that have no inner branches. A loop extends from a
- * label to a jump back to it. */
+/* Counts the loop with the most multiplications among the loops without inner branches. A loop extends from a label to
+ * a jump back to it. */
 static counts busiest_loop(const char *text, const cg_machine *machine, const char *multiply)
 {
     counts most = {0};
@@ -139,9 +138,9 @@ static const char linear[] = "x = input f32[L,64]\nw = weights f32[64,256]\nb = 
                              "h = mdot.Linear(x, w, b)\nr = Relu(h)\nu = weights f32[256,256]\n"
                              "y = mdot.Linear(r, u)\nreturn y\n";
 
-/* Tiles of 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each element of a row
- * and each vector of a panel is loaded once. On AArch64, a load takes four steps of a row, and products are by element.
- * bfmmla multiplies two steps of pairs of two rows, each of which is half a vector. */
+/* Tiles: 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each row element and each
+ * panel vector is loaded once. On AArch64, a load takes four row steps, and products are by element. bfmmla multiplies
+ * two pair steps for two rows, each half a vector. */
 static void linear_kernels_load_each_factor_once_without_spills(void **state)
 {
     (void)state;
@@ -177,7 +176,7 @@ static void linear_kernels_load_each_factor_once_without_spills(void **state)
 static const char product[] = "x = input f32[L,64]\nz = input f32[L,64]\nt = Transpose(z) {perm=[1,0]}\n"
                               "y = MatMul(x, t)\nreturn y\n";
 
-/* The sum runs along the rows of both factors. The loop is that of a linear kernel. */
+/* The sum runs along the rows of both factors, in a linear kernel's loop. */
 static void products_of_two_inputs_load_each_factor_once_without_spills(void **state)
 {
     (void)state;
@@ -215,7 +214,7 @@ typedef struct block {
     int instructions, words;
 } block;
 
-/* The straight piece of code, from a label or jump to the next, that has `word` most often. */
+/* The straight code piece, from a label or jump to the next, with the most `word`s. */
 static block busiest_block(const char *text, const char *word)
 {
     block most = {text, text, 0, 0}, now = {text, text, 0, 0};
@@ -231,8 +230,8 @@ static block busiest_block(const char *text, const char *word)
     return most;
 }
 
-/* The pipeline's item: 32 keys of 16 queries by heads of 32 channels, so that 32 vectors of scores stand between four
- * products. A score is stored by a tile and loaded once; 2^score takes four instructions; the mask is an operand. */
+/* The pipeline item: 32 keys of 16 queries by heads with 32 channels, so 32 score vectors stand between four products.
+ * A score is stored by a tile and loaded once; 2^score takes four instructions; the mask is an operand. */
 static void amx_attention_computes_weights_between_products(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they
- * would share code. test_kernel_signature_buffers.c tests the fields of the buffers.
+ * would share code. test_kernel_signature_buffers.c tests the buffer fields.
  *
- * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The list
- * initialises the value that the test starts from by position, so a missing field fails to compile. Each field is then
- * changed in every way that its kind allows, and each change must change the signature. */
+ * Every structure in plan.h that is a kernel part is listed here field by field, with a value and a kind. The list
+ * initialises the test's start value by position, so a missing field fails to compile. Each field is then changed in
+ * every way allowed by the kind, and each change must change the signature. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static int mutate_window_dims(pl_window_dims *dims, int step)
     return 2 * half + 1;
 }
 
-/* Windows of another form, and none. */
+/* Windows in another form, and none. */
 static int mutate_windows(void *at, int step)
 {
     static pl_windows changed;
@@ -102,7 +102,7 @@ static pl_store store(int buffer, const pl_expr *index, const pl_expr *value)
     return s;
 }
 
-/* The elements of arrays that are in use. */
+/* The used array elements. */
 enum { LOOPS = 3, STORES = 2 };
 
 static int mutate_extents(void *at, int step)
@@ -140,9 +140,9 @@ static int mutate_operands(void *at, int step)
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
-/* Operands on two buffers: the signature must contain each operand's buffer. `numbers` are in the operands' order, and
- * the first operand reads buffer 0. Both buffers are visited in the same order for every choice of the tested operand,
- * so only this choice distinguishes the kernels. */
+/* Operands on two buffers: the signature must contain each operand's buffer. `numbers` are in operand order, and the
+ * first operand reads buffer 0. Both buffers are visited in the same order for every choice of the tested operand, so
+ * only this choice distinguishes the kernels. */
 static void assert_numbers_count(signature_fixture *s, const pl_kernel *kernel, int *const *numbers, int count)
 {
     for (int i = 1; i < count; i++) {
@@ -166,7 +166,7 @@ static pl_expr *loose_load(signature_fixture *s)
     return copy;
 }
 
-/* Tests every change of every field of a structure at `offset` in the kernel. */
+/* Tests every change in every field of a structure at `offset` in the kernel. */
 static void assert_all_count(signature_fixture *s, const pl_kernel *kernel, size_t offset, const mutate_field *fields,
                              int count)
 {
@@ -438,7 +438,7 @@ static void signatures_include_the_operation(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* A node that occurs twice is written once. The second occurrence must still identify the node. */
+/* A repeated node is written once. The second occurrence must still identify the node. */
 static void signatures_include_repeated_nodes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its signature: types, uses,
- * and 16-bit storage if the code depends on it. Other properties are left out, so layers share code. */
+/* test_kernel_signature_buffers.c — the buffer properties in a kernel's signature: types, uses, and 16-bit storage if
+ * the code depends on it. Other properties are left out, so layers share code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static void signatures_include_types_and_uses_of_buffers(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* In precisions that round, the code depends on the buffers that the plan stores in 16 bits. In f32 it does not. */
+/* In rounding precisions, the code depends on the plan's 16-bit buffers. In f32 it does not. */
 static void buffers_stored_in_16_bits_count_in_bf16(void **state)
 {
     (void)state;
@@ -74,8 +74,7 @@ static void buffers_stored_in_16_bits_count_in_bf16(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* Two attentions that differ only in the source of their queries. Queries are multiplied in 16 bits only if a kernel
- * made them. */
+/* Two attentions that differ only in the query source. Queries are multiplied in 16 bits only if a kernel made them. */
 static void operands_multiplied_in_16_bits_count_in_bf16(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The images that cg_cpu_make_images builds: shared kernels, names, entry functions, refusals. */
+/* The images from cg_cpu_make_images: shared kernels, names, entry functions, refusals. */
 #include "codegen/cpu/cpu_images.h"
 #include "tests/support/plan_fixture.h"
 
@@ -135,7 +135,7 @@ static void dumping_assembly_still_makes_the_object(void **state)
     mdot_error err;
     char *text;
     assert_int_equal(compile(&f, 1, MDOT_CPU_X86_64_V4, "asm", &text, &err), MDOT_OK);
-    assert_non_null(strstr(text, "zmm")); /* the vectors have the full width of the level */
+    assert_non_null(strstr(text, "zmm")); /* the vectors have the level's full width */
     free(text);
     plan_end(f);
     free(f);

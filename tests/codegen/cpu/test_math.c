@@ -1,5 +1,6 @@
-/* Elementary functions against libm, at every vector width that this machine runs. */
-#include "codegen/cpu/real_functions.h"
+/* Elementary functions against libm, at every vector width of this machine. */
+#include "codegen/cpu/gelu.h"
+#include "codegen/cpu/math.h"
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>
@@ -75,7 +76,7 @@ static const function_case cases[] = {
 };
 enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 
-/* void name(in, out, n): out[i] = f(in[i]) in steps of `lanes` */
+/* void name(in, out, n): out[i] = f(in[i]), `lanes` at a time */
 static void emit_map(cg_emitter *e, const char *name, unary_emitter function, LLVMTypeRef element, int lanes)
 {
     cg_loop loop;
@@ -161,7 +162,7 @@ static void hold(const char *name, double x, double got, double want, double rel
                  fabs(got - want) / fabs(want), fabs(got - want));
 }
 
-/* Calls a function of one or two arrays and a result, of `count` elements. */
+/* Calls a function with one or two arrays and a result, `count` elements each. */
 static void call_map(const harness *h, const char *symbol, const void *const *in, int in_count, void *out,
                      size_t element_bytes, int count)
 {
@@ -240,8 +241,8 @@ static int special_arguments(const function_case *c, double *x)
     return count;
 }
 
-/* Infinite arguments for which the mathematical limit exists. Excluded are exp2_negative, which returns its smallest
- * result at -infinity, and GELU, whose forms differ there. */
+/* Infinite arguments with a mathematical limit. Excluded are exp2_negative, which returns the smallest result at
+ * -infinity, and GELU, whose forms differ there. */
 static int infinite_arguments(const function_case *c, double *x)
 {
     bool limits = c->emit != cg_exp2_negative && c->emit != cg_gelu && c->emit != cg_gelu_tanh;
@@ -268,7 +269,7 @@ static void functions_match_libm_on_infinities_and_nan(void **state)
     compare_all(infinite_arguments);
 }
 
-/* As in ONNX Runtime and PyTorch, which multiply negative infinity by 0. */
+/* As in ONNX Runtime and PyTorch: they multiply negative infinity by 0. */
 static void gelu_of_negative_infinity_is_nan(void **state)
 {
     (void)state;
@@ -289,8 +290,8 @@ static void gelu_of_negative_infinity_is_nan(void **state)
     }
 }
 
-/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because a
- * row's end is computed with fewer lanes. */
+/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because
+ * the row's end is computed with fewer lanes. */
 static void gelu_keeps_zero_and_the_sign_of_tiny_arguments(void **state)
 {
     (void)state;
@@ -340,7 +341,7 @@ static void exp2_of_minus_infinity_is_nearly_zero(void **state)
 
 /* ---- Powers of two for bf16 -------------------------------------------------------------------------------------- */
 
-/* The targets that compute softmax weights in bf16: with vreduceps and vscalefps, and in plain vectors. */
+/* Targets with softmax weights in bf16: with vreduceps and vscalefps, and in plain vectors. */
 static int weight_targets(cg_cpu_target targets[2])
 {
     int count = 0;
@@ -371,9 +372,9 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Every float of [1, 2) and of [-2, -1), so every fraction of 23 bits occurs; then random ones of the whole range. From
- * -126 to 127.99, the largest error is 5.502e-3. It was measured for every float from 2^-30 in magnitude on, and for
- * every 257th group of 16 below. */
+/* Every float in [1, 2) and [-2, -1), so every 23-bit fraction occurs; then random ones over the whole range. From -126
+ * to 127.99, the largest error is 5.502e-3. It was measured for every float from 2^-30 in magnitude on, and for every
+ * 257th group of 16 below. */
 static void powers_of_two_are_exact_to_bf16(void **state)
 {
     (void)state;

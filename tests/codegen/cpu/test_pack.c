@@ -1,5 +1,5 @@
-/* test_pack.c — the packed forms of constants, compared with a direct implementation of the formula in cpu_target.h. */
-#include "codegen/cpu/cpu_target.h"
+/* test_pack.c — packed constants, compared with a direct implementation of the formula in pack.h. */
+#include "codegen/cpu/pack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void pairs_pack_two_rows_per_word_padded_at_the_front(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_pairs(sizes[i][0], sizes[i][1]);
 }
 
-/* G g Gᵀ of every channel and column, from the definition of G. */
+/* G g Gᵀ for every channel and column, from the definition of G. */
 static void check_taps(int64_t channels, int64_t columns)
 {
     static const double g[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};

@@ -1,5 +1,5 @@
-/* test_shared_code.c — buckets share the code of equal kernels (signatures.h), so it must be independent of the
- * bucket's length. Each kernel's code for a short bucket is compared with its code for a long one. */
+/* test_shared_code.c — buckets share equal kernels' code (kernel_signature.h), so the code must be independent of the
+ * bucket length. Each kernel's code for a short bucket is compared with the code for a long one. */
 #include "codegen/cpu/cpu_images.h"
 #include "tests/support/graph_code.h"
 
@@ -41,8 +41,8 @@ static char *code_of(pl_plan *const *plans, int count, const cg_target *target, 
     return text;
 }
 
-/* A function's definition, without the numbers of attributes and of metadata, which the module's other functions
- * change. NULL if the module lacks it. */
+/* A function definition, without the numbers of attributes and metadata, which the module's other functions change.
+ * NULL if the module lacks it. */
 static char *definition_of(const char *text, const char *name)
 {
     char start[256];
@@ -63,7 +63,7 @@ static char *definition_of(const char *text, const char *name)
     return NULL;
 }
 
-/* Compares each kernel of the graph. Returns the number of kernels that the buckets share. */
+/* Compares each kernel in the graph. Returns the number of kernels shared by the buckets. */
 static int count_shared(const char *notation, const cg_target *target)
 {
     ir_arena *arena = ir_arena_create(0);

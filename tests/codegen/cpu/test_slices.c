@@ -1,5 +1,5 @@
-/* test_slices.c — kernels whose work is split into slices for several calls. The results are bit-identical to those
- * of one call, for any slices. */
+/* test_slices.c — kernels split into slices for several calls. The results are bit-identical to one call's, for any
+ * slices. */
 #include "ir/ops.h"
 #include "plan/kernel_kind.h"
 #include "plan/planner.h"
@@ -19,7 +19,7 @@
 
 enum { MAX_LENGTH = 300, MAX_TENSORS = 4, GUARD = 64 };
 
-/* Halves; many unequal slices, some of which are empty; a last slice that is almost empty. */
+/* Halves; many unequal slices, some empty; a last slice almost empty. */
 static const int64_t halves[] = {INT64_C(1) << 31};
 static const int64_t many[] = {1,
                                INT64_C(1) << 20,
@@ -113,7 +113,7 @@ static pl_plan *plan_of(ir_graph *graph)
     return plan;
 }
 
-/* Checks one kernel of the kind, which must be split or whole as expected. */
+/* Checks each kernel with this kind: split or whole, as expected. */
 static void check_slices(const char *notation, pl_kind kind, bool is_split)
 {
     ir_arena *arena = ir_arena_create(0);
@@ -220,7 +220,7 @@ static void pointwise_nest_is_sliced_by_vectors(void **state)
     check_slices("x = input f32[3,L]\nz = input f32[L]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
 }
 
-/* A row has so few points that a barrier would take longer than the computation. */
+/* A row has so few points: a barrier would take longer than the computation. */
 static void nest_of_few_points_per_row_is_not_split(void **state)
 {
     (void)state;

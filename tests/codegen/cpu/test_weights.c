@@ -1,5 +1,5 @@
-/* test_weights.c — the weights of several plans packed into one block. */
-#include "codegen/cpu/cpu_images.h"
+/* test_weights.c — several plans' weights packed into one block. */
+#include "codegen/cpu/weights.h"
 #include "mdot/mdot_abi.h"
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void plans_share_equal_weights(void **state)
     assert_int_equal(at_second[1], at[0]);      /* equal bytes */
     assert_int_equal(at_second[2], at[1]);      /* the same panels */
     assert_int_equal(at_second[4], at[0]);      /* the same bytes in another shape */
-    assert_int_not_equal(at_second[3], at[1]);  /* panels of another matrix */
+    assert_int_not_equal(at_second[3], at[1]);  /* another matrix's panels */
     assert_int_not_equal(at_second[0], at[0]);
     const int64_t all[] = {at[0], at[1], at_second[0], at_second[3]};
     for (int i = 0; i < 4; i++) assert_int_equal(all[i] % MDOT_ABI_ALIGNMENT, 0);
@@ -104,7 +104,7 @@ static void layouts_share_all_weights_except_matrices(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Each image has its own copies of the 16-bit weights, and both images share the 32-bit weights. */
+/* Each image has separate copies of the 16-bit weights, and both images share the 32-bit weights. */
 static void bf16_shares_32_bit_weights_with_fp32(void **state)
 {
     (void)state;

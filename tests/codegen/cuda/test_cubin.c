@@ -1,4 +1,4 @@
-/* test_cubin.c — reading of valid and invalid cubins. test_nvrtc.c tests real cubins. */
+/* test_cubin.c — reading valid and invalid cubins. test_nvrtc.c tests real cubins. */
 #include "tests/support/cubin_fixture.h"
 
 #include <setjmp.h>
@@ -87,7 +87,7 @@ static void the_whole_stack_counts_without_a_spill_log(void **state)
 
 /* ---- Damage ------------------------------------------------------------------------------------------------------ */
 
-/* The copy has a separate block size, so a sanitizer detects the first byte beyond. */
+/* The copy has an exact block, so a sanitizer detects the first byte beyond. */
 static mdot_status read_copy(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
 {
     unsigned char *copy = malloc(size_bytes > 0 ? size_bytes : 1);
@@ -126,8 +126,8 @@ static void truncated_cubin_is_malformed(void **state)
     }
 }
 
-/* Every byte takes each of these values in turn. The result may be wrong, but all reads stay inside the file, which
- * the sanitizers check, and a refusal has a reason. */
+/* Every byte takes each of these values in turn. The result may be wrong, but all reads stay inside the file (checked
+ * by the sanitizers), and a refusal has a reason. */
 static void damaged_bytes_are_read_within_bounds(void **state)
 {
     (void)state;

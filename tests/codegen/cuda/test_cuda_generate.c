@@ -1,5 +1,5 @@
-/* test_cuda_generate.c — generation of CUDA programs from entries: the description of each kernel, sharing between
- * steps, and refusals. tests/cuda_host tests the kernels' results. */
+/* test_cuda_generate.c — generating CUDA programs from entries: each kernel's description, sharing between steps, and
+ * refusals. tests/cuda_host tests the kernels' results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -291,7 +291,7 @@ static void missing_nvrtc_gives_installation_advice(void **state)
     assert_int_equal(compile(f, f->model, "cpu", NULL, NULL, &err), MDOT_OK);
 }
 
-/* y = the running sum of x in f64, which CUDA code does not support. */
+/* y = the running f64 sum over x, unsupported in CUDA code. */
 static void unsupported_graphs_stay_on_the_cpu_with_a_warning(void **state)
 {
     fixture *f = *state;

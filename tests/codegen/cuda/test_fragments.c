@@ -1,5 +1,5 @@
-/* test_fragments.c — weights in the order in which the lanes of a matrix instruction hold them, compared register by
- * register with the PTX ISA's description of operand B. */
+/* test_fragments.c — weights in the lane order of a matrix instruction, compared register by register with the PTX
+ * ISA's description of operand B. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +35,8 @@ static uint16_t *pack(int64_t k, int64_t columns, cg_compute kernel_precision)
     return out;
 }
 
-/* PTX ISA, mma.m16n8k16, operand B: lane l holds b0, b1 of rows 2 (l % 4) and the next, b2, b3 of those 8 below, all
- * of column l / 4. A fragment is two such operands, of columns 0 to 7 and 8 to 15. */
+/* PTX ISA, mma.m16n8k16, operand B: lane l holds b0, b1 from rows 2 (l % 4) and the next, b2, b3 from the rows 8 below,
+ * all in column l / 4. A fragment is two such operands, columns 0 to 7 and 8 to 15. */
 static void assert_fragments(int64_t k, int64_t columns, cg_compute kernel_precision)
 {
     uint16_t *packed = pack(k, columns, kernel_precision);

@@ -1,4 +1,4 @@
-/* test_grid_stages.c — plans divided into stages: number of barriers, stage of each kernel, and refused plans. */
+/* test_grid_stages.c — plans divided into stages: barrier count, each kernel's stage, and refused plans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static const cu_step *find(const cu_stages *stages, const char *part_of_name)
 }
 
 /* `wanted` has a letter per step and a bar per barrier. Small letters run in block 0 alone; n and f are partial and
- * finishing steps of reductions. */
+ * finishing reduction steps. */
 static void assert_steps(const cu_stages *stages, const char *wanted)
 {
     static const char letters[] = {[PL_LINEAR] = 'L', [PL_ATTENTION] = 'A',  [PL_NORM] = 'N',
@@ -94,7 +94,7 @@ static void attention_within_a_unit_needs_no_barrier(void **state)
     assert_steps(&stages, "LAEL");
     assert_int_equal(find(&stages, "linear.p")->scale, 3);
     assert_int_equal(find(&stages, "attention")->loop, 0);
-    assert_true(stages.barrier_at_end); /* each block writes its own rows of y */
+    assert_true(stages.barrier_at_end); /* each block writes separate rows of y */
 }
 
 static void reading_a_neighbouring_row_needs_a_barrier(void **state)

@@ -1,5 +1,5 @@
-/* test_index_range.c — ranges of index expressions. A range always covers the true range, and it keeps the unit as
- * far as it can be followed. */
+/* test_index_range.c — index expression ranges. A range always covers the true range, and it keeps the unit as far as
+ * it can be followed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

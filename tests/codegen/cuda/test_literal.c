@@ -1,5 +1,5 @@
-/* test_literal.c — numbers as CUDA C. A literal reads back as the same f32 or integer, has the type that selects the
- * right overload, and is accepted by every compiler. */
+/* test_literal.c — numbers as CUDA C. A literal reads back as the same f32 or integer, has the type for the right
+ * overload, and is accepted by every compiler. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void denormals_are_kept_and_smaller_values_become_zero(void **state)
     assert_float(1e-300, "0.0f");
 }
 
-/* Returns the value of a literal as a compiler reads it, without parentheses and suffix. */
+/* Returns a literal's value as a compiler reads it, without parentheses and suffix. */
 static float read_back(const char *text)
 {
     return strtof(text + (text[0] == '('), NULL);
@@ -92,7 +92,7 @@ static void every_float_reads_back(void **state)
     }
 }
 
-/* A double between two f32 values: its nine-digit form rounds to one of them, but the double itself is nearer to the
+/* A double between two f32 values: the nine-digit form rounds to one of them, but the double itself is nearer to the
  * other. */
 static void a_double_becomes_the_nearest_f32(void **state)
 {
@@ -108,7 +108,7 @@ static void a_double_becomes_the_nearest_f32(void **state)
         others += strtof(nine, NULL) != (float)value;
         if (read_back(cu_float_text(cuda_arena, value)) != (float)value) fail_msg("%.17g", value);
     }
-    assert_true(others > 1000); /* otherwise the test of the digits would be vacuous */
+    assert_true(others > 1000); /* otherwise the digit test would be vacuous */
 }
 
 static void the_locale_is_ignored(void **state)

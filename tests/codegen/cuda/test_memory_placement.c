@@ -1,5 +1,5 @@
-/* test_memory_placement.c — memory placement of buffers: their form, and whether they are in shared memory. Two live
- * buffers must never overlap. */
+/* test_memory_placement.c — buffer placement: the form, and whether shared memory holds the buffer. Two live buffers
+ * must never overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,8 +90,8 @@ static void assert_no_overlap(const cu_layout *layout)
     }
 }
 
-/* Shared memory belongs to one block and ends with its stage, so it holds only buffers that other blocks and later
- * stages leave alone. */
+/* Shared memory belongs to one block and one stage, so it holds only buffers not used by other blocks and later
+ * stages. */
 static void assert_shared_stays_in_its_block(const cu_layout *layout)
 {
     const cu_stages *stages = layout->stages;
@@ -127,7 +127,7 @@ static void live_buffers_do_not_overlap(void **state)
     }
 }
 
-/* The buffers of each layer follow those of the previous layer. */
+/* Each layer's buffers follow the previous layer's. */
 static void memory_is_constant_for_a_chain(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void memory_is_constant_for_a_chain(void **state)
 
 /* ---- Forms ------------------------------------------------------------------------------------------------------- */
 
-/* h is the input of a matmul and of a sum, n only of a matmul, s of a norm. */
+/* h is a matmul's and a sum's input, n only a matmul's, s a norm's. */
 static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
                                "p = mdot.Linear(h, w)\ns = Add(p, h)\ng = weights f32[32]\n"
                                "n = LayerNormalization(s, g) {axis=-1}\ny = mdot.Linear(n, w)\nreturn y\n";
@@ -179,7 +179,7 @@ static void inputs_and_outputs_stay_in_caller_memory(void **state)
     assert_int_equal(x->plain.kind, CU_INPUT);
     assert_int_equal(x->half.kind, CU_UNPLACED);
     assert_int_equal(y->output.kind, CU_OUTPUT);
-    assert_int_equal(y->plain.kind, CU_UNPLACED); /* its plain form is unused */
+    assert_int_equal(y->plain.kind, CU_UNPLACED); /* the plain form is unused */
 }
 
 static void an_output_that_is_read_back_has_a_copy(void **state)
@@ -196,7 +196,7 @@ static void an_output_that_is_read_back_has_a_copy(void **state)
 
 /* ---- Shared memory ----------------------------------------------------------------------------------------------- */
 
-/* A tile of rows. Each row is padded by eight elements, so the starts of eight rows lie in different banks. */
+/* A row tile. Each row is padded by eight elements, so eight row starts lie in different banks. */
 static void rows_of_a_tile_are_padded(void **state)
 {
     (void)state;
@@ -232,8 +232,8 @@ static void only_wide_and_even_rows_are_padded(void **state)
     assert_width("24", 24, 32);
 }
 
-/* The rows are written with width 64 and read as twice as many rows with width 32. Padding stands at ends of rows
- * that both have in common. */
+/* The rows are written with width 64 and read as twice as many rows with width 32. Padding stands at their common row
+ * ends. */
 static void row_pitch_follows_the_narrowest_reader(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void scratch_memory_fits_the_most_expensive_length(void **state)
     assert_int_equal(layout.placements[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);
 }
 
-/* The row of a residual's sum may be narrower than the last dimension of its buffer. */
+/* A residual sum's row may be narrower than the buffer's last dimension. */
 static void the_sum_of_a_norm_has_the_written_row_width(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void results_read_by_other_tiles_are_in_scratch_memory(void **state)
     assert_int_equal(layout.scratch_bytes, MAX_LENGTH * 96 * 2);
 }
 
-/* 16 rows of 1024 f32 take 64 KB. A block has room for only one such buffer. */
+/* 16 rows with 1024 f32 take 64 KB. A block has room for only one such buffer. */
 static void the_largest_buffer_is_evicted_from_full_shared_memory(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void shared_memory_limit_includes_the_memory_of_items(void **state)
     assert_both_stay(7, false);
 }
 
-/* Inputs are staged whole: 16 rows of 16-bit elements, each with eight elements of padding. */
+/* Inputs are staged whole: 16 rows of 16-bit elements, each row padded by eight elements. */
 static void assert_rows_fit(int64_t k, cg_compute kernel_precision, bool fit)
 {
     char text[256];

@@ -1,5 +1,5 @@
 /* test_nvrtc.c — CUDA C compiled by NVRTC into cubins for every architecture, without a GPU. If NVRTC is absent, only
- * the test of its absence runs. */
+ * the absence test runs. */
 #include "tests/support/cubin_fixture.h"
 
 #include <pthread.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-/* Kernels with resources that can be counted. One has shared memory and a barrier. One calls a function whose array
- * is indexed at run time and is therefore on the stack. One has eight matrix multiplications. One has more live
- * values than the 64 registers that each of 1024 threads gets. */
+/* Kernels with countable resources. One has shared memory and a barrier. One calls a function with an array on the
+ * stack, because it is indexed at run time. One has eight matrix multiplications. One has more live values than a
+ * thread's 64 registers (1024 threads). */
 static const char *const parts[] = {
     "struct arguments { float *out; const unsigned *in; int stride; unsigned char rest[44]; };\n"
     "__device__ inline void product(float *c, const unsigned *w)\n"
@@ -74,7 +74,7 @@ static cu_cubin compile_for(const cu_nvrtc *nvrtc, const cubin_architecture *arc
     return cubin;
 }
 
-/* Returns the number before `unit` in ptxas's report on a kernel, two lines after its name, or 0 if the report lacks
+/* Returns the number before `unit` in ptxas's report on a kernel, two lines after the name, or 0 if the report lacks
  * it. */
 static unsigned reported(const char *log, const char *kernel, const char *unit)
 {
@@ -126,7 +126,7 @@ static void resources_match_ptxas_on_every_architecture(void **state)
     }
 }
 
-/* Bits all over a real cubin are flipped. The reads must stay inside the file, which the sanitizers check. */
+/* Bits all over a real cubin are flipped. The reads must stay inside the file (checked by the sanitizers). */
 static void damaged_real_cubin_is_read_within_bounds(void **state)
 {
     (void)state;
