@@ -1,5 +1,5 @@
-/* test_calibration.c — calibrating the shipped predictor with either half of a site's published steps improves
- * its predictions of the other half on average. A half counts as worse from half a point of the mean error on. */
+/* test_calibration.c — calibrating the shipped predictor with either half of a site's published steps improves the
+ * predictions for the other half on average. A half counts as worse from half a point in mean error on. */
 #include "base/training/measurements_csv.h"
 
 #include <math.h>
@@ -37,21 +37,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Orders the rows randomly by the seed (Fisher and Yates). With 0, the first half of the rows takes every second
- * position, so that GPUs are predicted from other GPUs. */
+/* Orders the rows randomly by the seed (Fisher and Yates). With 0, the first half takes every second position, so GPUs
+ * are predicted from other GPUs. */
 static void order_rows(size_t count, uint32_t seed, size_t out[MAX_ROWS])
 {
     assert_true(count <= MAX_ROWS);
     for (size_t i = 0; i < count; i++) out[i] = seed == 0 ? i / 2 + i % 2 * ((count + 1) / 2) : i;
     for (size_t i = count - 1; seed != 0 && i > 0; i--) {
-        seed = seed * 1664525u + 1013904223u; /* the generator of Numerical Recipes */
+        seed = seed * 1664525u + 1013904223u; /* the generator from Numerical Recipes */
         size_t other = (seed >> 8) % (i + 1), kept = out[i];
         out[i] = out[other];
         out[other] = kept;
     }
 }
 
-/* Calibrates with every second row of the order, from `first` on. */
+/* Calibrates with every second row in the order, from `first` on. */
 static mdot_calibration *calibrate_half(const measured_steps *m, const size_t order[MAX_ROWS], size_t first)
 {
     const mdot_job *jobs[MAX_ROWS];
@@ -70,7 +70,7 @@ static mdot_calibration *calibrate_half(const measured_steps *m, const size_t or
     return calibration;
 }
 
-/* The absolute logarithm of predicted over measured time. `calibration` may be NULL. */
+/* log(predicted / measured time), absolute. `calibration` may be NULL. */
 static double error_of(const measured_steps *m, size_t row, const mdot_calibration *calibration)
 {
     const mdot_configuration *c = &m->configurations[row];
@@ -90,7 +90,7 @@ static double error_of(const measured_steps *m, size_t row, const mdot_calibrati
 typedef struct tally {
     size_t halves, worse;
     double before, after;
-    double most; /* largest increase of a half's mean error */
+    double most; /* largest increase in a half's mean error */
 } tally;
 
 static void check_half(const measured_steps *m, const size_t order[MAX_ROWS], size_t first, tally *t)
@@ -110,8 +110,8 @@ static void check_half(const measured_steps *m, const size_t order[MAX_ROWS], si
     t->after += after / (double)m->count;
 }
 
-/* The largest remaining error, as a part of the uncalibrated one; the number of halves that get worse (goal 0); and by
- * how much one may. These limits are a little above today's values. */
+/* The largest remaining error, as a part of the uncalibrated one; the number of worse halves (goal 0); and by how much
+ * one may get worse. These limits are a little above today's values. */
 typedef struct limits {
     double remaining, increase;
     size_t worse;
@@ -144,9 +144,9 @@ static void calibration_corrects_an_input_pipeline(void **state)
     check_site(MDOT_SOURCE_DIR "/examples/jobs/steps_gavel.csv", (limits){.remaining = 0.26, .increase = HALF_A_POINT});
 }
 
-/* One half of 54 gets worse by 1.2 points, for two reasons. Its rows without calibration are off by less since every
- * host has the same launch cost. Measured rows are believed more since intervals contain the conditions of an unknown
- * publisher. All halves together have 57.4 % before and 35.4 % after calibration. */
+/* One half among 54 gets worse by 1.2 points, for two reasons. Its rows without calibration are off by less since every
+ * host has the same launch cost. Measured rows are believed more since intervals contain an unknown publisher's
+ * conditions. All halves together have 57.4 % before and 35.4 % after calibration. */
 static void calibration_corrects_steps_without_an_optimizer(void **state)
 {
     (void)state;

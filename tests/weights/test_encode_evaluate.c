@@ -26,7 +26,7 @@ enum { NETWORKS = sizeof networks / sizeof networks[0], PIECES = 2 };
 static mdot_predictor *predictors[PIECES];
 static mdot_context *contexts[PIECES];
 
-/* The single-entry model is compiled for the lengths of the networks. */
+/* The single-entry model is compiled for the network lengths. */
 static mdot_status open_both(const char *folder, mdot_error *err)
 {
     static const int64_t buckets[] = {64};

@@ -1,5 +1,5 @@
-/* test_extremes.c — both shipped predictors give finite answers for all accepted arguments, including the ends of
- * their ranges: jobs with unrealistic settings, FLOPs and bytes, and unrealistic GPUs and links. */
+/* test_extremes.c — both shipped predictors give finite answers for all accepted arguments, including the ends of the
+ * ranges: jobs with unrealistic settings, FLOPs and bytes, and unrealistic GPUs and links. */
 #include "mdot/mdotjob.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static int close_it(void **state)
     return 0;
 }
 
-/* Returns NULL, or the reason why the answer or its explanation is invalid. */
+/* Returns NULL, or the reason why the answer or the explanation is invalid. */
 static const char *fault_of(const fixture *f, const mdot_job *job, const mdot_configuration *c)
 {
     static mdot_error err;
@@ -78,7 +78,7 @@ static const int64_t most_setting = INT64_C(1) << 40;
 
 enum { COSTS = 3 };
 
-/* Setting `only` has its maximum. If `only` is negative, all settings have theirs. */
+/* Setting `only` has the maximum. If `only` is negative, all settings have theirs. */
 static mdot_job *make_job(const char *type, int only, int cost)
 {
     static const mdot_load load[COSTS] = {
@@ -128,8 +128,8 @@ static void extreme_settings_give_finite_times(void **state)
 
 static const double ends[] = {1e-6, 1e9};
 
-/* Each spec value alone, and then all, have their minimum and maximum. The job runs on one GPU, and on eight that
- * exchange as much as possible. */
+/* Each spec value alone, and then all, have their minimum and maximum. The job runs on one GPU, and on eight with the
+ * largest possible exchanges. */
 static void extreme_spec_values_give_finite_times(void **state)
 {
     const fixture *f = *state;

@@ -1,21 +1,21 @@
-/* test_hardware_bound.c — no operator of the shipped predictor's answers is faster than the hardware. Each takes at
- * least the time of its FLOPs at the peak rate of the fastest unit that its precision may use, whatever the layout,
- * software, compilation and batch. A 3x3 convolution outside of tensor cores may use Winograd's algorithm, which needs
+/* test_hardware_bound.c — no operator in the shipped predictor's answers is faster than the hardware. Each takes at
+ * least the time for the FLOPs at the peak rate of the fastest unit allowed in the precision, whatever the layout,
+ * software, compilation and batch. A 3x3 convolution outside tensor cores may use Winograd's algorithm, which needs
  * 2.25 times fewer multiplications.
  *
- * A job counts the BatchNormalization behind a convolution with it, and its weight gradient beside that of the
- * convolution. One kernel computes both of its gradients, which the predictor adds to the data gradient, also for a
- * BatchNormalization alone. Therefore this test moves these FLOPs there, and holds them to the rate of the units that
- * compute them.
+ * A job counts the BatchNormalization behind a convolution with it, and the normalisation's weight gradient beside the
+ * convolution's. One kernel computes both normalisation gradients, and the predictor adds them to the data gradient,
+ * also for a BatchNormalization alone. Therefore this test moves these FLOPs there, and holds them to the rate of the
+ * computing units.
  *
  * The triples (network, GPU, configuration) are drawn by a fixed generator. MDOT_ALL_TRIPLES=1 checks every GPU in
  * every setting instead.
  *
  *     test_hardware_bound [FILE.job …]
  *
- * With files, each of these networks is checked on every GPU in one of STRIDE settings, so that a network meets every
- * setting on some GPU, and a GPU every setting with some network (hardware_bound_networks.sh runs it on 60 networks).
- * The export of the predictor checks 20,000 triples of the training set's networks. */
+ * With files, each network is checked on every GPU in one of STRIDE settings, so a network meets every setting on some
+ * GPU, and a GPU every setting with some network (hardware_bound_networks.sh runs it on 60 networks). The predictor
+ * export checks 20,000 triples with networks from the training set. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@
 #define WINOGRAD 2.25
 #define FLOAT_BYTES 4.0
 enum { SAMPLE = 20000, EXAMPLES = 2, PRECISIONS = MDOT_PRECISION_PYTORCH + 1 };
-enum { STRIDE = 17, OF_GPU = 7 }; /* STRIDE is a prime that divides no option's number of values */
+enum { STRIDE = 17, OF_GPU = 7 }; /* STRIDE is a prime that divides no option's value count */
 
 static const mdot_dim_binding sequence = {"sequence", 128, NULL};
 
@@ -86,7 +86,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The highest rate of any unit for the operator, in TFLOP/s. */
+/* The operator's highest rate on any unit, in TFLOP/s. */
 static double peak_of(const mdot_job_operator *op, const mdot_gpu *gpu, mdot_precision precision)
 {
     static const char *const matmuls[] = {"Conv",      "ConvTranspose",      "Linear", "MatMul", "Einsum",
@@ -161,7 +161,7 @@ static void check(const fixture *f, int network, const char *gpu_name, mdot_conf
 static const uint32_t versions[] = {0, 110, 112, 201, 209};
 static const int64_t batches[] = {1, 8, 64, 512};
 
-/* Setting `number` of all combinations. A combination without torch.compile of PyTorch 1 is left out. */
+/* Setting `number` among all combinations. torch.compile with PyTorch 1 is left out. */
 static bool setting(unsigned number, mdot_configuration *out)
 {
     mdot_configuration c = {0};

@@ -1,9 +1,9 @@
 /* test_monotony.c — required monotonicity for every predictor. More samples, larger images, longer sequences and higher
  * precision take at least as long. A GPU model with spec values at least as good is at least as fast. Forty-four small
- * networks of all kinds are built here. A step may be up to a twentieth shorter, which is the distance between measured
- * steps of one network. If a step uses less than a third of the GPU, the host takes most of the time, because it
- * launches kernels. Spec values and jobs do not describe hosts, and the training data have several. Therefore an eighth
- * is allowed there. */
+ * networks of all kinds are built here. A step may be up to a twentieth shorter (the distance between measured steps of
+ * one network). If a step uses less than a third of the GPU, the host takes most of the time, because it launches
+ * kernels. Spec values and jobs do not describe hosts, and the training data have several. Therefore an eighth is
+ * allowed there. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -294,7 +294,7 @@ typedef struct tally {
     double worst;
 } tally;
 
-/* The highest utilisation of the GPUs in both steps. */
+/* The highest GPU utilisation in both steps. */
 static double busiest(const mdot_prediction *p, const mdot_prediction *q)
 {
     return fmax(fmax(p->compute_share, p->memory_share), fmax(q->compute_share, q->memory_share));
@@ -394,8 +394,8 @@ static void time_grows_with_the_length_of_sequences(void **state)
 }
 
 /* For GPUs with tensor cores for both precisions. The host launches quickly here, because autocast launches up to two
- * more kernels for each matmul, its casts, so that half precision takes longer where the host is the limit. Our records
- * of an H200 show this, too: there, predicted over measured is 1.16 to 1.20 in half precision, and 1.23 in TF32. */
+ * more kernels (casts) for each matmul, so half precision takes longer where the host is the limit. Our H200 records
+ * show this, too: there, predicted over measured is 1.16 to 1.20 in half precision, and 1.23 in TF32. */
 static void time_falls_with_lower_precision(void **state)
 {
     (void)state;

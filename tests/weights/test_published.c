@@ -42,7 +42,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The configuration of the labels; tests modify it. */
+/* The label configuration; tests modify it. */
 static mdot_configuration labelled(void)
 {
     mdot_configuration c = MDOT_INIT(mdot_configuration);
@@ -67,7 +67,7 @@ static void prediction_matches_the_labels_of_the_gpu(void **state)
     mdot_prediction p = predict(*state, ((fixture *)*state)->job, &c);
     assert_int_equal(p.warnings, 0);
     assert_true(p.lower_ms < p.step_ms && p.step_ms < p.upper_ms);
-    /* timm's table of torch 1.12 has 619 ms */
+    /* timm's table for torch 1.12 has 619 ms */
     assert_true(p.step_ms > 619 / 1.2 && p.step_ms < 619 * 1.2);
 }
 

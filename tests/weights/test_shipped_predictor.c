@@ -78,7 +78,7 @@ static void expect_growth(const fixture *f, int network, const mdot_configuratio
     mdot_prediction p[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
     sweep(f, network, *common, p);
     for (int i = 1; i < BATCH_COUNT; i++)
-        /* If a fast GPU waits for the host, times may be equal to the last digit of an f32. */
+        /* If a fast GPU waits for the host, times may be equal to the last f32 digit. */
         if (!(p[i].step_ms >= p[i - 1].step_ms) || !(p[i].peak_memory_bytes > p[i - 1].peak_memory_bytes))
             fail_msg("%s, %s, precision %d, layout %d: batch %lld takes %g ms and %llu bytes, %lld takes %g and %llu",
                      networks[network].path, common->gpu, (int)common->precision, (int)common->layout,
@@ -188,7 +188,7 @@ static void pure_half_precision_takes_no_longer_than_autocast(void **state)
         }
 }
 
-/* The logarithm of the interval's width. */
+/* The interval width's logarithm. */
 static double width(const mdot_prediction *p)
 {
     return log(p->upper_ms / p->lower_ms);

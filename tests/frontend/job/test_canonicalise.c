@@ -1,5 +1,5 @@
-/* test_canonicalise.c — frontend/job/: the costs of operators against closed forms, and the canonical form of a job
- * for all ways to write a network. */
+/* test_canonicalise.c — frontend/job/: operator costs against closed forms, and the canonical job for all ways to write
+ * a network. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -103,7 +103,7 @@ static void attention_is_recognised_with_its_heads(void **state)
     assert_int_equal(op.setting[MDOT_SETTING_HEAD_SIZE], 64);
     assert_int_equal(op.setting[MDOT_SETTING_QUERIES], 128);
     assert_int_equal(op.setting[MDOT_SETTING_KEYS], 128);
-    /* two matmuls, and five FLOPs of softmax per score */
+    /* two matmuls, and five softmax FLOPs per score */
     job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 4.0 * 128 * 128 * (2 * 64 * 2 + 5), 4.0 * 3 * 4 * 128 * 64,
                     4.0 * 4 * 128 * 64);
     job_end(&r);
@@ -185,7 +185,7 @@ static void batch_norm(onnx_builder *b, const char *in, const char *out, int cha
     onnx_node(b, "BatchNormalization", inputs, out);
 }
 
-/* A BatchNormalization with training_mode, whose running statistics are outputs of the model. */
+/* A BatchNormalization with training_mode; its running statistics are model outputs. */
 static void training_mode_norm_equals_inference_norm(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void bias_or_scale_alone_stays_pointwise(void **state)
     job_end(&r);
 }
 
-/* LayerScale behind a normalisation has one vector. The scale and shift of exporters for Caffe have two, and join. */
+/* LayerScale behind a normalisation has one vector. The scale and shift from Caffe exporters have two, and join. */
 static void layer_scale_behind_a_norm_stays(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void shape_arithmetic_and_dropout_are_removed(void **state)
 
 /* ---- Canonical form ---------------------------------------------------------------------------------------------- */
 
-/* PyTorch's expand_as before a multiplication that broadcasts by itself. */
+/* PyTorch's expand_as before a broadcasting multiplication. */
 static void expand_before_pointwise_is_removed(void **state)
 {
     (void)state;
@@ -461,7 +461,7 @@ static void memory_format_view_is_removed(void **state)
     job_end(&r);
 }
 
-/* Swin's shifted windows: the scores [batch · windows, heads, N, N] are reshaped, so each window gets its mask. */
+/* Swin's shifted windows: the scores [batch · windows, heads, N, N] are reshaped, so each window gets a mask. */
 static void window_masks_join_the_attention(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch exports
- * as a Loop. */
+/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, exported by PyTorch as a
+ * Loop. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -28,8 +28,8 @@ static void body_value(pb_buffer *graph, int field, const char *name)
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* One bag as PyTorch 2.15's TorchScript exporter writes it: its bounds come from the iteration number, then its rows
- * are gathered and summed. */
+/* One bag from PyTorch 2.15's TorchScript exporter: the bounds come from the iteration number, then the rows are
+ * gathered and summed. */
 static pb_buffer one_bag(const char *reduction, const char *table)
 {
     pb_buffer graph = {0};
@@ -48,7 +48,7 @@ static pb_buffer one_bag(const char *reduction, const char *table)
     return graph;
 }
 
-/* The bag count is a tensor of `dims`. */
+/* The number of bags is a tensor with `dims`. */
 static onnx_builder *with_bag_counts(pb_buffer body, const char *dims, const int64_t *bags)
 {
     static const int64_t zero = 0;
@@ -243,7 +243,7 @@ static void other_lists_stay_opaque(void **state)
         assert_true(job_info(&r).unknown_count >= 1);
         job_end(&r);
     }
-    /* A concatenation of the list whose result is unnamed. */
+    /* A list concatenation with an unnamed result. */
     onnx_builder *b = with_listed_bags(one_listed_bag(0, "rows"), 8, 1);
     onnx_node(b, "ConcatFromSequence", "list_of_bags", "");
     job_reading r = job_expect(b);
@@ -251,7 +251,7 @@ static void other_lists_stay_opaque(void **state)
     job_end(&r);
 }
 
-/* Loops that gather from a value that the loop makes, bags of unequal size, and other bodies. */
+/* Loops that gather from a value made in the loop, bags with unequal sizes, and other bodies. */
 static void other_loops_stay_opaque(void **state)
 {
     (void)state;

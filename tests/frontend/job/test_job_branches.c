@@ -1,4 +1,4 @@
-/* test_job_branches.c — frontend/job/: an If in a job. Only the branch that is taken counts. */
+/* test_job_branches.c — frontend/job/: an If in a job. Only the taken branch counts. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void add_branch_node(pb_buffer *graph, const char *op_type, const char *i
     pb_message(graph, 1, &node);
 }
 
-/* A GraphProto of one node that reads a value of the outer graph. Both branches name their result "inner". */
+/* A one-node GraphProto that reads a value from the outer graph. Both branches name the result "inner". */
 static pb_buffer branch_of(const char *input, const char *op_type, bool with_weight)
 {
     pb_buffer graph = {0};
@@ -99,8 +99,8 @@ static void branches_with_own_weights_stay_opaque(void **state)
     job_end(&r);
 }
 
-/* Values with readers only in branches: an input, an initializer, or a result that follows the If in the file. With
- * `nested`, the readers are in a branch of a branch. */
+/* Values with readers only in branches: an input, an initializer, or a result behind the If in the file. With `nested`,
+ * the readers are in a branch's branch. */
 static onnx_builder *with_if_alone(const char *read, bool nested)
 {
     onnx_builder *b = onnx_begin(17);

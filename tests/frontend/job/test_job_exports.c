@@ -1,5 +1,5 @@
-/* test_job_exports.c — the job reader on networks in the forms that PyTorch's exporters write. fixture/exports holds
- * graphs without weights, made by lab/mdot_lab/checks/exporters.py. */
+/* test_job_exports.c — the job reader on networks in all PyTorch exporter forms. fixture/exports holds graphs without
+ * weights, made by lab/mdot_lab/checks/exporters.py. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static job_reading read_export(const char *network, const char *kind)
     return r;
 }
 
-/* Compares exports with separate or folded normalisations, with or without gradients, and with operators of ATen or
- * of TorchScript. */
+/* Compares exports with separate or folded normalisations, with or without gradients, and with ATen or TorchScript
+ * operators. */
 static void expect_one_sequence(const char *network, const char *other)
 {
     job_reading reference = read_export(network, "training"), r = read_export(network, other);
@@ -50,7 +50,7 @@ static void torchscript_and_dynamo_exports_give_equal_jobs(void **state)
     }
 }
 
-/* Multiply-adds of convolutions and linear layers, that is, the FLOPs except biases and normalisations. */
+/* Multiply-adds in convolutions and linear layers: the FLOPs except biases and normalisations. */
 static double giga_macs(const job_reading *r)
 {
     double macs = 0;
@@ -65,8 +65,8 @@ static double giga_macs(const job_reading *r)
     return macs / 1e9;
 }
 
-/* The counts that timm publishes (results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv, gmacs and param_count).
- * They are fvcore's counts, which give a normalisation two FLOPs per element. */
+/* timm's published counts (results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv, gmacs and param_count). They are
+ * fvcore's counts, with two FLOPs per element for a normalisation. */
 static void parameter_counts_equal_those_of_timm(void **state)
 {
     (void)state;

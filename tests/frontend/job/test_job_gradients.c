@@ -1,5 +1,5 @@
-/* test_job_gradients.c — frontend/job/: the additions of the backward pass for a value with several readers, as
- * automatic differentiation does them. */
+/* test_job_gradients.c — frontend/job/: the backward pass's additions for a value with several readers, as in automatic
+ * differentiation. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -10,8 +10,7 @@
 
 enum { ELEMENTS = 16 * 64, MAP = 4 * ELEMENTS };
 
-/* x → Conv → Relu: "r" [N, 16, 8, 8] is the first value that needs a gradient and that an operator without parameters
- * makes. */
+/* x → Conv → Relu: "r" [N, 16, 8, 8] is the first value with a gradient from an operator without parameters. */
 static onnx_builder *begin(void)
 {
     onnx_builder *b = job_begin("N,16,8,8");
@@ -25,8 +24,8 @@ static mdot_load data_gradient(const job_reading *r, size_t index)
     return job_operator(r, index).per_sample[MDOT_PHASE_DATA_GRADIENT];
 }
 
-/* With one reader, Relu reads its input and the gradient, and writes one gradient. The gradient of each further
- * reader is added to the sum. */
+/* With one reader, Relu reads its input and the gradient, and writes one gradient. Each further reader's gradient is
+ * added to the sum. */
 static void expect_additions(const job_reading *r, int additions)
 {
     job_expect_load(data_gradient(r, 1), (1 + additions) * ELEMENTS, (2 + 2 * additions) * MAP, (1 + additions) * MAP);
@@ -96,7 +95,7 @@ static void readers_without_a_gradient_do_not_count(void **state)
     job_end(&r);
 }
 
-/* If a normalisation is merged into a convolution, its readers become those of the merged operator. */
+/* If a normalisation is merged into a convolution, its readers become the merged operator's. */
 static void merged_operator_sums_gradients_of_its_result(void **state)
 {
     (void)state;
@@ -128,7 +127,7 @@ static void split_results_have_separate_gradients(void **state)
     job_end(&r);
 }
 
-/* The parts of a Concat's gradient are views. A part is copied if there is no addition for it. */
+/* The parts of a Concat's gradient are views. A part without an addition is copied. */
 static void concat_copies_gradients_of_single_readers(void **state)
 {
     (void)state;
@@ -138,15 +137,15 @@ static void concat_copies_gradients_of_single_readers(void **state)
     onnx_attr_int(b, "axis", 1);
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Sigmoid Concat");
-    expect_additions(&r, 1);                            /* adds the gradients of the Sigmoid and the Concat */
+    expect_additions(&r, 1);                            /* adds the Sigmoid's and the Concat's gradients */
     job_expect_load(data_gradient(&r, 3), 0, MAP, MAP); /* only the part for s is copied: r has another reader, and x
                                                          * needs no gradient */
     job_end(&r);
 }
 
-/* Scale, shift and both running statistics are read, the running statistics are written, and the gradients of scale
- * and shift are written. This happens once per step for any batch, both for a BatchNormalization alone and for one
- * that is part of a convolution. */
+/* Scale, shift and both running statistics are read, the running statistics are written, and the scale and shift
+ * gradients are written. This happens once per step for any batch, both for a BatchNormalization alone and inside a
+ * convolution. */
 static void batch_normalization_has_vectors_for_each_step(void **state)
 {
     (void)state;
@@ -170,7 +169,7 @@ static void batch_normalization_has_vectors_for_each_step(void **state)
     job_end(&r);
 }
 
-/* A dense gradient has the table's size, once per step. A sparse one has the rows that each sample picks. */
+/* A dense gradient has the table size, once per step. A sparse one has the rows picked by each sample. */
 static void sparse_gradient_of_a_table_has_the_picked_rows(void **state)
 {
     (void)state;

@@ -1,10 +1,9 @@
-/* test_job_memory.c — frontend/: every allocation from an arena fails once while a job is read. The reader reports
- * OUT_OF_MEMORY each time. Unlike tests/fault, which fails the allocations of whole chunks of an arena, this test fails
- * each name, node and array. The linker redirects the arena's functions to those below.
+/* test_job_memory.c — frontend/: every arena allocation fails once while a job is read. The reader reports
+ * OUT_OF_MEMORY each time. Unlike tests/fault, where whole arena chunks fail, this test fails each name, node and
+ * array. The linker redirects the arena functions to those below.
  *
- * MDOT_ALL_FAULTS=1 in the environment fails every allocation of the larger models, too. Otherwise a growing distance
- * lies between two that fail.
- */
+ * MDOT_ALL_FAULTS=1 in the environment fails every allocation in the larger models, too. Otherwise a growing distance
+ * lies between two failures. */
 #include "ir/arena.h"
 #include "mdot/mdotjob.h"
 #include "tests/support/job_fixture.h"
@@ -66,8 +65,8 @@ static const mdot_job_freezing freezing = {
     .struct_size = sizeof freezing, .frozen = frozen, .frozen_count = sizeof frozen / sizeof *frozen};
 static const mdot_dim_binding sequence = {.name = "sequence", .value = 16};
 
-/* Two named blocks of a list, a folded convolution, unknown operators, dropout, a parameter among the inputs, and the
- * nodes of a training step. */
+/* Two named blocks in a list, a folded convolution, unknown operators, dropout, a parameter among the inputs, and a
+ * training step's nodes. */
 static pb_buffer make_model(void)
 {
     static const int64_t zero = 0, one = 1, axes[] = {2, 3};

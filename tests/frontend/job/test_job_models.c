@@ -30,7 +30,7 @@ static int need_models(void **state)
     return 1;
 }
 
-/* The operator count of a type, and a sum over all operators. */
+/* The operator count for a type, and a sum over all operators. */
 static int count_type(const mdot_job *job, const char *type)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);

@@ -35,7 +35,7 @@ static const char *name_by(const char *pattern, char *name, size_t size)
     return name;
 }
 
-/* Finds a node's row with that name. The domain "" is ONNX's own. */
+/* Finds a node's row by name. The domain "" is ONNX's own. */
 static const fe_job_op *find(const char *domain, const char *op_type, const char *function)
 {
     char name[256];

@@ -85,7 +85,7 @@ static void named_batch_is_found_at_any_position(void **state)
     job_end(&bound);
 }
 
-/* An embedding and a recurrence over its rows, as PyTorch exports an LSTM with and without batch_first. */
+/* An embedding and a recurrence over the rows, as PyTorch exports an LSTM with and without batch_first. */
 static onnx_builder *recurrent(const char *shape, bool turned)
 {
     onnx_builder *b = onnx_begin(17);
@@ -228,7 +228,7 @@ static void gradients_and_updates_count_for_their_operators(void **state)
     job_end(&training);
 }
 
-/* An operator of training graphs is only treated as an alias if it has the inputs that the other operator needs. */
+/* A training graph operator is only treated as an alias if it has the inputs needed by the other operator. */
 static void alias_without_its_inputs_becomes_opaque(void **state)
 {
     (void)state;
@@ -317,7 +317,7 @@ static void excessive_flops_and_bytes_are_refused(void **state)
     job_end(&r);
 }
 
-/* Each byte of a small training graph is changed once. The file is then refused or read. */
+/* Each byte in a small training graph is changed once. The file is then refused or read. */
 static void damaged_models_are_refused_or_read(void **state)
 {
     (void)state;
@@ -388,7 +388,7 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* mdot reports an output once, rather than once for each of the other outputs. */
+/* mdot reports an output once, rather than once for each other output. */
 static void unknown_operator_with_many_outputs_needs_little_memory(void **state)
 {
     (void)state;
@@ -408,7 +408,7 @@ static void unknown_operator_with_many_outputs_needs_little_memory(void **state)
     free(names);
 }
 
-/* Each node takes twenty bytes of the file, and a thousand times as much after constant folding. */
+/* Each node takes twenty file bytes, and a thousand times as much after constant folding. */
 static void job_beyond_its_memory_limit_is_refused(void **state)
 {
     (void)state;

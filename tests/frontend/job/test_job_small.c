@@ -1,5 +1,5 @@
-/* test_job_small.c — frontend/job*.c: scalars, empty tensors and operands of unknown rank, which occur in
- * computations of shapes and masks. Every operator of the table handles them. */
+/* test_job_small.c — frontend/job*.c: scalars, empty tensors and operands with unknown rank, from shape and mask
+ * computations. Every operator in the table handles them. */
 #include "ir/ops.h"
 #include "tests/support/job_fixture.h"
 
@@ -15,7 +15,7 @@
 
 typedef enum empty_form { AS_CONSTANT, AS_INITIALIZER, AS_VALUE_INTS } empty_form;
 
-/* ConstantOfShape(i64[0]) is a scalar: torch.ones(()), with which the export of a mask begins in transformers. */
+/* ConstantOfShape(i64[0]) is a scalar: torch.ones(()), the beginning of a transformers mask export. */
 static onnx_builder *with_mask(empty_form form)
 {
     static const bool yes = true;
@@ -59,7 +59,7 @@ static void shape_without_dimensions_gives_scalars(void **state)
 
 /* ---- Every operator --------------------------------------------------------------------------------------------- */
 
-/* One operator with the number of inputs that it needs, all of this shape. They come through a Neg, so each input is
+/* One operator with the required number of inputs, all with this shape. They come through a Neg, so each input is
  * variable. */
 static onnx_builder *alone(const ir_op *op, mdot_dtype dtype, const char *shape, int inputs)
 {

@@ -1,5 +1,5 @@
-/* test_job_table.c — ir/ops_job.def: type ids that predictors store, and the consistency of the rows. */
-#include "frontend/job/job_tables.h"
+/* test_job_table.c — ir/ops_job.def: type ids stored in predictors, and consistent rows. */
+#include "frontend/job/job_table.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -79,8 +79,8 @@ static void unknown_types_are_not_found(void **state)
     }
 }
 
-/* The number of saved tensors is at least zero. The fused and the recomputing variants only save tensors that the
- * decomposed variant saves, except for the result. */
+/* The saved tensor count is at least zero. The fused and the recomputing variants only save tensors saved by the
+ * decomposed variant, except for the result. */
 static void saved_tensors_are_consistent(void **state)
 {
     (void)state;

@@ -68,7 +68,7 @@ static onnx_builder *end(onnx_builder *b, int layers)
     return b;
 }
 
-/* Expects block/count of each operator in order, for example "0 1/2 1/2 2/2 2/2 0". The count is the number of equal
+/* Expects block/count for each operator in order, for example "0 1/2 1/2 2/2 2/2 0". The count is the number of equal
  * blocks. */
 static void expect_blocks(onnx_builder *b, const char *expected)
 {
@@ -159,7 +159,7 @@ static void inner_level_is_used_without_outer_blocks(void **state)
     expect_blocks(end(b, at), "0 1/2 1/2 2/2 2/2 3/3 3/3 4/3 4/3 5/3 5/3 0");
 }
 
-/* A chain of pointwise operators, given by their initials: S(igmoid), T(anh), R(elu), E(xp), A(bs). */
+/* A chain of pointwise operators, given by initials: S(igmoid), T(anh), R(elu), E(xp), A(bs). */
 static onnx_builder *chain(const char *letters)
 {
     static const char *const types[] = {"Sigmoid", "Tanh", "Relu", "Exp", "Abs"};
@@ -225,7 +225,7 @@ static mdot_job *read_example(const char *file)
     return job;
 }
 
-/* Per block, from 1: its number of operators and the number of equal blocks. */
+/* Per block, from 1: the operator count and the number of equal blocks. */
 static void expect_example(const char *file, const uint32_t (*expected)[2], uint32_t count)
 {
     mdot_job *job = read_example(file);
@@ -254,7 +254,7 @@ static void bert_has_twelve_equal_layers(void **state)
     expect_example("bert_base.onnx", (const uint32_t(*)[2])layers, 12);
 }
 
-/* Four stages of 3, 4, 6 and 3 blocks. Each stage's first block has one additional convolution. */
+/* Four stages with 3, 4, 6 and 3 blocks. Each stage's first block has one additional convolution. */
 static void resnet_has_the_blocks_of_its_stages(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_modules.c — frontend/job/modules.c: names of modules in jobs, and parameters that are frozen by these names. */
+/* test_modules.c — frontend/job/modules.c: module names in jobs, and parameters frozen by these names. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static void module_names_are_kept_on_request(void **state)
     }
 }
 
-/* The model of read_named, read with a pattern of frozen or trained modules. */
+/* The read_named model, read with a pattern for frozen or trained modules. */
 static mdot_status read_frozen(const mdot_job_freezing *freezing, uint32_t keep_names, mdot_job **out_job,
                                mdot_error *err)
 {
@@ -102,7 +102,7 @@ static void parameters_are_frozen_by_names_that_the_job_may_drop(void **state)
     assert_null(none);
 }
 
-/* PyTorch's dynamo exporter names nodes after their operators, and stores their place in the network in metadata. */
+/* PyTorch's dynamo exporter names nodes after operators, and stores the place in the network in metadata. */
 static void scopes_in_metadata_name_modules(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_parameter_inputs.c — frontend/job/parameter_inputs.c: parameters that a file declares as inputs of its graph. */
+/* test_parameter_inputs.c — frontend/job/parameter_inputs.c: parameters declared as graph inputs in a file. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Adds a value that the file stores or declares as an input. */
+/* Adds a value, stored or declared as an input by the file. */
 static void parameter(onnx_builder *b, bool stored, const char *name, const char *shape)
 {
     if (stored) {
@@ -47,7 +47,7 @@ static onnx_builder *classifier(bool stored, bool named)
         onnx_node(b, "Add", add, "y");
         onnx_output(b, "y");
     } else {
-        onnx_output(b, "product"); /* an input that is added may be data */
+        onnx_output(b, "product"); /* an added input may be data */
     }
     return b;
 }
@@ -112,7 +112,7 @@ static void data_inputs_stay_inputs(void **state)
     }
 }
 
-/* A file of PyTorch's dynamo exporter with export_params=False. The shapes of its parameters are unknown. */
+/* A file from PyTorch's dynamo exporter with export_params=False. The parameter shapes are unknown. */
 static void missing_parameters_are_refused_with_the_remedy(void **state)
 {
     (void)state;

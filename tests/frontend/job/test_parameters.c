@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* The position biases of Swin and BEiT: a table of 49 rows, gathered at 400 positions. */
+/* The position biases in Swin and BEiT: a table with 49 rows, gathered at 400 positions. */
 static onnx_builder *with_table(int readers)
 {
     static int64_t places[400];
@@ -54,7 +54,7 @@ static void shared_table_counts_at_its_first_reader(void **state)
     job_end(&r);
 }
 
-/* BEiT's bias of queries, keys and values: two parameters and zeros. */
+/* BEiT's query, key and value bias: two parameters and zeros. */
 static void parameters_of_one_constant_count_together(void **state)
 {
     (void)state;
@@ -97,19 +97,19 @@ static void single_elements_without_a_value_are_parameters(void **state)
     job_end(&r);
 }
 
-/* The file stores one element and its value. Its position and its name decide whether it is a parameter. */
+/* The file stores one element and its value. Position and name decide whether it is a parameter. */
 static void single_elements_with_a_value_count_in_weight_positions(void **state)
 {
     (void)state;
     static const struct {
-        const char *name, *shape, *before, *op_type; /* name and shape of the element, the operator before its reader,
+        const char *name, *shape, *before, *op_type; /* name and shape of the element, the operator before the reader,
                                                       * and the reader */
         int parameters;
     } rows[] = {
-        {"b", "1", "MatMul", "Add", 1},          /* the bias of a layer with one unit */
-        {"head.bias", "1", "MatMul", "Add", 1},  /* the same, recognised by its name */
+        {"b", "1", "MatMul", "Add", 1},          /* a one-unit layer's bias */
+        {"head.bias", "1", "MatMul", "Add", 1},  /* the same, recognised by name */
         {"one", "", "MatMul", "Add", 0},         /* a constant, because exporters write scalars with zero dimensions */
-        {"model.scale", "", "MatMul", "Mul", 0}, /* also if its name has a module */
+        {"model.scale", "", "MatMul", "Mul", 0}, /* also if the name has a module */
         {"eps", "1", "Relu", "Add", 0},          /* a constant whose name has no module */
         {"onnx::Mul_12", "1", "Relu", "Mul", 0},  {"norm.middle", "1", "Relu", "Mul", 0}, /* buffers */
         {"act.weight", "1", "Relu", "PRelu", 1},  {"gate.scale_weight", "1", "Relu", "Mul", 1},
@@ -133,7 +133,7 @@ static void single_elements_with_a_value_count_in_weight_positions(void **state)
     }
 }
 
-/* For an operator that mdot does not know, the role of the inputs is unknown, but names still identify parameters. */
+/* For an unknown operator, the input roles are unknown, but names still identify parameters. */
 static void single_elements_of_unknown_operators_count_by_their_names(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void single_biases_and_factors_count(void **state)
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Conv");
     assert_true(job_operator(&r, 0).parameters == 9);
-    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is counted at the first reader */
+    assert_true(job_operator(&r, 1).parameters == 1); /* the first reader counts the bias */
     job_end(&r);
 }
 

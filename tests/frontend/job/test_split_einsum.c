@@ -1,6 +1,6 @@
-/* test_split_einsum.c — frontend/job/split_einsum.c: an Einsum keeps its values, and costs as much as the matmuls of
- * its form. */
-#include "frontend/job/stages.h"
+/* test_split_einsum.c — frontend/job/split_einsum.c: an Einsum keeps the values, and costs as much as the equivalent
+ * matmuls. */
+#include "frontend/job/canonicalise.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"
@@ -30,7 +30,7 @@ static int count_nodes(const ir_graph *graph, ir_opcode op)
     return count;
 }
 
-/* `shapes` separates the operands by ';'. The Einsum becomes `products` matmuls; -1: it keeps its form. */
+/* `shapes` separates the operands by ';'. The Einsum becomes `products` matmuls; -1: it stays an Einsum. */
 static void expect_split(const char *equation, const char *shapes, int products)
 {
     char text[1024] = "", operands[64] = "", shape[64];
@@ -119,7 +119,7 @@ static void einsum_costs_the_same_as_its_matmul(void **state)
     job_end(&s);
 }
 
-/* XLNet projects to heads by an Einsum with a parameter of three axes. */
+/* XLNet projects to heads by an Einsum with a three-axis parameter. */
 static void einsum_with_a_parameter_is_a_linear(void **state)
 {
     (void)state;

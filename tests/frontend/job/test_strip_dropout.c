@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Relu, then operators that end in `masked`, then Sigmoid. */
+/* Relu, then operators ending in `masked`, then Sigmoid. */
 static onnx_builder *begin(void)
 {
     static const float keep = 0.8F;

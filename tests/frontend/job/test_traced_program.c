@@ -1,5 +1,5 @@
-/* test_traced_program.c — frontend/job/traced_program.c and gradient_flow.c: the notes of a tracer, and the gradients
- * that a program stops. */
+/* test_traced_program.c — frontend/job/traced_program.c and gradient_flow.c: a tracer's notes, and gradients stopped by
+ * a program. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@ static double backward_bytes(const mdot_job_operator *op, mdot_phase phase)
            op->per_step[phase].bytes_written + op->per_sample[phase].flops;
 }
 
-/* Two layers of 16 by 16 with biases. The gradient may stop between them. */
+/* Two 16 by 16 layers with biases. The gradient may stop between them. */
 static onnx_builder *two_layers(bool stops)
 {
     onnx_builder *b = onnx_begin(17);
@@ -53,7 +53,7 @@ static void region_without_gradient_has_no_backward_cost_and_is_frozen(void **st
     job_end(&job);
 }
 
-/* A branch that ends in StopGradient reads a trained layer, which stays trained by the other branch. */
+/* A branch ending in StopGradient reads a trained layer, which stays trained by the other branch. */
 static void stopped_branch_beside_a_trained_one_gets_no_gradient(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void checkpointed_modules_are_flagged(void **state)
     job_end(&job);
 }
 
-/* x * sigmoid(x), which is one operator in an ordinary file. */
+/* x * sigmoid(x), one operator in an ordinary file. */
 static size_t count_operators(bool is_traced)
 {
     onnx_builder *b = onnx_begin(17);

@@ -1,6 +1,6 @@
-/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations that
- * exporters folded into weights are restored if the folding left a trace, and a warning is given if the trace is
- * missing. Networks without normalisation stay as they are. */
+/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations folded into
+ * weights by exporters are restored if the folding left a trace, and a warning is given if the trace is missing.
+ * Networks without normalisation stay unchanged. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -30,7 +30,7 @@ typedef struct form {
 static const form forms[] = {
     {"Conv", "N,3,8,8", "16,3,3,3"}, {"ConvTranspose", "N,3,8,8", "3,16,3,3"}, {"Gemm", "N,3", "3,16"}};
 
-/* An operator with the weight and the bias of these names (NULL: absent), followed by an activation. */
+/* An operator with the weight and the bias so named (NULL: absent), followed by an activation. */
 static onnx_builder *layer(const form *f, const char *weight, const char *bias, bool normalised)
 {
     char inputs[256];
@@ -51,11 +51,11 @@ static onnx_builder *layer(const form *f, const char *weight, const char *bias, 
 
 static const char rule_key[] = "pkg.onnxscript.rewriter.rule_name";
 
-/* Files with names or metadata as exporters write them, each with the file of the same network for training. */
+/* Files with names or metadata as exporters write them, each with the same network's training file. */
 static const struct {
     const char *weight, *bias;
     const char *key, *value; /* the node's metadata */
-    bool own_bias;           /* the convolution has its own bias besides the normalisation */
+    bool own_bias;           /* the convolution has a bias besides the normalisation */
 } traces[] = {
     {"onnx::Conv_12", "onnx::Conv_13", NULL, NULL, false},
     {"193", "194", NULL, NULL, false},
@@ -63,7 +63,7 @@ static const struct {
     {"ConvBnFusion_W_conv1.weight", "ConvBnFusion_BN_B_bn1.bias", NULL, NULL, false},
     {"conv1/Conv2D_weights_fused_bn", "conv1/Conv2D_bias_fused_bn", NULL, NULL, false},
     {"conv1.weight", "conv1.bias", rule_key, "FuseBatchNormIntoConv", true},
-    /* an all-zero bias, such as that of a fresh normalisation, was removed, too */
+    /* an all-zero bias, such as a fresh normalisation's, was removed, too */
     {"conv1.weight", NULL, rule_key, "RemoveOptionalBiasFromConv, FuseBatchNormIntoConv, RemoveOptionalBiasFromConv",
      false},
     {"conv1.weight", NULL, "pkg.torch.onnx.class_hierarchy", "['', 'torch.nn.modules.batchnorm.BatchNorm2d', 'aten.x']",
@@ -93,7 +93,7 @@ static void folded_normalisation_is_restored(void **state)
     }
 }
 
-/* Names and metadata of networks that have no normalisation. */
+/* Names and metadata in networks without normalisation. */
 static void convolution_without_trace_stays(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void numeric_names_alone_do_not_indicate_a_folded_norm(void **state)
 
 typedef enum block { PLAIN, RESIDUAL, SILU, DEPTHWISE, SUPER_RESOLUTION } block;
 
-/* Ten blocks of convolutions that have biases. */
+/* Ten blocks of convolutions with biases. */
 static onnx_builder *network(block kind, bool with_bias, bool with_norm)
 {
     char in[32] = "x", conv[32], out[32], pair[80];

@@ -1,5 +1,5 @@
-/* test_widen_types.c — frontend/job/widen_types.c: a model in another floating-point type has the operators of the same
- * model in f32. */
+/* test_widen_types.c — frontend/job/widen_types.c: a model in another floating-point type has the same operators as in
+ * f32. */
 #include "ir/tensor.h"
 #include "tests/support/job_fixture.h"
 
@@ -22,7 +22,7 @@ static void scalar(onnx_builder *b, const char *name, mdot_dtype type, double nu
     onnx_initializer(b, name, type, "", data);
 }
 
-/* Attention with scaled operands, as the tracer of PyTorch modules writes it, and x · sigmoid(x). */
+/* Attention with scaled operands, as written by the tracer for PyTorch modules, and x · sigmoid(x). */
 static job_reading read_in(mdot_dtype type)
 {
     onnx_builder *b = onnx_begin(20);

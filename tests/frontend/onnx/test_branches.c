@@ -1,5 +1,5 @@
 /* test_branches.c — frontend/onnx/functions.c and import.c: an If in a predictor. Constants or shapes select one
- * branch. Data select elements of either branch. */
+ * branch. Data select elements from either branch. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* An attribute with a GraphProto of one node that reads x. Both branches name their result "inner". */
+/* An attribute with a one-node GraphProto that reads x. Both branches name the result "inner". */
 static pb_buffer branch(const char *name, const char *op_type)
 {
     pb_buffer node = {0}, graph = {0}, info = {0}, attr = {0};
@@ -49,7 +49,7 @@ static void expect_operator(onnx_builder *b, const char *op_type)
     bool found = false;
     for (const ir_node *node = m.graph->first; node != NULL; node = node->next) {
         assert_string_not_equal(node->op_type, "If");
-        assert_string_not_equal(node->op_type, "Size"); /* the operator of the other branch */
+        assert_string_not_equal(node->op_type, "Size"); /* the other branch's operator */
         found = found || strcmp(node->op_type, op_type) == 0;
     }
     assert_true(found);

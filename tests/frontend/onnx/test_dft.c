@@ -19,7 +19,7 @@ static onnx_builder *begin(int opset, const char *shape)
     return b;
 }
 
-/* Adds a DFT along the axis, which opset 20 takes as an input. */
+/* Adds a DFT along the axis (an input in opset 20). */
 static void transform(onnx_builder *b, int opset, const char *from, const char *to, int64_t axis, int inverse)
 {
     char inputs[64] = "";
@@ -46,7 +46,7 @@ static void expect_same(onnx_builder *given, onnx_builder *wanted, double tolera
     release(&b);
 }
 
-/* Of four elements, with every power of e^(-πi / 2). Real and imaginary part of each frequency are adjacent. */
+/* Four elements, with every power of e^(-πi / 2). Each frequency's real and imaginary parts are adjacent. */
 static void four_elements_have_known_frequencies(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_functions.c — model-local functions, which are inlined with their own names, opsets and attributes. */
+/* test_functions.c — model-local functions, inlined with their own names, opsets and attributes. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -77,7 +77,7 @@ static void body_uses_the_functions_opset(void **state)
     (void)state;
     static const int64_t axes[] = {0};
     onnx_builder *b = begin_model();
-    onnx_begin_function(b, "local:F", "a", "c", 11); /* an opset in which axes is an attribute */
+    onnx_begin_function(b, "local:F", "a", "c", 11); /* an opset with axes as an attribute */
     onnx_node(b, "Unsqueeze", "a", "c");
     onnx_attr_ints(b, "axes", 1, axes);
     onnx_end_function(b);
@@ -213,7 +213,7 @@ static void recursion_is_refused(void **state)
     expect_refused(b, NULL, MDOT_MALFORMED, "local.F", "calls itself", NULL);
 }
 
-/* A chain of functions. Each calls the next `calls` times. */
+/* A function chain. Each calls the next `calls` times. */
 static onnx_builder *chain(int depth, int calls)
 {
     onnx_builder *b = begin_model();

@@ -1,4 +1,4 @@
-/* test_import.c — nodes and values: names, order, single assignment, attributes, and models that break their rules. */
+/* test_import.c — nodes and values: names, order, single assignment, attributes, and models that break these rules. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void nodes_leave_types_to_inference(void **state)
     onnx_input(b, "x", MDOT_DTYPE_F32, "2,4");
     onnx_output(b, "y");
     onnx_node(b, "Relu", "x", "h");
-    onnx_node(b, "Softmax", "h", "y"); /* its upgrade needs the rank of h */
+    onnx_node(b, "Softmax", "h", "y"); /* the upgrade needs the rank of h */
     imported m = expect_imported(b, NULL);
     assert_int_equal(node_at(m.graph, 0)->outputs[0]->type.rank, -1);
     assert_int_equal(node_at(m.graph, 0)->outputs[0]->type.dtype, MDOT_DTYPE_NONE);
@@ -214,7 +214,7 @@ static void every_kind_of_attribute_is_read(void **state)
     release(&m);
 }
 
-/* Models of IR version 1 and 2 lack AttributeProto.type. */
+/* IR versions 1 and 2 lack AttributeProto.type. */
 static void attribute_without_type_is_read_by_its_field(void **state)
 {
     (void)state;
@@ -312,9 +312,9 @@ static void model_from_before_opsets_is_of_the_first(void **state)
     onnx_builder *b = onnx_begin(0);
     onnx_input(b, "x", MDOT_DTYPE_F32, "4,4");
     onnx_output(b, "y");
-    onnx_node(b, "Concat", "x,x", "y"); /* its axis was optional then */
+    onnx_node(b, "Concat", "x,x", "y"); /* the axis was optional then */
     pb_buffer bytes = onnx_finish(b);
-    pb_int(&bytes, 1, 2); /* the last value of a repeated field counts */
+    pb_int(&bytes, 1, 2); /* a repeated field's last value counts */
     imported m = import_bytes(bytes, NULL, NULL);
     assert_int_equal(m.status, MDOT_OK);
     assert_int_equal(ir_node_int(node_of(m.graph, IR_OP_Concat), "axis", 0), 1);

@@ -22,7 +22,7 @@ static const float zeros[4];
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
 
-/* x [N, 4], and constants that the cases read. */
+/* x [N, 4], and constants for the cases. */
 static onnx_builder *begin(const char *const *outputs)
 {
     onnx_builder *b = onnx_begin(21);
@@ -79,7 +79,7 @@ static int count_loops(const ir_graph *graph)
 
 /* ---- Scan -------------------------------------------------------------------------------------------------------- */
 
-/* A running sum of the rows of x: the last value, and all values. */
+/* A running sum over the rows of x: the last value, and all values. */
 static onnx_builder *scan_to(const char *x, const char *const *outputs, const char *results)
 {
     onnx_builder *b = begin(outputs), *body = onnx_begin(21);
@@ -163,7 +163,7 @@ static void other_scans_are_refused(void **state)
 
 /* ---- Loop -------------------------------------------------------------------------------------------------------- */
 
-/* A body that begins with the step and the condition. */
+/* A body beginning with the step and the condition. */
 static onnx_builder *loop_body(void)
 {
     onnx_builder *body = onnx_begin(21);
@@ -214,7 +214,7 @@ typedef struct condition {
     const char *steps; /* the step count, in notation */
 } condition;
 
-/* Counts a loop's steps in a float. */
+/* Counts loop steps in a float. */
 static onnx_builder *counting_loop(const condition *c)
 {
     static const char *const outputs[] = {"count", NULL};
@@ -284,7 +284,7 @@ static void steps_that_depend_on_data_are_refused(void **state)
     static const condition conditions[] = {
         {"Less", "next", "flag", false, "", ""},   /* the bound is an input */
         {"Less", "two", "seven", false, "", ""},   /* it never ends */
-        {"Equal", "next", "seven", false, "", ""}, /* no comparison of order */
+        {"Equal", "next", "seven", false, "", ""}, /* no order comparison */
         {"Less", "next", "seven", false, "flag", ""},
     };
     for (size_t k = 0; k < sizeof conditions / sizeof *conditions; k++) {
@@ -294,7 +294,7 @@ static void steps_that_depend_on_data_are_refused(void **state)
     }
 }
 
-/* A state that grows by x in each step, which only an unrolled loop can do. */
+/* A state that grows by x in each step: only for unrolled loops. */
 static onnx_builder *growing_loop(const char *steps)
 {
     static const char *const outputs[] = {"y", "z", NULL};
@@ -367,7 +367,7 @@ static onnx_builder *nested_loops(const char *inner_steps)
     onnx_input(inner, "on", MDOT_DTYPE_BOOL, "");
     body_input(inner, "a");
     onnx_output(inner, "on");
-    onnx_node(inner, "Add", "a,row", "sum"); /* a name of the outer body */
+    onnx_node(inner, "Add", "a,row", "sum"); /* a name in the outer body */
     onnx_output(inner, "sum");
     body_input(outer, "h");
     onnx_output(outer, "go");
@@ -430,8 +430,8 @@ static void a_loop_without_effect_copies_its_states(void **state)
     expect_same(b, "x = input f32[L,4]\ny = Identity(x)\nreturn y\n");
 }
 
-/* Names of a body hide those outside. The condition is a state here, which is false behind the first step, and a
- * constant outside has its name and is true. */
+/* Names in a body hide those outside. The condition is a state here, false behind the first step; an outer constant has
+ * its name and is true. */
 static void a_condition_may_have_the_name_of_a_constant(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void a_condition_may_have_the_name_of_a_constant(void **state)
     expect_same(b, "x = input f32[L,4]\ny = Add(x, x)\nreturn y\n");
 }
 
-/* `type` is that of a node that reads its own result. */
+/* `type` is the type of a node that reads its own result. */
 static onnx_builder *cyclic_loop(const char *type)
 {
     static const char *const outputs[] = {"y", NULL};
@@ -473,7 +473,7 @@ static void conditions_that_read_themselves_are_malformed(void **state)
     expect_refused(cyclic_loop("Identity"), NULL, MDOT_MALFORMED, "cycle", NULL);
 }
 
-/* Every state is the last of the Identities, so following each state anew would read all of them for each. */
+/* Every state is the last Identity, so following each state anew would read all of them for each. */
 static void long_chains_of_identities_are_read_once(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_matmul_nbits.c — packed weights of a few bits become the matrix of a MatMul; other forms are refused with the
+/* test_matmul_nbits.c — packed weights with a few bits become a MatMul matrix; other forms are refused with the
  * reason. */
 #include "tests/support/frontend_fixture.h"
 
@@ -25,7 +25,7 @@ static int zero(int block, int n, int bits)
     return (3 * block + 2 * n + 1) % (1 << bits);
 }
 
-/* Writes `value` as number `at` of a row of packed numbers. */
+/* Writes `value` as number `at` in a row of packed numbers. */
 static void put(uint8_t *row, int at, int bits, int value)
 {
     for (int i = 0; i < bits; i++)

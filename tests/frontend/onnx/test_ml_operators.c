@@ -1,4 +1,4 @@
-/* test_ml_operators.c — linear models, scaling and selection of ai.onnx.ml against their formulas. */
+/* test_ml_operators.c — ai.onnx.ml linear models, scaling and selection against formulas. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/infer_graph.h"
 
@@ -13,7 +13,7 @@
 
 enum { ROWS = 3, FEATURES = 2 };
 
-/* A model of one node on x f32[N,2]. Its attributes follow. */
+/* A one-node model on x f32[N,2]. The attributes follow. */
 static onnx_builder *begin(const char *op_type, const char *inputs, const char *outputs)
 {
     onnx_builder *b = onnx_begin(21);
@@ -23,8 +23,8 @@ static onnx_builder *begin(const char *op_type, const char *inputs, const char *
     return b;
 }
 
-/* Imports the model, which gets these outputs, and compares them with the wanted values for x. The outputs' values
- * follow one another in `wanted`. */
+/* Imports the model, adds these outputs, and compares them with the wanted values for x. The output values follow one
+ * another in `wanted`. */
 static void expect(onnx_builder *b, const char *first, const char *second, const double x[ROWS * FEATURES],
                    const double *wanted)
 {
@@ -122,7 +122,7 @@ static void a_linear_classifier_gives_labels_and_scores(void **state)
            (double[]){-4, -4, 7, logistic(1), logistic(2), logistic(-3), logistic(0.5), 0.5, 0.5});
 }
 
-/* One row of coefficients for two classes, as ONNX Runtime computes it. */
+/* One coefficient row for two classes, as ONNX Runtime computes it. */
 static void one_score_decides_between_two_classes(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void only_the_scores_may_be_wanted(void **state)
     expect(b, "scores", NULL, x, x);
 }
 
-/* The sum of a row's scores is one. Zero takes no part: its score is 0 times exp(-max). */
+/* A row's scores sum to one. Zero takes no part: the score is 0 times exp(-max). */
 static void softmax_zero_leaves_out_zeros(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void softmax_zero_leaves_out_zeros(void **state)
     expect(b, "y", NULL, (double[]){1, 2, 3, 0.5, 2, 0}, (double[]){1, 0, 1, 0, 1, 0});
 }
 
-/* The values are those of the normal quantile to three digits, because the formula is an approximation. */
+/* The values are the normal quantile's to three digits, because the formula is an approximation. */
 static void probit_is_the_normal_quantile(void **state)
 {
     (void)state;

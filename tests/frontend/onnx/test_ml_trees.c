@@ -1,5 +1,5 @@
-/* test_ml_trees.c — tree ensembles of ai.onnx.ml: random trees with every mode against a walk by the definition, the
- * scores of classifiers, and faulty files. */
+/* test_ml_trees.c — ai.onnx.ml tree ensembles: random trees with every mode against a walk by the definition,
+ * classifier scores, and faulty files. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/infer_graph.h"
 
@@ -20,7 +20,7 @@ enum { MAX_NODES = 512, MAX_WEIGHTS = 1024, FEATURES = 3, ROWS = 40, TARGETS = 3
 static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                          "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
 
-/* An ensemble as a node's attributes. */
+/* An ensemble as node attributes. */
 typedef struct ensemble {
     int nodes, weights, trees;
     int64_t tree[MAX_NODES], id[MAX_NODES], feature[MAX_NODES], yes[MAX_NODES], no[MAX_NODES], missing[MAX_NODES];
@@ -46,7 +46,7 @@ static void add_weight(ensemble *e, int64_t tree, int64_t node, int64_t target)
     e->weight[k] = (float)(rand() % 64 - 32) / 8;
 }
 
-/* Adds a node and the nodes below it, in an order that is not that of the numbers. target -1: all of them. */
+/* Adds a node and the nodes below it, not in numerical order. target -1: all targets. */
 static int64_t add_nodes(ensemble *e, int64_t tree, int64_t *next_id, int depth, int target)
 {
     int64_t id = (*next_id)++, yes = 0, no = 0;
@@ -245,7 +245,7 @@ static void every_mode_and_direction_of_nan_follows_the_definition(void **state)
     for (int k = 0; k < 160; k++) check_random(aggregates[k % 4], k % 5, k % 3 == 0, k % 7 == 0);
 }
 
-/* A tree of one comparison, x[0] <= 0, with weights for a class or two. */
+/* A tree with one comparison, x[0] <= 0, and weights for a class or two. */
 static onnx_builder *small_classifier(int count, const int64_t *nodes, const int64_t *classes, const float *weights,
                                       const char *transform)
 {
@@ -263,7 +263,7 @@ static onnx_builder *small_classifier(int count, const int64_t *nodes, const int
     return b;
 }
 
-/* The values are those of ONNX Runtime 1.31, for the rows x[0] = -1 and x[0] = 1. */
+/* The values are ONNX Runtime 1.31's, for the rows x[0] = -1 and x[0] = 1. */
 static void classifiers_score_as_onnx_runtime_does(void **state)
 {
     (void)state;
@@ -329,10 +329,10 @@ static void broken_trees_are_refused(void **state)
     e.no[0] = 7;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "TreeEnsembleRegressor", "nodes_falsenodeids",
                    "node 7 of tree 0", NULL);
-    e = two_leaves(); /* a leaf of two parents */
+    e = two_leaves(); /* a leaf with two parents */
     e.no[0] = 1;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "2 roots", NULL);
-    e = two_leaves(); /* the root is its own child */
+    e = two_leaves(); /* the root is a child of itself */
     e.yes[0] = 0;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "node 0 of tree 0 is not reached", NULL);
     e = two_leaves();
@@ -501,7 +501,7 @@ static void check_joined(int64_t aggregate, int depth, mdot_dtype dtype)
     assert_non_null(e);
     assert_non_null(j);
     for (int t = 0; t < 6; t++) {
-        int64_t next_id = 1; /* the root is 0, which its own tree does not use otherwise */
+        int64_t next_id = 1; /* the root is 0, otherwise unused in this tree */
         int first = e->nodes;
         int64_t root = add_nodes(e, 10 + e->trees++, &next_id, depth, t % TARGETS);
         for (int n = first; n < e->nodes; n++) {
@@ -536,7 +536,7 @@ static void ensembles_of_version_5_follow_the_definition(void **state)
     for (int k = 0; k < 60; k++) check_joined(k % 4, k % 5, k % 3 == 0 ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32);
 }
 
-/* The root tests x[0] in {1, 3}, and the node behind it x[1] in {2}. NaN takes the branch that each node names. */
+/* The root tests x[0] in {1, 3}, and the node behind it x[1] in {2}. NaN takes the branch named by each node. */
 static joined sets(void)
 {
     return (joined){.nodes = 2,

@@ -1,4 +1,4 @@
-/* test_onnx_tensor.c — TensorProto's element types and data fields, and shapes that contradict the data. */
+/* test_onnx_tensor.c — TensorProto's element types and data fields, and shapes contradicting the data. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void raw_bools_become_zero_and_one(void **state)
     release(&m);
 }
 
-/* Expects the low bytes of the element that one or two integers in a typed field become. */
+/* Expects the low bytes of the element made from one or two integers in a typed field. */
 static void expect_element(int dtype, int field, int64_t given, uint64_t expected)
 {
     pb_buffer tensor = onnx_tensor_head("w", dtype, "1"), packed = {0};
@@ -232,7 +232,7 @@ static void skipping_leaves_large_tensors_unread_and_small_ones_read(void **stat
     m = expect_imported(model_with(onnx_tensor("w", MDOT_DTYPE_I64, "256", NULL)), &options);
     assert_non_null(tensor_of(&m)->data);
     release(&m);
-    /* its data may have been removed from the file */
+    /* the data may have been removed from the file */
     m = expect_imported(model_with(onnx_tensor_head("w", MDOT_DTYPE_F32, "32")), &options);
     assert_int_equal(tensor_of(&m)->count, 32);
     assert_null(tensor_of(&m)->data);

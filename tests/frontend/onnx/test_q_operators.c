@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* x f32[N,4], quantised as q; weights w and bias of two channels; scales and zero points of all. */
+/* x f32[N,4], quantised as q; weights w and bias with two channels; scales and zero points for all. */
 static onnx_builder *begin(void)
 {
     static const float one = 1, scale = 0.01F, result_scale = 0.02F, weight_scales[] = {0.02F, 0.005F};
@@ -41,7 +41,7 @@ static onnx_builder *begin(void)
     return b;
 }
 
-/* Compares the operator with the same in floats. `floats` makes "r", which is quantised again if `quantises` is set. */
+/* Compares the operator with the same in floats. `floats` makes "r" (quantised again if `quantises` is set). */
 static void check(const char *op_type, const char *inputs, void (*attributes)(onnx_builder *b),
                   void (*floats)(onnx_builder *b), bool quantises)
 {

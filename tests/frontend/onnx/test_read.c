@@ -19,7 +19,7 @@
 
 enum { CHUNKS = 5, TAIL_BYTES = 100, FILE_BYTES = (CHUNKS - 1) * FE_CHUNK_BYTES + TAIL_BYTES };
 
-/* A file of CHUNKS chunks, each filled with its letter. The caller removes it. */
+/* A file with CHUNKS chunks, each filled with its letter. The caller removes it. */
 static int make_file(char path[32])
 {
     strcpy(path, "/tmp/mdot-read-XXXXXX");
@@ -128,7 +128,7 @@ static void job_is_read_or_refused_while_its_owner_truncates_it(void **state)
     unlink(path);
 }
 
-/* A model whose raw_data is a hole of the file, which takes no space on the disk. */
+/* A model with raw_data in a file hole, which takes no disk space. */
 static void weights_of_a_job_stay_unread(void **state)
 {
     (void)state;

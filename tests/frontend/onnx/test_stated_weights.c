@@ -24,7 +24,7 @@ static mdot_status count(const void *weights_user, const char *file, double elem
     return *refuse ? mdot_fail(err, MDOT_UNSUPPORTED, "%s: %.0f weights", file, elements) : MDOT_OK;
 }
 
-/* Refuses the model after the count, because the data of some tensors is absent. */
+/* Refuses the model after the count, because some tensor data is absent. */
 static double count_of(onnx_builder *b)
 {
     static const bool refuse = true;
@@ -94,7 +94,7 @@ static void constants_count_like_initializers(void **state)
     assert_true(count_of(b) == 40);
 }
 
-/* The branch that is taken is unknown before shapes are. */
+/* The taken branch is unknown before shapes are. */
 static void branches_do_not_count(void **state)
 {
     (void)state;

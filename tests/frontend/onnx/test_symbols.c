@@ -1,4 +1,4 @@
-/* test_symbols.c — symbolic dimensions: which one is the length, which are bound, and by which option. */
+/* test_symbols.c — symbolic dimensions: the length dimension, the bound ones, and the option that binds each. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* x [N, 4] → y, and the constants of loops. */
+/* x [N, 4] → y, and loop constants. */
 static onnx_builder *begin(void)
 {
     static const unsigned char yes = 1;
@@ -31,7 +31,7 @@ static onnx_builder *begin(void)
     return b;
 }
 
-/* A body that reads the step, the condition and the state h, and continues as long as the condition holds. */
+/* A body with the step, the condition and the state h, continuing as long as the condition holds. */
 static onnx_builder *loop_body(void)
 {
     onnx_builder *body = onnx_begin(21);
@@ -41,7 +41,7 @@ static onnx_builder *loop_body(void)
     return body;
 }
 
-/* The graph follows all rules. Returns its number of loops. */
+/* The graph follows all rules. Returns the loop count. */
 static int count_loops(const ir_graph *graph)
 {
     int count = 0;
@@ -51,8 +51,8 @@ static int count_loops(const ir_graph *graph)
     return count;
 }
 
-/* The file's first node reads a loop's result behind it. The body has a node "spare", which reads `operand` and whose
- * result nothing reads. */
+/* The file's first node reads the result of a later loop. The body has a node "spare", which reads `operand`; its
+ * result is unread. */
 static onnx_builder *unsorted_loop(const char *operand)
 {
     onnx_builder *b = begin(), *body = loop_body();
@@ -68,7 +68,7 @@ static onnx_builder *unsorted_loop(const char *operand)
     return b;
 }
 
-/* Nodes behind a loop may not read its body, so an unread node of the body belongs before the loop's end. */
+/* Nodes behind a loop may not read the body, so an unread body node belongs in front of the loop's end. */
 static void unread_nodes_of_a_body_stay_in_the_loop(void **state)
 {
     (void)state;

@@ -283,7 +283,7 @@ static void softmax_on_the_last_axis_stays(void **state)
     (void)state;
     static const struct {
         const char *shape;
-        int axis; /* 99: the attribute is absent, which means 1 */
+        int axis; /* 99: attribute absent; the default is 1 */
     } cases[] = {{"2,N", 99}, {"2,N,4", 2}, {"2,N,4", -1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         onnx_builder *b = begin_model(12, cases[i].shape);

@@ -1,4 +1,4 @@
-/* test_upgrade_values.c — upgraded nodes compute the values that their own opset defines. */
+/* test_upgrade_values.c — upgraded nodes compute the values defined by the old opset. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/infer_graph.h"
 
@@ -57,7 +57,7 @@ static void new_softmax_normalises_over_one_axis(void **state)
     expect_output(b, x, 8, expected);
 }
 
-/* Element 2 of a scale of 3 is at 0.67, which Upsample rounds down, and the newest Resize rounds to nearest. */
+/* At scale 3, element 2 is at 0.67: Upsample rounds down, and the newest Resize rounds to nearest. */
 static void old_upsampling_takes_the_neighbour_below(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A model with all parts of the message types: tensors, functions, every kind of attribute, a subgraph. */
+/* A model with all message types' parts: tensors, functions, every attribute kind, a subgraph. */
 static pb_buffer sample_model(void)
 {
     static const float weights[16] = {1, 2, 3, 4, 5};
@@ -43,7 +43,7 @@ static pb_buffer sample_model(void)
     return onnx_finish(b);
 }
 
-/* Imports a heap copy of exactly this size, so a sanitizer detects every read beyond it. */
+/* Imports an exact heap copy, so a sanitizer detects every read beyond it. */
 static mdot_status import_copy(const unsigned char *bytes, size_t size, mdot_error *err)
 {
     unsigned char *copy = malloc(size ? size : 1);
@@ -132,7 +132,7 @@ static void groups_are_refused(void **state)
 {
     (void)state;
     pb_buffer bytes = {0};
-    pb_raw(&bytes, "\x0b\x0c", 2); /* start and end of group 1 */
+    pb_raw(&bytes, "\x0b\x0c", 2); /* group 1's start and end */
     expect_refused_bytes(bytes, MDOT_MALFORMED, "group");
 }
 
@@ -164,11 +164,11 @@ static void length_beyond_its_message_is_refused(void **state)
 {
     (void)state;
     pb_buffer bytes = {0};
-    pb_raw(&bytes, "\x3a\xff\xff\xff\xff\x0f", 6); /* a graph of four gigabytes */
+    pb_raw(&bytes, "\x3a\xff\xff\xff\xff\x0f", 6); /* a four-gigabyte graph */
     expect_refused_bytes(bytes, MDOT_MALFORMED, "exceeds the message that contains it");
 }
 
-/* The usual reason for bytes that are no message is a copy that was cut off. */
+/* Bytes that are no message usually come from a truncated copy. */
 static void damaged_bytes_have_a_remedy(void **state)
 {
     (void)state;
