@@ -26,7 +26,7 @@ static ir_graph graph_up_to(int64_t first, int64_t last)
     return (ir_graph){.min_length = first, .max_length = last};
 }
 
-/* A dimension in its text form. */
+/* A dimension as text. */
 static ir_dim dim_of(const char *text)
 {
     char line[256];
@@ -170,7 +170,7 @@ static void texts_are_read_back(void **state)
 
 /* ---- Examples ---------------------------------------------------------------------------------------------------- */
 
-/* The extent behind a window of `kernel` with `pad` on both sides. */
+/* The extent behind a window `kernel` with `pad` on both sides. */
 static ir_dim slide(ir_dim in, int64_t kernel, int64_t stride, int64_t pad)
 {
     const ir_graph graph = {.max_length = 1 << 20};
@@ -187,7 +187,7 @@ static void strides_nest(void **state)
     expect_text(slide(L, 3, 2, 1), "(L+1)/2");
     expect_text(slide(slide(L, 3, 2, 1), 3, 2, 1), "(L+3)/4");
     static const int64_t kernels[] = {10, 3, 3, 3, 3, 2, 2}, strides[] = {5, 2, 2, 2, 2, 2, 2};
-    ir_dim d = L; /* the feature extractor of wav2vec 2.0 */
+    ir_dim d = L; /* wav2vec 2.0's feature extractor */
     for (int i = 0; i < 7; i++) d = slide(d, kernels[i], strides[i], 0);
     expect_text(d, "(L+240)/320-1");
     assert_int_equal(ir_dim_at(d, 16000), 49);

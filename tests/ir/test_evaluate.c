@@ -1,4 +1,4 @@
-/* test_evaluate.c — the reference evaluation of whole graphs. */
+/* test_evaluate.c — the reference evaluation on whole graphs. */
 #include "ir/ops.h"
 #include "tests/support/graph_parser.h"
 
@@ -146,7 +146,7 @@ static void faults_leave_the_results_untouched(void **state)
     ir_arena_destroy(f.arena);
 }
 
-/* Intermediate values have their own arenas, so a long chain of large tensors leaves little memory allocated. */
+/* Intermediate values have separate arenas, so a long chain of large tensors leaves little memory allocated. */
 static void intermediate_values_are_released(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void intermediate_values_are_released(void **state)
     ir_arena_destroy(arena);
 }
 
-/* 16, 32 and 64 lie on the borders of T5's buckets: log(n / 8) / log(16) * 8 is 2, 4 and 6 in f32, and slightly less
+/* 16, 32 and 64 lie on borders between T5's buckets: log(n / 8) / log(16) * 8 is 2, 4 and 6 in f32, and slightly less
  * in double. */
 static void comparisons_use_f32_values(void **state)
 {
@@ -190,7 +190,7 @@ static void comparisons_use_f32_values(void **state)
     const ir_wide *in[] = {floats(&f, 3, (const double[]){16, 32, 64})};
     assert_int_equal(ir_evaluate(f.graph, in, f.arena, out, &f.err), MDOT_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(out[0]->i[i], 2 * i + 2);
-    assert_true(out[1]->f[0] != (float)out[1]->f[0]); /* values that affect no decision stay double */
+    assert_true(out[1]->f[0] != (float)out[1]->f[0]); /* values without effect on decisions stay double */
     ir_arena_destroy(f.arena);
 }
 
@@ -202,7 +202,7 @@ static void recurrences_need_no_types(void **state)
     static const char *const cells[] = {"RNN", "GRU", "LSTM"};
     static const int gates[] = {1, 3, 4};
     for (int cell = 0; cell < 3; cell++) {
-        for (int extra = 0; extra < 2; extra++) { /* one row of weights too many */
+        for (int extra = 0; extra < 2; extra++) { /* one weight row too many */
             char text[512];
             ir_arena *arena = ir_arena_create(0);
             int rows = gates[cell] + extra;

@@ -135,7 +135,7 @@ static void a_single_user_is_found(void **state)
     ir_node *twice = ir_graph_add_node(f->graph, NULL, add, "twice", (ir_value *[]){f->y, f->y}, 2, 1);
     assert_null(ir_value_single_user(f->y)); /* two users */
     ir_node_set_input(f->sum, 1, f->x);
-    assert_ptr_equal(ir_value_single_user(f->y), twice);  /* one user that reads it twice */
+    assert_ptr_equal(ir_value_single_user(f->y), twice);  /* one user, reading it twice */
     assert_null(ir_value_single_user(twice->outputs[0])); /* zero users */
 }
 
@@ -242,7 +242,7 @@ static void unknown_content_is_not_returned(void **state)
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, IR_MAX_KNOWN + 1, many), out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_F32, 1, &fraction), out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_U64, 1, &beyond), out, &count));
-    /* its data was not read from the file */
+    /* the data was not read from the file */
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, 1, NULL), out, &count));
     f->x->known = &(const ir_known){1, (const ir_dim[]){{.scale = 1}}};
     assert_true(ir_value_known(f->x, dims, &count));
@@ -284,7 +284,7 @@ static void counting_at_a_length_checks_overflow(void **state)
     assert_int_equal(ir_type_count_at(&type, 2), -1);
 }
 
-/* Each allocation of building and cloning fails once, and each failure is reported. */
+/* Each allocation in building and cloning fails once, and each failure is reported. */
 static void exhausted_memory_is_reported(void **state)
 {
     fixture *f = *state;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Everything that a graph can contain, in its printed form. */
+/* All graph contents, in printed form. */
 static const char everything[] =
     "graph \"models/odd \\\"name\\\".onnx\" {\n"
     "  length \"sequence\" <= 512\n"
@@ -115,7 +115,7 @@ static void the_parsed_graph_matches_the_text(void **state)
     ir_arena_destroy(arena);
 }
 
-/* A constant of `count` floats that starts with `first`. */
+/* A constant with `count` floats from `first` on. */
 static ir_tensor *floats(ir_arena *arena, int64_t count, float first)
 {
     float *data = IR_NEW_ARRAY(arena, float, count);
@@ -201,7 +201,7 @@ static void faults_name_the_line_and_the_expected_token(void **state)
     expect_fault("", "expected");
 }
 
-/* Any prefix of a valid text is a fault, and the parser stays within it. */
+/* Any prefix of a valid text is a fault, and the parser stays within the prefix. */
 static void every_truncated_text_is_refused(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void every_truncated_text_is_refused(void **state)
     for (size_t end = 0; end + 1 < length; end++) {
         ir_arena *arena = ir_arena_create(0);
         ir_graph *graph = NULL;
-        char *prefix = test_malloc(end + 1); /* of exactly this size, so a checker detects an overrun */
+        char *prefix = test_malloc(end + 1); /* exact size, so a checker detects an overrun */
         memcpy(prefix, everything, end);
         prefix[end] = '\0';
         if (ir_graph_parse(prefix, NULL, arena, &graph, NULL) == MDOT_OK) fail_msg("accepted:\n%s", prefix);

@@ -176,7 +176,7 @@ static void strings_are_refused_wherever_they_are(void **state)
     }
 }
 
-/* An optional result that the model leaves out has no value. Inference must skip it, because it has no type. */
+/* An optional result left out by the model has no value. Inference must skip it, because it has no type. */
 static void results_may_be_omitted(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_tensor.c — half-precision formats, wrapping, and the two forms of constant data. */
+/* test_tensor.c — half-precision formats, wrapping, and both constant data forms. */
 #include "ir/tensor.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static void every_16_bit_float_round_trips_through_f32(void **state)
 static void floats_round_to_the_nearest_f16(void **state)
 {
     (void)state;
-    /* All exponents, and fractions near the ties of both formats. */
+    /* All exponents, and fractions near ties in both formats. */
     static const uint32_t fractions[] = {0,      1,      0xfff,    0x1000,   0x1001,  0x2fff,
                                          0x3000, 0x3001, 0x7fffff, 0x7ff000, 0x7fefff};
     for (uint32_t exponent = 0; exponent < 0x1ff; exponent++) {
@@ -60,7 +60,7 @@ static void bfloat16_rounds_ties_to_even(void **state)
 {
     (void)state;
     assert_int_equal(ir_f32_to_bf16(1.0f), 0x3f80);
-    assert_int_equal(ir_f32_to_bf16(1.00390625f), 0x3f80); /* half way to the next value, which is odd */
+    assert_int_equal(ir_f32_to_bf16(1.00390625f), 0x3f80); /* half way to the next value (odd) */
     assert_int_equal(ir_f32_to_bf16(1.01171875f), 0x3f82);
     assert_int_equal(ir_f32_to_bf16(3.4e38f), 0x7f80);
     assert_int_equal(ir_f32_to_bf16(-INFINITY), 0xff80);
@@ -79,7 +79,7 @@ static void doubles_round_to_f16_once(void **state)
     assert_int_equal(ir_f64_to_bf16(1 + 0x1p-8 + 0x1p-40), 0x3f81);
     assert_int_equal(ir_f64_to_f16(1e300), 0x7c00);
     assert_int_equal(ir_f64_to_f16(1e-300), 0);
-    assert_int_equal(ir_f64_to_f16(0x1p-25 + 0x1p-60), 1); /* above half of the smallest subnormal */
+    assert_int_equal(ir_f64_to_f16(0x1p-25 + 0x1p-60), 1); /* above half the smallest subnormal */
 }
 
 static void integers_wrap_to_their_width(void **state)
@@ -131,7 +131,7 @@ static void counting_elements_checks_overflow(void **state)
     assert_int_equal(ir_count_elements(3, (const int64_t[]){INT64_MAX, 0, INT64_MAX}), 0);
 }
 
-/* Stored elements of every type, unaligned as in a mapped file, survive the conversion to the wide form and back. */
+/* Stored elements in every type, unaligned as in a mapped file, survive the conversion to the wide form and back. */
 static void stored_elements_round_trip_through_wide_elements(void **state)
 {
     (void)state;

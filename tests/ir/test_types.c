@@ -140,7 +140,7 @@ static const mdot_dtype all_dtypes[] = {
 #undef DTYPE
 };
 
-/* Rebuilds a graph of this node alone, where input `changed` has another type (-1: every type stays). Inputs become
+/* Rebuilds a graph with this node alone, where input `changed` has another type (-1: every type stays). Inputs become
  * graph inputs unless their bit in `constants` is set. */
 static ir_node *rebuild(ir_graph *graph, const ir_node *from, unsigned constants, int changed, mdot_dtype dtype)
 {
@@ -161,7 +161,7 @@ static ir_node *rebuild(ir_graph *graph, const ir_node *from, unsigned constants
     return node;
 }
 
-/* Compiles down to object code. A graph that inference accepts must never crash or be called malformed in a later
+/* Compiles down to object code. A graph accepted by inference must never crash or be called malformed in a later
  * stage. */
 static void compile(ir_graph *graph, const char *op, bool emits)
 {
@@ -183,7 +183,7 @@ static void compile(ir_graph *graph, const char *op, bool emits)
     if (status != MDOT_OK && status != MDOT_UNSUPPORTED) fail_msg("%s: %s", op, err.message);
 }
 
-/* Gives one input another type. The node must then be refused with its name and the type, or compile like any other. */
+/* Gives one input another type. The node must then be refused with name and type, or compile like any other. */
 static bool change_type(const ir_node *from, unsigned constants, int input, mdot_dtype dtype, bool emits)
 {
     ir_arena *arena = ir_arena_create(ARENA_BYTES);
@@ -202,7 +202,7 @@ static bool change_type(const ir_node *from, unsigned constants, int input, mdot
     return status == MDOT_OK;
 }
 
-/* Returns the inputs that must stay constant so that inference accepts the node, for example axes and shapes. */
+/* Returns the inputs that must stay constant for inference to accept the node, for example axes and shapes. */
 static unsigned steering_inputs(const ir_node *from)
 {
     unsigned constants = (1u << from->input_count) - 1;

@@ -1,4 +1,4 @@
-/* test_verify_graph.c — each rule of the verifier detects a graph that violates it. */
+/* test_verify_graph.c — each verifier rule detects a graph that violates it. */
 #include "ir/ops.h"
 #include "tests/support/graph_parser.h"
 

@@ -1,6 +1,4 @@
-/* test_kernel_kind.c — the table of functions of each kernel kind is complete, and the functions that call it follow
- * it.
- */
+/* test_kernel_kind.c — the function table for each kernel kind is complete, and the calling functions follow it. */
 #include "plan/kernel_kind.h"
 
 #include <setjmp.h>

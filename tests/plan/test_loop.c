@@ -1,6 +1,6 @@
-/* test_loop.c — loops from the graph to code: ir/loop_nodes.c, their evaluation, plan/loop.c and their CPU kernels.
- * The graph after all passes, the plan and the code are compared with the evaluation of the graph, and the evaluation
- * with the same computation without a loop. */
+/* test_loop.c — loops from the graph to code: ir/loop_nodes.c, the evaluation, plan/loop.c and the CPU kernels. The
+ * graph after all passes, the plan and the code are compared with the graph's evaluation, and the evaluation with the
+ * same computation without a loop. */
 #include "tests/support/graph_code.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/infer_graph.h"
@@ -21,7 +21,7 @@ static const int64_t lengths[] = {1, 2, 7, 33, 0};
 
 #define STEPS "shape = Shape(x) {start=0, end=1}\nn = Squeeze(shape)\n"
 
-/* h' = tanh(x[t] W + h U), with the states of all steps as a stack. */
+/* h' = tanh(x[t] W + h U), with all step states as a stack. */
 #define CELL                                                                                                           \
     "x = input f32[L,2,5]\nh0 = input f32[2,20]\nw = weights f32[5,20]\nu = weights f32[20,20]\n" STEPS                \
     "i, h = mdot.LoopBegin(h0)\nxt = Gather(x, i)\na = MatMul(xt, w)\nr = MatMul(h, u)\ns = Add(a, r)\nt = Tanh(s)\n"
@@ -72,7 +72,7 @@ static void stacks_may_be_reversed_and_along_any_axis(void **state)
                        lengths);
 }
 
-/* The sum of outer products, which each step reads as it is behind the step: linear attention. */
+/* The sum of outer products, read by each step as it is behind the step: linear attention. */
 #define LINEAR_ATTENTION                                                                                               \
     "q = input f32[L,24]\nk = input f32[L,24]\nx = input f32[L,20]\ns0 = weights f32[24,20]\n" STEPS                   \
     "i, s = mdot.LoopBegin(s0)\nqt = Gather(q, i)\nkt = Gather(k, i)\nvt = Gather(x, i)\n"                             \
@@ -139,7 +139,7 @@ static void states_may_be_integers_and_bools(void **state)
                        lengths);
 }
 
-/* A constant number of steps over a state with the length: layers that share weights. */
+/* A constant step count over a state with the length: layers with common weights. */
 #define LAYER                                                                                                          \
     "x = input f32[L,16]\nn = constant i64[] [3]\nw = weights f32[16,16]\ng = weights f32[16]\n"                       \
     "i, h = mdot.LoopBegin(x)\nm = MatMul(h, w)\ns = Add(m, h)\n"

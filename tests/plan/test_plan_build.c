@@ -1,5 +1,4 @@
-/* test_plan_build.c — graphs that planning refuses, names of kernels, odd shapes, and allocation failures at every
- * point. */
+/* test_plan_build.c — graphs refused by planning, kernel names, odd shapes, and allocation failures at every point. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -108,7 +107,7 @@ static int kernels_of_kind(const pl_plan *p, pl_kind kind)
     return count;
 }
 
-/* Relative position biases of T5 and ALiBi, and a mask of several samples over queries and keys. */
+/* Relative position biases as in T5 and ALiBi, and a mask with several samples over queries and keys. */
 static void masks_are_copied_once_for_all_layers(void **state)
 {
     (void)state;
@@ -165,7 +164,7 @@ static void cost_is_counted_at_full_length(void **state)
     ir_arena_destroy(arena);
 }
 
-/* As a copy, as a view, behind attention and among axes of a reduction. */
+/* As a copy, as a view, behind attention and among reduction axes. */
 static void axes_may_count_from_the_end(void **state)
 {
     (void)state;
@@ -199,7 +198,7 @@ static void kernels_without_elements_are_dropped(void **state)
     pl_plan *p = plan("x = input f32[0,4]\ny = Exp(x)\nw = weights f32[4,3]\nz = mdot.Linear(y, w)\nreturn z\n", arena);
     assert_int_equal(p->kernel_count, 0);
     p = plan("x = input f32[2,0]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes)\nreturn y\n", arena);
-    assert_int_equal(p->kernel_count, 1); /* sums of empty rows are zeros */
+    assert_int_equal(p->kernel_count, 1); /* sums over empty rows are zeros */
     ir_arena_destroy(arena);
 }
 
@@ -225,7 +224,7 @@ static void constants_are_stored_once_per_use(void **state)
 
 /* ---- Bounds ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the number of kernels for `before`, which defines v0, followed by a chain of `count` operators. */
+/* Returns the kernel count for `before`, which defines v0, followed by a chain of `count` operators. */
 static int kernels_of_row(const char *before, int count)
 {
     char text[8192];

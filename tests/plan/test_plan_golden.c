@@ -1,4 +1,4 @@
-/* test_plan_golden.c — every case of tests/golden/plan: a graph and its expected plan.
+/* test_plan_golden.c — every case in tests/golden/plan: a graph and the expected plan.
  *
  * A case reads
  *
@@ -7,10 +7,8 @@
  *   ---
  *   … the plan's text
  *
- * The graph is inferred and planned as it is, without passes. The plan must also verify, and it must compute the
- * values of the graph at several lengths. If MDOT_UPDATE_GOLDEN is set, the test rewrites the files with the current
- * plans.
- */
+ * The graph is inferred and planned without passes. The plan must also verify, and it must compute the graph's values
+ * at several lengths. If MDOT_UPDATE_GOLDEN is set, the test rewrites the files with the current plans. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +49,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* Cuts `text` at the next line that begins with `mark`. Returns the text after that mark, or NULL. */
+/* Cuts `text` at the next line beginning with `mark`. Returns the text after the mark, or NULL. */
 static char *cut(char *text, const char *mark)
 {
     char *at = strstr(text, mark);

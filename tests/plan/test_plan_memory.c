@@ -128,7 +128,7 @@ static void empty_buffers_are_accepted(void **state)
     assert_int_equal(f->plan.scratch_bytes, 128);
 }
 
-/* The live ranges of an encoder layer. The peak is at the widest moment: two residuals and the hidden layer. */
+/* An encoder layer's live ranges. The peak is at the widest moment: two residuals and the hidden layer. */
 static void an_encoder_needs_only_its_peak_memory(void **state)
 {
     fixture *f = *state;

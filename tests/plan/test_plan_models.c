@@ -1,6 +1,5 @@
-/* test_plan_models.c — whole models: the kernel count of each kind, and a comparison of the plan's values with the
- * model's. ONNX's node tests run through the plan interpreter. Tests that need ../shared/onnx are skipped if it is
- * absent. */
+/* test_plan_models.c — whole models: the kernel count for each kind, and the plan's values compared with the model's.
+ * ONNX's node tests run through the plan interpreter. Tests with ../shared/onnx are skipped if it is absent. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +64,7 @@ static const pl_kernel *find_kernel(const pl_plan *plan, const char *name)
     return NULL;
 }
 
-/* c1 l1 c2 l2, norm, position; mask; four layers; norm, two pooling sums, two linears of the head. */
+/* c1 l1 c2 l2, norm, position; mask; four layers; norm, two pooling sums, two head linears. */
 static void reference_a_has_seven_kernels_a_layer_and_eleven_around(void **state)
 {
     (void)state;
@@ -189,7 +188,7 @@ static void check_outputs(const node_test *t, const pl_plan *plan)
         if (!read_tensor(t, "output", k, &tensor)) fail_msg("%s: output %d cannot be read", t->folder, k);
         outputs[k] = ir_wide_from_tensor(t->arena, tensor);
     }
-    /* The expected values were computed in f32, or in f16 and bf16, which have three and two digits. */
+    /* The expected values were computed in f32, or in f16 and bf16 (three and two digits). */
     mdot_dtype dtype = outputs[0]->dtype;
     bool is_half = dtype == MDOT_DTYPE_F16 || dtype == MDOT_DTYPE_BF16;
     assert_plan_computes(plan, 0, inputs, outputs, is_half ? 1e-2 : 1e-3, 1e-5);

@@ -1,5 +1,5 @@
-/* test_plan_pointwise.c — every pointwise operator in every element type that it supports, planned and compared with
- * the reference evaluation. Attributes and special values are tested by hand. */
+/* test_plan_pointwise.c — every pointwise operator in every supported element type, planned and compared with the
+ * reference evaluation. Attributes and special values are tested by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static ir_graph *create_graph(ir_arena *arena)
     return graph;
 }
 
-/* Makes one node with `count` inputs of shape [3,L], the last of which broadcasts. Returns NULL if these types are
+/* Makes one node with `count` inputs (shape [3,L], the last one broadcasts). Returns NULL if these types are
  * unsupported. */
 static ir_node *make_node(ir_graph *graph, const ir_op *op, const mdot_dtype *types, int count)
 {
@@ -53,7 +53,7 @@ static bool plan_and_check(ir_graph *graph, ir_node *node, double tolerance)
     return true;
 }
 
-/* The plan and the reference round f16 and bf16 at different points between the operators of a formula. */
+/* The plan and the reference round f16 and bf16 at different points between a formula's operators. */
 static double tolerance_of(mdot_dtype dtype)
 {
     switch (dtype) {
@@ -62,7 +62,7 @@ static double tolerance_of(mdot_dtype dtype)
     case MDOT_DTYPE_BF16:
         return 1e-1;
     default:
-        return 1e-6; /* constants of formulas are f32 */
+        return 1e-6; /* formula constants are f32 */
     }
 }
 

@@ -1,6 +1,6 @@
-/* test_plan_random.c — random graphs, planned and compared with the reference evaluation. They have views of views,
- * chains of reshapes, concatenations of views, aliasing outputs, and other unforeseen combinations. Every graph
- * follows from its number. A failure names the number; for example, MDOT_RANDOM_GRAPH=7 prints graph 7 and its plan. */
+/* test_plan_random.c — random graphs, planned and compared with the reference evaluation. They have views on views,
+ * reshape chains, concatenated views, aliasing outputs, and other unforeseen combinations. Every graph follows from its
+ * number. A failure names the number; for example, MDOT_RANDOM_GRAPH=7 prints graph 7 and its plan. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int below(maker *m, int limit)
     return (int)((m->random >> 33) % (uint64_t)limit);
 }
 
-/* Half of the choices are among the latest values, so chains grow. */
+/* Half the choices are among the latest values, so chains grow. */
 static ir_value *any(maker *m)
 {
     int latest = m->pool_count < 4 || below(m, 2) ? m->pool_count : 4;
@@ -57,7 +57,7 @@ static ir_value *floats(maker *m, int rank, const int64_t *dims)
     return ir_graph_add_constant(m->graph, "floats", tensor);
 }
 
-/* Keeps the node if its types are valid and the results are small enough. Its f32 results join the pool. */
+/* Keeps the node if the types are valid and the results small enough. f32 results join the pool. */
 static bool keep(maker *m, ir_node *node)
 {
     bool fits = ir_infer_node(m->graph, node, NULL) == MDOT_OK;
@@ -314,7 +314,7 @@ static ir_graph *make_graph(ir_arena *arena, int number)
     return m.graph;
 }
 
-/* The number of the current graph, for failure messages. */
+/* The current graph number, for failure messages. */
 static int current;
 
 static int print_number(void **state)

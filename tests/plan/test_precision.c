@@ -110,7 +110,7 @@ static void attention_over_the_length_uses_a_matrix_kernel(void **state)
     assert_false(attention_is_matrix("1", "L", 2, 16, 8));
     assert_false(attention_is_matrix("1", "L", 2, 144, 128));
     assert_false(attention_is_matrix("1", "L", 2, 128, 144));
-    assert_false(attention_is_matrix("1", "L", 1, 16, 48)); /* 48 = six channels per lane, which is unsupported */
+    assert_false(attention_is_matrix("1", "L", 1, 16, 48)); /* 48 = six channels per lane (unsupported) */
     assert_false(attention_is_matrix("2", "L", 2, 16, 16));
     assert_false(attention_is_matrix("L", "3", 2, 16, 16));
     assert_false(attention_is_matrix("1", "12", 2, 16, 16));
@@ -246,7 +246,7 @@ static void the_error_of_16_bit_types_follows_their_precision(void **state)
     ir_arena_destroy(arena);
 }
 
-/* The reader of a factor rounds it, so the element type of the buffer leaves the result unchanged. */
+/* The reader rounds a factor, so the buffer's element type leaves the result unchanged. */
 static void storing_a_factor_in_16_bits_keeps_the_result(void **state)
 {
     (void)state;

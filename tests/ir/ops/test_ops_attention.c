@@ -1,6 +1,6 @@
 /* test_ops_attention.c — ir/ops/attention.c, attention_fused.c and rotary.c. The expected values come from the
- * reference implementations: onnx 1.23's for ONNX operators, ONNX Runtime 1.30's CPU kernels for those of
- * com.microsoft. */
+ * reference implementations: onnx 1.23's for ONNX operators, ONNX Runtime 1.30's CPU kernels for com.microsoft
+ * operators. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Two positions of one head of one channel: 0 and 1. With scale 1 the scores are 0, 0 and 0, 1. */
+/* Two positions, one head, one channel: 0 and 1. With scale 1 the scores are 0, 0 and 0, 1. */
 #define TWO "f32[1,1,2,1] [0, 1]"
 #define THREE "f32[1,1,3,1] [0, 1, 2]"
 
@@ -45,7 +45,7 @@ static void attention_masks_are_bool_or_added(void **state)
                   .inputs = {TWO, TWO, TWO, "f32[2,2] [0, 1, 2, 0]"});
     assert_values("f32[1,1,2,1] [1, 0]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO, "bool[2,2] [0, 1, 1, 0]"});
     assert_values("f32[1,1,2,1] [1, 1]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO, "bool[1,1,1,2] [0, 1]"});
-    /* A mask that covers fewer keys hides the others. A mask of one column also covers only one key. */
+    /* A mask for fewer keys hides the others. A one-column mask also covers only one key. */
     assert_values("f32[1,1,2,1] [0, 0]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO, "f32[2,1] [3, 4]"});
 }
 
@@ -224,7 +224,7 @@ static void ms_attention_matches_onnx_runtime(void **state)
                   "num_heads=1, qkv_hidden_sizes=[1, 1, 4], scale=1.0", .inputs = {TOKENS, WEIGHTS, BIAS});
 }
 
-/* The values are those of ONNX Runtime 1.31.1. */
+/* The values are from ONNX Runtime 1.31.1. */
 static void a_past_lies_in_front_of_the_new_keys(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void rotary_refuses_mismatched_operands(void **state)
 static void attention_costs_both_matmuls_and_a_softmax(void **state)
 {
     (void)state;
-    /* 10 × 10 scores: 2 FLOPs for each of 8 channels in both matmuls, and 5 of the softmax. */
+    /* 10 × 10 scores: 2 FLOPs for each of 8 channels in both matmuls, and 5 in the softmax. */
     assert_cost(100 * (16 + 16 + 5), 3 * 320, 320, 0, "Attention",
                 .inputs = {"f32[1,1,L,8]", "f32[1,1,L,8]", "f32[1,1,L,8]"});
     assert_cost(2 * 100 * (8 + 8 + 5), 3 * 320, 320, 0, MHA, "num_heads=2",

@@ -1,4 +1,4 @@
-/* test_ops_contrib_variants.c — ir/ops/contrib_variants.c, and the pass that replaces these operators with others. */
+/* test_ops_contrib_variants.c — ir/ops/contrib_variants.c, and the pass that replaces these operators. */
 #include "tests/support/graph_code.h"
 #include "tests/support/op_fixture.h"
 

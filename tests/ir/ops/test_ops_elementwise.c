@@ -1,4 +1,4 @@
-/* test_ops_elementwise.c — shapes, costs and values of the elementwise family. Expected values of transcendental
+/* test_ops_elementwise.c — shapes, costs and values in the elementwise family. Expected values for transcendental
  * functions are NumPy's. */
 #include "tests/support/op_fixture.h"
 
@@ -79,18 +79,16 @@ static void unary_operators_on_integers_are_exact_and_wrap(void **state)
     (void)state;
     assert_values("i8[3] [-128, 1, 127]", .op = "Abs",
                   .inputs = {"i8[3] [-128, -1, 127]"}); /* abs of the least wraps */
-    assert_values("u64[1] [18446744073709551615]", .op = "Abs",
-                  .inputs = {"u64[1] [18446744073709551615]"}); /* abs of unsigned */
+    assert_values("u64[1] [18446744073709551615]", .op = "Abs", .inputs = {"u64[1] [18446744073709551615]"});
     assert_values("i64[1] [-9223372036854775808]", .op = "Neg",
-                  .inputs = {"i64[1] [-9223372036854775808]"});                        /* neg of the least wraps */
-    assert_values("i32[3] [-1, 0, 1]", .op = "Sign", .inputs = {"i32[3] [-5, 0, 7]"}); /* sign of integers */
-    assert_values("u64[2] [1, 0]", .op = "Sign", .inputs = {"u64[2] [18446744073709551615, 0]"}); /* sign of unsigned */
-    assert_values("i32[2] [0, 5]", .op = "Relu", .inputs = {"i32[2] [-5, 5]"});                   /* relu of integers */
+                  .inputs = {"i64[1] [-9223372036854775808]"}); /* neg of the least wraps */
+    assert_values("i32[3] [-1, 0, 1]", .op = "Sign", .inputs = {"i32[3] [-5, 0, 7]"});
+    assert_values("u64[2] [1, 0]", .op = "Sign", .inputs = {"u64[2] [18446744073709551615, 0]"});
+    assert_values("i32[2] [0, 5]", .op = "Relu", .inputs = {"i32[2] [-5, 5]"});
     assert_values("bool[2] [1, 0]", .op = "Not", .inputs = {"bool[2] [0, 1]"});
-    assert_values("u8[2] [255, 1]", .op = "BitwiseNot", .inputs = {"u8[2] [0, 254]"}); /* bitwise not of unsigned */
-    assert_values("i16[1] [-6]", .op = "BitwiseNot", .inputs = {"i16[1] [5]"});        /* bitwise not of signed */
-    assert_values("i32[3] [-2, 0, 2]", .op = "Shrink", .attrs = "lambd=1.0, bias=1.0",
-                  .inputs = {"i32[3] [-3, 1, 3]"}); /* shrink of integers */
+    assert_values("u8[2] [255, 1]", .op = "BitwiseNot", .inputs = {"u8[2] [0, 254]"});
+    assert_values("i16[1] [-6]", .op = "BitwiseNot", .inputs = {"i16[1] [5]"});
+    assert_values("i32[3] [-2, 0, 2]", .op = "Shrink", .attrs = "lambd=1.0, bias=1.0", .inputs = {"i32[3] [-3, 1, 3]"});
 }
 
 static void binary_operators_follow_their_definition(void **state)
@@ -101,7 +99,7 @@ static void binary_operators_follow_their_definition(void **state)
     assert_values("f32[2,2] [11, 21, 12, 22]", .op = "Add",
                   .inputs = {"f32[2,1] [1, 2]", "f32[1,2] [10, 20]"});                     /* add repeats columns */
     assert_values("f32[] [3]", .op = "Add", .inputs = {"f32[] [1]", "f32[] [2]"});         /* add scalar to scalar */
-    assert_values("f32[0,2] []", .op = "Add", .inputs = {"f32[0,2] []", "f32[2] [1, 2]"}); /* add of an empty tensor */
+    assert_values("f32[0,2] []", .op = "Add", .inputs = {"f32[0,2] []", "f32[2] [1, 2]"}); /* add, empty tensor */
     assert_values("u8[1] [4]", .op = "Add", .inputs = {"u8[1] [250]", "u8[1] [10]"});      /* add wraps */
     assert_values("i64[1] [-9223372036854775808]", .op = "Add",
                   .inputs = {"i64[1] [9223372036854775807]", "i64[1] [1]"}); /* add wraps 64 bits */
@@ -121,10 +119,9 @@ static void binary_operators_follow_their_definition(void **state)
                   .inputs = {"i32[4] [7, -7, 7, -7]", "i32[4] [3, 3, -3, -3]"}); /* mod has the divisors sign */
     assert_values("i32[4] [1, -1, 1, -1]", .op = "Mod", .attrs = "fmod=1",
                   .inputs = {"i32[4] [7, -7, 7, -7]", "i32[4] [3, 3, -3, -3]"}); /* fmod has the dividends sign */
-    assert_values("f64[2] [0.5, -0.5]", .op = "Mod",
-                  .inputs = {"f64[2] [-7.5, 7.5]", "f64[2] [2, -2]"}); /* mod of floats */
+    assert_values("f64[2] [0.5, -0.5]", .op = "Mod", .inputs = {"f64[2] [-7.5, 7.5]", "f64[2] [2, -2]"});
     assert_values("f64[2] [-1.5, 1.5]", .op = "Mod", .attrs = "fmod=1",
-                  .inputs = {"f64[2] [-7.5, 7.5]", "f64[2] [2, -2]"}); /* fmod of floats */
+                  .inputs = {"f64[2] [-7.5, 7.5]", "f64[2] [2, -2]"});
     assert_values("i64[2] [0, 0]", .op = "Mod",
                   .inputs = {"i64[2] [5, -9223372036854775808]", "i64[2] [0, -1]"}); /* mod by zero and minus one */
     assert_values("u64[1] [5]", .op = "Mod",
@@ -134,10 +131,8 @@ static void binary_operators_follow_their_definition(void **state)
                   .inputs = {"i64[2] [3, -2]", "i64[2] [39, 63]"}); /* pow of integers is exact */
     assert_values("i32[3] [0, 1, -1]", .op = "Pow",
                   .inputs = {"i32[3] [2, 1, -1]", "i32[3] [-1, -5, -3]"}); /* pow with a negative exponent */
-    assert_values("f32[2] [2.25, 0.5]", .op = "Pow",
-                  .inputs = {"f32[2] [1.5, 2]", "i64[2] [2, -1]"}); /* pow of float to integer */
-    assert_values("i32[2] [1, 9]", .op = "Pow",
-                  .inputs = {"i32[2] [2, 3]", "f32[2] [0.5, 2]"}); /* pow of integer to float */
+    assert_values("f32[2] [2.25, 0.5]", .op = "Pow", .inputs = {"f32[2] [1.5, 2]", "i64[2] [2, -1]"});
+    assert_values("i32[2] [1, 9]", .op = "Pow", .inputs = {"i32[2] [2, 3]", "f32[2] [0.5, 2]"});
     assert_values("f32[2,2] [-0.5, 2, -1.5, 4]", .op = "PRelu",
                   .inputs = {"f32[2,2] [-1, 2, -3, 4]", "f32[2] [0.5, 0.25]"});
     assert_values("u8[3] [8, 2, 0]", .op = "BitShift", .attrs = "direction=\"LEFT\"",
@@ -151,7 +146,7 @@ static void binary_operators_follow_their_definition(void **state)
     assert_values("bool[4] [0, 1, 1, 1]", .op = "Or", .inputs = {"bool[4] [0, 0, 1, 1]", "bool[4] [0, 1, 0, 1]"});
     assert_values("bool[4] [0, 1, 1, 0]", .op = "Xor", .inputs = {"bool[4] [0, 0, 1, 1]", "bool[4] [0, 1, 0, 1]"});
     assert_values("bool[3] [1, 0, 0]", .op = "Equal", .inputs = {"f32[3] [1, nan, 2]", "f32[3] [1, nan, 3]"});
-    assert_values("bool[2] [1, 0]", .op = "Equal", .inputs = {"bool[2] [1, 0]", "bool[] [1]"}); /* equal of bools */
+    assert_values("bool[2] [1, 0]", .op = "Equal", .inputs = {"bool[2] [1, 0]", "bool[] [1]"});
     assert_values("bool[3] [1, 0, 0]", .op = "Less", .inputs = {"f32[3] [1, 2, nan]", "f32[3] [2, 2, 1]"});
     assert_values("bool[1] [1]", .op = "Less",
                   .inputs = {"u64[1] [1]", "u64[1] [18446744073709551615]"}); /* less is unsigned */
@@ -164,8 +159,7 @@ static void binary_operators_follow_their_definition(void **state)
 static void variadic_operators_fold_their_operands(void **state)
 {
     (void)state;
-    assert_values("f32[2] [1, 0]", .op = "Min",
-                  .inputs = {"f32[2] [1, 5]", "f32[] [3]", "f32[2] [2, 0]"}); /* min of three */
+    assert_values("f32[2] [1, 0]", .op = "Min", .inputs = {"f32[2] [1, 5]", "f32[] [3]", "f32[2] [2, 0]"});
     assert_values("f32[2] [nan, nan]", .op = "Min",
                   .inputs = {"f32[2] [nan, 1]", "f32[2] [1, nan]"}); /* min keeps nan */
     assert_values("f32[2] [nan, nan]", .op = "Max",
@@ -173,11 +167,11 @@ static void variadic_operators_fold_their_operands(void **state)
     assert_values("u64[1] [18446744073709551615]", .op = "Max",
                   .inputs = {"u64[1] [1]", "u64[1] [18446744073709551615]"}); /* max is unsigned */
     assert_values("i32[2,1] [0, 1]", .op = "Max",
-                  .inputs = {"i32[1] [0]", "i32[2,1] [-1, 1]"});              /* max grows the shape */
-    assert_values("f32[2] [1, 2]", .op = "Sum", .inputs = {"f32[2] [1, 2]"}); /* sum of one */
+                  .inputs = {"i32[1] [0]", "i32[2,1] [-1, 1]"}); /* max grows the shape */
+    assert_values("f32[2] [1, 2]", .op = "Sum", .inputs = {"f32[2] [1, 2]"});
     assert_values("f32[2,2] [111, 112, 211, 212]", .op = "Sum",
-                  .inputs = {"f32[2] [1, 2]", "f32[1] [10]", "f32[2,1] [100, 200]"});                /* sum of three */
-    assert_values("f32[1] [3]", .op = "Mean", .inputs = {"f32[1] [1]", "f32[1] [2]", "f32[1] [6]"}); /* mean of three */
+                  .inputs = {"f32[2] [1, 2]", "f32[1] [10]", "f32[2,1] [100, 200]"});
+    assert_values("f32[1] [3]", .op = "Mean", .inputs = {"f32[1] [1]", "f32[1] [2]", "f32[1] [6]"});
 }
 
 static void selections_and_copies_follow_their_definition(void **state)
@@ -185,8 +179,7 @@ static void selections_and_copies_follow_their_definition(void **state)
     (void)state;
     assert_values("f32[2,2] [1, 2, 9, 9]", .op = "Where",
                   .inputs = {"bool[2,1] [1, 0]", "f32[2] [1, 2]", "f32[] [9]"}); /* where broadcasts all three */
-    assert_values("i64[2] [3, 2]", .op = "Where",
-                  .inputs = {"bool[2] [0, 1]", "i64[2] [1, 2]", "i64[2] [3, 4]"}); /* where of integers */
+    assert_values("i64[2] [3, 2]", .op = "Where", .inputs = {"bool[2] [0, 1]", "i64[2] [1, 2]", "i64[2] [3, 4]"});
     assert_values("f32[4] [-1, 0, 1, nan]", .op = "Clip",
                   .inputs = {"f32[4] [-2, 0, 2, nan]", "f32[] [-1]", "f32[] [1]"}); /* clip between */
     assert_values("i32[2] [-9, 5]", .op = "Clip",
@@ -257,15 +250,14 @@ static void shapes_follow_from_the_operands(void **state)
 static void known_content_is_propagated(void **state)
 {
     (void)state;
-    assert_types("i64[2] known [L+1, 5]", .op = "Add",
-                 .inputs = {"i64[2] known [L, 3]", "i64[2] [1, 2]"}); /* add of known */
+    assert_types("i64[2] known [L+1, 5]", .op = "Add", .inputs = {"i64[2] known [L, 3]", "i64[2] [1, 2]"});
     assert_types("i64[2] known [L+1, 4]", .op = "Add",
                  .inputs = {"i64[2] known [L, 3]", "i64[] [1]"}); /* add repeats known */
-    assert_types("i64[] known [L]", .op = "Sub", .inputs = {"i64[] known [2L]", "i64[] known [L]"});  /* sub of known */
-    assert_types("i64[1] known [3L+3]", .op = "Mul", .inputs = {"i64[1] known [L+1]", "i64[1] [3]"}); /* mul of known */
+    assert_types("i64[] known [L]", .op = "Sub", .inputs = {"i64[] known [2L]", "i64[] known [L]"});
+    assert_types("i64[1] known [3L+3]", .op = "Mul", .inputs = {"i64[1] known [L+1]", "i64[1] [3]"});
     assert_types("i64[1]", .op = "Mul",
                  .inputs = {"i64[1] known [L]", "i64[1] known [L]"}); /* mul of two lengths: the known value is lost */
-    assert_types("i64[1] known [2L]", .op = "Div", .inputs = {"i64[1] known [4L]", "i64[1] [2]"}); /* div of known */
+    assert_types("i64[1] known [2L]", .op = "Div", .inputs = {"i64[1] known [4L]", "i64[1] [2]"});
     assert_types("i64[2] known [-3, 3]", .op = "Div",
                  .inputs = {"i64[2] [-7, 7]", "i64[1] [2]"}); /* div truncates known */
     assert_types("i64[1] known [4]", .op = "Div",
@@ -274,15 +266,15 @@ static void known_content_is_propagated(void **state)
                  .inputs = {"i64[1] known [2L+1]", "i64[1] [2]"}); /* div of an affine length rounds down */
     /* div by zero: the known value is lost */
     assert_types("i64[1]", .op = "Div", .inputs = {"i64[1] known [L]", "i64[1] [0]"});
-    assert_types("i64[1] known [3]", .op = "Mod", .inputs = {"i64[1] known [4L+3]", "i64[1] [4]"}); /* mod of known */
+    assert_types("i64[1] known [3]", .op = "Mod", .inputs = {"i64[1] known [4L+3]", "i64[1] [4]"});
     assert_types("i64[1] known [L]", .op = "Min",
                  .inputs = {"i64[1] known [L]", "i64[1] [64]"}); /* min is decided by the range */
     assert_types("i64[1]", .op = "Min", .inputs = {"i64[1] known [L]", "i64[1] [63]"}); /* min depends on the length */
     assert_types("i64[1] known [L]", .op = "Max",
-                 .inputs = {"i64[1] known [L]", "i64[1] [1]"});                     /* max is decided by the range */
-    assert_types("i64[1] known [-L]", .op = "Neg", .inputs = {"i64[1] known [L]"}); /* neg of known */
-    assert_types("i64[1] known [L]", .op = "Abs", .inputs = {"i64[1] known [-L]"}); /* abs of known */
-    assert_types("i64[1] known [L]", .op = "Identity", .inputs = {"i64[1] known [L]"}); /* identity of known */
+                 .inputs = {"i64[1] known [L]", "i64[1] [1]"}); /* max is decided by the range */
+    assert_types("i64[1] known [-L]", .op = "Neg", .inputs = {"i64[1] known [L]"});
+    assert_types("i64[1] known [L]", .op = "Abs", .inputs = {"i64[1] known [-L]"});
+    assert_types("i64[1] known [L]", .op = "Identity", .inputs = {"i64[1] known [L]"});
     assert_types("i32[1] known [L]", .op = "Cast", .attrs = "to=6",
                  .inputs = {"i64[1] known [L]"}); /* cast to integer keeps known */
     assert_types("i8[1]", .op = "Cast", .attrs = "to=3",
@@ -298,10 +290,10 @@ static void known_content_is_propagated(void **state)
     assert_types("bool[1]", .op = "Equal", .inputs = {"i64[1] known [L]", "i64[] [5]"});
     assert_types("bool[1] known [1]", .op = "Less", .inputs = {"i64[1] known [L]", "i64[] [65]"}); /* less is decided */
     assert_types("bool[1] known [1]", .op = "GreaterOrEqual",
-                 .inputs = {"i64[1] known [L]", "i64[] [1]"});                       /* greater or equal is decided */
-    assert_types("bool[2] known [1, 0]", .op = "Not", .inputs = {"bool[2] [0, 1]"}); /* not of known */
+                 .inputs = {"i64[1] known [L]", "i64[] [1]"}); /* greater or equal is decided */
+    assert_types("bool[2] known [1, 0]", .op = "Not", .inputs = {"bool[2] [0, 1]"});
     assert_types("i64[2] known [L, 2L]", .op = "Where",
-                 .inputs = {"bool[2] [1, 0]", "i64[2] known [L, 2]", "i64[2] known [3, 2L]"}); /* where of known */
+                 .inputs = {"bool[2] [1, 0]", "i64[2] known [L, 2]", "i64[2] known [3, 2L]"});
     assert_types("i64[1]", .op = "Add",
                  .inputs = {"i64[1] [9223372036854775807]", "i64[1] [1]"});      /* overflow: the known value is lost */
     assert_types("u8[1]", .op = "Add", .inputs = {"u8[1] [250]", "u8[1] [10]"}); /* wrapping: the known value is lost */
@@ -314,14 +306,13 @@ static void wrong_operands_are_refused_by_name(void **state)
                        .inputs = {"f32[3]", "f32[4]"}); /* different dims fail to broadcast */
     assert_shape_fault(MDOT_MALFORMED, "f64", .op = "Add",
                        .inputs = {"f32[3]", "f64[3]"}); /* operands differ in type */
-    assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes", .op = "Exp",
-                       .inputs = {"i32[3]"}); /* exp of an integer */
+    assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes", .op = "Exp", .inputs = {"i32[3]"});
     assert_shape_fault(MDOT_MALFORMED, "is of type f32, where the operator takes bool", .op = "Not",
-                       .inputs = {"f32[3]"}); /* not of a float */
+                       .inputs = {"f32[3]"});
     assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes", .op = "And",
-                       .inputs = {"i32[1]", "i32[1]"}); /* and of integers */
+                       .inputs = {"i32[1]", "i32[1]"});
     assert_shape_fault(MDOT_MALFORMED, "is of type f32, where the operator takes", .op = "BitShift",
-                       .inputs = {"f32[1]", "f32[1]"}); /* shift of a float */
+                       .inputs = {"f32[1]", "f32[1]"});
     assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes bool", .op = "Where",
                        .inputs = {"i32[1]", "f32[1]", "f32[1]"});                      /* where needs a bool */
     assert_shape_fault(MDOT_MALFORMED, "1 inputs", .op = "Add", .inputs = {"f32[1]"}); /* too few inputs */

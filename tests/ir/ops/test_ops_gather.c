@@ -104,7 +104,7 @@ static void gather_costs_the_rows_it_fetches(void **state)
 {
     (void)state;
     assert_cost(0, 160 + 80, 160, 400, "Gather",
-                .inputs = {"f32[100,4] 0..", "i64[L]"}); /* the table is a parameter that training updates */
+                .inputs = {"f32[100,4] 0..", "i64[L]"}); /* the table is a trained parameter */
     assert_cost(0, 64 + 80, 160, 0, "Gather", .inputs = {"f32[4,4]", "i64[L]"});
 }
 

@@ -1,4 +1,4 @@
-/* test_ops_layout.c — ir/ops/layout.c: operators that change the shape or the order of elements. */
+/* test_ops_layout.c — ir/ops/layout.c: operators for shape and element order. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>
@@ -127,7 +127,7 @@ static void depth_to_space_and_space_to_depth_move_blocks(void **state)
     (void)state;
     assert_types("f32[1,2,4,2L]", "DepthToSpace", "blocksize=2", .inputs = {"f32[1,8,2,L]"});
     assert_types("f32[1,8,2,L]", "SpaceToDepth", "blocksize=2", .inputs = {"f32[1,2,4,2L]"});
-    /* Channels 0 … 3 of one pixel become the four pixels of the block. With eight channels the two modes differ. */
+    /* Channels 0 … 3 of one pixel become the block's four pixels. With eight channels the two modes differ. */
     assert_values("f32[1,2,2,2] [0, 2, 4, 6, 1, 3, 5, 7]", "DepthToSpace", "blocksize=2",
                   .inputs = {"f32[1,8,1,1] 0.."});
     assert_values("f32[1,2,2,2] [0, 1, 2, 3, 4, 5, 6, 7]", "DepthToSpace", "blocksize=2, mode=\"CRD\"",

@@ -185,7 +185,7 @@ static void running_statistics_are_not_parameters(void **state)
 static void embeddings_read_the_rows_they_fetch(void **state)
 {
     (void)state;
-    /* Ten tokens: ids of four bytes. Each table has a hundred rows, of which ten rows of two floats are read. */
+    /* Ten tokens: ids of four bytes. Each table has a hundred rows; ten rows with two floats each are read. */
     assert_cost(9 * 20, 40 + 80 + 80 + 16, 80, 200 + 4, EMBED,
                 .inputs = {"i32[1,L]", "_", "f32[100,2] 0..", "f32[100,2]", "_", "f32[2] 0..", "f32[2] 0.."});
 }

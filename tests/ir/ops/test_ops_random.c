@@ -1,6 +1,6 @@
-/* test_ops_random.c — every row of the operator table on random nodes. For any content of a file, the rules read only
- * inputs that exist, inference and evaluation agree on types, too little memory is reported, and every message names
- * its node. The seed is fixed. */
+/* test_ops_random.c — every operator table row on random nodes. For any file content, the rules read only existing
+ * inputs, inference and evaluation agree on types, too little memory is reported, and every message names the node. The
+ * seed is fixed. */
 #include "tests/support/random_node.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 enum { NODES_PER_OPERATOR = 800, MOST_OUTPUTS = 4 };
-enum { ARENA_BYTES = 1 << 26 }; /* memory limit for random shapes, because a machine may overcommit its memory */
+enum { ARENA_BYTES = 1 << 26 }; /* memory limit for random shapes, because a machine may overcommit memory */
 
 static ir_type type_of(const ir_wide *wide)
 {
@@ -71,7 +71,7 @@ static void random_nodes_agree_or_are_refused(void **unused)
 {
     (void)unused;
     uint64_t state = UINT64_C(0x2545F4914F6CDD1D);
-    int operators = 0; /* operators with a node that inference and evaluation accept; nearly all, otherwise the test
+    int operators = 0; /* operators with a node accepted by inference and evaluation; nearly all, otherwise the test
                         * covers too little */
     int evaluators = 0;
     for (int op = 0; op < IR_OP_COUNT; op++) {

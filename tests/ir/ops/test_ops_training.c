@@ -1,5 +1,5 @@
 /* test_ops_training.c — ir/ops/recurrent.c and loss.c: operators whose cost counts in jobs.
- * tests/codegen/cpu/test_cpu_recurrence.c tests the values of recurrent operators. */
+ * tests/codegen/cpu/test_cpu_recurrence.c tests recurrent values. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* test_ops_trees.c — mdot.Trees: shape, values, cost and faults of its constants. */
+/* test_ops_trees.c — mdot.Trees: shape, values, cost and faulty constants. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* The mask, in 2 slots of L tokens, is that of transformers' experts; i are indices [2, count]. */
+/* The mask (2 slots of L tokens) is as in transformers' experts; i are indices [2, count]. */
 #define MASK "x = input f32[L,4]\nm = input bool[2,L]\ni = NonZero(m)\n"
 #define TOKENS "one = constant i64[] [1]\nt = Gather(i, one) {axis=0}\n"
 #define ROWS "x = input f32[L,4]\nm = input bool[L]\ni = NonZero(m)\nix = Transpose(i) {perm=[1, 0]}\n"
@@ -71,7 +71,7 @@ static void scatters_reduce_and_overwrite(void **state)
                  reductions[k]);
         expect_same(text);
     }
-    /* A number in every selected place: the shape of the updates is the count. */
+    /* A number in every selected place: the update shape is the count. */
     expect_same(ROWS PICKED "sh = Shape(r)\nc = ConstantOfShape(sh)\ny = ScatterND(x, ix, c)\nreturn y\n");
     expect_same("x = input f32[2,L]\nm = input f32[2,L]\ni = NonZero(m)\nix = Transpose(i) {perm=[1, 0]}\n"
                 "r = GatherND(x, ix)\ne = Exp(r)\ny = ScatterND(x, ix, e)\nreturn y\n");
@@ -136,7 +136,7 @@ static void rows_pass_through_norms_products_and_reshapes(void **state)
                 "g = weights f32[4]\nn = LayerNormalization(r, g) {axis=-1}\np = Softmax(n) {axis=-1}\n"
                 "sh = constant i64[3] [-1, 2, 2]\nh = Reshape(p, sh)\nw = weights f32[2,3]\nq = MatMul(h, w)\n"
                 "tr = Transpose(q) {perm=[1, 0, 2]}\nzero = constant i64[1] [1]\ny = ReduceSum(tr, zero)\nreturn y\n");
-    /* The second NonZero of the same mask selects the same elements. */
+    /* The second NonZero on the same mask selects the same elements. */
     expect_same(ROWS PICKED "i2 = NonZero(m)\nw = Cast(i2) {to=1}\nv = Transpose(w) {perm=[1, 0]}\nu = Mul(r, v)\n"
                             "y = ScatterND(x, ix, u)\nreturn y\n");
 }
@@ -163,7 +163,7 @@ static void elements_outside_of_the_mask_may_be_nan(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Through all passes, the plan and the code of every level. */
+/* Through all passes, the plan and the code for every level. */
 static void experts_become_kernels(void **state)
 {
     (void)state;

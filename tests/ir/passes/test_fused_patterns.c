@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* Returns for example "attention linear4 norm2": the kinds of kernels, and the count if it is above one. */
+/* Returns for example "attention linear4 norm2": the kernel kinds, and the count if it is above one. */
 static const char *kernels_of(const pl_plan *plan, ir_arena *arena)
 {
     static const pl_kind order[] = {PL_ATTENTION, PL_LINEAR, PL_NEST, PL_NORM, PL_SEQUENTIAL};

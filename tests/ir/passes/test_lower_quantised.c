@@ -1,5 +1,5 @@
-/* test_lower_quantised.c — quantised operators from ONNX to code, compared with their evaluation, and the kernels
- * that they become. */
+/* test_lower_quantised.c — quantised operators from ONNX to code, compared with the evaluation, and the resulting
+ * kernels. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static void scales_and_zero_points_follow_their_axis(void **state)
     assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[3] [0.01, 0.1, 0.005]\nz = constant i8[3] [-3, 0, 100]\n"
                        "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
                        lengths);
-    /* Only one of them is a vector, as in QLinearConv. */
+    /* Only one is a vector, as in QLinearConv. */
     assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[3] [0.01, 0.1, 0.005]\nz = constant i8[] [-3]\n"
                        "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
                        lengths);
@@ -62,7 +62,7 @@ static void byte_matmuls_accumulate_in_32_bits(void **state)
                        lengths);
 }
 
-/* Factors may be vectors. A zero point of one element applies to all rows. */
+/* Factors may be vectors. A one-element zero point applies to all rows. */
 static void single_zero_points_fit_any_operand(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void single_zero_points_fit_any_operand(void **state)
         }
 }
 
-/* A layer in the form that ONNX Runtime's dynamic quantisation writes. */
+/* A layer as written by ONNX Runtime's dynamic quantisation. */
 #define LAYER                                                                                                          \
     "x = input f32[L,4]\nb = constant i8[4,3] [1, -2, 3, 100, 5, -128, 127, 8, 9, -7, 11, 12]\n"                       \
     "zb = constant i8[3] [0, 1, -1]\nsb = constant f32[3] [0.01, 0.02, 0.015]\nbias = constant f32[3] [1, 2, 3]\n"     \
@@ -97,7 +97,7 @@ static void a_quantised_layer_becomes_a_linear(void **state)
                    "linear");
 }
 
-/* One value may be stored as a vector of one element, also for scalars. */
+/* One value may be stored as a one-element vector, also for scalars. */
 static void single_scales_fit_any_rank(void **state)
 {
     (void)state;

@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Returns a graph's only output with inputs x, y and z. */
+/* Returns a graph's only output, with inputs x, y and z. */
 static ir_value *value_of(const char *nodes)
 {
     char text[1024];
@@ -88,8 +88,8 @@ static void multiplications_match_in_any_association(void **state)
 static void alternatives_backtrack_when_later_goals_fail(void **state)
 {
     (void)state;
-    /* Both alternatives match the first operand, but only the second binds x to the value that the second operand
-     * needs. */
+    /* Both alternatives match the first operand, but only the second binds x to the value needed by the second
+     * operand. */
     const ir_pattern *either = P(Sub, P_EITHER(P_ANY(X), P(Exp, P_ANY(X))), P_ANY(X));
     assert_true(matches(either, "e = Exp(x)\nr = Sub(e, x)"));
     assert_true(matches(either, "e = Exp(x)\nr = Sub(e, e)"));

@@ -1,4 +1,4 @@
-/* test_passes.c — the pass runner, the builder that the passes share, and failures of allocation. */
+/* test_passes.c — the pass runner, the passes' common builder, and allocation failures. */
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
@@ -98,7 +98,7 @@ static void a_second_run_of_every_pass_changes_nothing(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Writes "OP(x, v0, v1, …)" with so many inputs, some of which are equal. */
+/* Writes "OP(x, v0, v1, …)" with so many inputs, some equal. */
 static const char *sum_like(const char *op, int inputs, char *text, size_t size)
 {
     enum { VALUES = 17 };
@@ -113,7 +113,7 @@ static const char *sum_like(const char *op, int inputs, char *text, size_t size)
     return text;
 }
 
-/* The depth of kernel expressions is bounded, and so is the recursion over them. */
+/* The depth of kernel expressions is bounded, and so is recursion over them. */
 static void operators_of_many_inputs_become_trees(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void operators_of_many_inputs_become_trees(void **state)
     }
 }
 
-/* A job may have operators that mdot does not know. The operators around them are still simplified. */
+/* A job may have unknown operators. The operators around them are still simplified. */
 static void unknown_operators_are_left_alone(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void exhausted_memory_is_reported(void **state)
 
 /* ---- The builder ------------------------------------------------------------------------------------------------- */
 
-/* Returns a builder that inserts before the first node of an inferred graph. */
+/* Returns a builder that inserts before an inferred graph's first node. */
 static ir_builder builder_for(const char *text, ir_arena *arena)
 {
     ir_graph *graph = graph_from_notation(text, 16, arena);
@@ -274,7 +274,7 @@ static void reshapes_use_constant_shapes(void **state)
     ir_value *copied = ir_build_reshape(&b, x, (ir_dim[]){two, L, L, two, three}, 5);
     expect_known(copied->def->inputs[1], "0L+2 0L+0 0L+0 0L+2 0L+3");
     ir_value *ones =
-        /* Reshape's 0 and -1 can express only one of the two Ls */
+        /* Reshape's 0 and -1 can express only one L */
         ir_build_reshape(&b, x, (ir_dim[]){one, one, two, L, L, six}, 6);
     assert_string_equal(ones->def->op->name, "Unsqueeze");
     assert_ptr_equal(ir_build_reshape(&b, ones, x->type.dim, 4), x); /* the builder returns the value that has this

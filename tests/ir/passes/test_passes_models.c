@@ -1,7 +1,7 @@
-/* test_passes_models.c — all passes together on models from other sources: ONNX's node tests and trained predictors.
- * The values that a graph computes must stay the same. The expected shapes of the reference predictors' results are
- * constants of this test. Folding rounds constants to f32, and evaluating the original graph skips that rounding,
- * therefore the tolerance is that of f32. */
+/* test_passes_models.c — all passes together on models from other sources: ONNX's node tests and trained predictors. A
+ * graph's values must stay the same. The expected result shapes for the reference predictors are constants in this
+ * test. Folding rounds constants to f32, and evaluating the original graph skips this rounding, therefore the tolerance
+ * is f32's. */
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -57,7 +57,7 @@ static ir_graph *import_test(const node_test *t)
     return graph;
 }
 
-/* Makes constants of the inputs that shapes may depend on (scalars and vectors), with the values of the data set. */
+/* Makes constants for the inputs that shapes may depend on (scalars and vectors), with the data set's values. */
 static void bind_small_inputs(const node_test *t, ir_graph *graph)
 {
     for (int i = 0; i < graph->input_count; i++) {
@@ -175,14 +175,14 @@ static void expect_model(const char *name, int64_t batch, composition expected)
 }
 
 /* Four layers, each with one Linear for Q, K and V, one for the output and two for the FFN; five embeddings and a
- * head of two. */
+ * two-layer head. */
 static void reference_a_becomes_fused_operators(void **state)
 {
     (void)state;
     expect_model("predictor/reference_a/model.onnx", 0, (composition){4, 4 * 4 + 5 + 2, 10, 7});
 }
 
-/* One additional layer, over the three tokens of every operator. */
+/* One additional layer, over every operator's three tokens. */
 static void reference_b_becomes_fused_operators(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void bert_becomes_fused_operators(void **state)
     expect_model("real/transformer/bert_toy_optimized.onnx", 2, (composition){5, 5 * 4 + 4, 12, 6});
 }
 
-/* Codegen stores constants of equal bytes once, so each bucket must fold to the same constants. */
+/* Codegen stores equal constants once, so each bucket must fold to the same constants. */
 static void buckets_differ_only_in_their_length(void **state)
 {
     (void)state;

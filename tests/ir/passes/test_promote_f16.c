@@ -1,4 +1,4 @@
-/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of the type. Decisions are made on
+/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of the 16-bit type. Decisions are made on
  * rounded values. */
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -21,7 +21,7 @@ static ir_graph *after_passes(const ir_graph *before, ir_arena *arena)
     return after;
 }
 
-/* Counts the nodes that make values of a type, except casts, and the casts to that type. */
+/* Counts the nodes that make values with a type, except casts, and the casts to this type. */
 static void count_nodes(const ir_graph *graph, mdot_dtype dtype, int *out_others, int *out_casts)
 {
     *out_others = *out_casts = 0;
@@ -56,7 +56,7 @@ static void whole_models_are_computed_in_f32(void **state)
         ir_graph *before = graph_from_notation(cases[i].text, 16, arena), *after = after_passes(before, arena);
         count_nodes(after, cases[i].dtype, &others, &casts);
         assert_int_equal(others, 0);
-        assert_int_equal(casts, 1); /* the cast of the output */
+        assert_int_equal(casts, 1); /* the output cast */
         assert_same_values(before, after, 5, cases[i].tolerance);
         ir_arena_destroy(arena);
     }
@@ -79,8 +79,8 @@ static void comparisons_use_rounded_values(void **state)
     ir_arena_destroy(arena);
 }
 
-/* A value that is narrowed and widened again is rounded, also if it is moved in between: 1.0001, 70000 and 1e-8 are 1,
- * infinity and 0 in f16. */
+/* A value narrowed and widened again is rounded, also if it is moved in between: 1.0001, 70000 and 1e-8 are 1, infinity
+ * and 0 in f16. */
 static void narrowing_that_is_undone_rounds(void **state)
 {
     (void)state;
@@ -126,8 +126,8 @@ static void integers_are_rounded_to_f16(void **state)
     ir_arena_destroy(arena);
 }
 
-/* A pattern also matches its constants after they were rounded to a narrow type: √2 is 1.4140625 in both, 0.044715 is
- * 0.04467… in bf16, and a mask of -1e4 is -9984. */
+/* A pattern also matches constants rounded to a narrow type: √2 is 1.4140625 in both, 0.044715 is 0.04467… in bf16, and
+ * a mask of -1e4 is -9984. */
 static void patterns_match_rounded_constants(void **state)
 {
     (void)state;

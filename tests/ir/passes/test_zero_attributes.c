@@ -1,6 +1,5 @@
-/* test_zero_attributes.c — 0 differs from an absent attribute. Operators with an attribute that is 0 go through all
- * passes and the planner. They still compute the values of the reference evaluation, which differ from those of the
- * default. */
+/* test_zero_attributes.c — 0 differs from an absent attribute. Operators with an attribute equal to 0 go through all
+ * passes and the planner. They still compute the reference evaluation's values, which differ from the default's. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +18,8 @@
 
 enum { MAX_LENGTH = 16, LENGTH = 5 };
 
-/* before: the graph up to the node that defines y; node: that node without attributes; others: its other attributes;
- * zero: the attribute that is 0. */
+/* before: the graph up to the node that defines y; node: this node without attributes; others: its other attributes;
+ * zero: the attribute equal to 0. */
 typedef struct zero_case {
     const char *before, *node, *others, *zero;
 } zero_case;
