@@ -1,6 +1,6 @@
 /* test_bf16.c — bf16 on the CPU: single conversions and pair dot products, and whole plans for every kernel kind. The
  * plans are compared with an interpretation in bf16 and with the reference evaluation. */
-#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/dot_products.h"
 #include "ir/ops.h"
 #include "plan/planner.h"
 #include "tests/support/cg_harness.h"

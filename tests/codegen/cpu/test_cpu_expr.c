@@ -1,5 +1,5 @@
 /* Operators and conversions in every element type, in vectors and scalars, against the plan interpreter. */
-#include "codegen/cpu/cpu_expr.h"
+#include "codegen/cpu/cpu_values.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/shard.h"
 

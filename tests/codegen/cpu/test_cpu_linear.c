@@ -1,7 +1,5 @@
 /* The linear kernel against sums in double: every remainder in rows, columns and k, every epilogue kind, in fp32 and
  * bf16 on every CPU level. The buffers end or start at inaccessible memory. */
-#include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/dot_products.h"
 #include "tests/support/cg_harness.h"

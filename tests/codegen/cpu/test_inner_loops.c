@@ -1,6 +1,7 @@
 /* test_inner_loops.c — inner loop instructions in the matrix kernels, counted in every shipped target's assembly:
  * multiplications, loads, and zero spills. The test executes no kernel code, so it counts all targets on every
  * machine. */
+#include "codegen/codegen.h"
 #include "codegen/cpu/cpu_images.h"
 #include "ir/ops.h"
 #include "plan/planner.h"

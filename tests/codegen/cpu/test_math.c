@@ -1,6 +1,5 @@
 /* Elementary functions against libm, at every vector width of this machine. */
-#include "codegen/cpu/gelu.h"
-#include "codegen/cpu/math.h"
+#include "codegen/cpu/real_functions.h"
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>

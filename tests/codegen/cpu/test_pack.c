@@ -1,5 +1,5 @@
 /* test_pack.c — packed constants, compared with a direct implementation of the formula in pack.h. */
-#include "codegen/cpu/pack.h"
+#include "codegen/cpu/cpu_target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

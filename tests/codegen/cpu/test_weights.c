@@ -1,5 +1,5 @@
 /* test_weights.c — several plans' weights packed into one block. */
-#include "codegen/cpu/weights.h"
+#include "codegen/cpu/cpu_images.h"
 #include "mdot/mdot_abi.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* test_job_table.c — ir/ops_job.def: type ids stored in predictors, and consistent rows. */
-#include "frontend/job/job_table.h"
+#include "frontend/job/job_tables.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* test_split_einsum.c — frontend/job/split_einsum.c: an Einsum keeps the values, and costs as much as the equivalent
  * matmuls. */
-#include "frontend/job/canonicalise.h"
+#include "frontend/job/stages.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"
