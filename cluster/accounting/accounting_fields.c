@@ -34,14 +34,14 @@ bool ac_read_state(const char *text, mdot_outcome *out)
 /* Reads digits, at most nine, and moves on. */
 static bool read_digits(const char **io_at, int64_t *out)
 {
-    const char *at = *io_at;
+    const char *cursor = *io_at;
     int64_t value = 0;
-    for (; isdigit((unsigned char)*at); at++) {
-        if (at - *io_at == 9) return false;
-        value = 10 * value + (*at - '0');
+    for (; isdigit((unsigned char)*cursor); cursor++) {
+        if (cursor - *io_at == 9) return false;
+        value = 10 * value + (*cursor - '0');
     }
-    if (at == *io_at) return false;
-    *io_at = at;
+    if (cursor == *io_at) return false;
+    *io_at = cursor;
     *out = value;
     return true;
 }
@@ -49,27 +49,27 @@ static bool read_digits(const char **io_at, int64_t *out)
 /* Reads "[DAYS-]N[:N[:N]]" and counts the parts after the days. */
 static bool read_clock(const char *text, int64_t *out_days, int64_t part[3], int *out_parts)
 {
-    const char *at = text;
+    const char *cursor = text;
     int parts = 0;
     *out_days = -1;
     for (;;) {
-        if (parts == 3 || !read_digits(&at, &part[parts])) return false;
-        if (*at == '-' && parts == 0 && *out_days < 0) {
+        if (parts == 3 || !read_digits(&cursor, &part[parts])) return false;
+        if (*cursor == '-' && parts == 0 && *out_days < 0) {
             *out_days = part[0];
-            at++;
+            cursor++;
             continue;
         }
         parts++;
-        if (*at != ':') break;
-        at++;
+        if (*cursor != ':') break;
+        cursor++;
     }
-    if (*at == '.') {
+    if (*cursor == '.') {
         int64_t fraction;
-        at++;
-        if (!read_digits(&at, &fraction)) return false;
+        cursor++;
+        if (!read_digits(&cursor, &fraction)) return false;
     }
     *out_parts = parts;
-    return *at == '\0';
+    return *cursor == '\0';
 }
 
 bool ac_read_duration(const char *text, int64_t *out_seconds)
@@ -157,28 +157,28 @@ bool ac_read_gpus(const char *text, int64_t *out_count, const char **out_type, s
     *out_count = 0;
     *out_type = NULL;
     *out_type_length = 0;
-    for (const char *at = text; *at != '\0';) {
-        size_t length = strcspn(at, ",");
-        const char *equals = memchr(at, '=', length);
+    for (const char *cursor = text; *cursor != '\0';) {
+        size_t length = strcspn(cursor, ",");
+        const char *equals = memchr(cursor, '=', length);
         if (equals == NULL) return false;
-        size_t name_length = (size_t)(equals - at);
-        bool is_gpu = name_length >= sizeof gres - 1 && memcmp(at, gres, sizeof gres - 1) == 0;
-        char separator = is_gpu ? at[sizeof gres - 1] : '\0';
+        size_t name_length = (size_t)(equals - cursor);
+        bool is_gpu = name_length >= sizeof gres - 1 && memcmp(cursor, gres, sizeof gres - 1) == 0;
+        char separator = is_gpu ? cursor[sizeof gres - 1] : '\0';
         if (is_gpu && (separator == '=' || separator == ':')) {
             int64_t count;
             const char *digits = equals + 1;
-            if (!read_digits(&digits, &count) || (digits != at + length)) return false;
+            if (!read_digits(&digits, &count) || (digits != cursor + length)) return false;
             if (separator == '=') {
                 total = count;
             } else {
                 typed += count;
                 if (*out_type == NULL) {
-                    *out_type = at + sizeof gres;
+                    *out_type = cursor + sizeof gres;
                     *out_type_length = (size_t)(equals - *out_type);
                 }
             }
         }
-        at += length + (at[length] == ',');
+        cursor += length + (cursor[length] == ',');
     }
     *out_count = total >= 0 ? total : typed;
     return true;

@@ -47,16 +47,17 @@ void mdot_history_destroy(mdot_history *h)
 static mdot_status read_job(const mdot_history *h, const mdot_history_job *job, mdot_history_job *out_job,
                             hs_keys *out_keys, mdot_error *err)
 {
-    mdot_history_job own;
-    mdot_status status = bs_read_struct(&job_struct, job, &own, err);
+    mdot_history_job requested;
+    mdot_status status = bs_read_struct(&job_struct, job, &requested, err);
     if (status != MDOT_OK) return status;
-    if (own.gpus < 0 || own.gpus > MOST_GPUS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpus is %d; it must be between 0 and %d", own.gpus, MOST_GPUS);
-    if (!(fabs(own.submit_s) <= most_s))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "submit_s is %g; it must be between %g and %g", own.submit_s,
+    if (requested.gpus < 0 || requested.gpus > MOST_GPUS)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpus is %d; it must be between 0 and %d", requested.gpus,
+                         MOST_GPUS);
+    if (!(fabs(requested.submit_s) <= most_s))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "submit_s is %g; it must be between %g and %g", requested.submit_s,
                          -most_s, most_s);
-    *out_job = own;
-    *out_keys = hs_keys_of(h->options.hash_seed, &own);
+    *out_job = requested;
+    *out_keys = hs_keys_of(h->options.hash_seed, &requested);
     return MDOT_OK;
 }
 
@@ -80,12 +81,12 @@ static mdot_history_estimate estimate_of(const mdot_history *h, const hs_forecas
 mdot_status mdot_history_ask(const mdot_history *h, const mdot_history_job *job, mdot_history_estimate *out_estimate,
                              mdot_error *err)
 {
-    mdot_history_job own;
+    mdot_history_job requested;
     hs_keys keys;
     mdot_status status = bs_check_struct(&estimate_struct, out_estimate, err);
-    if (status == MDOT_OK) status = read_job(h, job, &own, &keys, err);
+    if (status == MDOT_OK) status = read_job(h, job, &requested, &keys, err);
     if (status != MDOT_OK) return status;
-    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, INFINITY, own.submit_s);
+    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, INFINITY, requested.submit_s);
     mdot_history_estimate estimate = estimate_of(h, &f);
     bs_write_struct(&estimate_struct, &estimate, out_estimate, out_estimate->struct_size);
     return MDOT_OK;
@@ -173,9 +174,9 @@ static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_fo
 mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_ended outcome, double duration_s,
                              double end_s, mdot_error *err)
 {
-    mdot_history_job own;
+    mdot_history_job requested;
     hs_keys keys;
-    mdot_status status = read_job(h, job, &own, &keys, err);
+    mdot_status status = read_job(h, job, &requested, &keys, err);
     if (status != MDOT_OK) return status;
     if (!(duration_s >= 0 && duration_s <= most_s))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "duration_s is %g; it must be between 0 and %g", duration_s,
@@ -185,7 +186,8 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
                          most_s);
     if ((unsigned)outcome > MDOT_ENDED_TIMED_OUT)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the outcome %d is not a value of mdot_ended", (int)outcome);
-    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, own.submit_s, own.submit_s);
+    hs_forecast f =
+        hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, requested.submit_s, requested.submit_s);
     mdot_history_estimate estimate = estimate_of(h, &f);
     ending e = ending_of(&estimate, outcome, duration_s, end_s);
     bool is_complete = outcome == MDOT_ENDED_COMPLETED;

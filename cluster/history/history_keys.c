@@ -34,14 +34,14 @@ uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count)
     uint64_t v[4] = {seed[0] ^ 0x736f6d6570736575, seed[1] ^ 0x646f72616e646f6d, seed[0] ^ 0x6c7967656e657261,
                      seed[1] ^ 0x7465646279746573};
     const unsigned char *at = bytes;
-    uint64_t last = (uint64_t)count << 56;
+    uint64_t final = (uint64_t)count << 56;
     for (size_t left = count; left >= 8; left -= 8, at += 8) {
         uint64_t word = 0;
         for (int i = 0; i < 8; i++) word |= (uint64_t)at[i] << (8 * i);
         absorb(v, word);
     }
-    for (size_t i = 0; i < count % 8; i++) last |= (uint64_t)at[i] << (8 * i);
-    absorb(v, last);
+    for (size_t i = 0; i < count % 8; i++) final |= (uint64_t)at[i] << (8 * i);
+    absorb(v, final);
     v[2] ^= 0xff;
     for (int i = 0; i < 4; i++) mix(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
@@ -83,18 +83,18 @@ static bool is_generated(const char *word, size_t length)
 void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES])
 {
     size_t used = 0, bytes = name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0;
-    for (size_t at = 0; at < bytes;) {
-        size_t end = at;
+    for (size_t position = 0; position < bytes;) {
+        size_t end = position;
         while (end < bytes && is_of_word(name[end])) end++;
         size_t begin = used;
-        if (!is_generated(name + at, end - at)) {
-            for (size_t i = at; i < end && used + 2 < MDOT_HISTORY_NAME_BYTES; i++) {
+        if (!is_generated(name + position, end - position)) {
+            for (size_t i = position; i < end && used + 2 < MDOT_HISTORY_NAME_BYTES; i++) {
                 if (is_digit(name[i])) continue;
                 if (used == begin && begin > 0) out_name[used++] = '-';
                 out_name[used++] = to_lower(name[i]);
             }
         }
-        at = end < bytes ? end + 1 : end;
+        position = end < bytes ? end + 1 : end;
     }
     out_name[used] = '\0';
 }

@@ -31,9 +31,9 @@ static int best_of(const double losses[HS_CANDIDATES])
 }
 
 /* Returns the position between `from` and `towards` after a step. */
-static double step_to(double from, double towards, double weight, double against)
+static double step_to(double start, double towards, double weight, double against)
 {
-    return isinf(against) ? from : from + (towards - from) * weight / (weight + against);
+    return isinf(against) ? start : start + (towards - start) * weight / (weight + against);
 }
 
 static void take_step(const hs_learning *l, hs_forecast *f, int step, double towards, double weight)
@@ -106,13 +106,13 @@ static void add_to_mean(double mean[2], double value, double kept)
 /* Adds the error of each candidate, and subtracts the least sum so that sums stay small. */
 static void learn_step(double losses[HS_CANDIDATES], double before, double towards, double weight, double log_s)
 {
-    double least = INFINITY;
+    double minimum = INFINITY;
     for (int c = 0; c < HS_CANDIDATES; c++) {
         double error = fabs(step_to(before, towards, weight, candidates[c]) - log_s);
         losses[c] = losses[c] * 0.999 + error;
-        least = fmin(least, losses[c]);
+        minimum = fmin(minimum, losses[c]);
     }
-    for (int c = 0; c < HS_CANDIDATES; c++) losses[c] -= least;
+    for (int c = 0; c < HS_CANDIDATES; c++) losses[c] -= minimum;
 }
 
 void hs_learn(hs_learning *l, const hs_forecast *f, double log_s)

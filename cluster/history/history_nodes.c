@@ -42,11 +42,11 @@ void hs_node_keep(hs_node *node, double time_s)
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-hs_nodes *hs_nodes_create(size_t most)
+hs_nodes *hs_nodes_create(size_t maximum)
 {
     hs_nodes *n = calloc(1, sizeof *n);
     if (n == NULL) return NULL;
-    n->most = (uint32_t)most;
+    n->most = (uint32_t)maximum;
     n->oldest = n->newest = HS_NO_NODE;
     return n;
 }
@@ -67,29 +67,29 @@ size_t hs_nodes_count(const hs_nodes *n)
 static uint32_t find(const hs_nodes *n, uint64_t hash)
 {
     if (n->head_count == 0) return HS_NO_NODE;
-    uint32_t at = n->heads[hash >> 1 & (n->head_count - 1)]; /* bit 0 of a hash is always set */
-    while (at != HS_NO_NODE && n->entries[at].node.hash != hash) at = n->entries[at].chained;
-    return at;
+    uint32_t slot = n->heads[hash >> 1 & (n->head_count - 1)]; /* bit 0 of a hash is always set */
+    while (slot != HS_NO_NODE && n->entries[slot].node.hash != hash) slot = n->entries[slot].chained;
+    return slot;
 }
 
 const hs_node *hs_nodes_find(const hs_nodes *n, uint64_t hash)
 {
-    uint32_t at = find(n, hash);
-    return at != HS_NO_NODE ? &n->entries[at].node : NULL;
+    uint32_t slot = find(n, hash);
+    return slot != HS_NO_NODE ? &n->entries[slot].node : NULL;
 }
 
-static void chain(hs_nodes *n, uint32_t at)
+static void chain(hs_nodes *n, uint32_t slot)
 {
-    uint32_t *head = &n->heads[n->entries[at].node.hash >> 1 & (n->head_count - 1)];
-    n->entries[at].chained = *head;
-    *head = at;
+    uint32_t *head = &n->heads[n->entries[slot].node.hash >> 1 & (n->head_count - 1)];
+    n->entries[slot].chained = *head;
+    *head = slot;
 }
 
-static void unchain(hs_nodes *n, uint32_t at)
+static void unchain(hs_nodes *n, uint32_t slot)
 {
-    uint32_t *link = &n->heads[n->entries[at].node.hash >> 1 & (n->head_count - 1)];
-    while (*link != at) link = &n->entries[*link].chained;
-    *link = n->entries[at].chained;
+    uint32_t *link = &n->heads[n->entries[slot].node.hash >> 1 & (n->head_count - 1)];
+    while (*link != slot) link = &n->entries[*link].chained;
+    *link = n->entries[slot].chained;
 }
 
 static bool grow(hs_nodes *n)
@@ -126,41 +126,41 @@ static void leave_list(hs_nodes *n, const entry *e)
         n->newest = e->older;
 }
 
-static void join_list(hs_nodes *n, uint32_t at)
+static void join_list(hs_nodes *n, uint32_t slot)
 {
-    n->entries[at].older = n->newest;
-    n->entries[at].newer = HS_NO_NODE;
+    n->entries[slot].older = n->newest;
+    n->entries[slot].newer = HS_NO_NODE;
     if (n->newest != HS_NO_NODE)
-        n->entries[n->newest].newer = at;
+        n->entries[n->newest].newer = slot;
     else
-        n->oldest = at;
-    n->newest = at;
+        n->oldest = slot;
+    n->newest = slot;
 }
 
 hs_node *hs_nodes_use(hs_nodes *n, uint64_t hash)
 {
-    uint32_t at = find(n, hash);
-    if (at != HS_NO_NODE) {
-        leave_list(n, &n->entries[at]);
-        join_list(n, at);
-        return &n->entries[at].node;
+    uint32_t slot = find(n, hash);
+    if (slot != HS_NO_NODE) {
+        leave_list(n, &n->entries[slot]);
+        join_list(n, slot);
+        return &n->entries[slot].node;
     }
     if (n->count < n->most) {
         if (n->count == n->capacity && !grow(n)) return NULL;
-        at = n->count++;
+        slot = n->count++;
     } else {
-        at = n->oldest;
-        leave_list(n, &n->entries[at]);
-        unchain(n, at);
+        slot = n->oldest;
+        leave_list(n, &n->entries[slot]);
+        unchain(n, slot);
     }
-    n->entries[at] = (entry){.node.hash = hash};
-    chain(n, at);
-    join_list(n, at);
-    return &n->entries[at].node;
+    n->entries[slot] = (entry){.node.hash = hash};
+    chain(n, slot);
+    join_list(n, slot);
+    return &n->entries[slot].node;
 }
 
 const hs_node *hs_nodes_next(const hs_nodes *n, const hs_node *previous)
 {
-    uint32_t at = previous == NULL ? n->oldest : ((const entry *)(const void *)previous)->newer;
-    return at != HS_NO_NODE ? &n->entries[at].node : NULL;
+    uint32_t slot = previous == NULL ? n->oldest : ((const entry *)(const void *)previous)->newer;
+    return slot != HS_NO_NODE ? &n->entries[slot].node : NULL;
 }

@@ -81,12 +81,12 @@ static void quantiles_of(const hs_errors *errors, const double *probabilities, i
 /* Each side has the scale that fits its three quantiles best, relative to their distances from the median. */
 static hs_shape fit_degrees(double degrees, const double *probabilities, const double *quantiles, double *out_misfit)
 {
-    const double least = 1e-3;
+    const double minimum = 1e-3;
     double sum[2] = {0, 0}, distance[7], t[7];
     *out_misfit = 0;
     for (int i = 0; i < 7; i++) {
         t[i] = fabs(hs_t_quantile(degrees, probabilities[i]));
-        distance[i] = fmax(fabs(quantiles[i] - quantiles[3]), least);
+        distance[i] = fmax(fabs(quantiles[i] - quantiles[3]), minimum);
         if (i != 3) sum[i > 3] += log(distance[i] / t[i]) / 3;
     }
     for (int i = 0; i < 7; i++)
@@ -97,13 +97,13 @@ static hs_shape fit_degrees(double degrees, const double *probabilities, const d
 hs_shape hs_shape_fit(const hs_errors *errors)
 {
     static const double probabilities[] = {.05, .1, .25, .5, .75, .9, .95};
-    double quantiles[7], least = INFINITY, misfit;
+    double quantiles[7], minimum = INFINITY, misfit;
     hs_shape best = {0, 1, 1, 2};
     quantiles_of(errors, probabilities, 7, quantiles);
     for (int i = 0; i < DEGREES; i++) {
         hs_shape shape = fit_degrees(all_degrees[i], probabilities, quantiles, &misfit);
-        if (misfit < least) {
-            least = misfit;
+        if (misfit < minimum) {
+            minimum = misfit;
             best = shape;
         }
     }

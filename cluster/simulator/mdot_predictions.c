@@ -67,7 +67,8 @@ static double roofline_ms(const mdot_job *job, const mdot_configuration *c, cons
     return 1e3 * sum_s;
 }
 
-static mdot_status predict_row(mdot_context *context, const bs_csv *csv, const columns *at, row *out, mdot_error *err)
+static mdot_status predict_row(mdot_context *context, const bs_csv *csv, const columns *fields, row *out,
+                               mdot_error *err)
 {
     mdot_configuration configuration;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -75,18 +76,18 @@ static mdot_status predict_row(mdot_context *context, const bs_csv *csv, const c
     mdot_error reason = {0};
     mdot_job *job = NULL;
     int gpus;
-    mdot_status status = bs_csv_number(csv, at->step, 1e-6, 1e9, &out->step_ms, err);
-    if (status == MDOT_OK) status = bs_csv_integer(csv, at->gpus, 1, 1 << 16, &gpus, err);
-    if (status == MDOT_OK) status = sc_job_row_read(csv, &at->row, &job, &configuration, err);
+    mdot_status status = bs_csv_number(csv, fields->step, 1e-6, 1e9, &out->step_ms, err);
+    if (status == MDOT_OK) status = bs_csv_integer(csv, fields->gpus, 1, 1 << 16, &gpus, err);
+    if (status == MDOT_OK) status = sc_job_row_read(csv, &fields->row, &job, &configuration, err);
     if (status != MDOT_OK) return status;
-    configuration.gpu = csv->field[at->gpu];
+    configuration.gpu = csv->field[fields->gpu];
     configuration.gpu_count = gpus;
     status = mdot_gpu_find(configuration.gpu, &gpu, &reason);
     if (status == MDOT_OK) status = mdot_predict(context, job, &configuration, &prediction, &reason);
     if (status == MDOT_OK) {
         out->mdot_ms = prediction.step_ms;
         out->roofline_ms = roofline_ms(job, &configuration, &gpu);
-        out->network = strdup(csv->field[at->network]);
+        out->network = strdup(csv->field[fields->network]);
         if (out->network == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     } else {
         status = bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
@@ -98,10 +99,10 @@ static mdot_status predict_row(mdot_context *context, const bs_csv *csv, const c
 static mdot_status read_table(const char *path, mdot_context *context, table *out, mdot_error *err)
 {
     bs_csv csv;
-    columns at;
+    columns fields;
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = find_columns(&csv, &at, err);
+    status = find_columns(&csv, &fields, err);
     for (bool is_row = true; status == MDOT_OK;) {
         status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
@@ -112,7 +113,7 @@ static mdot_status read_table(const char *path, mdot_context *context, table *ou
         }
         out->rows = rows;
         rows[out->count] = (row){0};
-        status = predict_row(context, &csv, &at, &rows[out->count], err);
+        status = predict_row(context, &csv, &fields, &rows[out->count], err);
         if (status == MDOT_OK) out->count++;
     }
     bs_csv_close(&csv);

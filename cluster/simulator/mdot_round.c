@@ -102,9 +102,9 @@ static mdot_status run_round(mdot_context *context, queue *q, double *out_predic
 {
     double begun_s = now_s(), value;
     mdot_status status = MDOT_OK;
-    for (size_t i = 0, at = 0; status == MDOT_OK && i < q->jobs; i++, at += CONFIGURATIONS)
-        status =
-            mdot_evaluate(context, q->encodings[i], &q->configurations[at], CONFIGURATIONS, &q->predictions[at], err);
+    for (size_t i = 0, position = 0; status == MDOT_OK && i < q->jobs; i++, position += CONFIGURATIONS)
+        status = mdot_evaluate(context, q->encodings[i], &q->configurations[position], CONFIGURATIONS,
+                               &q->predictions[position], err);
     *out_predict_s = now_s() - begun_s;
     if (status != MDOT_OK) return status;
     begun_s = now_s();

@@ -29,23 +29,24 @@ __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* Parses all of `text` up to `end` as a number from `least` to `most`. */
-static bool parse_number(const char *option, const char *text, char end, double least, double most, double *out_value,
-                         const char **out_end)
+static bool parse_number(const char *option, const char *text, char end, double minimum, double maximum,
+                         double *out_value, const char **out_end)
 {
     char *behind;
     double value = strtod(text, &behind);
     if (behind == text || (*behind != '\0' && *behind != end) || !isfinite(value))
         return refuse("%s: \"%s\" is not a number", option, text);
-    if (value < least || value > most) return refuse("%s: %s must be between %g and %g", option, text, least, most);
+    if (value < minimum || value > maximum)
+        return refuse("%s: %s must be between %g and %g", option, text, minimum, maximum);
     *out_value = value;
     if (out_end != NULL) *out_end = behind;
     return true;
 }
 
-static bool parse_integer(const char *option, const char *text, char end, double least, double most, double *out_value,
-                          const char **out_end)
+static bool parse_integer(const char *option, const char *text, char end, double minimum, double maximum,
+                          double *out_value, const char **out_end)
 {
-    if (!parse_number(option, text, end, least, most, out_value, out_end)) return false;
+    if (!parse_number(option, text, end, minimum, maximum, out_value, out_end)) return false;
     return *out_value == floor(*out_value) || refuse("%s: \"%s\" is not an integer", option, text);
 }
 
@@ -67,13 +68,13 @@ static bool read_window(const char *command, char *text, void *place)
 {
     sc_request *request = place;
     (void)command;
-    double from = 0, count = 0;
+    double start = 0, count = 0;
     const char *colon = text;
     if (strchr(text, ':') == NULL) return refuse("--window takes FROM:COUNT, not \"%s\"", text);
-    if (!parse_integer("--window", text, ':', 0, 1e9, &from, &colon) ||
+    if (!parse_integer("--window", text, ':', 0, 1e9, &start, &colon) ||
         !parse_integer("--window", colon + 1, '\0', 1, 1e9, &count, NULL))
         return false;
-    request->window.from = (size_t)from;
+    request->window.from = (size_t)start;
     request->window.count = (size_t)count;
     return true;
 }

@@ -202,26 +202,28 @@ static mdot_status open_calibration(const char *path, const mdot_predictor *pred
 /* Reads all files into *out. The caller holds c->files only, so that submissions go on meanwhile. */
 static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
 {
-    loaded next = {.predictor = NULL};
+    loaded successor = {.predictor = NULL};
     c->was_tried = true;
     watch(&c->site_file, c->site_file.path);
     watch(&c->predictor_file, "");
     watch(&c->calibration_file, "");
-    mdot_status status = sl_site_read(c->site_file.path, &next.site, err);
+    mdot_status status = sl_site_read(c->site_file.path, &successor.site, err);
     if (status == MDOT_OK) status = sl_check_trusted(c->site_file.path, err);
     if (status != MDOT_OK) return status;
-    watch(&c->predictor_file, next.site.predictor);
-    watch(&c->calibration_file, next.site.calibration);
-    status = sl_check_trusted(next.site.predictor, err);
-    if (status == MDOT_OK) status = open_predictor(next.site.predictor, &next.predictor, &next.context, err);
-    if (status == MDOT_OK && next.site.calibration[0] != '\0') {
-        status = sl_check_trusted(next.site.calibration, err);
-        if (status == MDOT_OK) status = open_calibration(next.site.calibration, next.predictor, &next.calibration, err);
+    watch(&c->predictor_file, successor.site.predictor);
+    watch(&c->calibration_file, successor.site.calibration);
+    status = sl_check_trusted(successor.site.predictor, err);
+    if (status == MDOT_OK)
+        status = open_predictor(successor.site.predictor, &successor.predictor, &successor.context, err);
+    if (status == MDOT_OK && successor.site.calibration[0] != '\0') {
+        status = sl_check_trusted(successor.site.calibration, err);
+        if (status == MDOT_OK)
+            status = open_calibration(successor.site.calibration, successor.predictor, &successor.calibration, err);
     }
     if (status == MDOT_OK)
-        *out = next;
+        *out = successor;
     else
-        forget(&next);
+        forget(&successor);
     return status;
 }
 
@@ -235,17 +237,17 @@ static void wait_for_thread(sl_controller *c)
 mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
-    loaded next;
+    loaded successor;
     *out_is_new = false;
     pthread_mutex_lock(&c->files);
     if (!c->was_tried || has_changed(&c->site_file) || has_changed(&c->predictor_file) ||
         has_changed(&c->calibration_file)) {
-        status = read_again(c, &next, err);
+        status = read_again(c, &successor, err);
         if (status == MDOT_OK) {
             pthread_mutex_lock(&c->mutex);
             wait_for_thread(c);
             loaded before = c->in_use;
-            c->in_use = next;
+            c->in_use = successor;
             c->answers = true;
             pthread_mutex_unlock(&c->mutex);
             forget(&before);
@@ -333,10 +335,10 @@ static void *predict(void *controller)
  * threads. */
 static mdot_status start_thread(sl_controller *c, mdot_error *err)
 {
-    sigset_t all, before;
+    sigset_t entries, before;
     if (c->has_thread) return MDOT_OK;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&entries);
+    pthread_sigmask(SIG_SETMASK, &entries, &before);
     c->has_thread = pthread_create(&c->thread, NULL, predict, c) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return c->has_thread ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "cannot start the prediction thread");
@@ -441,7 +443,7 @@ static mdot_status check_budget(const sl_controller *c, uint32_t user, mdot_erro
 static mdot_status decide(sl_controller *c, const char *const *environment, size_t count,
                           const sl_submission *submission, sl_decision *out_decision, mdot_error *err)
 {
-    task next = {.state = TASK_ASKED};
+    task successor = {.state = TASK_ASKED};
     if (!c->answers) return mdot_fail(err, MDOT_IO, "no predictor is loaded; see earlier lines of the log");
     struct timespec until = end_of_patience(c);
     mdot_status status = check_budget(c, submission->user, err);
@@ -449,12 +451,12 @@ static mdot_status decide(sl_controller *c, const char *const *environment, size
     if (status != MDOT_OK) return status;
     if (!wait_for_state(c, TASK_IDLE, &until)) /* the thread still works on a job that was abandoned */
         return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction of the preceding job is still running");
-    status = make_task(c, environment, count, submission, &next, err);
+    status = make_task(c, environment, count, submission, &successor, err);
     if (status != MDOT_OK) {
-        empty_task(&next);
+        empty_task(&successor);
         return status;
     }
-    c->task = next;
+    c->task = successor;
     pthread_cond_signal(&c->requested);
     if (wait_for_state(c, TASK_DONE, &until)) return take_answer(c, out_decision, err);
     c->task.is_abandoned = true;

@@ -19,24 +19,25 @@ sl_gpus sl_gpus_of(const sl_submission *submission)
                 {submission->per_node, nodes},
                 {submission->per_socket, nodes * sockets},
                 {submission->per_task, tasks}};
-    sl_gpus all = {.gpus = 1, .nodes = nodes};
+    sl_gpus entries = {.gpus = 1, .nodes = nodes};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         sl_gres gres = sl_gres_read(ways[i].text);
         if (gres.count == 0) continue;
-        all.gpus = gres.count * ways[i].times;
-        all.is_mixed = gres.is_mixed;
-        all.is_requested = true;
-        memcpy(all.type, gres.type, sizeof all.type);
+        entries.gpus = gres.count * ways[i].times;
+        entries.is_mixed = gres.is_mixed;
+        entries.is_requested = true;
+        memcpy(entries.type, gres.type, sizeof entries.type);
         break;
     }
-    return all;
+    return entries;
 }
 
 static bool names_partition(const char *list, const char *partition)
 {
     size_t length = strlen(partition);
-    for (const char *at = list; at != NULL; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
-        if (strncmp(at, partition, length) == 0 && (at[length] == ',' || at[length] == '\0')) return true;
+    for (const char *cursor = list; cursor != NULL;
+         cursor = strchr(cursor, ',') == NULL ? NULL : strchr(cursor, ',') + 1)
+        if (strncmp(cursor, partition, length) == 0 && (cursor[length] == ',' || cursor[length] == '\0')) return true;
     return false;
 }
 
@@ -149,12 +150,13 @@ static bool may_choose(const sl_submission *s, const sl_place *const *places, si
 {
     const char *list = partitions_of(s);
     if (list == NULL || s->has_reservation) return false;
-    for (const char *at = list; at != NULL; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1) {
-        size_t length = strcspn(at, ",");
-        const sl_partition *p = sl_partition_find(s->cluster, at, length);
+    for (const char *cursor = list; cursor != NULL;
+         cursor = strchr(cursor, ',') == NULL ? NULL : strchr(cursor, ',') + 1) {
+        size_t length = strcspn(cursor, ",");
+        const sl_partition *p = sl_partition_find(s->cluster, cursor, length);
         bool has_place = false;
         for (size_t i = 0; i < count; i++)
-            has_place |= strncmp(places[i]->partition, at, length) == 0 && places[i]->partition[length] == '\0';
+            has_place |= strncmp(places[i]->partition, cursor, length) == 0 && places[i]->partition[length] == '\0';
         if (p == NULL || !p->is_open || !has_place) return false;
     }
     return true;
@@ -165,10 +167,10 @@ static int64_t occupied_gpus(const sl_submission *s, const sl_gpus *gpus, const 
 {
     if (!s->is_exclusive) return gpus->gpus;
     const sl_partition *p = sl_partition_find(s->cluster, place->partition, strlen(place->partition));
-    int64_t all = 0;
-    for (uint32_t i = 0; p != NULL && i < p->type_count; i++) all += p->gpus[i].per_node;
-    all *= gpus->nodes;
-    return all == 0 || all > gpus->gpus ? all : gpus->gpus;
+    int64_t entries = 0;
+    for (uint32_t i = 0; p != NULL && i < p->type_count; i++) entries += p->gpus[i].per_node;
+    entries *= gpus->nodes;
+    return entries == 0 || entries > gpus->gpus ? entries : gpus->gpus;
 }
 
 /* The place with the least rank is selected. */

@@ -23,15 +23,15 @@ static part read_part(const char *text)
     /* or the end of the text, which strchr finds, too */
     if (strncmp(name, "gpu", 3) != 0 || strchr(":=,", name[3]) == NULL) return p;
     p.name_end = name + 3;
-    const char *at = p.name_end;
-    if (*at == ':' && !isdigit((unsigned char)at[1])) {
-        p.type = at + 1;
+    const char *cursor = p.name_end;
+    if (*cursor == ':' && !isdigit((unsigned char)cursor[1])) {
+        p.type = cursor + 1;
         p.type_length = strcspn(p.type, ":=,");
-        at = p.type + p.type_length;
+        cursor = p.type + p.type_length;
     }
-    if (*at != ':' && *at != '=') return p;
+    if (*cursor != ':' && *cursor != '=') return p;
     char *end;
-    p.count = strtoll(at + 1, &end, 10);
+    p.count = strtoll(cursor + 1, &end, 10);
     if (*end == 'k' || *end == 'K') p.count *= p.count < MOST_GPUS ? 1024 : 1;
     if (p.count < 0 || p.count > MOST_GPUS) p.count = MOST_GPUS;
     return p;
@@ -39,47 +39,47 @@ static part read_part(const char *text)
 
 sl_gres sl_gres_read(const char *text)
 {
-    sl_gres all = {0};
-    for (const char *at = text; at != NULL && *at != '\0';) {
-        part p = read_part(at);
-        at = *p.behind == ',' ? p.behind + 1 : p.behind;
+    sl_gres entries = {0};
+    for (const char *cursor = text; cursor != NULL && *cursor != '\0';) {
+        part p = read_part(cursor);
+        cursor = *p.behind == ',' ? p.behind + 1 : p.behind;
         if (p.name_end == NULL || p.count == 0) continue;
         char type[SL_GRES_TYPE_BYTES];
         size_t length = p.type_length < sizeof type ? p.type_length : sizeof type - 1;
         for (size_t i = 0; i < length; i++) type[i] = (char)tolower((unsigned char)p.type[i]);
         type[length] = '\0';
-        if (all.count > 0 && strcmp(all.type, type) != 0) all.is_mixed = true;
-        if (all.count == 0) memcpy(all.type, type, length + 1);
-        all.count += p.count;
-        if (all.count > MOST_GPUS) all.count = MOST_GPUS;
+        if (entries.count > 0 && strcmp(entries.type, type) != 0) entries.is_mixed = true;
+        if (entries.count == 0) memcpy(entries.type, type, length + 1);
+        entries.count += p.count;
+        if (entries.count > MOST_GPUS) entries.count = MOST_GPUS;
     }
-    return all;
+    return entries;
 }
 
 /* Appends a text and returns the position of the new NUL. */
-static char *append(char *at, const char *text, size_t length)
+static char *append(char *cursor, const char *text, size_t length)
 {
-    memcpy(at, text, length);
-    at[length] = '\0';
-    return at + length;
+    memcpy(cursor, text, length);
+    cursor[length] = '\0';
+    return cursor + length;
 }
 
 char *sl_gres_with_type(const char *text, const char *type)
 {
     size_t parts = 1, type_length = strlen(type);
-    for (const char *at = text; *at != '\0'; at++) parts += *at == ',';
-    char *out = malloc(strlen(text) + parts * (1 + type_length) + 1), *to = out;
+    for (const char *cursor = text; *cursor != '\0'; cursor++) parts += *cursor == ',';
+    char *out = malloc(strlen(text) + parts * (1 + type_length) + 1), *end = out;
     if (out == NULL) return NULL;
-    *to = '\0';
-    for (const char *at = text; *at != '\0';) {
-        part p = read_part(at);
+    *end = '\0';
+    for (const char *cursor = text; *cursor != '\0';) {
+        part p = read_part(cursor);
         bool is_untyped = p.name_end != NULL && p.type_length == 0;
         const char *cut = is_untyped ? p.name_end : p.behind;
-        to = append(to, p.text, (size_t)(cut - p.text));
-        if (is_untyped) to = append(append(to, ":", 1), type, type_length);
-        to = append(to, cut, (size_t)(p.behind - cut));
-        at = p.behind;
-        if (*at == ',') to = append(to, at++, 1);
+        end = append(end, p.text, (size_t)(cut - p.text));
+        if (is_untyped) end = append(append(end, ":", 1), type, type_length);
+        end = append(end, cut, (size_t)(p.behind - cut));
+        cursor = p.behind;
+        if (*cursor == ',') end = append(end, cursor++, 1);
     }
     return out;
 }

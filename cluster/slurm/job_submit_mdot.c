@@ -85,26 +85,27 @@ static bool is_everybody(const char *list)
     return list == NULL || list[0] == '\0' || strcasecmp(list, "ALL") == 0;
 }
 
-static void describe(const partition_info_t *from, const node_info_msg_t *nodes, sl_partition *to)
+static void describe(const partition_info_t *source, const node_info_msg_t *nodes, sl_partition *target)
 {
     const uint16_t closed = PART_FLAG_ROOT_ONLY | PART_FLAG_REQ_RESV | PART_FLAG_NO_ROOT | PART_FLAG_EXCLUSIVE_USER;
-    snprintf(to->name, sizeof to->name, "%s", from->name);
-    to->most_minutes = from->max_time == INFINITE || from->max_time == NO_VAL ? SL_UNLIMITED : from->max_time;
-    bool has_default = from->default_time != NO_VAL && from->default_time != INFINITE;
-    to->default_minutes = has_default ? from->default_time : to->most_minutes;
-    to->least_nodes = from->min_nodes;
-    to->most_nodes = from->max_nodes == NO_VAL ? UINT32_MAX : from->max_nodes;
-    to->is_up = from->state_up == PARTITION_UP;
-    to->is_open = is_everybody(from->allow_groups) && is_everybody(from->allow_accounts) &&
-                  is_everybody(from->allow_qos) && is_everybody(from->deny_accounts) && is_everybody(from->deny_qos) &&
-                  is_everybody(from->allow_alloc_nodes) && is_everybody(from->qos_char) && (from->flags & closed) == 0;
-    for (const int32_t *range = from->node_inx; range != NULL && range[0] >= 0; range += 2)
+    snprintf(target->name, sizeof target->name, "%s", source->name);
+    target->most_minutes = source->max_time == INFINITE || source->max_time == NO_VAL ? SL_UNLIMITED : source->max_time;
+    bool has_default = source->default_time != NO_VAL && source->default_time != INFINITE;
+    target->default_minutes = has_default ? source->default_time : target->most_minutes;
+    target->least_nodes = source->min_nodes;
+    target->most_nodes = source->max_nodes == NO_VAL ? UINT32_MAX : source->max_nodes;
+    target->is_up = source->state_up == PARTITION_UP;
+    target->is_open = is_everybody(source->allow_groups) && is_everybody(source->allow_accounts) &&
+                      is_everybody(source->allow_qos) && is_everybody(source->deny_accounts) &&
+                      is_everybody(source->deny_qos) && is_everybody(source->allow_alloc_nodes) &&
+                      is_everybody(source->qos_char) && (source->flags & closed) == 0;
+    for (const int32_t *range = source->node_inx; range != NULL && range[0] >= 0; range += 2)
         for (int32_t i = range[0]; i <= range[1] && (uint32_t)i < nodes->record_count; i++) {
             const node_info_t *node = &nodes->node_array[i];
             uint32_t base = node->node_state & NODE_STATE_BASE;
             bool is_usable = (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED) &&
                              (node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND)) == 0;
-            if (is_usable) sl_partition_add_node(to, node->gres);
+            if (is_usable) sl_partition_add_node(target, node->gres);
         }
 }
 
@@ -139,10 +140,10 @@ static bool read_comment(const char *comment, const char *key, double *out)
 {
     char pattern[32], *end;
     snprintf(pattern, sizeof pattern, " %s=", key);
-    const char *at = comment != NULL && strncmp(comment, "mdot: ", 6) == 0 ? strstr(comment, pattern) : NULL;
-    if (at == NULL) return false;
-    *out = strtod(at + strlen(pattern), &end);
-    return end != at + strlen(pattern) && isfinite(*out);
+    const char *cursor = comment != NULL && strncmp(comment, "mdot: ", 6) == 0 ? strstr(comment, pattern) : NULL;
+    if (cursor == NULL) return false;
+    *out = strtod(cursor + strlen(pattern), &end);
+    return end != cursor + strlen(pattern) && isfinite(*out);
 }
 
 /* A job as it is requested now. */
@@ -186,12 +187,12 @@ static void correct_priority(const slurm_job_info_t *job)
 
 /* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after their end. A
  * job whose epilog still runs (JOB_COMPLETING) has its final state and time. */
-static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t until)
+static bool remember_outcome(const slurm_job_info_t *job, time_t start, time_t until)
 {
     double total_s, gpus;
     uint32_t state = job->job_state & JOB_STATE_BASE;
     bool has_run = state > JOB_SUSPENDED && job->start_time != 0 && job->end_time > job->start_time;
-    if (!has_run || job->end_time < from || job->end_time >= until ||
+    if (!has_run || job->end_time < start || job->end_time >= until ||
         !read_comment(job->admin_comment, "total_s", &total_s) || !read_comment(job->admin_comment, "gpus", &gpus))
         return false;
     double ran_s = difftime(job->end_time, job->start_time);
@@ -214,11 +215,11 @@ static mdot_ended ended_by(uint32_t state)
 }
 
 /* Adds the duration of a job that ended in the same period, whether or not it came with --mdot. */
-static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t until)
+static bool remember_duration(const slurm_job_info_t *job, time_t start, time_t until)
 {
     uint32_t state = job->job_state & JOB_STATE_BASE;
     bool has_run = state > JOB_SUSPENDED && job->start_time != 0 && job->end_time > job->start_time;
-    if (!has_run || job->end_time < from || job->end_time >= until) return false;
+    if (!has_run || job->end_time < start || job->end_time >= until) return false;
     sl_submission s = submission_of(job);
     sl_gpus gpus = sl_gpus_of(&s);
     if (!gpus.is_requested || gpus.is_mixed) return false;
@@ -299,12 +300,12 @@ static void watch_jobs(void)
     static time_t counted_until; /* 0 at first: earlier jobs were counted before slurmctld started */
     job_info_msg_t *jobs = NULL;
     bool is_new = false, has_durations = false;
-    time_t until = time(NULL), from = counted_until != 0 ? counted_until : until;
+    time_t until = time(NULL), start = counted_until != 0 ? counted_until : until;
     if (slurm_load_jobs(0, &jobs, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) return;
     for (uint32_t i = 0; i < jobs->record_count; i++) {
         correct_priority(&jobs->job_array[i]);
-        is_new |= remember_outcome(&jobs->job_array[i], from, until);
-        has_durations |= remember_duration(&jobs->job_array[i], from, until);
+        is_new |= remember_outcome(&jobs->job_array[i], start, until);
+        has_durations |= remember_duration(&jobs->job_array[i], start, until);
     }
     counted_until = until;
     slurm_free_job_info_msg(jobs);
@@ -380,12 +381,12 @@ static void *watch_all(void *unused)
 /* slurmctld loads plugins after it has forked into the background, which would end the thread. */
 static void start_watcher(void)
 {
-    sigset_t all, before;
+    sigset_t entries, before;
     pthread_t thread;
     pthread_mutex_lock(&watcher.mutex);
     if (!watcher.is_started) {
-        sigfillset(&all); /* signals belong to slurmctld's own threads */
-        pthread_sigmask(SIG_SETMASK, &all, &before);
+        sigfillset(&entries); /* signals belong to slurmctld's own threads */
+        pthread_sigmask(SIG_SETMASK, &entries, &before);
         watcher.is_started = pthread_create(&thread, NULL, watch_all, NULL) == 0;
         if (watcher.is_started) pthread_detach(thread);
         pthread_sigmask(SIG_SETMASK, &before, NULL);

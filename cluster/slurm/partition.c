@@ -31,30 +31,30 @@ static void add_gpus(sl_partition *partition, const sl_gres *gres)
 void sl_partition_add_node(sl_partition *partition, const char *gres)
 {
     partition->usable_nodes++;
-    for (const char *at = gres; at != NULL && *at != '\0';) {
+    for (const char *cursor = gres; cursor != NULL && *cursor != '\0';) {
         size_t length = 0;
         int depth = 0; /* "(S:0,2)" contains a comma */
-        for (; at[length] != '\0' && (depth > 0 || at[length] != ','); length++)
-            depth += at[length] == '(' ? 1 : at[length] == ')' ? -1 : 0;
+        for (; cursor[length] != '\0' && (depth > 0 || cursor[length] != ','); length++)
+            depth += cursor[length] == '(' ? 1 : cursor[length] == ')' ? -1 : 0;
         char part[256] = "";
-        size_t kept = strcspn(at, "(");
+        size_t kept = strcspn(cursor, "(");
         if (kept > length) kept = length;
-        if (kept < sizeof part) memcpy(part, at, kept);
+        if (kept < sizeof part) memcpy(part, cursor, kept);
         sl_gres one = sl_gres_read(part);
         if (one.count > 0) add_gpus(partition, &one);
-        at += length + (at[length] == ',');
+        cursor += length + (cursor[length] == ',');
     }
 }
 
 sl_node_gpus sl_partition_gpus(const sl_partition *partition, const char *type)
 {
-    sl_node_gpus all = {.nodes = 0};
+    sl_node_gpus entries = {.nodes = 0};
     for (uint32_t i = 0; i < partition->type_count; i++) {
         const sl_node_gpus *row = &partition->gpus[i];
         if (type[0] != '\0' && strcmp(row->type, type) != 0) continue;
-        all.nodes = row->nodes > all.nodes ? row->nodes : all.nodes;
-        all.per_node = row->per_node > all.per_node ? row->per_node : all.per_node;
-        all.all += row->all;
+        entries.nodes = row->nodes > entries.nodes ? row->nodes : entries.nodes;
+        entries.per_node = row->per_node > entries.per_node ? row->per_node : entries.per_node;
+        entries.all += row->all;
     }
-    return all;
+    return entries;
 }

@@ -47,21 +47,21 @@ static mdot_status read_flag(const char *key, const char *value, double *out, md
 }
 
 /* Accepts digits only, because strtod would also take "0x10", "inf" and a locale's comma. */
-static mdot_status read_whole(const char *key, const char *value, double least, double most, double *out,
+static mdot_status read_whole(const char *key, const char *value, double minimum, double maximum, double *out,
                               mdot_error *err)
 {
     double number = 0;
     size_t digits = strspn(value, "0123456789");
     for (size_t i = 0; i < digits; i++) number = 10 * number + (value[i] - '0');
-    if (digits == 0 || value[digits] != '\0' || number < least || number > most)
+    if (digits == 0 || value[digits] != '\0' || number < minimum || number > maximum)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be an integer from %.0f to %.0f, not \"%.40s\"", key,
-                         least, most, value);
+                         minimum, maximum, value);
     *out = number;
     return MDOT_OK;
 }
 
 /* Accepts digits, with digits behind a point. */
-static mdot_status read_decimal(const char *key, const char *value, double least, double most, double *out,
+static mdot_status read_decimal(const char *key, const char *value, double minimum, double maximum, double *out,
                                 mdot_error *err)
 {
     double number = 0, unit = 1;
@@ -74,9 +74,10 @@ static mdot_status read_decimal(const char *key, const char *value, double least
         if (i > whole) unit *= 10;
     }
     number /= unit;
-    if (whole == 0 || value[length] != '\0' || !(number >= least && number <= most))
+    if (whole == 0 || value[length] != '\0' || !(number >= minimum && number <= maximum))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s must be a number from %g to %g, for example 10.3, not \"%.40s\"", key, least, most, value);
+                         "%s must be a number from %g to %g, for example 10.3, not \"%.40s\"", key, minimum, maximum,
+                         value);
     *out = number;
     return MDOT_OK;
 }
@@ -137,11 +138,11 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
 static mdot_status read_settings(char *text, settings *out, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
-    for (char *at = text; status == MDOT_OK && *at != '\0';) {
-        char *comma = at + strcspn(at, ","), *next = *comma == ',' ? comma + 1 : comma;
+    for (char *cursor = text; status == MDOT_OK && *cursor != '\0';) {
+        char *comma = cursor + strcspn(cursor, ","), *successor = *comma == ',' ? comma + 1 : comma;
         *comma = '\0';
-        status = read_setting(at, out, err);
-        at = next;
+        status = read_setting(cursor, out, err);
+        cursor = successor;
     }
     if (status != MDOT_OK) return status;
     if (out->is_set[EPOCHS] != out->is_set[DATASET])

@@ -39,19 +39,19 @@ bool sl_read_time_s(const char *text, double *out_s)
     double part[3], days = 0;
     int count = 0;
     bool has_days = false;
-    for (const char *at = text; count < 3; at++) {
-        if (!isdigit((unsigned char)*at)) return false;
+    for (const char *cursor = text; count < 3; cursor++) {
+        if (!isdigit((unsigned char)*cursor)) return false;
         char *end;
-        part[count] = (double)strtoul(at, &end, 10);
-        at = end;
-        if (*at == '-' && count == 0 && !has_days) {
+        part[count] = (double)strtoul(cursor, &end, 10);
+        cursor = end;
+        if (*cursor == '-' && count == 0 && !has_days) {
             days = part[0];
             has_days = true;
             continue;
         }
         count++;
-        if (*at == '\0') break;
-        if (*at != ':' || count == 3) return false;
+        if (*cursor == '\0') break;
+        if (*cursor != ':' || count == 3) return false;
     }
     double unit = has_days || count == 3 ? 3600 : 60;
     *out_s = 86400 * days;
@@ -59,13 +59,13 @@ bool sl_read_time_s(const char *text, double *out_s)
     return true;
 }
 
-static mdot_status read_number(const reader *r, const char *key, const char *text, double least, double most,
+static mdot_status read_number(const reader *r, const char *key, const char *text, double minimum, double maximum,
                                double *out)
 {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= least && value <= most))
-        return refuse(r, "%s must be a number from %g to %g, not \"%.40s\"", key, least, most, text);
+    if (end == text || *end != '\0' || !(value >= minimum && value <= maximum))
+        return refuse(r, "%s must be a number from %g to %g, not \"%.40s\"", key, minimum, maximum, text);
     *out = value;
     return MDOT_OK;
 }

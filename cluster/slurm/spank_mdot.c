@@ -66,7 +66,7 @@ static mdot_status send_job(spank_t spank, const unsigned char *job, size_t byte
     return status;
 }
 
-static mdot_status send(spank_t spank, size_t most, mdot_error *err)
+static mdot_status send(spank_t spank, size_t maximum, mdot_error *err)
 {
     sl_request request;
     unsigned char *job = NULL;
@@ -74,7 +74,7 @@ static mdot_status send(spank_t spank, size_t most, mdot_error *err)
     mdot_status status = sl_request_parse(text, &request, err);
     if (status == MDOT_OK && request.file[0] == '\0')
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the file is missing: FILE.job must come first");
-    if (status == MDOT_OK) status = sl_user_file_read(request.file, most, &job, &bytes, err);
+    if (status == MDOT_OK) status = sl_user_file_read(request.file, maximum, &job, &bytes, err);
     if (status == MDOT_OK) status = set(spank, SL_SETTINGS_NAME, sl_request_settings(text), err);
     if (status == MDOT_OK) status = send_job(spank, job, bytes, err);
     free(job);

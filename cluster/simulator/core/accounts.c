@@ -41,13 +41,13 @@ mdot_status sc_accounts_create(sc_accounts *out_accounts, mdot_error *err)
 
 mdot_status sc_accounts_add(sc_accounts *accounts, const char *parent, sc_account account, mdot_error *err)
 {
-    uint32_t at = sc_accounts_find(accounts, parent);
-    if (at == SC_NONE)
+    uint32_t entry = sc_accounts_find(accounts, parent);
+    if (entry == SC_NONE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the parent \"%s\" is not above it; the first is below \"root\"",
                          parent);
     if (sc_accounts_find(accounts, account.name) != SC_NONE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there are two accounts \"%s\"", account.name);
-    return append(accounts, at, account.name, account, err);
+    return append(accounts, entry, account.name, account, err);
 }
 
 typedef struct name {

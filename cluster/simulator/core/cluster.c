@@ -44,14 +44,14 @@ mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const cha
 
 mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rack, mdot_error *err)
 {
-    sc_node *last = &cluster->nodes[cluster->node_count - 1];
+    sc_node *final = &cluster->nodes[cluster->node_count - 1];
     for (size_t i = 0; i + 1 < cluster->node_count; i++)
         if (cluster->nodes[i].domain == domain && cluster->nodes[i].rack != rack)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "its domain is in two racks, those of nodes %s and %s",
-                             cluster->nodes[i].name, last->name);
+                             cluster->nodes[i].name, final->name);
     cluster->domain_count--; /* the domain of its own, which the new node had */
-    last->domain = domain;
-    last->rack = rack;
+    final->domain = domain;
+    final->rack = rack;
     if (domain >= cluster->domain_count) cluster->domain_count = domain + 1;
     if (rack >= cluster->rack_count) cluster->rack_count = rack + 1;
     return MDOT_OK;

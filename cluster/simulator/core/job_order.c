@@ -60,19 +60,19 @@ static bool is_before(const node *a, const node *b)
     return a->key < b->key || (a->key == b->key && a->place < b->place);
 }
 
-static int narrowest(const sc_order *order, uint32_t at)
+static int narrowest(const sc_order *order, uint32_t entry)
 {
-    return at == SC_NONE ? INT_MAX : order->nodes[at].narrowest;
+    return entry == SC_NONE ? INT_MAX : order->nodes[entry].narrowest;
 }
 
-static double shortest(const sc_order *order, uint32_t at)
+static double shortest(const sc_order *order, uint32_t entry)
 {
-    return at == SC_NONE ? INFINITY : order->nodes[at].shortest;
+    return entry == SC_NONE ? INFINITY : order->nodes[entry].shortest;
 }
 
-static void update(sc_order *order, uint32_t at)
+static void update(sc_order *order, uint32_t entry)
 {
-    node *n = &order->nodes[at];
+    node *n = &order->nodes[entry];
     double left_s = shortest(order, n->left), right_s = shortest(order, n->right);
     n->shortest = n->seconds < left_s ? n->seconds : left_s;
     if (right_s < n->shortest) n->shortest = right_s;
@@ -83,21 +83,21 @@ static void update(sc_order *order, uint32_t at)
 }
 
 /* Splits `at` into the part before `pivot` and the part behind it. */
-static void split(sc_order *order, uint32_t at, const node *pivot, uint32_t *out_before, uint32_t *out_behind)
+static void split(sc_order *order, uint32_t entry, const node *pivot, uint32_t *out_before, uint32_t *out_behind)
 {
-    if (at == SC_NONE) {
+    if (entry == SC_NONE) {
         *out_before = *out_behind = SC_NONE;
         return;
     }
-    node *n = &order->nodes[at];
+    node *n = &order->nodes[entry];
     if (is_before(n, pivot)) {
         split(order, n->right, pivot, &n->right, out_behind);
-        *out_before = at;
+        *out_before = entry;
     } else {
         split(order, n->left, pivot, out_before, &n->left);
-        *out_behind = at;
+        *out_behind = entry;
     }
-    update(order, at);
+    update(order, entry);
 }
 
 static uint32_t join(sc_order *order, uint32_t before, uint32_t behind)
@@ -116,28 +116,28 @@ static uint32_t join(sc_order *order, uint32_t before, uint32_t behind)
     return top;
 }
 
-static uint32_t insert(sc_order *order, uint32_t at, uint32_t job)
+static uint32_t insert(sc_order *order, uint32_t entry, uint32_t job)
 {
     node *n = &order->nodes[job];
-    if (at != SC_NONE && priority(at) > priority(job)) {
-        uint32_t *side = is_before(n, &order->nodes[at]) ? &order->nodes[at].left : &order->nodes[at].right;
+    if (entry != SC_NONE && priority(entry) > priority(job)) {
+        uint32_t *side = is_before(n, &order->nodes[entry]) ? &order->nodes[entry].left : &order->nodes[entry].right;
         *side = insert(order, *side, job);
-        update(order, at);
-        return at;
+        update(order, entry);
+        return entry;
     }
-    split(order, at, n, &n->left, &n->right);
+    split(order, entry, n, &n->left, &n->right);
     update(order, job);
     return job;
 }
 
-static uint32_t take_out(sc_order *order, uint32_t at, uint32_t job)
+static uint32_t take_out(sc_order *order, uint32_t entry, uint32_t job)
 {
-    node *n = &order->nodes[at];
-    if (at == job) return join(order, n->left, n->right);
+    node *n = &order->nodes[entry];
+    if (entry == job) return join(order, n->left, n->right);
     uint32_t *side = is_before(&order->nodes[job], n) ? &n->left : &n->right;
     *side = take_out(order, *side, job);
-    update(order, at);
-    return at;
+    update(order, entry);
+    return entry;
 }
 
 /* Links a job behind `previous`, SC_NONE: at the front. */
@@ -167,10 +167,10 @@ static void unlink_job(sc_order *order, uint32_t job)
 static uint32_t find_previous(const sc_order *order, const node *outside)
 {
     uint32_t found = SC_NONE;
-    for (uint32_t at = order->root; at != SC_NONE;) {
-        bool is_right = is_before(&order->nodes[at], outside);
-        if (is_right) found = at;
-        at = is_right ? order->nodes[at].right : order->nodes[at].left;
+    for (uint32_t entry = order->root; entry != SC_NONE;) {
+        bool is_right = is_before(&order->nodes[entry], outside);
+        if (is_right) found = entry;
+        entry = is_right ? order->nodes[entry].right : order->nodes[entry].left;
     }
     return found;
 }
@@ -232,21 +232,23 @@ static bool fits(int gpus, double seconds, const sc_room *room)
 }
 
 /* A subtree is skipped if a job that is as narrow as its narrowest and as short as its shortest would not fit. */
-static uint32_t find_next(const sc_order *order, uint32_t at, const node *after, const sc_room *room)
+static uint32_t find_next(const sc_order *order, uint32_t entry, const node *after, const sc_room *room)
 {
-    if (at == SC_NONE || !fits(order->nodes[at].narrowest, order->nodes[at].shortest, room)) return SC_NONE;
-    const node *n = &order->nodes[at];
+    if (entry == SC_NONE || !fits(order->nodes[entry].narrowest, order->nodes[entry].shortest, room)) return SC_NONE;
+    const node *n = &order->nodes[entry];
     if (after != NULL && !is_before(after, n)) return find_next(order, n->right, after, room);
     uint32_t found = find_next(order, n->left, after, room);
     if (found != SC_NONE) return found;
-    return fits(n->gpus, n->seconds, room) ? at : find_next(order, n->right, after, room);
+    return fits(n->gpus, n->seconds, room) ? entry : find_next(order, n->right, after, room);
 }
 
 uint32_t sc_order_next_in(const sc_order *order, uint32_t after, const sc_room *room)
 {
-    uint32_t next = after == SC_NONE ? order->first : order->nodes[after].next;
+    uint32_t successor = after == SC_NONE ? order->first : order->nodes[after].next;
     bool is_linked = after == SC_NONE || order->nodes[after].present;
-    if (is_linked && (next == SC_NONE || fits(order->nodes[next].gpus, order->nodes[next].seconds, room))) return next;
+    if (is_linked &&
+        (successor == SC_NONE || fits(order->nodes[successor].gpus, order->nodes[successor].seconds, room)))
+        return successor;
     return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], room);
 }
 

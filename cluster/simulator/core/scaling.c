@@ -59,10 +59,10 @@ void sc_step_table_sort(sc_step_table *table)
 {
     size_t kept = 0;
     for (size_t i = 0; i < table->row_count; i++) {
-        sc_placement *at = &table->rows[i].placement;
-        at->pattern = normalise(at->pattern);
-        int widest = at->nodes == 1 ? at->gpus : 1;
-        for (uint64_t rest = at->pattern; rest > 0; rest /= 10)
+        sc_placement *placement = &table->rows[i].placement;
+        placement->pattern = normalise(placement->pattern);
+        int widest = placement->nodes == 1 ? placement->gpus : 1;
+        for (uint64_t rest = placement->pattern; rest > 0; rest /= 10)
             if ((int)(rest % 10) > widest) widest = (int)(rest % 10);
         if (widest > table->widest_node) table->widest_node = widest;
         table->most_samples = fmax(table->most_samples, table->rows[i].samples);
@@ -97,27 +97,27 @@ double sc_step_model_s(const sc_step_model *model, int nodes, int gpus, double s
 /* How a batch is divided: samples per GPU in each of `passes` micro-batches. */
 static double divide(const sc_step_table *table, int gpus, double batch, int *out_passes)
 {
-    double each = batch / gpus;
-    *out_passes = (int)ceil(fmin(each / table->most_samples * (1 - 1e-12), 1e6));
+    double item = batch / gpus;
+    *out_passes = (int)ceil(fmin(item / table->most_samples * (1 - 1e-12), 1e6));
     if (*out_passes < 1) *out_passes = 1;
-    return each / *out_passes;
+    return item / *out_passes;
 }
 
 /* Finds the rows of a placement or else of the nearest one: first one of as many nodes and GPUs, then by the logarithms
  * of both. */
-static const sc_step_row *find_rows(const sc_step_table *table, const sc_placement *at, size_t *out_count)
+static const sc_step_row *find_rows(const sc_step_table *table, const sc_placement *placement, size_t *out_count)
 {
-    sc_placement wanted = {at->nodes, at->gpus, normalise(at->pattern)};
+    sc_placement wanted = {placement->nodes, placement->gpus, normalise(placement->pattern)};
     const sc_step_row *best = NULL;
-    double least = INFINITY;
+    double minimum = INFINITY;
     for (size_t i = 0, end; i < table->row_count; i = end) {
         const sc_placement *p = &table->rows[i].placement;
         for (end = i + 1; end < table->row_count && compare_placements(p, &table->rows[end].placement) == 0;) end++;
-        double distance = fabs(log((double)p->gpus / at->gpus)) + fabs(log((double)p->nodes / at->nodes));
+        double distance = fabs(log((double)p->gpus / placement->gpus)) + fabs(log((double)p->nodes / placement->nodes));
         if (compare_placements(p, &wanted) == 0) distance = -1;
-        if ((p->nodes == 1) != (at->nodes == 1)) distance += 100; /* another kind of network */
-        if (distance >= least) continue;
-        least = distance;
+        if ((p->nodes == 1) != (placement->nodes == 1)) distance += 100; /* another kind of network */
+        if (distance >= minimum) continue;
+        minimum = distance;
         best = &table->rows[i];
         *out_count = end - i;
     }
@@ -135,15 +135,15 @@ static void read_rows(const sc_step_row *rows, size_t count, double samples, dou
     *out_sync_s = low->sync_s + (high->sync_s - low->sync_s) * part;
 }
 
-static double measured_s(const sc_step_table *table, const sc_placement *at, double samples, int passes)
+static double measured_s(const sc_step_table *table, const sc_placement *placement, double samples, int passes)
 {
     size_t count = 0;
     double step_s, sync_s;
-    const sc_step_row *rows = find_rows(table, at, &count);
+    const sc_step_row *rows = find_rows(table, placement, &count);
     const sc_placement *there = &rows->placement;
     double inside = fmin(fmax(samples, rows[0].samples), rows[count - 1].samples);
     read_rows(rows, count, inside, &step_s, &sync_s);
-    double ratio = sc_step_model_s(&table->model, at->nodes, at->gpus, samples, 1) /
+    double ratio = sc_step_model_s(&table->model, placement->nodes, placement->gpus, samples, 1) /
                    sc_step_model_s(&table->model, there->nodes, there->gpus, inside, 1);
     return ratio * (step_s + (passes - 1) * fmax(0, step_s - sync_s));
 }
@@ -154,18 +154,18 @@ static double ratio_to_source(const sc_scaling *scaling, unsigned type, double s
     static const sc_placement one = {.nodes = 1, .gpus = 1, .pattern = 1};
     unsigned source = scaling->source[type];
     if (source == type) return 1;
-    const sc_step_table *own = &scaling->tables[type], *other = &scaling->tables[source];
-    double inside = fmin(samples, fmin(own->most_samples, other->most_samples));
-    return measured_s(own, &one, inside, 1) / measured_s(other, &one, inside, 1);
+    const sc_step_table *requested = &scaling->tables[type], *partner = &scaling->tables[source];
+    double inside = fmin(samples, fmin(requested->most_samples, partner->most_samples));
+    return measured_s(requested, &one, inside, 1) / measured_s(partner, &one, inside, 1);
 }
 
-double sc_scaling_step_s(const sc_scaling *scaling, unsigned type, const sc_placement *at, double batch)
+double sc_scaling_step_s(const sc_scaling *scaling, unsigned type, const sc_placement *placement, double batch)
 {
     int passes;
     unsigned source = scaling->source[type];
     if (source == SC_MAX_TYPES) return 0;
-    double samples = divide(&scaling->tables[type], at->gpus, batch, &passes);
-    return ratio_to_source(scaling, type, samples) * measured_s(&scaling->tables[source], at, samples, passes);
+    double samples = divide(&scaling->tables[type], placement->gpus, batch, &passes);
+    return ratio_to_source(scaling, type, samples) * measured_s(&scaling->tables[source], placement, samples, passes);
 }
 
 double sc_scaling_model_s(const sc_scaling *scaling, unsigned type, int nodes, int gpus, double batch)
@@ -212,10 +212,11 @@ double sc_scaling_gain(const sc_scaling *scaling, double batch, double progress)
 
 /* ---- Speeds ------------------------------------------------------------------------------------------------------ */
 
-double sc_scaling_speed(const sc_scaling *scaling, unsigned type, const sc_placement *at, double batch, double progress)
+double sc_scaling_speed(const sc_scaling *scaling, unsigned type, const sc_placement *placement, double batch,
+                        double progress)
 {
     if (batch == 0) batch = scaling->least_batch;
-    double step_s = sc_scaling_step_s(scaling, type, at, batch);
+    double step_s = sc_scaling_step_s(scaling, type, placement, batch);
     return step_s > 0 ? sc_scaling_gain(scaling, batch, progress) / step_s : 0;
 }
 
@@ -223,17 +224,17 @@ static sc_placement narrowest(const sc_scaling *scaling, unsigned type, int gpus
 {
     unsigned source = scaling->source[type];
     int widest = source == SC_MAX_TYPES ? gpus : scaling->tables[source].widest_node;
-    sc_placement at = {.nodes = (gpus + widest - 1) / widest, .gpus = gpus};
-    for (int left = gpus; left > 0; left -= widest) sc_placement_add(&at, left < widest ? left : widest);
-    return at;
+    sc_placement placement = {.nodes = (gpus + widest - 1) / widest, .gpus = gpus};
+    for (int left = gpus; left > 0; left -= widest) sc_placement_add(&placement, left < widest ? left : widest);
+    return placement;
 }
 
 double sc_scaling_mean_speed(const sc_scaling *scaling, unsigned type, int gpus, double batch, double work)
 {
     enum { PARTS = 16 };
-    sc_placement at = narrowest(scaling, type, gpus);
+    sc_placement placement = narrowest(scaling, type, gpus);
     if (batch == 0) batch = scaling->least_batch;
-    double steps = 0, step_s = sc_scaling_step_s(scaling, type, &at, batch);
+    double steps = 0, step_s = sc_scaling_step_s(scaling, type, &placement, batch);
     for (int i = 0; i < PARTS; i++) steps += 1 / sc_scaling_gain(scaling, batch, (i + .5) / PARTS * work);
     return step_s > 0 ? PARTS / steps / step_s : 0;
 }
@@ -241,8 +242,9 @@ double sc_scaling_mean_speed(const sc_scaling *scaling, unsigned type, int gpus,
 double sc_scaling_spread(const sc_scaling *scaling, unsigned type, int gpus, double batch)
 {
     if (scaling->source[type] == SC_MAX_TYPES) return 1;
-    sc_placement at = narrowest(scaling, type, gpus), wider = {.nodes = at.nodes + 1, .gpus = gpus};
+    sc_placement placement = narrowest(scaling, type, gpus), wider = {.nodes = placement.nodes + 1, .gpus = gpus};
     if (batch == 0) batch = scaling->least_batch;
     if (wider.nodes > gpus) return 1;
-    return fmax(1, sc_scaling_step_s(scaling, type, &wider, batch) / sc_scaling_step_s(scaling, type, &at, batch));
+    return fmax(1,
+                sc_scaling_step_s(scaling, type, &wider, batch) / sc_scaling_step_s(scaling, type, &placement, batch));
 }

@@ -199,14 +199,14 @@ static double scaled_speed_of(const simulation *s, const sc_scaling *scaling, co
     const sc_job *job = &s->workload->jobs[grant->job];
     const sc_part *parts = &s->parts[grant->first_part];
     sc_level level = sc_level_of(s->cluster, parts, grant->part_count);
-    sc_placement at = {.nodes = (int)grant->part_count, .gpus = grant->gpus};
+    sc_placement placement = {.nodes = (int)grant->part_count, .gpus = grant->gpus};
     if (level <= SC_LEVEL_DOMAIN)
-        at.nodes = 1;
+        placement.nodes = 1;
     else
-        for (size_t i = 0; i < grant->part_count; i++) sc_placement_add(&at, parts[i].gpus);
+        for (size_t i = 0; i < grant->part_count; i++) sc_placement_add(&placement, parts[i].gpus);
     double batch = grant->batch > 0 ? grant->batch : job->batch;
     double done = job->work - s->states[grant->job].remaining;
-    double speed = sc_scaling_speed(scaling, grant->type, &at, batch, done);
+    double speed = sc_scaling_speed(scaling, grant->type, &placement, batch, done);
     assert(speed > 0);
     return level > SC_LEVEL_RACK ? speed / sc_workload_rack_spread(job) : speed;
 }

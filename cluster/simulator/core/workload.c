@@ -67,19 +67,19 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
     return width < SC_SPEEDS ? kind->speed[type][width] : 0;
 }
 
-static size_t pair_at(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, unsigned width)
+static size_t pair_at(const sc_workload *workload, uint32_t kind, uint32_t partner, unsigned type, unsigned width)
 {
-    return ((kind * workload->kind_count + other) * SC_MAX_TYPES + type) * SC_WIDTHS + width;
+    return ((kind * workload->kind_count + partner) * SC_MAX_TYPES + type) * SC_WIDTHS + width;
 }
 
-double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t other, unsigned type, int gpus)
+double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t partner, unsigned type, int gpus)
 {
     unsigned width = sc_width_of(gpus);
-    if (workload->pair_speeds == NULL || kind == SC_NONE || other == SC_NONE || width == SC_WIDTHS) return 0;
-    return workload->pair_speeds[pair_at(workload, kind, other, type, width)];
+    if (workload->pair_speeds == NULL || kind == SC_NONE || partner == SC_NONE || width == SC_WIDTHS) return 0;
+    return workload->pair_speeds[pair_at(workload, kind, partner, type, width)];
 }
 
-mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
+mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t partner, unsigned type,
                                        unsigned width, double speed, mdot_error *err)
 {
     if (workload->pair_speeds == NULL) {
@@ -87,7 +87,7 @@ mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uin
         workload->pair_speeds = calloc(count, sizeof *workload->pair_speeds);
         if (workload->pair_speeds == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
-    workload->pair_speeds[pair_at(workload, kind, other, type, width)] = speed;
+    workload->pair_speeds[pair_at(workload, kind, partner, type, width)] = speed;
     return MDOT_OK;
 }
 

@@ -43,10 +43,10 @@ static double factor(void *memory, const sc_workload *workload, uint32_t job, do
     return fmax(predicted_s, 1) / fmax(duration_s, 1);
 }
 
-static void add(tally *to, double duration_s)
+static void add(tally *target, double duration_s)
 {
-    to->sum_s += duration_s;
-    to->count++;
+    target->sum_s += duration_s;
+    target->count++;
 }
 
 static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)

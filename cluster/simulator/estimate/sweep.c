@@ -77,28 +77,28 @@ static mdot_status sweep_kind(mdot_context *context, const mdot_job *job, const 
     return MDOT_OK;
 }
 
-static mdot_status read_links(const bs_csv *csv, const sweep_columns *at, mdot_configuration *out, mdot_error *err)
+static mdot_status read_links(const bs_csv *csv, const sweep_columns *fields, mdot_configuration *out, mdot_error *err)
 {
-    const char *link = at->link != BS_CSV_ABSENT ? csv->field[at->link] : "";
+    const char *link = fields->link != BS_CSV_ABSENT ? csv->field[fields->link] : "";
     if (strcmp(link, "pcie") == 0)
         out->link = MDOT_LINK_PCIE;
     else if (strcmp(link, "nvlink") == 0)
         out->link = MDOT_LINK_NVLINK;
     else if (*link != '\0')
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "link is \"%.40s\"", link);
-    if (at->network == BS_CSV_ABSENT || csv->field[at->network][0] == '\0') return MDOT_OK;
-    return bs_csv_number(csv, at->network, 1e-3, 1e6, &out->network_gbps, err);
+    if (fields->network == BS_CSV_ABSENT || csv->field[fields->network][0] == '\0') return MDOT_OK;
+    return bs_csv_number(csv, fields->network, 1e-3, 1e6, &out->network_gbps, err);
 }
 
-static mdot_status sweep_row(mdot_context *context, const bs_csv *csv, const sweep_columns *at,
+static mdot_status sweep_row(mdot_context *context, const bs_csv *csv, const sweep_columns *fields,
                              const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
 {
     mdot_job *job;
     mdot_configuration base;
     mdot_error reason = {0};
-    mdot_status status = sc_job_row_read(csv, &at->job, &job, &base, err);
+    mdot_status status = sc_job_row_read(csv, &fields->job, &job, &base, err);
     if (status != MDOT_OK) return status;
-    status = read_links(csv, at, &base, err);
+    status = read_links(csv, fields, &base, err);
     if (status == MDOT_OK && sweep_kind(context, job, &base, cluster, kind, &reason) != MDOT_OK)
         status = bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
     mdot_job_destroy(job);
@@ -109,18 +109,18 @@ static mdot_status sweep_table(mdot_context *context, const char *path, const sc
                                sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
-    sweep_columns at;
+    sweep_columns fields;
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "job_type", &at.type, err);
-    if (status == MDOT_OK) status = sc_job_columns_find(&csv, &at.job, err);
-    at.link = bs_csv_find(&csv, "link");
-    at.network = bs_csv_find(&csv, "network_gbps");
+    status = bs_csv_need(&csv, "job_type", &fields.type, err);
+    if (status == MDOT_OK) status = sc_job_columns_find(&csv, &fields.job, err);
+    fields.link = bs_csv_find(&csv, "link");
+    fields.network = bs_csv_find(&csv, "network_gbps");
     for (bool is_row = true; status == MDOT_OK;) {
         status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        sc_kind *kind = sc_workload_find_kind(workload, csv.field[at.type], SIZE_MAX);
-        if (kind != NULL) status = sweep_row(context, &csv, &at, cluster, kind, err);
+        sc_kind *kind = sc_workload_find_kind(workload, csv.field[fields.type], SIZE_MAX);
+        if (kind != NULL) status = sweep_row(context, &csv, &fields, cluster, kind, err);
     }
     bs_csv_close(&csv);
     return status;

@@ -27,9 +27,9 @@ ex_band bf_ratio(const bf_setup *setup, const bf_cell *cells, bf_measure measure
 {
     double values[MAX_WINDOWS];
     size_t count = 0, first = trace < setup->trace_count ? trace : 0;
-    size_t last = trace < setup->trace_count ? trace + 1 : setup->trace_count;
+    size_t final = trace < setup->trace_count ? trace + 1 : setup->trace_count;
     assert(setup->windows * setup->trace_count <= MAX_WINDOWS);
-    for (size_t t = first; t < last; t++)
+    for (size_t t = first; t < final; t++)
         for (size_t window = 0; window < setup->windows; window++)
             values[count++] = log(value_of(bf_at(setup, cells, load, t, window, policy, source), measure) /
                                   value_of(bf_at(setup, cells, load, t, window, policy, BF_REQUESTED), measure));
@@ -98,17 +98,17 @@ void bf_print_json(FILE *stream, const bf_setup *setup, const bf_cell *cells)
             setup->gpus, setup->windows, setup->jobs, setup->most_limit_s, setup->upper);
     const char *comma = "";
     for (size_t i = 0; i < bf_count(setup); i++) {
-        size_t source = i % BF_SOURCES, policy = i / BF_SOURCES % BF_POLICIES, at = i / BF_SOURCES / BF_POLICIES;
+        size_t source = i % BF_SOURCES, policy = i / BF_SOURCES % BF_POLICIES, position = i / BF_SOURCES / BF_POLICIES;
         const sc_summary *s = &cells[i].summary;
         fprintf(stream, "%s\n {\"load\": %g, \"trace\": ", comma,
-                setup->loads[at / setup->windows / setup->trace_count]);
-        sc_print_json_string(stream, setup->trace_names[at / setup->windows % setup->trace_count]);
+                setup->loads[position / setup->windows / setup->trace_count]);
+        sc_print_json_string(stream, setup->trace_names[position / setup->windows % setup->trace_count]);
         fprintf(stream,
                 ", \"window\": %zu, \"policy\": \"%s\", \"limits\": \"%s\", \"mean_wait_s\": %.8g, \"mean_jct_s\": "
                 "%.8g, \"mean_bounded_slowdown\": %.6g, \"p95_jct_s\": %.8g, \"utilisation\": %.5f, \"cut_off\": %zu, "
                 "\"lost_gpu_h\": %.6g}",
-                at % setup->windows, bf_policy_names[policy], bf_source_names[source], s->mean_wait_s, s->mean_jct_s,
-                s->mean_slowdown, s->p95_jct_s, s->utilisation, s->cuts, s->lost_gpu_h);
+                position % setup->windows, bf_policy_names[policy], bf_source_names[source], s->mean_wait_s,
+                s->mean_jct_s, s->mean_slowdown, s->p95_jct_s, s->utilisation, s->cuts, s->lost_gpu_h);
         comma = ",";
     }
     fputs("\n]}\n", stream);
@@ -118,9 +118,9 @@ void bf_print_json(FILE *stream, const bf_setup *setup, const bf_cell *cells)
 
 static double y_of(double top, double ratio)
 {
-    static const double least = .25, most = 4;
-    double clipped = fmin(fmax(ratio, least), most);
-    return top + PANEL_H * (1 - log(clipped / least) / log(most / least));
+    static const double minimum = .25, maximum = 4;
+    double clipped = fmin(fmax(ratio, minimum), maximum);
+    return top + PANEL_H * (1 - log(clipped / minimum) / log(maximum / minimum));
 }
 
 /* Draws one panel: a group of bars per policy, a bar per source, from the ratio 1 up or down. */

@@ -28,8 +28,8 @@ size_t bf_count(const bf_setup *setup)
 const bf_cell *bf_at(const bf_setup *setup, const bf_cell *cells, size_t load, size_t trace, size_t window,
                      size_t policy, size_t source)
 {
-    size_t at = (load * setup->trace_count + trace) * setup->windows + window;
-    return &cells[(at * BF_POLICIES + policy) * BF_SOURCES + source];
+    size_t position = (load * setup->trace_count + trace) * setup->windows + window;
+    return &cells[(position * BF_POLICIES + policy) * BF_SOURCES + source];
 }
 
 /* Assigns a measured network to each job. Its factor is predicted over measured step time. */

@@ -33,9 +33,9 @@ static ex_band band_of_cells(const ex_setup *setup, const ex_results *results, s
 {
     double values[MAX_WINDOWS];
     size_t count = 0, first = trace < setup->trace_count ? trace : 0;
-    size_t last = trace < setup->trace_count ? trace + 1 : setup->trace_count;
+    size_t final = trace < setup->trace_count ? trace + 1 : setup->trace_count;
     assert(setup->windows * setup->trace_count <= MAX_WINDOWS);
-    for (size_t t = first; t < last; t++) {
+    for (size_t t = first; t < final; t++) {
         for (size_t window = 0; window < setup->windows; window++) {
             const ex_cell *cell = ex_cell_at(setup, results, load, t, window, arm);
             values[count++] = takes_ratio ? log(cell->ratio) : cell->mean_jct_s / 3600;

@@ -13,14 +13,15 @@ bool ex_refuse(const mdot_error *err)
     return false;
 }
 
-bool ex_parse(const char *option, const char *text, char behind, double least, double most, double *out_value,
+bool ex_parse(const char *option, const char *text, char behind, double minimum, double maximum, double *out_value,
               const char **out_end)
 {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || (*end != '\0' && *end != behind) || !(value >= least && value <= most)) {
+    if (end == text || (*end != '\0' && *end != behind) || !(value >= minimum && value <= maximum)) {
         mdot_error err;
-        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--%s: \"%s\" is not a number from %g to %g", option, text, least, most);
+        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--%s: \"%s\" is not a number from %g to %g", option, text, minimum,
+                  maximum);
         return ex_refuse(&err);
     }
     *out_value = value;

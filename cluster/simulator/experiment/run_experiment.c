@@ -24,10 +24,10 @@ static void add_parts(const sc_workload *workload, const sc_result *result, size
 {
     size_t count = workload->job_count;
     for (size_t part = 0; part < EX_PARTS; part++) {
-        size_t from = part * count / EX_PARTS, to = (part + 1) * count / EX_PARTS;
+        size_t start = part * count / EX_PARTS, end = (part + 1) * count / EX_PARTS;
         double sum_s = 0;
-        for (size_t i = from; i < to; i++) sum_s += result->states[i].end_s - workload->jobs[i].submit_s;
-        cell->parts_jct_s[part] += sum_s / (double)(to - from) / (double)seeds;
+        for (size_t i = start; i < end; i++) sum_s += result->states[i].end_s - workload->jobs[i].submit_s;
+        cell->parts_jct_s[part] += sum_s / (double)(end - start) / (double)seeds;
     }
 }
 

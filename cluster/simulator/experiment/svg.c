@@ -28,8 +28,8 @@ static double x_of(const panel *p, double error)
 
 static double y_of(const panel *p, double ratio)
 {
-    static const double least = .92;
-    return p->top + PANEL_H * (1 - log(fmax(ratio, least) / least) / log(p->most_ratio / least));
+    static const double minimum = .92;
+    return p->top + PANEL_H * (1 - log(fmax(ratio, minimum) / minimum) / log(p->most_ratio / minimum));
 }
 
 static ex_band band_of(const panel *p, size_t arm)

@@ -34,14 +34,14 @@ static bool is_before(const slot *a, const slot *b)
 static void sift_down(filling *f)
 {
     for (size_t i = 0;;) {
-        size_t least = i, left = 2 * i + 1;
+        size_t minimum = i, left = 2 * i + 1;
         for (size_t child = left; child <= left + 1 && child < f->heap_count; child++)
-            if (is_before(&f->heap[child], &f->heap[least])) least = child;
-        if (least == i) return;
+            if (is_before(&f->heap[child], &f->heap[minimum])) minimum = child;
+        if (minimum == i) return;
         slot moved = f->heap[i];
-        f->heap[i] = f->heap[least];
-        f->heap[least] = moved;
-        i = least;
+        f->heap[i] = f->heap[minimum];
+        f->heap[minimum] = moved;
+        i = minimum;
     }
 }
 

@@ -35,16 +35,16 @@ static int by_begin(const void *a, const void *b)
 
 static mdot_status read_rows(bs_csv *csv, named **rows, size_t *count, mdot_error *err)
 {
-    int gpu, from, to;
+    int gpu, start, end;
     mdot_status status = bs_csv_need(csv, "gpu", &gpu, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "from_s", &from, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "to_s", &to, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "from_s", &start, err);
+    if (status == MDOT_OK) status = bs_csv_need(csv, "to_s", &end, err);
     for (bool is_row = true; status == MDOT_OK;) {
         sc_idle_window window;
         status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = bs_csv_number(csv, from, 0, MAX_SECONDS, &window.from_s, err);
-        if (status == MDOT_OK) status = bs_csv_number(csv, to, window.from_s, MAX_SECONDS, &window.to_s, err);
+        status = bs_csv_number(csv, start, 0, MAX_SECONDS, &window.from_s, err);
+        if (status == MDOT_OK) status = bs_csv_number(csv, end, window.from_s, MAX_SECONDS, &window.to_s, err);
         if (status != MDOT_OK) break;
         if ((*count & (*count - 1)) == 0) {
             named *grown = realloc(*rows, (*count > 0 ? 2 * *count : 1) * sizeof *grown);

@@ -142,12 +142,12 @@ static void drop_wide(sc_workload *workload, const sc_cluster *cluster)
     workload->job_count = kept;
 }
 
-static void cut(sc_workload *workload, size_t from, size_t count)
+static void cut(sc_workload *workload, size_t start, size_t count)
 {
     for (size_t i = 0; i < workload->job_count; i++) {
-        if (i < from || i - from >= count) sc_job_free(&workload->jobs[i]);
+        if (i < start || i - start >= count) sc_job_free(&workload->jobs[i]);
     }
-    memmove(workload->jobs, workload->jobs + from, count * sizeof *workload->jobs);
+    memmove(workload->jobs, workload->jobs + start, count * sizeof *workload->jobs);
     workload->job_count = count;
 }
 

@@ -52,10 +52,10 @@ static mdot_status read_place(const bs_csv *csv, int domain, int rack, names *do
                               sc_cluster *cluster, mdot_error *err)
 {
     const char *rack_name = rack >= 0 ? csv->field[rack] : "";
-    char own[32];
-    snprintf(own, sizeof own, ":%zu", cluster->node_count); /* names in the file lack colons */
-    const char *domain_name = domain >= 0 && csv->field[domain][0] != '\0' ? csv->field[domain] : own;
-    if (domain_name != own && strchr(domain_name, ':') != NULL)
+    char requested[32];
+    snprintf(requested, sizeof requested, ":%zu", cluster->node_count); /* names in the file lack colons */
+    const char *domain_name = domain >= 0 && csv->field[domain][0] != '\0' ? csv->field[domain] : requested;
+    if (domain_name != requested && strchr(domain_name, ':') != NULL)
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "domain \"%.40s\" contains a colon", domain_name);
     uint32_t domain_index = index_of(domains, domain_name), rack_index = index_of(racks, rack_name);
     if (domain_index == SC_NONE || rack_index == SC_NONE) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);

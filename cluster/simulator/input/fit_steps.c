@@ -121,7 +121,7 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
     static const double overlaps[] = {-2, 0, 2};
     scratch s = {calloc(table->row_count, sizeof(double)), calloc(table->row_count, sizeof(double)),
                  calloc(table->row_count, sizeof *s.slopes)};
-    double least = INFINITY, slowest_s = 0, fastest_s = INFINITY, widest_s = 0;
+    double minimum = INFINITY, slowest_s = 0, fastest_s = INFINITY, widest_s = 0;
     mdot_status status = s.residuals == NULL || s.moved == NULL || s.slopes == NULL
                              ? BS_OUT_OF_MEMORY(err, "%zu steps", table->row_count)
                              : MDOT_OK;
@@ -137,8 +137,8 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
                x[TERMS] = {log(fastest_s / 2), log(slowest_s / table->most_samples), sync, sync - 2, sync + 1, sync - 2,
                            overlaps[i]};
         double sum = descend(table, x, &s);
-        if (sum >= least) continue;
-        least = sum;
+        if (sum >= minimum) continue;
+        minimum = sum;
         table->model = to_model(x);
     }
     free(s.residuals);

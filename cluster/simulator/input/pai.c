@@ -93,22 +93,22 @@ static mdot_status read_tasks(bs_csv *csv, tasks *out, mdot_error *err)
 }
 
 /* Merges the tasks of each job, which are adjacent, into one. Jobs that are invalid or use no GPU are removed. */
-static void join_tasks(tasks *all)
+static void join_tasks(tasks *entries)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < all->count;) {
-        task job = all->items[i];
-        for (i++; i < all->count && strcmp(all->items[i].job, job.job) == 0; i++) {
-            const task *next = &all->items[i];
-            if (job.gpus == 0) job.gpu_type = next->gpu_type;
-            job.gpus += next->gpus;
-            job.start_s = fmin(job.start_s, next->start_s);
-            job.end_s = fmax(job.end_s, next->end_s);
-            job.is_valid &= next->is_valid;
+    for (size_t i = 0; i < entries->count;) {
+        task job = entries->items[i];
+        for (i++; i < entries->count && strcmp(entries->items[i].job, job.job) == 0; i++) {
+            const task *successor = &entries->items[i];
+            if (job.gpus == 0) job.gpu_type = successor->gpu_type;
+            job.gpus += successor->gpus;
+            job.start_s = fmin(job.start_s, successor->start_s);
+            job.end_s = fmax(job.end_s, successor->end_s);
+            job.is_valid &= successor->is_valid;
         }
-        if (job.is_valid && job.gpus > 0) all->items[kept++] = job;
+        if (job.is_valid && job.gpus > 0) entries->items[kept++] = job;
     }
-    all->count = kept;
+    entries->count = kept;
 }
 
 /* ---- The tables beside it ---------------------------------------------------------------------------------------- */
@@ -184,39 +184,39 @@ static char *copy_text(const char *text, bool *out_is_missing)
 }
 
 /* Adds what the tables beside the task table know about a job. */
-static mdot_status add_side_facts(const side_table *jobs, const side_table *tags, const task *from, sc_job *job,
+static mdot_status add_side_facts(const side_table *jobs, const side_table *tags, const task *source, sc_job *job,
                                   mdot_error *err)
 {
     enum { JOB_INSTANCE = 1, JOB_USER = 2, JOB_START = 4, TAG_GROUP = 3 };
     bool is_missing = false;
-    char *const *row = find_side(jobs, from->job), *const *tag =
-                                                       row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
-    job->gpu_type = copy_text(from->gpu_type, &is_missing);
+    char *const *row = find_side(jobs, source->job), *const *tag =
+                                                         row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
+    job->gpu_type = copy_text(source->gpu_type, &is_missing);
     if (row != NULL) {
         char *end;
         double submit_s = strtod(row[JOB_START], &end);
         job->user = copy_text(row[JOB_USER], &is_missing);
         job->group = copy_text(row[JOB_USER], &is_missing);
-        if (end != row[JOB_START] && submit_s >= 0 && submit_s <= from->start_s) job->submit_s = submit_s;
+        if (end != row[JOB_START] && submit_s >= 0 && submit_s <= source->start_s) job->submit_s = submit_s;
     }
     if (tag != NULL) job->name = copy_text(tag[TAG_GROUP], &is_missing);
-    return is_missing ? BS_OUT_OF_MEMORY(err, "job %s", from->job) : MDOT_OK;
+    return is_missing ? BS_OUT_OF_MEMORY(err, "job %s", source->job) : MDOT_OK;
 }
 
-static mdot_status add_task_job(const bs_csv *csv, const side_table *jobs, const side_table *tags, const task *from,
+static mdot_status add_task_job(const bs_csv *csv, const side_table *jobs, const side_table *tags, const task *start,
                                 sc_workload *workload, mdot_error *err)
 {
-    if (from->gpus > MAX_GPUS)
-        return mdot_fail(err, MDOT_MALFORMED, "%s:%zu: job %s has %g GPUs, more than %d", csv->path, from->line,
-                         from->job, from->gpus, MAX_GPUS);
-    sc_job job = {.id = strdup(from->job),
-                  .submit_s = from->start_s,
+    if (start->gpus > MAX_GPUS)
+        return mdot_fail(err, MDOT_MALFORMED, "%s:%zu: job %s has %g GPUs, more than %d", csv->path, start->line,
+                         start->job, start->gpus, MAX_GPUS);
+    sc_job job = {.id = strdup(start->job),
+                  .submit_s = start->start_s,
                   .deadline_s = INFINITY,
                   .weight = 1,
-                  .work = from->end_s - from->start_s,
-                  .gpus = (int)ceil(from->gpus),
+                  .work = start->end_s - start->start_s,
+                  .gpus = (int)ceil(start->gpus),
                   .kind = SC_NONE};
-    mdot_status status = add_side_facts(jobs, tags, from, &job, err);
+    mdot_status status = add_side_facts(jobs, tags, start, &job, err);
     if (status == MDOT_OK) return sc_workload_add(workload, job, err);
     sc_job_free(&job);
     return status;
@@ -224,22 +224,22 @@ static mdot_status add_task_job(const bs_csv *csv, const side_table *jobs, const
 
 static mdot_status read_task_table(bs_csv *csv, sc_workload *workload, mdot_error *err)
 {
-    tasks all = {0};
+    tasks entries = {0};
     side_table jobs = {0}, tags = {0};
     mdot_status status =
         open_side(csv->path, "pai_job_table.csv", "job_name,inst_id,user,status,start_time,end_time", &jobs, err);
     if (status == MDOT_OK)
         status =
             open_side(csv->path, "pai_group_tag_table.csv", "inst_id,user,gpu_type_spec,group,workload", &tags, err);
-    if (status == MDOT_OK) status = read_tasks(csv, &all, err);
-    if (status == MDOT_OK && all.count > 0) {
-        qsort(all.items, all.count, sizeof *all.items, by_job);
-        join_tasks(&all);
-        qsort(all.items, all.count, sizeof *all.items, by_line);
+    if (status == MDOT_OK) status = read_tasks(csv, &entries, err);
+    if (status == MDOT_OK && entries.count > 0) {
+        qsort(entries.items, entries.count, sizeof *entries.items, by_job);
+        join_tasks(&entries);
+        qsort(entries.items, entries.count, sizeof *entries.items, by_line);
     }
-    for (size_t i = 0; status == MDOT_OK && i < all.count; i++)
-        status = add_task_job(csv, &jobs, &tags, &all.items[i], workload, err);
-    free(all.items);
+    for (size_t i = 0; status == MDOT_OK && i < entries.count; i++)
+        status = add_task_job(csv, &jobs, &tags, &entries.items[i], workload, err);
+    free(entries.items);
     close_side(&tags);
     close_side(&jobs);
     return status;
@@ -256,21 +256,21 @@ static mdot_status read_job_table(bs_csv *csv, sc_workload *workload, mdot_error
     if (status == MDOT_OK) status = bs_csv_need(csv, "duration", &duration, err);
     bool is_row = true;
     while (status == MDOT_OK) {
-        double each = 0, count = 1;
+        double item = 0, count = 1;
         sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
         status = bs_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         if (csv->field[id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
-        if (csv->field[gpus][0] != '\0') status = bs_csv_number(csv, gpus, 0, MAX_INSTANCES, &each, err);
+        if (csv->field[gpus][0] != '\0') status = bs_csv_number(csv, gpus, 0, MAX_INSTANCES, &item, err);
         if (status == MDOT_OK && instances != BS_CSV_ABSENT && csv->field[instances][0] != '\0')
             status = bs_csv_number(csv, instances, 0, 1024, &count, err);
         if (status == MDOT_OK) status = bs_csv_number(csv, submit, 0, MAX_SECONDS, &job.submit_s, err);
         if (status == MDOT_OK) status = bs_csv_number(csv, duration, 0, MAX_SECONDS, &job.work, err);
-        if (status == MDOT_OK && each * count > MAX_GPUS)
-            status = bs_csv_fail(csv, err, MDOT_MALFORMED, "num_gpu times num_inst is %g, more than %d", each * count,
+        if (status == MDOT_OK && item * count > MAX_GPUS)
+            status = bs_csv_fail(csv, err, MDOT_MALFORMED, "num_gpu times num_inst is %g, more than %d", item * count,
                                  MAX_GPUS);
-        if (status != MDOT_OK || each * count <= 0) continue;
-        job.gpus = (int)ceil(each * count - 1e-9);
+        if (status != MDOT_OK || item * count <= 0) continue;
+        job.gpus = (int)ceil(item * count - 1e-9);
         bool is_missing = false;
         job.id = sc_copy_field(csv, id, &is_missing);
         job.group = sc_copy_field(csv, user, &is_missing);

@@ -25,22 +25,22 @@ static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err
     return status;
 }
 
-static mdot_status read_row(const bs_csv *csv, const columns *at, const sc_cluster *cluster, sc_workload *workload,
+static mdot_status read_row(const bs_csv *csv, const columns *fields, const sc_cluster *cluster, sc_workload *workload,
                             mdot_error *err)
 {
     int gpus;
     double speed_a, speed_b;
-    if (at->table != BS_CSV_ABSENT && strcmp(csv->field[at->table], "simulation") != 0) return MDOT_OK;
-    mdot_status status = bs_csv_integer(csv, at->gpus, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, at->speed_a, 0, 1e9, &speed_a, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, at->speed_b, 0, 1e9, &speed_b, err);
+    if (fields->table != BS_CSV_ABSENT && strcmp(csv->field[fields->table], "simulation") != 0) return MDOT_OK;
+    mdot_status status = bs_csv_integer(csv, fields->gpus, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, fields->speed_a, 0, 1e9, &speed_a, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, fields->speed_b, 0, 1e9, &speed_b, err);
     if (status != MDOT_OK) return status;
     unsigned width = sc_width_of(gpus);
     if (width == SC_WIDTHS)
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "gpus is %d, but must be a power of two", gpus);
-    unsigned type = sc_cluster_find_type(cluster, csv->field[at->type]);
-    const sc_kind *kind_a = sc_workload_find_kind(workload, csv->field[at->a], SIZE_MAX);
-    const sc_kind *kind_b = sc_workload_find_kind(workload, csv->field[at->b], SIZE_MAX);
+    unsigned type = sc_cluster_find_type(cluster, csv->field[fields->type]);
+    const sc_kind *kind_a = sc_workload_find_kind(workload, csv->field[fields->a], SIZE_MAX);
+    const sc_kind *kind_b = sc_workload_find_kind(workload, csv->field[fields->b], SIZE_MAX);
     if (type == cluster->type_count || kind_a == NULL || kind_b == NULL) return MDOT_OK;
     uint32_t a = (uint32_t)(kind_a - workload->kinds), b = (uint32_t)(kind_b - workload->kinds);
     status = sc_workload_set_pair_speed(workload, a, b, type, width, speed_a, err);
@@ -50,14 +50,14 @@ static mdot_status read_row(const bs_csv *csv, const columns *at, const sc_clust
 mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
-    columns at;
+    columns fields;
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = find_columns(&csv, &at, err);
+    status = find_columns(&csv, &fields, err);
     for (bool is_row = true; status == MDOT_OK;) {
         status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = read_row(&csv, &at, cluster, workload, err);
+        status = read_row(&csv, &fields, cluster, workload, err);
     }
     bs_csv_close(&csv);
     if (status == MDOT_OK && workload->pair_speeds == NULL)

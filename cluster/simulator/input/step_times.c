@@ -55,14 +55,14 @@ static mdot_status read_pattern(const bs_csv *csv, int column, sc_placement *out
 {
     if (column == BS_CSV_ABSENT || csv->field[column][0] == '\0') return MDOT_OK;
     sc_placement read = {0};
-    for (const char *at = csv->field[column]; *at != '\0'; at++) {
-        if (*at < '1' || *at > '9')
+    for (const char *cursor = csv->field[column]; *cursor != '\0'; cursor++) {
+        if (*cursor < '1' || *cursor > '9')
             return bs_csv_fail(csv, err, MDOT_MALFORMED,
                                "placement is \"%.40s\", but must be the GPUs of each node as digits",
                                csv->field[column]);
         read.nodes++;
-        read.gpus += *at - '0';
-        sc_placement_add(&read, *at - '0');
+        read.gpus += *cursor - '0';
+        sc_placement_add(&read, *cursor - '0');
     }
     if (read.nodes != out->nodes || read.gpus != out->gpus)
         return bs_csv_fail(csv, err, MDOT_MALFORMED,
@@ -72,23 +72,23 @@ static mdot_status read_pattern(const bs_csv *csv, int column, sc_placement *out
     return MDOT_OK;
 }
 
-static mdot_status read_step(const bs_csv *csv, const columns *at, const sc_cluster *cluster, sc_workload *workload,
+static mdot_status read_step(const bs_csv *csv, const columns *fields, const sc_cluster *cluster, sc_workload *workload,
                              mdot_error *err)
 {
     sc_step_row row = {0};
-    mdot_status status = bs_csv_integer(csv, at->nodes, 1, MOST_NODES, &row.placement.nodes, err);
+    mdot_status status = bs_csv_integer(csv, fields->nodes, 1, MOST_NODES, &row.placement.nodes, err);
     if (status == MDOT_OK)
-        status = bs_csv_integer(csv, at->gpus, row.placement.nodes, MOST_GPUS, &row.placement.gpus, err);
-    if (status == MDOT_OK) status = read_pattern(csv, at->placement, &row.placement, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, at->samples, 1, 1e9, &row.samples, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, at->step, 1e-6, 1e12, &row.step_s, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, at->sync, 0, 1e12, &row.sync_s, err);
+        status = bs_csv_integer(csv, fields->gpus, row.placement.nodes, MOST_GPUS, &row.placement.gpus, err);
+    if (status == MDOT_OK) status = read_pattern(csv, fields->placement, &row.placement, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, fields->samples, 1, 1e9, &row.samples, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, fields->step, 1e-6, 1e12, &row.step_s, err);
+    if (status == MDOT_OK) status = bs_csv_number(csv, fields->sync, 0, 1e12, &row.sync_s, err);
     if (status != MDOT_OK) return status;
     row.step_s *= 1e-3;
     row.sync_s *= 1e-3;
-    sc_kind *kind = sc_workload_find_kind(workload, csv->field[at->application], SIZE_MAX);
+    sc_kind *kind = sc_workload_find_kind(workload, csv->field[fields->application], SIZE_MAX);
     if (kind == NULL) return MDOT_OK;
-    unsigned type = at->type == BS_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[at->type]);
+    unsigned type = fields->type == BS_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[fields->type]);
     if (type == cluster->type_count) return MDOT_OK;
     status = make_scaling(kind, err);
     return status == MDOT_OK ? add_step(&kind->scaling->tables[type], row, err) : status;
@@ -98,22 +98,22 @@ static mdot_status read_steps(const char *path, const sc_cluster *cluster, sc_wo
                               mdot_error *err)
 {
     bs_csv csv;
-    columns at;
+    columns fields;
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "application", &at.application, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "nodes", &at.nodes, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &at.gpus, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "batch_per_gpu", &at.samples, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "step_ms", &at.step, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "sync_ms", &at.sync, err);
-    at.placement = bs_csv_find(&csv, "placement");
-    at.type = bs_csv_find(&csv, "type");
-    *out_has_types = at.type != BS_CSV_ABSENT;
+    status = bs_csv_need(&csv, "application", &fields.application, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "nodes", &fields.nodes, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &fields.gpus, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "batch_per_gpu", &fields.samples, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "step_ms", &fields.step, err);
+    if (status == MDOT_OK) status = bs_csv_need(&csv, "sync_ms", &fields.sync, err);
+    fields.placement = bs_csv_find(&csv, "placement");
+    fields.type = bs_csv_find(&csv, "type");
+    *out_has_types = fields.type != BS_CSV_ABSENT;
     for (bool is_row = true; status == MDOT_OK;) {
         status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = read_step(&csv, &at, cluster, workload, err);
+        status = read_step(&csv, &fields, cluster, workload, err);
     }
     bs_csv_close(&csv);
     return status;

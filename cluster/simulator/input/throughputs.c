@@ -132,20 +132,20 @@ static mdot_status read_type(const char *path, const sc_workload *workload, stru
 
 static mdot_status read_json(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
-    struct json_object *all = json_object_from_file(path);
+    struct json_object *entries = json_object_from_file(path);
     mdot_status status = MDOT_OK;
-    if (all == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: %s", path, json_util_get_last_err());
-    if (!json_object_is_type(all, json_type_object)) {
+    if (entries == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: %s", path, json_util_get_last_err());
+    if (!json_object_is_type(entries, json_type_object)) {
         status = mdot_fail(err, MDOT_MALFORMED, "%s: no table of types", path);
     } else {
-        json_object_object_foreach(all, name, table)
+        json_object_object_foreach(entries, name, table)
         {
             unsigned type = sc_cluster_find_type(cluster, name);
             if (status == MDOT_OK && type < cluster->type_count && json_object_is_type(table, json_type_object))
                 status = read_type(path, workload, table, type, err);
         }
     }
-    json_object_put(all);
+    json_object_put(entries);
     return status;
 }
 

@@ -60,82 +60,86 @@ static bool has(const bs_csv *csv, int column)
 }
 
 /* Reads the columns of elastic jobs, of jobs with a batch size, and of services. Bounds go around `gpus`. */
-static mdot_status read_elastic_columns(const bs_csv *csv, const columns *at, sc_job *job, mdot_error *err)
+static mdot_status read_elastic_columns(const bs_csv *csv, const columns *fields, sc_job *job, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     double online = 0;
-    if (has(csv, at->least_gpus) || has(csv, at->most_gpus)) {
+    if (has(csv, fields->least_gpus) || has(csv, fields->most_gpus)) {
         job->least_gpus = job->most_gpus = job->gpus;
         job->scaling = 1;
     }
-    if (has(csv, at->least_gpus)) status = bs_csv_integer(csv, at->least_gpus, 1, job->gpus, &job->least_gpus, err);
-    if (status == MDOT_OK && has(csv, at->most_gpus))
-        status = bs_csv_integer(csv, at->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
-    if (status == MDOT_OK && has(csv, at->scaling)) status = bs_csv_number(csv, at->scaling, 0, 1, &job->scaling, err);
-    if (status == MDOT_OK && has(csv, at->batch)) status = bs_csv_number(csv, at->batch, 1, 1e9, &job->batch, err);
-    if (status == MDOT_OK && has(csv, at->online)) status = bs_csv_number(csv, at->online, 0, 1, &online, err);
+    if (has(csv, fields->least_gpus))
+        status = bs_csv_integer(csv, fields->least_gpus, 1, job->gpus, &job->least_gpus, err);
+    if (status == MDOT_OK && has(csv, fields->most_gpus))
+        status = bs_csv_integer(csv, fields->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
+    if (status == MDOT_OK && has(csv, fields->scaling))
+        status = bs_csv_number(csv, fields->scaling, 0, 1, &job->scaling, err);
+    if (status == MDOT_OK && has(csv, fields->batch))
+        status = bs_csv_number(csv, fields->batch, 1, 1e9, &job->batch, err);
+    if (status == MDOT_OK && has(csv, fields->online)) status = bs_csv_number(csv, fields->online, 0, 1, &online, err);
     if (status == MDOT_OK && online != floor(online))
-        status =
-            bs_csv_fail(csv, err, MDOT_MALFORMED, "online is \"%.40s\", but must be 0 or 1", csv->field[at->online]);
+        status = bs_csv_fail(csv, err, MDOT_MALFORMED, "online is \"%.40s\", but must be 0 or 1",
+                             csv->field[fields->online]);
     job->is_online = online == 1;
     return status;
 }
 
 /* Reads the columns that estimates from history use. */
-static mdot_status read_history_columns(const bs_csv *csv, const columns *at, sc_job *job, mdot_error *err)
+static mdot_status read_history_columns(const bs_csv *csv, const columns *fields, sc_job *job, mdot_error *err)
 {
     static const char *const outcomes[] = {"completed", "failed", "cancelled", "timed-out"};
     mdot_status status = MDOT_OK;
-    if (at->limit != BS_CSV_ABSENT && csv->field[at->limit][0] != '\0')
-        status = bs_csv_number(csv, at->limit, 0, MAX_SECONDS, &job->limit_s, err);
-    if (status == MDOT_OK && at->outcome != BS_CSV_ABSENT && csv->field[at->outcome][0] != '\0') {
+    if (fields->limit != BS_CSV_ABSENT && csv->field[fields->limit][0] != '\0')
+        status = bs_csv_number(csv, fields->limit, 0, MAX_SECONDS, &job->limit_s, err);
+    if (status == MDOT_OK && fields->outcome != BS_CSV_ABSENT && csv->field[fields->outcome][0] != '\0') {
         int outcome = 0;
-        while (outcome < 4 && strcmp(csv->field[at->outcome], outcomes[outcome]) != 0) outcome++;
+        while (outcome < 4 && strcmp(csv->field[fields->outcome], outcomes[outcome]) != 0) outcome++;
         if (outcome == 4)
             return bs_csv_fail(csv, err, MDOT_MALFORMED,
                                "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
-                               csv->field[at->outcome]);
+                               csv->field[fields->outcome]);
         job->outcome = (mdot_ended)outcome;
     }
     return status;
 }
 
-static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const columns *at, mdot_error *err)
+static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const columns *fields, mdot_error *err)
 {
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
-    if (csv->field[at->id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
-    mdot_status status = bs_csv_number(csv, at->submit, 0, MAX_SECONDS, &job.submit_s, err);
-    if (status == MDOT_OK) status = bs_csv_integer(csv, at->gpus, 1, MAX_GPUS, &job.gpus, err);
-    if (status == MDOT_OK && at->type == BS_CSV_ABSENT)
-        status = bs_csv_number(csv, at->duration, 0, MAX_SECONDS, &job.work, err);
-    if (status == MDOT_OK && at->type != BS_CSV_ABSENT) {
-        status = bs_csv_number(csv, at->steps, 1, MAX_SECONDS, &job.work, err);
+    if (csv->field[fields->id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
+    mdot_status status = bs_csv_number(csv, fields->submit, 0, MAX_SECONDS, &job.submit_s, err);
+    if (status == MDOT_OK) status = bs_csv_integer(csv, fields->gpus, 1, MAX_GPUS, &job.gpus, err);
+    if (status == MDOT_OK && fields->type == BS_CSV_ABSENT)
+        status = bs_csv_number(csv, fields->duration, 0, MAX_SECONDS, &job.work, err);
+    if (status == MDOT_OK && fields->type != BS_CSV_ABSENT) {
+        status = bs_csv_number(csv, fields->steps, 1, MAX_SECONDS, &job.work, err);
         if (status == MDOT_OK && job.work != floor(job.work))
-            status = bs_csv_fail(csv, err, MDOT_MALFORMED, "steps is not an integer: \"%.40s\"", csv->field[at->steps]);
-        if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[at->type], &job.kind, err);
+            status =
+                bs_csv_fail(csv, err, MDOT_MALFORMED, "steps is not an integer: \"%.40s\"", csv->field[fields->steps]);
+        if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[fields->type], &job.kind, err);
     }
-    if (status == MDOT_OK && at->deadline != BS_CSV_ABSENT && csv->field[at->deadline][0] != '\0')
-        status = bs_csv_number(csv, at->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
-    if (status == MDOT_OK && at->weight != BS_CSV_ABSENT && csv->field[at->weight][0] != '\0')
-        status = bs_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
-    if (status == MDOT_OK && at->spread != BS_CSV_ABSENT && csv->field[at->spread][0] != '\0')
-        status = bs_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
-    if (status == MDOT_OK && at->rack_spread != BS_CSV_ABSENT && csv->field[at->rack_spread][0] != '\0')
-        status = bs_csv_number(csv, at->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
-    if (status == MDOT_OK && at->planned != BS_CSV_ABSENT && csv->field[at->planned][0] != '\0') {
+    if (status == MDOT_OK && fields->deadline != BS_CSV_ABSENT && csv->field[fields->deadline][0] != '\0')
+        status = bs_csv_number(csv, fields->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
+    if (status == MDOT_OK && fields->weight != BS_CSV_ABSENT && csv->field[fields->weight][0] != '\0')
+        status = bs_csv_number(csv, fields->weight, 1e-6, 1e6, &job.weight, err);
+    if (status == MDOT_OK && fields->spread != BS_CSV_ABSENT && csv->field[fields->spread][0] != '\0')
+        status = bs_csv_number(csv, fields->spread, 1, MAX_SPREAD, &job.spread, err);
+    if (status == MDOT_OK && fields->rack_spread != BS_CSV_ABSENT && csv->field[fields->rack_spread][0] != '\0')
+        status = bs_csv_number(csv, fields->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
+    if (status == MDOT_OK && fields->planned != BS_CSV_ABSENT && csv->field[fields->planned][0] != '\0') {
         double part;
-        status = bs_csv_number(csv, at->planned, 1e-6, 1, &part, err);
+        status = bs_csv_number(csv, fields->planned, 1e-6, 1, &part, err);
         if (status == MDOT_OK) job.planned = 1 / part;
     }
-    if (status == MDOT_OK) status = read_history_columns(csv, at, &job, err);
-    if (status == MDOT_OK) status = read_elastic_columns(csv, at, &job, err);
+    if (status == MDOT_OK) status = read_history_columns(csv, fields, &job, err);
+    if (status == MDOT_OK) status = read_elastic_columns(csv, fields, &job, err);
     if (status != MDOT_OK) return status;
     bool is_missing = false;
-    job.id = sc_copy_field(csv, at->id, &is_missing);
-    job.group = sc_copy_field(csv, at->group, &is_missing);
-    job.user = sc_copy_field(csv, at->user, &is_missing);
-    job.name = sc_copy_field(csv, at->name, &is_missing);
-    job.gpu_type = sc_copy_field(csv, at->gpu_type, &is_missing);
+    job.id = sc_copy_field(csv, fields->id, &is_missing);
+    job.group = sc_copy_field(csv, fields->group, &is_missing);
+    job.user = sc_copy_field(csv, fields->user, &is_missing);
+    job.name = sc_copy_field(csv, fields->name, &is_missing);
+    job.gpu_type = sc_copy_field(csv, fields->gpu_type, &is_missing);
     status = sc_workload_add(workload, job, err);
     if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     return status;
@@ -144,14 +148,14 @@ static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const colu
 static mdot_status read_own(const char *path, sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
-    columns at;
+    columns fields;
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = find_columns(&csv, &at, err);
+    status = find_columns(&csv, &fields, err);
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
         status = bs_csv_next(&csv, &is_row, err);
-        if (status == MDOT_OK && is_row) status = read_job(workload, &csv, &at, err);
+        if (status == MDOT_OK && is_row) status = read_job(workload, &csv, &fields, err);
     }
     bs_csv_close(&csv);
     return status;

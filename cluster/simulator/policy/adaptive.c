@@ -91,12 +91,12 @@ static int next_width(const adaptive *self, int gpus, int node)
     return gpus;
 }
 
-static bool add_option(adaptive *self, const sc_view *view, size_t at, unsigned type, int gpus)
+static bool add_option(adaptive *self, const sc_view *view, size_t position, unsigned type, int gpus)
 {
-    double batch, goodput = sc_goodput(view, self->active[at], type, gpus, true, &batch);
+    double batch, goodput = sc_goodput(view, self->active[position], type, gpus, true, &batch);
     if (goodput == 0) return true;
     if (!reserve(self)) return false;
-    self->options[self->option_count] = (sc_option){.job = at, .type = type, .gpus = gpus};
+    self->options[self->option_count] = (sc_option){.job = position, .type = type, .gpus = gpus};
     self->goodputs[self->option_count] = goodput;
     self->batches[self->option_count++] = batch;
     return true;
@@ -106,44 +106,45 @@ static bool add_option(adaptive *self, const sc_view *view, size_t at, unsigned 
 static int most_gpus(const adaptive *self, const sc_view *view, uint32_t job)
 {
     const sc_job *j = &view->workload->jobs[job];
-    int least = j->least_gpus > 0 ? j->least_gpus : 1, most = 2 * self->explored[job];
-    return most > least ? most : least;
+    int minimum = j->least_gpus > 0 ? j->least_gpus : 1, maximum = 2 * self->explored[job];
+    return maximum > minimum ? maximum : minimum;
 }
 
 /* Adds the options of an active job. */
-static bool add_options(adaptive *self, const sc_view *view, size_t at)
+static bool add_options(adaptive *self, const sc_view *view, size_t position)
 {
-    uint32_t job = self->active[at];
+    uint32_t job = self->active[position];
     const sc_cluster *c = view->cluster;
     size_t first = self->option_count;
     const sc_job *j = &view->workload->jobs[job];
-    int most = most_gpus(self, view, job), others[] = {j->least_gpus, j->gpus};
+    int maximum = most_gpus(self, view, job), others[] = {j->least_gpus, j->gpus};
     for (unsigned type = 0; type < c->type_count; type++) {
-        int node = sc_goodput_node_width(c, type), limit = most < c->types[type].gpus ? most : c->types[type].gpus;
+        int node = sc_goodput_node_width(c, type),
+            limit = maximum < c->types[type].gpus ? maximum : c->types[type].gpus;
         for (int gpus = next_width(self, 0, node); gpus <= limit; gpus = next_width(self, gpus, node))
-            if (!add_option(self, view, at, type, gpus)) return false;
+            if (!add_option(self, view, position, type, gpus)) return false;
     }
     /* No such width is possible now: its least one, or else its own. */
     for (size_t i = 0; i < 2 && self->option_count == first; i++)
         for (unsigned type = 0; others[i] > 0 && type < c->type_count; type++)
-            if (others[i] <= c->types[type].gpus && !add_option(self, view, at, type, others[i])) return false;
+            if (others[i] <= c->types[type].gpus && !add_option(self, view, position, type, others[i])) return false;
     return true;
 }
 
-static void state_costs(adaptive *self, const sc_view *view, size_t at, size_t first)
+static void state_costs(adaptive *self, const sc_view *view, size_t position, size_t first)
 {
-    uint32_t job = self->active[at];
+    uint32_t job = self->active[position];
     const sc_state *state = &view->states[job];
     bool is_running = state->phase == SC_RUNNING;
     int fair = (int)ceil((double)view->cluster->gpus / (double)self->count);
-    double batch, least = INFINITY, fair_goodput = 0, age_s = view->now_s - view->workload->jobs[job].submit_s;
-    for (size_t i = first; i < self->option_count; i++) least = fmin(least, self->goodputs[i]);
+    double batch, minimum = INFINITY, fair_goodput = 0, age_s = view->now_s - view->workload->jobs[job].submit_s;
+    for (size_t i = first; i < self->option_count; i++) minimum = fmin(minimum, self->goodputs[i]);
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
         int gpus = fair < view->cluster->types[type].gpus ? fair : view->cluster->types[type].gpus;
         fair_goodput = fmax(fair_goodput, sc_goodput(view, job, type, gpus, true, &batch));
     }
-    if (fair_goodput == 0) fair_goodput = least;
-    self->none_cost[at] = self->rule->none_cost(is_running);
+    if (fair_goodput == 0) fair_goodput = minimum;
+    self->none_cost[position] = self->rule->none_cost(is_running);
     for (size_t i = first; i < self->option_count; i++) {
         sc_option *o = &self->options[i];
         double cost_s = sc_restart_s(view->restart, o->gpus, false);
@@ -151,7 +152,7 @@ static void state_costs(adaptive *self, const sc_view *view, size_t at, size_t f
         bool is_present = is_running && state->type == o->type && state->gpus == o->gpus;
         o->cost = self->rule->cost(&(sc_offer){.job = job,
                                                .goodput = self->goodputs[i],
-                                               .least = least,
+                                               .least = minimum,
                                                .fair = fair_goodput,
                                                .is_present = is_present,
                                                .is_running = is_running,
@@ -166,10 +167,10 @@ static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, md
     int gpus[SC_MAX_TYPES];
     double cost;
     self->option_count = 0;
-    for (size_t at = 0; at < self->count; at++) {
+    for (size_t position = 0; position < self->count; position++) {
         size_t first = self->option_count;
-        if (!add_options(self, view, at)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-        state_costs(self, view, at, first);
+        if (!add_options(self, view, position)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        state_costs(self, view, position, first);
     }
     for (unsigned type = 0; type < view->cluster->type_count; type++) gpus[type] = view->cluster->types[type].gpus;
     sc_option_problem problem = {.options = self->options,
@@ -182,7 +183,7 @@ static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, md
     mdot_status status = sc_options_by_program(&problem, limit_s, self->chosen, &cost, err);
     if (status != MDOT_DEVICE) return status;
     plan->note = "no solution in time: jobs stay as they are";
-    for (size_t at = 0; at < self->count; at++) self->chosen[at] = SIZE_MAX;
+    for (size_t position = 0; position < self->count; position++) self->chosen[position] = SIZE_MAX;
     for (size_t i = 0; i < self->option_count; i++) {
         const sc_state *state = &view->states[self->active[self->options[i].job]];
         if (state->phase == SC_RUNNING && state->type == self->options[i].type && state->gpus == self->options[i].gpus)
@@ -195,9 +196,9 @@ static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, md
 static size_t take_chosen(adaptive *self, const sc_view *view)
 {
     size_t count = 0;
-    for (size_t at = 0; at < self->count; at++) {
-        size_t chosen = self->chosen[at];
-        uint32_t job = self->active[at];
+    for (size_t position = 0; position < self->count; position++) {
+        size_t chosen = self->chosen[position];
+        uint32_t job = self->active[position];
         const sc_state *state = &view->states[job];
         if (chosen == SIZE_MAX) continue;
         const sc_option *o = &self->options[chosen];
@@ -214,10 +215,10 @@ static size_t take_chosen(adaptive *self, const sc_view *view)
 static size_t take_running(adaptive *self, const sc_view *view)
 {
     size_t count = 0;
-    for (size_t at = 0; at < self->count; at++) {
-        const sc_state *state = &view->states[self->active[at]];
+    for (size_t position = 0; position < self->count; position++) {
+        const sc_state *state = &view->states[self->active[position]];
         if (state->phase == SC_RUNNING)
-            self->shares[count++] = (sc_share){self->active[at], state->type, state->gpus, state->batch};
+            self->shares[count++] = (sc_share){self->active[position], state->type, state->gpus, state->batch};
     }
     return count;
 }

@@ -198,13 +198,13 @@ static uint32_t start_from_front(backfill *self, const sc_view *view, sc_plan *p
 }
 
 /* Moves the element at `at` down a heap whose least element is first. */
-static void sift(ending *heap, size_t count, size_t at)
+static void sift(ending *heap, size_t count, size_t position)
 {
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+    for (size_t child; (child = 2 * position + 1) < count; position = child) {
         if (child + 1 < count && heap[child + 1].at_s < heap[child].at_s) child++;
-        if (heap[at].at_s <= heap[child].at_s) return;
-        ending moved = heap[at];
-        heap[at] = heap[child];
+        if (heap[position].at_s <= heap[child].at_s) return;
+        ending moved = heap[position];
+        heap[position] = heap[child];
         heap[child] = moved;
     }
 }

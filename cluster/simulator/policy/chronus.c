@@ -168,9 +168,10 @@ static mdot_status fill_by_program(chronus *self, const sc_view *view, size_t co
         *out_note = "chronus: the program of leases is too large, jobs are admitted by deadline";
         return MDOT_OK;
     }
-    unsigned char **runs = calloc(count + 1, sizeof *runs), *all = calloc(columns + 1, 1);
-    if (runs == NULL || all == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    for (size_t i = 0, at = 0; status == MDOT_OK && i < count; at += self->needs[i++].until) runs[i] = &all[at];
+    unsigned char **runs = calloc(count + 1, sizeof *runs), *entries = calloc(columns + 1, 1);
+    if (runs == NULL || entries == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0, position = 0; status == MDOT_OK && i < count; position += self->needs[i++].until)
+        runs[i] = &entries[position];
     if (status == MDOT_OK) {
         mdot_status solved = sc_leases_solve(self->needs, count, view->cluster->gpus, limit_s, runs, err);
         *out_fits = solved == MDOT_OK;
@@ -186,7 +187,7 @@ static mdot_status fill_by_program(chronus *self, const sc_view *view, size_t co
             self->fresh[made].gpus[t] = runs[made][t] != 0 ? self->needs[made].gpus : 0;
     }
     if (status != MDOT_OK) forget_fresh(self, made);
-    free(all);
+    free(entries);
     free(runs);
     return status;
 }

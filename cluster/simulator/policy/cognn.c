@@ -32,20 +32,20 @@ static void grant(bool *is_granted, const sc_view *view, sc_plan *plan, uint32_t
 }
 
 /* Returns the best partner for the waiting job at `at`, or SC_NONE. */
-static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t at)
+static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t position)
 {
     const bool *is_granted = self->items;
-    uint32_t job = self->jobs[at], best = SC_NONE;
-    double most = 1;
+    uint32_t job = self->jobs[position], best = SC_NONE;
+    double maximum = 1;
     int looked_at = 0;
-    for (size_t i = at + 1; i < self->count && looked_at < LOOKED_AT; i++) {
-        uint32_t other = self->jobs[i];
-        if (is_granted[other] || view->workload->jobs[other].gpus != view->workload->jobs[job].gpus) continue;
+    for (size_t i = position + 1; i < self->count && looked_at < LOOKED_AT; i++) {
+        uint32_t partner = self->jobs[i];
+        if (is_granted[partner] || view->workload->jobs[partner].gpus != view->workload->jobs[job].gpus) continue;
         looked_at++;
-        double kept = sc_couples_kept(view, job, other, 0), others = sc_couples_kept(view, other, job, 0);
-        if (kept == 0 || others == 0 || kept + others <= most) continue;
-        most = kept + others;
-        best = other;
+        double kept = sc_couples_kept(view, job, partner, 0), others = sc_couples_kept(view, partner, job, 0);
+        if (kept == 0 || others == 0 || kept + others <= maximum) continue;
+        maximum = kept + others;
+        best = partner;
     }
     return best;
 }

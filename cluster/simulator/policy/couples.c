@@ -25,10 +25,10 @@ mdot_status sc_couples_check(const sc_view *view, mdot_error *err)
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "space sharing requires the speeds of pairs of jobs; give --pairs");
 }
 
-double sc_couples_kept(const sc_view *view, uint32_t job, uint32_t other, unsigned type)
+double sc_couples_kept(const sc_view *view, uint32_t job, uint32_t partner, unsigned type)
 {
     const sc_workload *w = view->workload;
-    const sc_job *a = &w->jobs[job], *b = &w->jobs[other];
+    const sc_job *a = &w->jobs[job], *b = &w->jobs[partner];
     if (a->gpus != b->gpus) return 0;
     double alone = sc_workload_speed(w, a, type, a->gpus);
     return alone > 0 ? sc_workload_pair_speed(w, a->kind, b->kind, type, a->gpus) / alone : 0;
@@ -48,7 +48,7 @@ static void measure(const sc_view *view, sc_couple *c)
     }
 }
 
-size_t sc_couples_find(const sc_view *view, const uint32_t *jobs, size_t job_count, size_t most, sc_couple *couples)
+size_t sc_couples_find(const sc_view *view, const uint32_t *jobs, size_t job_count, size_t maximum, sc_couple *couples)
 {
     size_t count = 0;
     for (size_t i = 0; i < job_count; i++) {
@@ -60,19 +60,19 @@ size_t sc_couples_find(const sc_view *view, const uint32_t *jobs, size_t job_cou
             measure(view, &c);
             if (c.gain <= 1) continue;
             couples[count++] = c;
-            if (count < 2 * most) continue;
+            if (count < 2 * maximum) continue;
             qsort(couples, count, sizeof *couples, by_gain);
-            count = most;
+            count = maximum;
         }
     }
     qsort(couples, count, sizeof *couples, by_gain);
-    if (count > most) count = most;
+    if (count > maximum) count = maximum;
     qsort(couples, count, sizeof *couples, by_jobs);
     return count;
 }
 
-sc_couple *sc_couples_get(sc_couple *couples, size_t count, uint32_t job, uint32_t other)
+sc_couple *sc_couples_get(sc_couple *couples, size_t count, uint32_t job, uint32_t partner)
 {
-    sc_couple wanted = {.a = job < other ? job : other, .b = job < other ? other : job};
+    sc_couple wanted = {.a = job < partner ? job : partner, .b = job < partner ? partner : job};
     return bsearch(&wanted, couples, count, sizeof *couples, by_jobs);
 }

@@ -86,10 +86,10 @@ static bool is_admissible(const sc_order *order, const sc_view *view, ahead *a)
 static mdot_status decide_admit(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self, view->completed[i]);
-    size_t most = sc_order_count(self) + view->arrived_count + 1;
-    ahead a = {.jobs = calloc(most, sizeof *a.jobs),
-               .left_s = calloc(most, sizeof *a.left_s),
-               .begun_s = calloc(most, sizeof *a.begun_s)};
+    size_t maximum = sc_order_count(self) + view->arrived_count + 1;
+    ahead a = {.jobs = calloc(maximum, sizeof *a.jobs),
+               .left_s = calloc(maximum, sizeof *a.left_s),
+               .begun_s = calloc(maximum, sizeof *a.begun_s)};
     mdot_status status = MDOT_OK;
     if (a.jobs == NULL || a.left_s == NULL || a.begun_s == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < view->arrived_count; i++) {

@@ -36,10 +36,10 @@ static int give_least(const sc_active *self, const sc_view *view, shares *out)
     int left = view->cluster->gpus;
     *out = (shares){.items = self->items};
     for (size_t i = 0; i < self->count; i++) {
-        int least = sc_goodput_next_width(view, self->jobs[i], 0, 0, view->cluster->gpus);
-        if (least == 0 || least > left) break;
-        out->items[out->count++] = (sc_share){.job = self->jobs[i], .gpus = least};
-        left -= least;
+        int minimum = sc_goodput_next_width(view, self->jobs[i], 0, 0, view->cluster->gpus);
+        if (minimum == 0 || minimum > left) break;
+        out->items[out->count++] = (sc_share){.job = self->jobs[i], .gpus = minimum};
+        left -= minimum;
     }
     return left;
 }
@@ -75,12 +75,12 @@ static void widen(const shares *s, const sc_view *view, int left)
 {
     while (left > 0) {
         size_t best = s->count;
-        double most = 0;
+        double maximum = 0;
         int width, best_width = 0;
         for (size_t i = 0; i < s->count; i++) {
             double gained = gain(view, &s->items[i], left, &width);
-            if (gained <= most) continue;
-            most = gained;
+            if (gained <= maximum) continue;
+            maximum = gained;
             best = i;
             best_width = width;
         }

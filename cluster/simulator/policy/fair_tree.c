@@ -75,7 +75,7 @@ static mdot_status list_users(sc_fair_tree *tree, mdot_error *err)
         tree->users[count++] = path;
         for (size_t level = 0; level < tree->depth; level++) path[level] = SC_NONE;
         size_t level = depth_of(accounts, i);
-        for (uint32_t at = i; level > 0; at = accounts->items[at].parent) path[--level] = at;
+        for (uint32_t entry = i; level > 0; entry = accounts->items[entry].parent) path[--level] = entry;
     }
     return MDOT_OK;
 }
@@ -111,7 +111,8 @@ mdot_status sc_fair_tree_create(const sc_accounts *accounts, sc_fair_tree **out_
 
 void sc_fair_tree_use(sc_fair_tree *tree, uint32_t user, double gpu_s)
 {
-    for (uint32_t at = user; at != SC_NONE; at = tree->accounts->items[at].parent) tree->usage[at] += gpu_s;
+    for (uint32_t entry = user; entry != SC_NONE; entry = tree->accounts->items[entry].parent)
+        tree->usage[entry] += gpu_s;
 }
 
 void sc_fair_tree_decay(sc_fair_tree *tree, double span_s)

@@ -13,10 +13,10 @@ static double best_batch(const sc_view *view, uint32_t job, const sc_scaling *sc
 {
     static const double step = 1.189207115002721; /* the fourth root of 2 */
     const sc_job *j = &view->workload->jobs[job];
-    double done = j->work - view->states[job].remaining, best = 0, most = scaling->most_batch;
-    if (gpus > most) return 0; /* each GPU needs a sample */
-    for (double batch = fmax(scaling->least_batch, gpus); batch < most * step; batch *= step) {
-        double used = fmin(batch, most);
+    double done = j->work - view->states[job].remaining, best = 0, maximum = scaling->most_batch;
+    if (gpus > maximum) return 0; /* each GPU needs a sample */
+    for (double batch = fmax(scaling->least_batch, gpus); batch < maximum * step; batch *= step) {
+        double used = fmin(batch, maximum);
         double step_s = sc_scaling_model_s(scaling, type, nodes, gpus, used);
         double speed = step_s > 0 ? sc_scaling_gain(scaling, used, done) / step_s : 0;
         if (speed <= best) continue;
@@ -56,17 +56,17 @@ double sc_goodput_left_s(const sc_view *view, uint32_t job, unsigned type, int g
            sc_workload_speed(view->workload, j, type, gpus);
 }
 
-int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int gpus, int most)
+int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int gpus, int maximum)
 {
     const sc_job *j = &view->workload->jobs[job];
     double batch;
-    int next = gpus + 1;
-    if (j->least_gpus > 0 && next < j->least_gpus) next = j->least_gpus;
-    if (j->most_gpus > 0 && most > j->most_gpus) most = j->most_gpus;
-    if (j->kind == SC_NONE && j->least_gpus == 0) return gpus < j->gpus && j->gpus <= most ? j->gpus : 0;
+    int successor = gpus + 1;
+    if (j->least_gpus > 0 && successor < j->least_gpus) successor = j->least_gpus;
+    if (j->most_gpus > 0 && maximum > j->most_gpus) maximum = j->most_gpus;
+    if (j->kind == SC_NONE && j->least_gpus == 0) return gpus < j->gpus && j->gpus <= maximum ? j->gpus : 0;
     bool has_table = j->kind != SC_NONE && view->workload->kinds[j->kind].scaling == NULL;
-    if (has_table && most > 1 << (SC_WIDTHS - 1)) most = 1 << (SC_WIDTHS - 1);
-    for (; next <= most; next++)
-        if (sc_goodput(view, job, type, next, false, &batch) > 0) return next;
+    if (has_table && maximum > 1 << (SC_WIDTHS - 1)) maximum = 1 << (SC_WIDTHS - 1);
+    for (; successor <= maximum; successor++)
+        if (sc_goodput(view, job, type, successor, false, &batch) > 0) return successor;
     return 0;
 }

@@ -68,12 +68,12 @@ static void divide(const sc_view *view, gpu *g)
 {
     double values[SC_SLICES][SC_SLICE_SIZES];
     for (size_t i = 0; i < g->count; i++) {
-        double most = 0;
+        double maximum = 0;
         for (size_t size = 0; size < SC_SLICE_SIZES; size++) {
             values[i][size] = sc_estimate_speed(view->estimate, g->jobs[i], 0, sc_slice_sizes[size]);
-            most = fmax(most, values[i][size]);
+            maximum = fmax(maximum, values[i][size]);
         }
-        for (size_t size = 0; size < SC_SLICE_SIZES && most > 0; size++) values[i][size] /= most;
+        for (size_t size = 0; size < SC_SLICE_SIZES && maximum > 0; size++) values[i][size] /= maximum;
     }
     g->sum = sc_partition_choose(g->count, values, g->sizes);
 }
@@ -99,7 +99,7 @@ static void drop_absent(miso *self, const sc_view *view)
 static bool place(miso *self, const sc_view *view, uint32_t job)
 {
     size_t best = view->cluster->node_count;
-    double most = 0;
+    double maximum = 0;
     gpu then = {0};
     bool has_tried_empty = false; /* empty GPUs are equal */
     for (size_t node = 0; node < view->cluster->node_count; node++) {
@@ -108,8 +108,8 @@ static bool place(miso *self, const sc_view *view, uint32_t job)
         has_tried_empty |= tried.count == 0;
         tried.jobs[tried.count++] = job;
         divide(view, &tried);
-        if (tried.sum - self->gpus[node].sum <= most) continue;
-        most = tried.sum - self->gpus[node].sum;
+        if (tried.sum - self->gpus[node].sum <= maximum) continue;
+        maximum = tried.sum - self->gpus[node].sum;
         best = node;
         then = tried;
     }

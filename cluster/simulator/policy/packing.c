@@ -128,13 +128,13 @@ static void clear_type(packing *p, unsigned type)
 /* A stable sort by width, the widest first. Shares come nearly sorted from round to round. */
 static void sort_by_width(packing *p)
 {
-    size_t at = 0;
+    size_t position = 0;
     for (size_t i = 0; i < p->count; i++) p->order[i] = i;
     for (size_t i = 1; i < p->count; i++) {
         size_t share = p->order[i];
-        for (at = i; at > 0 && p->shares[p->order[at - 1]].gpus < p->shares[share].gpus; at--)
-            p->order[at] = p->order[at - 1];
-        p->order[at] = share;
+        for (position = i; position > 0 && p->shares[p->order[position - 1]].gpus < p->shares[share].gpus; position--)
+            p->order[position] = p->order[position - 1];
+        p->order[position] = share;
     }
 }
 

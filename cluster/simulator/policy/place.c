@@ -33,11 +33,11 @@ bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, u
 
 /* Returns the node with the fewest free GPUs, at least one, that comes behind a node with `least` GPUs and number
  * `last`. */
-static uint32_t find_next(const int *available, size_t node_count, int least, uint32_t last)
+static uint32_t find_next(const int *available, size_t node_count, int minimum, uint32_t final)
 {
     uint32_t best = SC_NONE;
     for (uint32_t node = 0; node < node_count; node++) {
-        bool is_behind = available[node] > least || (available[node] == least && node > last);
+        bool is_behind = available[node] > minimum || (available[node] == minimum && node > final);
         if (available[node] > 0 && is_behind && (best == SC_NONE || available[node] < available[best])) best = node;
     }
     return best;
@@ -46,14 +46,14 @@ static uint32_t find_next(const int *available, size_t node_count, int least, ui
 bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job)
 {
     size_t nodes = view->cluster->node_count;
-    int missing = view->workload->jobs[job].gpus, there = 0, least = 0;
+    int missing = view->workload->jobs[job].gpus, there = 0, minimum = 0;
     for (size_t node = 0; node < nodes && there < missing; node++) there += available[node];
     if (there < missing) return false;
     sc_plan_run(plan, job, 0, missing);
     for (uint32_t node = 0; missing > 0;) {
-        node = find_next(available, nodes, least, node);
-        least = available[node]; /* read before GPUs are taken, because `available` may be the plan's own array */
-        int gpus = least < missing ? least : missing;
+        node = find_next(available, nodes, minimum, node);
+        minimum = available[node]; /* read before GPUs are taken, because `available` may be the plan's own array */
+        int gpus = minimum < missing ? minimum : missing;
         sc_plan_take(plan, node, gpus);
         missing -= gpus;
     }

@@ -64,16 +64,16 @@ static int give_least(const sc_active *self, const sc_view *view, int gpus)
 {
     job_width *jobs = self->items;
     for (size_t i = 0; i < self->count; i++) {
-        int least = sc_reservation_next_width(view, self->jobs[i], 0);
-        double service = least == 0 ? INFINITY : least * left_s(view, self->jobs[i], least);
+        int minimum = sc_reservation_next_width(view, self->jobs[i], 0);
+        double service = minimum == 0 ? INFINITY : minimum * left_s(view, self->jobs[i], minimum);
         jobs[i] = (job_width){.job = self->jobs[i], .service = service};
     }
     qsort(jobs, self->count, sizeof *jobs, by_service);
     for (size_t i = 0; i < self->count; i++) {
-        int least = sc_reservation_next_width(view, jobs[i].job, 0);
-        if (least == 0 || least > gpus) continue;
-        jobs[i].width = least;
-        gpus -= least;
+        int minimum = sc_reservation_next_width(view, jobs[i].job, 0);
+        if (minimum == 0 || minimum > gpus) continue;
+        jobs[i].width = minimum;
+        gpus -= minimum;
     }
     return gpus;
 }
@@ -82,14 +82,14 @@ static void widen(job_width *jobs, size_t count, const sc_view *view, int gpus)
 {
     while (gpus > 0) {
         job_width *best = NULL;
-        double most = 0;
+        double maximum = 0;
         for (size_t i = 0; i < count; i++) {
             job_width *s = &jobs[i];
             int wider = s->width == 0 ? 0 : sc_reservation_next_width(view, s->job, s->width);
             if (wider == 0 || wider - s->width > gpus) continue;
             double gained = gain(view, s, wider);
-            if (gained <= most) continue;
-            most = gained;
+            if (gained <= maximum) continue;
+            maximum = gained;
             best = s;
         }
         if (best == NULL) return;

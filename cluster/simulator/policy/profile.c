@@ -61,8 +61,8 @@ mdot_status sc_profile_add(sc_profile *profile, double from_s, double until_s, i
     mdot_status status = reserve(profile, profile->count + 2, err);
     if (status != MDOT_OK || from_s >= until_s) return status;
     size_t first = step_at(profile, from_s);
-    size_t last = isfinite(until_s) ? step_at(profile, until_s) : profile->count;
-    for (size_t i = first; i < last; i++) profile->gpus[i] += gpus;
+    size_t final = isfinite(until_s) ? step_at(profile, until_s) : profile->count;
+    for (size_t i = first; i < final; i++) profile->gpus[i] += gpus;
     return MDOT_OK;
 }
 

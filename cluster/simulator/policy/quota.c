@@ -36,19 +36,19 @@ void sc_quota_reset(sc_quota *quota)
 void sc_quota_take(sc_quota *quota, uint32_t job, int gpus, double seconds)
 {
     if (quota->accounts == NULL) return;
-    for (uint32_t at = quota->accounts->users[job]; at != SC_NONE; at = quota->accounts->items[at].parent) {
-        quota->gpus[at] += gpus;
-        quota->gpu_s[at] += gpus * seconds;
+    for (uint32_t entry = quota->accounts->users[job]; entry != SC_NONE; entry = quota->accounts->items[entry].parent) {
+        quota->gpus[entry] += gpus;
+        quota->gpu_s[entry] += gpus * seconds;
     }
 }
 
 bool sc_quota_allows(const sc_quota *quota, uint32_t job, int gpus, double seconds)
 {
     if (quota->accounts == NULL) return true;
-    for (uint32_t at = quota->accounts->users[job]; at != SC_NONE; at = quota->accounts->items[at].parent) {
-        const sc_account *account = &quota->accounts->items[at];
-        if (account->most_gpus > 0 && quota->gpus[at] + gpus > account->most_gpus) return false;
-        if (account->most_gpu_s > 0 && quota->gpu_s[at] + gpus * seconds > account->most_gpu_s) return false;
+    for (uint32_t entry = quota->accounts->users[job]; entry != SC_NONE; entry = quota->accounts->items[entry].parent) {
+        const sc_account *account = &quota->accounts->items[entry];
+        if (account->most_gpus > 0 && quota->gpus[entry] + gpus > account->most_gpus) return false;
+        if (account->most_gpu_s > 0 && quota->gpu_s[entry] + gpus * seconds > account->most_gpu_s) return false;
     }
     return true;
 }

@@ -66,8 +66,9 @@ int sc_reservation_width(const sc_reservation *plan)
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
 {
     const sc_job *j = &view->workload->jobs[job];
-    for (int next = 1; next <= view->cluster->types[0].gpus && sc_width_of(next) < SC_WIDTHS; next *= 2)
-        if (next > width && sc_estimate_speed(view->estimate, job, 0, next) > 0) return next;
+    for (int successor = 1; successor <= view->cluster->types[0].gpus && sc_width_of(successor) < SC_WIDTHS;
+         successor *= 2)
+        if (successor > width && sc_estimate_speed(view->estimate, job, 0, successor) > 0) return successor;
     return width == 0 && sc_estimate_speed(view->estimate, job, 0, j->gpus) > 0 ? j->gpus : 0;
 }
 
@@ -121,11 +122,12 @@ static bool step(walk *w, int width, double span_s)
 }
 
 /* Returns the greatest width of the job that is at most `most` and at most `level`. */
-static int widest(const sc_view *view, uint32_t job, int level, int most)
+static int widest(const sc_view *view, uint32_t job, int level, int maximum)
 {
     int width = 0;
-    for (int next; (next = sc_reservation_next_width(view, job, width)) != 0 && next <= level && next <= most;)
-        width = next;
+    for (int successor;
+         (successor = sc_reservation_next_width(view, job, width)) != 0 && successor <= level && successor <= maximum;)
+        width = successor;
     return width;
 }
 

@@ -325,8 +325,8 @@ static void order_types(rounds *self, unsigned count, unsigned *out_order)
 {
     for (unsigned i = 0; i < count; i++) out_order[i] = i;
     for (unsigned i = count; i > 1 && !self->looks_at_types; i--) {
-        unsigned other = (unsigned)(sc_random_next(&self->random) % i), type = out_order[other];
-        out_order[other] = out_order[i - 1];
+        unsigned partner = (unsigned)(sc_random_next(&self->random) % i), type = out_order[partner];
+        out_order[partner] = out_order[i - 1];
         out_order[i - 1] = type;
     }
 }

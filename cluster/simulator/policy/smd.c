@@ -136,10 +136,10 @@ static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bo
 
 static int most_free(const sc_view *view, const sc_plan *plan)
 {
-    int most = 0;
+    int maximum = 0;
     for (size_t node = 0; node < view->cluster->node_count; node++)
-        if (plan->node_free[node] > most) most = plan->node_free[node];
-    return most;
+        if (plan->node_free[node] > maximum) maximum = plan->node_free[node];
+    return maximum;
 }
 
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)

@@ -44,10 +44,10 @@ static void settle(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key, bo
     size_t count = 0;
     for (size_t i = 0; i < view->running_count; i++) {
         uint32_t job = view->running[i];
-        double next = key(view, job);
-        if ((next > sc_order_key(self->order, job)) != grows) continue;
+        double successor = key(view, job);
+        if ((successor > sc_order_key(self->order, job)) != grows) continue;
         self->jobs[count] = job;
-        self->keys[count++] = next;
+        self->keys[count++] = successor;
     }
     sc_order_settle(self->order, self->jobs, self->keys, count);
 }
@@ -62,8 +62,9 @@ static void renew_some(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key
         sc_phase phase = view->states[job].phase;
         if (phase != SC_WAITING && phase != SC_RUNNING) continue;
         if (!sc_estimate_renew(view->estimate, job)) return;
-        double next = key(view, job);
-        if (phase == SC_WAITING && next != sc_order_key(self->order, job)) sc_order_put_last(self->order, job, next);
+        double successor = key(view, job);
+        if (phase == SC_WAITING && successor != sc_order_key(self->order, job))
+            sc_order_put_last(self->order, job, successor);
     }
 }
 

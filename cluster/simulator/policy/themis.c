@@ -64,13 +64,13 @@ static bool goes_before(const unfair *a, const unfair *b)
 
 /* Moves entry `at` of a heap down to its place. A heap finds the few jobs that a round starts without sorting a long
  * queue. */
-static void sift_down(unfair *heap, size_t count, size_t at)
+static void sift_down(unfair *heap, size_t count, size_t position)
 {
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+    for (size_t child; (child = 2 * position + 1) < count; position = child) {
         if (child + 1 < count && goes_before(&heap[child + 1], &heap[child])) child++;
-        if (!goes_before(&heap[child], &heap[at])) return;
-        unfair moved = heap[at];
-        heap[at] = heap[child];
+        if (!goes_before(&heap[child], &heap[position])) return;
+        unfair moved = heap[position];
+        heap[position] = heap[child];
         heap[child] = moved;
     }
 }

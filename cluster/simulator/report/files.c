@@ -84,13 +84,13 @@ mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const s
 void sc_print_json_string(FILE *stream, const char *text)
 {
     fputc('"', stream);
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
-        if (*at == '"' || *at == '\\')
-            fprintf(stream, "\\%c", *at);
-        else if (*at < 0x20)
-            fprintf(stream, "\\u%04x", *at);
+    for (const unsigned char *position = (const unsigned char *)text; *position != '\0'; position++) {
+        if (*position == '"' || *position == '\\')
+            fprintf(stream, "\\%c", *position);
+        else if (*position < 0x20)
+            fprintf(stream, "\\u%04x", *position);
         else
-            fputc(*at, stream);
+            fputc(*position, stream);
     }
     fputc('"', stream);
 }

@@ -22,11 +22,11 @@ static bool is_overfull(const sc_lease_job *jobs, size_t job_count, int gpus)
 static sc_linear *build(const sc_lease_job *jobs, size_t job_count, int gpus, size_t *out_columns)
 {
     sc_linear *linear;
-    size_t last = 0;
+    size_t final = 0;
     *out_columns = 0;
     if (sc_linear_create(&linear, NULL) != MDOT_OK) return NULL;
-    for (size_t i = 0; i < job_count; i++) last = jobs[i].until > last ? jobs[i].until : last;
-    for (size_t t = 0; t < last; t++) sc_linear_add_row(linear, 0, gpus); /* row t: the GPUs of lease t */
+    for (size_t i = 0; i < job_count; i++) final = jobs[i].until > final ? jobs[i].until : final;
+    for (size_t t = 0; t < final; t++) sc_linear_add_row(linear, 0, gpus); /* row t: the GPUs of lease t */
     for (size_t i = 0; i < job_count; i++) {
         size_t row = sc_linear_add_row(linear, (double)jobs[i].needed, (double)jobs[i].needed);
         for (size_t t = 0; t < jobs[i].until; t++) {
@@ -42,7 +42,7 @@ static sc_linear *build(const sc_lease_job *jobs, size_t job_count, int gpus, si
 mdot_status sc_leases_solve(const sc_lease_job *jobs, size_t job_count, int gpus, double limit_s,
                             unsigned char *const *runs, mdot_error *err)
 {
-    size_t columns, at = 0;
+    size_t columns, position = 0;
     double cost;
     if (is_overfull(jobs, job_count, gpus)) return mdot_fail(err, MDOT_OUT_OF_RANGE, "the leases do not suffice");
     sc_linear *linear = build(jobs, job_count, gpus, &columns);
@@ -50,7 +50,7 @@ mdot_status sc_leases_solve(const sc_lease_job *jobs, size_t job_count, int gpus
     mdot_status status = values == NULL ? BS_OUT_OF_MEMORY(err, "%zu jobs", job_count)
                                         : sc_linear_solve(linear, limit_s, values, &cost, err);
     for (size_t i = 0; status == MDOT_OK && i < job_count; i++)
-        for (size_t t = 0; t < jobs[i].until; t++) runs[i][t] = values[at++] > .5;
+        for (size_t t = 0; t < jobs[i].until; t++) runs[i][t] = values[position++] > .5;
     free(values);
     sc_linear_destroy(linear);
     return status;

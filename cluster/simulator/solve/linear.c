@@ -50,10 +50,10 @@ void sc_linear_destroy(sc_linear *linear)
 /* Reserves space for one more item behind `count`; false if memory ran out. */
 static bool grow(void *items, size_t count, size_t size)
 {
-    void **at = items;
+    void **position = items;
     if ((count & (count - 1)) != 0) return true;
-    void *grown = count > INT_MAX / 2 ? NULL : realloc(*at, (count > 0 ? 2 * count : 1) * size);
-    if (grown != NULL) *at = grown;
+    void *grown = count > INT_MAX / 2 ? NULL : realloc(*position, (count > 0 ? 2 * count : 1) * size);
+    if (grown != NULL) *position = grown;
     return grown != NULL;
 }
 
@@ -147,9 +147,9 @@ static bool fill_arrays(const sc_linear *linear, arrays *a)
     for (size_t i = 2; i <= columns; i++) a->start[i] += a->start[i - 1];
     for (size_t i = 0; i < terms; i++) {
         const term *t = &linear->terms[i];
-        int at = a->start[t->column + 1]++;
-        a->row[at] = (int)t->row;
-        a->value[at] = t->value;
+        int position = a->start[t->column + 1]++;
+        a->row[position] = (int)t->row;
+        a->value[position] = t->value;
     }
     return true;
 }

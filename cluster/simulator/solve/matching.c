@@ -35,10 +35,10 @@ static size_t build(size_t jobs, size_t types, const double *time_s, const doubl
 mdot_status sc_match_jobs(size_t jobs, size_t types, const double *time_s, const double *machines, double limit_s,
                           sc_match *out_matches, double *out_sum_s, mdot_error *err)
 {
-    size_t most = jobs * jobs * types, count = 0;
+    size_t maximum = jobs * jobs * types, count = 0;
     sc_linear *linear = NULL;
-    place *places = calloc(most + 1, sizeof *places);
-    double *values = calloc(most + 1, sizeof *values);
+    place *places = calloc(maximum + 1, sizeof *places);
+    double *values = calloc(maximum + 1, sizeof *values);
     mdot_status status = places == NULL || values == NULL ? BS_OUT_OF_MEMORY(err, "%zu jobs to match", jobs)
                                                           : sc_linear_create(&linear, err);
     if (status == MDOT_OK) count = build(jobs, types, time_s, machines, linear, places);

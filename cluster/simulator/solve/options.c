@@ -6,38 +6,38 @@
 
 mdot_status sc_options_by_gpus(const sc_option_problem *problem, size_t *out_chosen, double *out_cost, mdot_error *err)
 {
-    size_t width = (size_t)problem->gpus[0] + 1, jobs = problem->job_count, at = 0;
+    size_t width = (size_t)problem->gpus[0] + 1, jobs = problem->job_count, position = 0;
     /* least[g]: the least cost of the jobs so far on at most g GPUs; taken[job][g]: the option, counted from 1 */
-    double *least = calloc(width, sizeof *least);
+    double *minimum = calloc(width, sizeof *minimum);
     size_t *taken = jobs < SIZE_MAX / width / sizeof *taken ? calloc(jobs * width + 1, sizeof *taken) : NULL;
-    if (least == NULL || taken == NULL) {
-        free(least);
+    if (minimum == NULL || taken == NULL) {
+        free(minimum);
         free(taken);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     for (size_t job = 0; job < jobs; job++) {
-        size_t end = at;
+        size_t end = position;
         while (end < problem->option_count && problem->options[end].job == job) end++;
         for (size_t gpus = width; gpus-- > 0;) { /* downwards, so that least[] is still that without this job below */
-            double best = least[gpus] + problem->none_cost[job];
-            for (size_t i = at; i < end; i++) {
+            double best = minimum[gpus] + problem->none_cost[job];
+            for (size_t i = position; i < end; i++) {
                 const sc_option *o = &problem->options[i];
-                double cost = (size_t)o->gpus <= gpus ? least[gpus - (size_t)o->gpus] + o->cost : INFINITY;
+                double cost = (size_t)o->gpus <= gpus ? minimum[gpus - (size_t)o->gpus] + o->cost : INFINITY;
                 if (cost >= best) continue;
                 best = cost;
                 taken[job * width + gpus] = i + 1;
             }
-            least[gpus] = best;
+            minimum[gpus] = best;
         }
-        at = end;
+        position = end;
     }
-    *out_cost = least[width - 1];
+    *out_cost = minimum[width - 1];
     for (size_t job = jobs, gpus = width - 1; job-- > 0;) {
         size_t option = taken[job * width + gpus];
         out_chosen[job] = option - 1; /* SIZE_MAX for 0 */
         if (option > 0) gpus -= (size_t)problem->options[option - 1].gpus;
     }
-    free(least);
+    free(minimum);
     free(taken);
     return MDOT_OK;
 }

@@ -39,35 +39,35 @@ static size_t index_of(int size)
 }
 
 /* The best sum for one set of slices; out_sizes is replaced if it is above `least`. */
-static double choose_in(const int *slices, size_t jobs, const double (*values)[SC_SLICE_SIZES], double least,
+static double choose_in(const int *slices, size_t jobs, const double (*values)[SC_SLICE_SIZES], double minimum,
                         int *out_sizes)
 {
     enum { SETS = 1 << SC_SLICES };
     double best[SC_SLICES + 1][SETS]; /* of the first slices, by the set of jobs that have one */
-    size_t taken[SC_SLICES + 1][SETS], all = ((size_t)1 << jobs) - 1, last = 0;
-    for (size_t set = 0; set <= all; set++) best[0][set] = set == 0 ? 0 : -INFINITY;
-    for (; last < SC_SLICES && slices[last] > 0; last++) {
-        size_t size = index_of(slices[last]);
-        for (size_t set = 0; set <= all; set++) {
-            best[last + 1][set] = best[last][set]; /* the slice stays empty */
-            taken[last + 1][set] = jobs;
+    size_t taken[SC_SLICES + 1][SETS], entries = ((size_t)1 << jobs) - 1, final = 0;
+    for (size_t set = 0; set <= entries; set++) best[0][set] = set == 0 ? 0 : -INFINITY;
+    for (; final < SC_SLICES && slices[final] > 0; final++) {
+        size_t size = index_of(slices[final]);
+        for (size_t set = 0; set <= entries; set++) {
+            best[final + 1][set] = best[final][set]; /* the slice stays empty */
+            taken[final + 1][set] = jobs;
             for (size_t job = 0; job < jobs; job++) {
                 if (!(set >> job & 1) || values[job][size] <= 0) continue;
-                double sum = best[last][set & ~((size_t)1 << job)] + values[job][size];
-                if (sum <= best[last + 1][set]) continue;
-                best[last + 1][set] = sum;
-                taken[last + 1][set] = job;
+                double sum = best[final][set & ~((size_t)1 << job)] + values[job][size];
+                if (sum <= best[final + 1][set]) continue;
+                best[final + 1][set] = sum;
+                taken[final + 1][set] = job;
             }
         }
     }
-    double sum = best[last][all];
-    for (size_t set = all; sum > least && last > 0; last--) {
-        size_t job = taken[last][set];
+    double sum = best[final][entries];
+    for (size_t set = entries; sum > minimum && final > 0; final--) {
+        size_t job = taken[final][set];
         if (job == jobs) continue;
-        out_sizes[job] = slices[last - 1];
+        out_sizes[job] = slices[final - 1];
         set &= ~((size_t)1 << job);
     }
-    return fmax(sum, least);
+    return fmax(sum, minimum);
 }
 
 double sc_partition_choose(size_t jobs, const double (*values)[SC_SLICE_SIZES], int *out_sizes)

@@ -108,13 +108,13 @@ static void damaged_files_are_refused(void **state)
         assert_non_null(strstr(err.message, path));
     }
     static const char bad[] = "x\n -,n";
-    for (size_t at = 0; at < bytes; at += 211) {
-        char kept = text[at];
-        text[at] = bad[at % 6];
+    for (size_t position = 0; position < bytes; position += 211) {
+        char kept = text[position];
+        text[position] = bad[position % 6];
         file = fopen(path, "wb");
         fwrite(text, 1, bytes, file);
         fclose(file);
-        text[at] = kept;
+        text[position] = kept;
         if (mdot_history_load(path, NULL, &read, NULL) != MDOT_OK) continue; /* a "-" may make another number */
         mdot_history_estimate e = ask(read, "u1");
         assert_true(e.median_s > 0);

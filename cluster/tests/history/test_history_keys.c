@@ -92,9 +92,9 @@ static void keys_need_their_properties(void **state)
     assert_true(keys.hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES] != 0);
     expect_number(keys.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME], 0); /* it would repeat the one before */
     job.name = "train7";
-    hs_keys other = hs_keys_of(seed, &job);
-    expect_number(other.hash[MDOT_HISTORY_KEY_USER_NAME], keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
-    assert_true(other.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] != 0);
+    hs_keys partner = hs_keys_of(seed, &job);
+    expect_number(partner.hash[MDOT_HISTORY_KEY_USER_NAME], keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
+    assert_true(partner.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] != 0);
 }
 
 static void every_property_and_the_seed_change_the_keys(void **state)
@@ -113,11 +113,11 @@ static void every_property_and_the_seed_change_the_keys(void **state)
     changed[5].gpus = 2;
     hs_keys keys = hs_keys_of(seed, &job);
     for (int i = 0; i < 6; i++) {
-        hs_keys other = hs_keys_of(seed, &changed[i]);
-        assert_memory_not_equal(&keys, &other, sizeof keys);
+        hs_keys partner = hs_keys_of(seed, &changed[i]);
+        assert_memory_not_equal(&keys, &partner, sizeof keys);
     }
-    hs_keys other = hs_keys_of(other_seed, &job);
-    assert_memory_not_equal(&keys, &other, sizeof keys);
+    hs_keys partner = hs_keys_of(other_seed, &job);
+    assert_memory_not_equal(&keys, &partner, sizeof keys);
 }
 
 int main(void)

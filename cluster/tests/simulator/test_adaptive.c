@@ -230,7 +230,7 @@ static void the_batch_size_of_most_goodput_is_found(void **state)
     sc_view view = {.workload = &w, .cluster = &c, .estimate = &estimate, .states = states};
     scale_jobs(&w, 8, 1);
     for (uint32_t job = 0; job < 2; job++) {
-        double last = 0;
+        double final = 0;
         for (int gpus = 1; gpus <= 16; gpus *= 2) {
             double batch, best = 0, done = 1000 - states[job].remaining;
             double got = sc_goodput(&view, job, 0, gpus, true, &batch);
@@ -241,8 +241,8 @@ static void the_batch_size_of_most_goodput_is_found(void **state)
             assert_true(got >= .99 * best);
             assert_true(batch >= 64);
             assert_true(batch <= 2048);
-            if (job == 0) assert_true(got > last); /* this kind scales */
-            last = got;
+            if (job == 0) assert_true(got > final); /* this kind scales */
+            final = got;
         }
     }
     /* Each GPU needs a sample. */
@@ -267,7 +267,7 @@ typedef struct grant_line {
 } grant_line;
 
 /* Reads the log, and checks that nodes are never over-committed. */
-static size_t read_log(FILE *log, const sc_cluster *c, grant_line *out, size_t most)
+static size_t read_log(FILE *log, const sc_cluster *c, grant_line *out, size_t maximum)
 {
     char line[512];
     size_t count = 0, jobs = 1000;
@@ -284,7 +284,7 @@ static size_t read_log(FILE *log, const sc_cluster *c, grant_line *out, size_t m
             assert_non_null(fields[i]);
             *fields[i]++ = '\0';
         }
-        assert_true(count < most);
+        assert_true(count < maximum);
         grant_line *g = &out[count++];
         *g = (grant_line){.time_s = strtod(fields[0], NULL), .job = atoi(fields[2]), .gpus = atoi(fields[4])};
         snprintf(g->decision, sizeof g->decision, "%s", fields[1]);
@@ -296,8 +296,8 @@ static size_t read_log(FILE *log, const sc_cluster *c, grant_line *out, size_t m
         memset(mine, 0, c->node_count * sizeof *mine);
         bool runs =
             strcmp(g->decision, "start") == 0 || strcmp(g->decision, "move") == 0 || strcmp(g->decision, "resume") == 0;
-        for (char *at = strtok(fields[6], " \n"); runs && at != NULL; at = strtok(NULL, " \n")) {
-            int gpus = atoi(strchr(at, ':') + 1), node = atoi(at + 1);
+        for (char *cursor = strtok(fields[6], " \n"); runs && cursor != NULL; cursor = strtok(NULL, " \n")) {
+            int gpus = atoi(strchr(cursor, ':') + 1), node = atoi(cursor + 1);
             mine[node] += gpus;
             used[node] += gpus;
         }
@@ -320,16 +320,16 @@ static void a_job_doubles_its_gpus_every_minute(void **state)
         assert_non_null(log);
         scale_jobs(&w, 1e6, 1); /* so that every sample counts */
         sc_result r = run(&w, &c, policies[i], 0, log);
-        size_t count = read_log(log, &c, lines, 64), next = 0;
+        size_t count = read_log(log, &c, lines, 64), successor = 0;
         for (size_t k = 0; k < count; k++) {
             if (lines[k].gpus == 0 || strcmp(lines[k].decision, "complete") == 0 ||
                 strcmp(lines[k].decision, "arrive") == 0)
                 continue;
-            expect_near(lines[k].time_s, 60 * (double)(1 + next), 1e-12);
-            assert_int_equal(lines[k].gpus, 1 << next);
-            next++;
+            expect_near(lines[k].time_s, 60 * (double)(1 + successor), 1e-12);
+            assert_int_equal(lines[k].gpus, 1 << successor);
+            successor++;
         }
-        assert_int_equal(next, 5); /* 1 to 16 */
+        assert_int_equal(successor, 5); /* 1 to 16 */
         fclose(log);
         sc_result_free(&r);
         sc_cluster_free(&c);
@@ -368,8 +368,8 @@ static void random_jobs_keep_their_bounds(void **state)
                             strcmp(lines[i].decision, "resume") == 0;
                 if (!runs) continue;
                 assert_true(sc_job_allows(j, lines[i].gpus));
-                int most = 2 * had[lines[i].job] > j->least_gpus ? 2 * had[lines[i].job] : j->least_gpus;
-                if (p < 2) assert_true(lines[i].gpus <= (most > 1 ? most : 1));
+                int maximum = 2 * had[lines[i].job] > j->least_gpus ? 2 * had[lines[i].job] : j->least_gpus;
+                if (p < 2) assert_true(lines[i].gpus <= (maximum > 1 ? maximum : 1));
                 if (lines[i].gpus > had[lines[i].job]) had[lines[i].job] = lines[i].gpus;
             }
             /* No job ends before its work could be done at the highest speed. */

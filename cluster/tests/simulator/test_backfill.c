@@ -59,13 +59,13 @@ static void naive_easy(const sc_workload *w, int gpus, const double *factors, do
     bool started[MOST] = {false}, ended[MOST] = {false};
     double now = 0;
     while (done < count) {
-        double next = INFINITY;
+        double successor = INFINITY;
         for (size_t i = 0; i < count; i++) {
-            if (!started[i] && w->jobs[i].submit_s > now) next = fmin(next, w->jobs[i].submit_s);
-            if (started[i] && !ended[i]) next = fmin(next, ends[i]);
+            if (!started[i] && w->jobs[i].submit_s > now) successor = fmin(successor, w->jobs[i].submit_s);
+            if (started[i] && !ended[i]) successor = fmin(successor, ends[i]);
         }
         bool is_first = now == 0 && done == 0 && w->jobs[0].submit_s == 0 && !started[0];
-        now = is_first ? 0 : next;
+        now = is_first ? 0 : successor;
         int left = gpus;
         for (size_t i = 0; i < count; i++) {
             if (started[i] && !ended[i] && ends[i] <= now) {
@@ -90,18 +90,18 @@ static void naive_easy(const sc_workload *w, int gpus, const double *factors, do
                 shadow = now;
                 while (there < wide) {
                     size_t first = MOST;
-                    double at = INFINITY;
+                    double position = INFINITY;
                     for (size_t j = 0; j < count; j++) {
                         if (!started[j] || ended[j] || counted[j]) continue;
                         double planned = now + factors[j] * (ends[j] - now);
-                        if (planned < at) {
-                            at = planned;
+                        if (planned < position) {
+                            position = planned;
                             first = j;
                         }
                     }
                     counted[first] = true;
                     there += w->jobs[first].gpus;
-                    shadow = at;
+                    shadow = position;
                 }
                 spare = there - wide;
                 continue;

@@ -146,11 +146,11 @@ static sc_workload make_feasible(uint64_t seed, double restart_s)
     size_t count = 0;
     for (int attempt = 0; attempt < JOBS; attempt++) {
         int gpus = 1 + (int)(sc_random_next(&seed) % 3);
-        size_t needed = 0, last = 0;
+        size_t needed = 0, final = 0;
         for (size_t t = 0; t < LEASES; t++) {
             if (left[t] < gpus || sc_random_next(&seed) % 2 == 0) continue;
             left[t] -= gpus;
-            last = t;
+            final = t;
             needed++;
         }
         if (needed == 0) continue;
@@ -158,7 +158,7 @@ static sc_workload make_feasible(uint64_t seed, double restart_s)
         jobs[count][0] = 0;
         jobs[count][1] = gpus;
         jobs[count][2] = (double)needed * (LEASE_S - restart_s) - tail_s;
-        deadlines_s[count++] = (double)(last + 1) * LEASE_S - tail_s;
+        deadlines_s[count++] = (double)(final + 1) * LEASE_S - tail_s;
     }
     sc_workload w = workload_make((const double(*)[3])jobs, count);
     for (size_t i = 0; i < count; i++) w.jobs[i].deadline_s = deadlines_s[i];

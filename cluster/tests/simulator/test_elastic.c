@@ -18,10 +18,10 @@
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
-static void make_elastic(sc_job *job, int least, int most, double scaling)
+static void make_elastic(sc_job *job, int minimum, int maximum, double scaling)
 {
-    job->least_gpus = least;
-    job->most_gpus = most;
+    job->least_gpus = minimum;
+    job->most_gpus = maximum;
     job->scaling = scaling;
 }
 
@@ -148,8 +148,8 @@ static void widths_stay_in_bounds_and_work_is_conserved(void **state)
         uint64_t random = seed;
         sc_workload w = workload_random(60, 4, seed);
         for (size_t i = 0; i < w.job_count; i++) {
-            int gpus = w.jobs[i].gpus, least = 1 + (int)(sc_random_next(&random) % (unsigned)gpus);
-            make_elastic(&w.jobs[i], least, gpus + (int)(sc_random_next(&random) % 6), sc_random_unit(&random));
+            int gpus = w.jobs[i].gpus, minimum = 1 + (int)(sc_random_next(&random) % (unsigned)gpus);
+            make_elastic(&w.jobs[i], minimum, gpus + (int)(sc_random_next(&random) % 6), sc_random_unit(&random));
         }
         sc_cluster c;
         sc_result r = {0};

@@ -26,16 +26,16 @@ static void errors_are_log_normal_with_median_one(void **state)
 {
     (void)state;
     enum { COUNT = 200000 };
-    sc_estimator e, again, other;
+    sc_estimator e, again, partner;
     double sum = 0, below = 0;
     bool differs = false;
     assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &e, NULL), MDOT_OK);
     assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &again, NULL), MDOT_OK);
-    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 6, &other, NULL), MDOT_OK);
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 6, &partner, NULL), MDOT_OK);
     for (uint32_t job = 0; job < COUNT; job++) {
         double factor = e.factor(e.self, NULL, job, 1);
         expect_number(factor, again.factor(again.self, NULL, job, 1));
-        differs |= factor != other.factor(other.self, NULL, job, 1);
+        differs |= factor != partner.factor(partner.self, NULL, job, 1);
         sum += fabs(factor - 1);
         below += factor < 1;
     }
@@ -44,7 +44,7 @@ static void errors_are_log_normal_with_median_one(void **state)
     assert_true(fabs(below / COUNT - 0.5) < 0.01);
     sc_estimator_destroy(&e);
     sc_estimator_destroy(&again);
-    sc_estimator_destroy(&other);
+    sc_estimator_destroy(&partner);
 }
 
 static void both_error_models_match(void **state)

@@ -113,10 +113,10 @@ static void tables_of_throughputs_are_read(void **state)
 {
     sc_workload w = {0};
     sc_cluster c = {0};
-    uint32_t picky, other;
+    uint32_t picky, partner;
     mdot_error err = {0};
     assert_int_equal(sc_workload_add_kind(&w, "picky", &picky, NULL), MDOT_OK);
-    assert_int_equal(sc_workload_add_kind(&w, "other", &other, NULL), MDOT_OK);
+    assert_int_equal(sc_workload_add_kind(&w, "other", &partner, NULL), MDOT_OK);
     assert_int_equal(sc_cluster_add_node(&c, "a", "FAST", 8, NULL), MDOT_OK);
     char *path = workload_write_file(*state, "t.csv",
                                      "job_type,gpus,type,steps_per_s,spread\npicky,1,fast,10,\npicky,4,Fast,30,1.25\n"
@@ -128,7 +128,7 @@ static void tables_of_throughputs_are_read(void **state)
     expect_number(w.kinds[picky].spread[0][2], 1.25);
     expect_number(w.kinds[picky].spread[0][0], 0);
     expect_number(w.kinds[picky].speed[0][1], 0);
-    expect_number(w.kinds[other].speed[0][0], 0);
+    expect_number(w.kinds[partner].speed[0][0], 0);
     static const char *const wrong[][2] = {
         {"job_type,gpus,type,steps_per_s\npicky,3,fast,10\n", "t.csv:2: gpus is 3, but must be a power of two"},
         {"job_type,gpus,type,steps_per_s\npicky,1,fast,-1\n", "t.csv:2: steps_per_s is -1"},

@@ -74,10 +74,10 @@ static void a_preempted_job_waits_again(void **state)
 {
     (void)state;
     /* Another GPU has been idle. It takes the job when the first GPU has lost it. */
-    static sc_idle_window both[] = {{0, 100}, {50, 400}};
+    static sc_idle_window pair[] = {{0, 100}, {50, 400}};
     static const double one[][3] = {{0, 1, 200}};
     sc_workload w = workload_make(one, 1);
-    sc_idle_windows windows = {both, 2};
+    sc_idle_windows windows = {pair, 2};
     sc_idle_result r = fill(&w, &windows, SC_IDLE_FIRST_FIT, NULL);
     assert_int_equal(r.cut_off, 1);
     assert_int_equal(r.ended, 1);
@@ -157,8 +157,8 @@ static void the_command_compares_rules(void **state)
     assert_true(fabs(used[0] - 6600. / 3600) < 1e-5);
     assert_true(fabs(used[1] - 1) < 1e-5);
     assert_true(fabs(used[2] - 10200. / 3600) < 1e-5);
-    const char *const both[] = {MDOT_SIMULATE, trace, "--idle", idle, "--gpus", "4", NULL};
-    process_run(both, &result);
+    const char *const pair[] = {MDOT_SIMULATE, trace, "--idle", idle, "--gpus", "4", NULL};
+    process_run(pair, &result);
     assert_int_equal(result.status, 2);
     free(trace);
     free(idle);

@@ -164,13 +164,13 @@ static void durations_prints_quantiles_of_each_job(void **state)
     out[bytes] = '\0';
     expect_contains(out, "job_id,user,group,name,gpu_type,gpus,submit_s,duration_s,outcome,limit_s,early_failure,");
     int lines = 0;
-    for (const char *at = out; *at != '\0'; at++) lines += *at == '\n';
+    for (const char *cursor = out; *cursor != '\0'; cursor++) lines += *cursor == '\n';
     assert_int_equal(lines, 1001);
-    const char *last = strstr(out, "\n998,anna,,b-998,,1,2495000,");
-    assert_non_null(last);
+    const char *final = strstr(out, "\n998,anna,,b-998,,1,2495000,");
+    assert_non_null(final);
     double failure, weight, q[7];
     int key;
-    assert_int_equal(sscanf(strstr(last, ",3600,"), ",3600,%lf,%d,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf\n", &failure, &key,
+    assert_int_equal(sscanf(strstr(final, ",3600,"), ",3600,%lf,%d,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf\n", &failure, &key,
                             &weight, &q[0], &q[1], &q[2], &q[3], &q[4], &q[5], &q[6]),
                      10);
     assert_true(q[0] > 80);

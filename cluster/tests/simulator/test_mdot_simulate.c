@@ -77,16 +77,16 @@ static void energy_is_printed_if_power_is_known(void **state)
 {
     fixture *f = *state;
     double energy[2];
-    char *with = workload_write_file(f->folder, "watts.csv", "node,type,gpus,watts\nn,g,4,3600\n");
+    char *extended = workload_write_file(f->folder, "watts.csv", "node,type,gpus,watts\nn,g,4,3600\n");
     char *without = workload_write_file(f->folder, "plain.csv", "node,type,gpus\nn,g,4\n");
     /* 2 x 100 + 4 x 20 + 1 x 50 GPU-seconds at 3.6 kW. */
-    RUN(f, f->trace, "--cluster", with, "--policy", "fifo,powerflow", "--json");
+    RUN(f, f->trace, "--cluster", extended, "--policy", "fifo,powerflow", "--json");
     assert_int_equal(f->result.status, 0);
     assert_int_equal(json_numbers(f->result.out, "energy_kwh", energy, 2), 2);
     assert_true(energy[0] > .3299);
     assert_true(energy[0] < .3301);
     expect_number(energy[1], energy[0]);
-    RUN(f, f->trace, "--cluster", with, "--policy", "fifo");
+    RUN(f, f->trace, "--cluster", extended, "--policy", "fifo");
     expect_contains(f->result.out, " 0.3 kWh\n");
     RUN(f, f->trace, "--cluster", without, "--policy", "fifo");
     expect_number(f->result.status, 0);
@@ -94,14 +94,15 @@ static void energy_is_printed_if_power_is_known(void **state)
     RUN(f, f->trace, "--cluster", without, "--policy", "powerflow");
     assert_int_equal(f->result.status, 1);
     expect_contains(f->result.err, "watts");
-    RUN(f, f->trace, "--cluster", with, "--policy", "powerflow", "--power", "10800"); /* three GPUs, but b needs four */
+    RUN(f, f->trace, "--cluster", extended, "--policy", "powerflow", "--power",
+        "10800"); /* three GPUs, but b needs four */
     assert_int_equal(f->result.status, 1);
     expect_contains(f->result.err, "never starts");
     RUN(f, f->trace, "--gpus", "4", "--policy", "powerflow", "--power", "10800");
     assert_int_equal(f->result.status, 2);
     expect_contains(f->result.err, "--power requires --cluster");
     free(without);
-    free(with);
+    free(extended);
 }
 
 static void results_per_job_are_written_to_a_file(void **state)
@@ -294,8 +295,8 @@ static void control_bytes_of_inputs_stay_out_of_messages(void **state)
                 RUN(f, path, "--gpus", "4", "--policy", "fifo");
             else
                 RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", options[k], k < 6 ? path : HOSTILE);
-            for (const char *at = f->result.err; *at != '\0'; at++)
-                if (*at != '\n' && ((unsigned char)*at < ' ' || *at == 0x7f)) fail_msg("%s", f->result.err);
+            for (const char *cursor = f->result.err; *cursor != '\0'; cursor++)
+                if (*cursor != '\n' && ((unsigned char)*cursor < ' ' || *cursor == 0x7f)) fail_msg("%s", f->result.err);
         }
         free(path);
     }

@@ -218,10 +218,10 @@ static void slices_are_valid_at_every_time(void **state)
             snprintf(name, sizeof name, "%zu", i);
             assert_int_equal(sc_workload_add_kind(&w, name, &w.jobs[i].kind, NULL), MDOT_OK);
             w.jobs[i].gpus = 7;
-            size_t least = sc_random_next(&random) % SC_SLICE_SIZES; /* by its memory */
+            size_t minimum = sc_random_next(&random) % SC_SLICE_SIZES; /* by its memory */
             for (size_t k = 0; k < SC_SLICE_SIZES; k++) {
                 speed += sc_random_unit(&random);
-                if (k >= least) w.kinds[w.jobs[i].kind].speed[0][sc_speed_index(sc_slice_sizes[k])] = speed;
+                if (k >= minimum) w.kinds[w.jobs[i].kind].speed[0][sc_speed_index(sc_slice_sizes[k])] = speed;
             }
         }
         sc_result r = run(&w, &c, "miso", log);

@@ -35,13 +35,13 @@ static void list_remove(list *l, uint32_t job)
 
 static void list_put(list *l, uint32_t job, double key, bool is_last)
 {
-    size_t at = 0;
+    size_t position = 0;
     list_remove(l, job);
-    while (at < l->count && (l->key[at] < key || (is_last && l->key[at] == key))) at++;
-    memmove(&l->job[at + 1], &l->job[at], (l->count - at) * sizeof l->job[0]);
-    memmove(&l->key[at + 1], &l->key[at], (l->count - at) * sizeof l->key[0]);
-    l->job[at] = job;
-    l->key[at] = key;
+    while (position < l->count && (l->key[position] < key || (is_last && l->key[position] == key))) position++;
+    memmove(&l->job[position + 1], &l->job[position], (l->count - position) * sizeof l->job[0]);
+    memmove(&l->key[position + 1], &l->key[position], (l->count - position) * sizeof l->key[0]);
+    l->job[position] = job;
+    l->key[position] = key;
     l->count++;
 }
 

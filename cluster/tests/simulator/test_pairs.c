@@ -126,39 +126,39 @@ static void programs_with_pairs_reach_the_optima_of_another_solver(void **state)
 {
     (void)state;
     if (!sc_linear_is_available()) skip();
-    static instance in;
+    static instance input;
     static double fractions[(MOST_JOBS + MOST_PAIRS) * TYPES];
     size_t instances = 0, better = 0;
     FILE *file = fopen(MDOT_CLUSTER_DIR "/tests/simulator/data/pairs_oneshot.txt", "r");
     assert_non_null(file);
     for (int first; (first = fgetc(file)) == '#';) assert_int_equal(fscanf(file, "%*[^\n]%*c"), 0);
     fseek(file, -1, SEEK_CUR);
-    while (read_instance(file, &in)) {
+    while (read_instance(file, &input)) {
         double value, alone;
-        sc_time_fractions p = {.jobs = in.jobs,
+        sc_time_fractions p = {.jobs = input.jobs,
                                .types = TYPES,
-                               .speed = in.speed,
-                               .scale = in.scale,
-                               .weight = in.weight,
-                               .remaining = in.remaining,
-                               .since_start_s = in.since_s,
-                               .gpus = in.gpus,
-                               .pairs = in.pairs,
-                               .pair_count = in.pair_count,
+                               .speed = input.speed,
+                               .scale = input.scale,
+                               .weight = input.weight,
+                               .remaining = input.remaining,
+                               .since_start_s = input.since_s,
+                               .gpus = input.gpus,
+                               .pairs = input.pairs,
+                               .pair_count = input.pair_count,
                                .limit_s = 10};
         assert_int_equal(sc_time_fractions_max_min(&p, fractions, &value, NULL), MDOT_OK);
-        expect_near(value, in.optima[0], 1e-4);
+        expect_near(value, input.optima[0], 1e-4);
         expect_feasible(&p, fractions);
         assert_int_equal(sc_time_fractions_makespan(&p, fractions, &value, NULL), MDOT_OK);
-        expect_near(value, in.optima[1], 1e-4);
+        expect_near(value, input.optima[1], 1e-4);
         expect_feasible(&p, fractions);
         assert_int_equal(sc_time_fractions_finish_time(&p, fractions, &value, NULL), MDOT_OK);
-        expect_near(value, in.optima[2], 1e-4);
+        expect_near(value, input.optima[2], 1e-4);
         expect_feasible(&p, fractions);
         p.pair_count = 0;
         assert_int_equal(sc_time_fractions_max_min(&p, fractions, &alone, NULL), MDOT_OK);
-        print_message("max-min %.4f with pairs, %.4f without\n", in.optima[0], alone);
-        better += in.optima[0] > 1.01 * alone;
+        print_message("max-min %.4f with pairs, %.4f without\n", input.optima[0], alone);
+        better += input.optima[0] > 1.01 * alone;
         instances++;
     }
     fclose(file);

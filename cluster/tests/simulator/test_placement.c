@@ -172,14 +172,14 @@ static void no_gpu_is_held_twice(void **state)
     }
 }
 
-static void expect_equal(const sc_workload *w, const sc_policy *policy, const int *nodes, const sc_policy *other,
+static void expect_equal(const sc_workload *w, const sc_policy *policy, const int *nodes, const sc_policy *partner,
                          const int *other_nodes)
 {
-    sc_result a = run(w, nodes, policy, 0, NULL), b = run(w, other_nodes, other, 0, NULL);
+    sc_result a = run(w, nodes, policy, 0, NULL), b = run(w, other_nodes, partner, 0, NULL);
     for (size_t i = 0; i < w->job_count; i++)
         if (a.states[i].start_s != b.states[i].start_s || a.states[i].end_s != b.states[i].end_s ||
             a.states[i].preemptions != b.states[i].preemptions)
-            fail_msg("%s and %s differ at job %zu", policy->name, other->name, i);
+            fail_msg("%s and %s differ at job %zu", policy->name, partner->name, i);
     sc_result_free(&a);
     sc_result_free(&b);
 }

@@ -81,16 +81,16 @@ static void every_precision_is_accepted_by_name(void **state)
     static const struct {
         const char *name;
         mdot_precision precision;
-    } all[] = {{"fp32", MDOT_PRECISION_FP32},        {"tf32", MDOT_PRECISION_TF32},
-               {"amp", MDOT_PRECISION_AMP},          {"amp-fp16", MDOT_PRECISION_AMP_FP16},
-               {"bf16", MDOT_PRECISION_BF16},        {"pytorch", MDOT_PRECISION_PYTORCH},
-               {"amp-bf16", MDOT_PRECISION_AMP_BF16}};
-    enum { COUNT = sizeof all / sizeof all[0] };
+    } entries[] = {{"fp32", MDOT_PRECISION_FP32},        {"tf32", MDOT_PRECISION_TF32},
+                   {"amp", MDOT_PRECISION_AMP},          {"amp-fp16", MDOT_PRECISION_AMP_FP16},
+                   {"bf16", MDOT_PRECISION_BF16},        {"pytorch", MDOT_PRECISION_PYTORCH},
+                   {"amp-bf16", MDOT_PRECISION_AMP_BF16}};
+    enum { COUNT = sizeof entries / sizeof entries[0] };
     char text[4096];
     size_t used = (size_t)snprintf(text, sizeof text, "%s", header);
     for (size_t i = 0; i < COUNT; i++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "r,%s,A100,64,%s,nchw,sgd,1,100\n", resnet, all[i].name);
+        used += (size_t)snprintf(text + used, sizeof text - used, "r,%s,A100,64,%s,nchw,sgd,1,100\n", resnet,
+                                 entries[i].name);
     char *path = workload_write_file(*state, "measured.csv", text);
     process_result result;
     const char *const line[] = {MDOT_PREDICTIONS, path, MDOT_SHIPPED_PREDICTOR, NULL};
@@ -102,7 +102,7 @@ static void every_precision_is_accepted_by_name(void **state)
     assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
     assert_int_equal(p.network_count, COUNT);
     for (size_t i = 0; i < COUNT; i++)
-        assert_true(fabs(p.factors[i] / (predicted_ms("A100", 64, all[i].precision) / 100) - 1) < 1e-4);
+        assert_true(fabs(p.factors[i] / (predicted_ms("A100", 64, entries[i].precision) / 100) - 1) < 1e-4);
     ex_predictions_free(&p);
     free(path);
 }

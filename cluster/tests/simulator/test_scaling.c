@@ -29,15 +29,15 @@ static void expect_near(double got, double want, double relative)
 
 static sc_placement place(uint64_t pattern)
 {
-    sc_placement at = {0};
+    sc_placement placement = {0};
     char digits[24];
     snprintf(digits, sizeof digits, "%llu", (unsigned long long)pattern);
     for (const char *d = digits; *d != '\0'; d++) {
-        at.nodes++;
-        at.gpus += *d - '0';
-        sc_placement_add(&at, *d - '0');
+        placement.nodes++;
+        placement.gpus += *d - '0';
+        sc_placement_add(&placement, *d - '0');
     }
-    return at;
+    return placement;
 }
 
 /* ---- Formulas ---------------------------------------------------------------------------------------------------- */
@@ -83,11 +83,11 @@ static sc_step_table make_table(const sc_step_model *model)
     t.rows = calloc(6 * sizeof patterns / sizeof *patterns, sizeof *t.rows);
     assert_non_null(t.rows);
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-        sc_placement at = place(patterns[i]);
+        sc_placement placement = place(patterns[i]);
         for (double samples = 8; samples <= 256; samples *= 2) {
-            double step_s = sc_step_model_s(model, at.nodes, at.gpus, samples, 1);
+            double step_s = sc_step_model_s(model, placement.nodes, placement.gpus, samples, 1);
             double grad_s = model->grad_s + model->grad_per_sample_s * samples;
-            t.rows[t.row_count++] = (sc_step_row){at, samples, step_s, fmax(0, step_s - grad_s)};
+            t.rows[t.row_count++] = (sc_step_row){placement, samples, step_s, fmax(0, step_s - grad_s)};
         }
     }
     sc_step_table_sort(&t);
@@ -127,10 +127,10 @@ static void a_fit_without_memory_is_refused(void **state)
     (void)state;
     sc_step_table t = make_table(&(sc_step_model){.01, .001, .02, .003, .1, .004, 1.5});
     mdot_error err = {0};
-    size_t at = 1;
-    for (;; at++) {
+    size_t position = 1;
+    for (;; position++) {
         t.model = (sc_step_model){0};
-        failing_calloc = at;
+        failing_calloc = position;
         mdot_status status = sc_fit_steps(&t, &err);
         if (failing_calloc > 0) break; /* fewer calls than that */
         assert_int_equal(status, MDOT_OUT_OF_MEMORY);
@@ -138,7 +138,7 @@ static void a_fit_without_memory_is_refused(void **state)
         expect_number(t.model.overlap, 0);
     }
     failing_calloc = 0;
-    assert_true(at > 1);
+    assert_true(position > 1);
     assert_true(sc_fit_error(&t) < 1e-3);
     free(t.rows);
 }
@@ -148,25 +148,25 @@ static void step_times_are_interpolated_and_extended(void **state)
     (void)state;
     static const sc_step_model model = {.01, .001, .02, .003, .1, .004, 1.5};
     sc_scaling s = {.tables = {make_table(&model)}, .least_batch = 8, .most_batch = 4096};
-    sc_placement at = place(21), far = {.nodes = 4, .gpus = 32}, one = place(1);
+    sc_placement placement = place(21), far = {.nodes = 4, .gpus = 32}, one = place(1);
     s.source[1] = SC_MAX_TYPES;
     /* 21 was measured as 12: nodes have no first one. */
-    expect_near(sc_scaling_step_s(&s, 0, &at, 3 * 64), sc_step_model_s(&model, 2, 3, 64, 1), 1e-9);
-    expect_near(sc_scaling_step_s(&s, 0, &at, 3 * 100), sc_step_model_s(&model, 2, 3, 100, 1), .02);
+    expect_near(sc_scaling_step_s(&s, 0, &placement, 3 * 64), sc_step_model_s(&model, 2, 3, 64, 1), 1e-9);
+    expect_near(sc_scaling_step_s(&s, 0, &placement, 3 * 100), sc_step_model_s(&model, 2, 3, 100, 1), .02);
     expect_near(sc_scaling_step_s(&s, 0, &far, 32 * 64), sc_step_model_s(&model, 4, 32, 64, 1), 1e-9);
     expect_near(sc_scaling_step_s(&s, 0, &one, 4), sc_step_model_s(&model, 1, 1, 4, 1), 1e-9);
     /* A GPU holds 256 samples, so that 512 take two passes. */
-    expect_near(sc_scaling_step_s(&s, 0, &at, 3 * 512), sc_step_model_s(&model, 2, 3, 256, 2), 1e-9);
+    expect_near(sc_scaling_step_s(&s, 0, &placement, 3 * 512), sc_step_model_s(&model, 2, 3, 256, 2), 1e-9);
     expect_near(sc_scaling_model_s(&s, 0, 2, 3, 3 * 512), sc_step_model_s(&model, 2, 3, 256, 2), 1e-9);
-    expect_number(sc_scaling_step_s(&s, 1, &at, 64), 0);
-    expect_number(sc_scaling_speed(&s, 1, &at, 64, 0), 0);
+    expect_number(sc_scaling_step_s(&s, 1, &placement, 64), 0);
+    expect_number(sc_scaling_speed(&s, 1, &placement, 64, 0), 0);
     /* A type with steps of one GPU, three times as fast. */
     sc_step_row fast[] = {{place(1), 8, .018 / 3, 0}, {place(1), 256, .266 / 3, 0}};
     s.tables[1] = (sc_step_table){.rows = fast, .row_count = 2};
     sc_step_table_sort(&s.tables[1]);
     assert_int_equal(sc_fit_steps(&s.tables[1], NULL), MDOT_OK);
     s.source[1] = 0;
-    expect_near(sc_scaling_step_s(&s, 1, &at, 3 * 256), sc_step_model_s(&model, 2, 3, 256, 1) / 3, 1e-9);
+    expect_near(sc_scaling_step_s(&s, 1, &placement, 3 * 256), sc_step_model_s(&model, 2, 3, 256, 1) / 3, 1e-9);
     expect_near(sc_scaling_model_s(&s, 1, 2, 3, 3 * 8), sc_step_model_s(&model, 2, 3, 8, 1) / 3, 1e-9);
     free(s.tables[0].rows);
 }
@@ -174,16 +174,16 @@ static void step_times_are_interpolated_and_extended(void **state)
 static void placements_of_many_nodes_have_no_pattern(void **state)
 {
     (void)state;
-    sc_placement at = {0};
-    for (int i = 0; i < 12; i++) sc_placement_add(&at, 4);
-    uint64_t unknown = at.pattern;
-    sc_placement_add(&at, 1);
-    expect_number(unknown, at.pattern);
+    sc_placement placement = {0};
+    for (int i = 0; i < 12; i++) sc_placement_add(&placement, 4);
+    uint64_t unknown = placement.pattern;
+    sc_placement_add(&placement, 1);
+    expect_number(unknown, placement.pattern);
     assert_true(unknown >= 10000000000);
-    at = (sc_placement){0};
-    sc_placement_add(&at, 16);
-    sc_placement_add(&at, 2);
-    expect_number(at.pattern, unknown);
+    placement = (sc_placement){0};
+    sc_placement_add(&placement, 16);
+    sc_placement_add(&placement, 2);
+    expect_number(placement.pattern, unknown);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
@@ -304,9 +304,9 @@ static void published_step_times_are_reproduced(void **state)
         size_t kind = 0;
         while (strcmp(applications[kind], csv.field[0]) != 0) kind++;
         if (strcmp(csv.field[1], "placements") != 0) continue;
-        sc_placement at = place(strtoull(csv.field[2], NULL, 10));
+        sc_placement placement = place(strtoull(csv.field[2], NULL, 10));
         double samples = strtod(csv.field[5], NULL), step_s = strtod(csv.field[6], NULL) / 1e3;
-        double got_s = sc_scaling_step_s(w.kinds[kind].scaling, 0, &at, samples * at.gpus);
+        double got_s = sc_scaling_step_s(w.kinds[kind].scaling, 0, &placement, samples * placement.gpus);
         double error = fabs(got_s / step_s - 1);
         worst = fmax(worst, error);
         off += error > .05;
@@ -335,20 +335,20 @@ static void published_efficiency_is_reproduced(void **state)
     bool is_row = true;
     double last_progress = 0, last_iteration = 0, last_batch = 0;
     size_t rows = 0, close = 0;
-    char last[32] = "";
+    char final[32] = "";
     assert_int_equal(bs_csv_open(NOISE, UINT64_MAX, NULL, &csv, NULL), MDOT_OK);
     while (bs_csv_next(&csv, &is_row, NULL) == MDOT_OK && is_row) {
         size_t kind = 0;
         while (strcmp(applications[kind], csv.field[0]) != 0) kind++;
         double batch = strtod(csv.field[1], NULL), progress = strtod(csv.field[2], NULL);
         double iteration = strtod(csv.field[3], NULL);
-        if (batch == last_batch && strcmp(last, csv.field[0]) == 0) {
+        if (batch == last_batch && strcmp(final, csv.field[0]) == 0) {
             double published = (progress - last_progress) / (iteration - last_iteration);
             double got = sc_scaling_gain(w.kinds[kind].scaling, batch, progress);
             rows++;
             close += fabs(got / published - 1) < .05;
         }
-        snprintf(last, sizeof last, "%s", csv.field[0]);
+        snprintf(final, sizeof final, "%s", csv.field[0]);
         last_progress = progress;
         last_iteration = iteration;
         last_batch = batch;

@@ -264,11 +264,11 @@ static void random_jobs_end(void **state)
             sc_result r = run(&w, 12, p == 0 ? &sc_policy_muxflow : &sc_policy_cognn);
             for (size_t i = 0; i < w.job_count; i++) {
                 const sc_state *s = &r.states[i];
-                double least = p == 0 && w.jobs[i].is_online ? .8 : slowest;
+                double minimum = p == 0 && w.jobs[i].is_online ? .8 : slowest;
                 expect_number(s->remaining, 0);
                 assert_true(isfinite(s->end_s));
                 assert_true(s->executed_s >= w.jobs[i].work * (1 - 1e-9));
-                assert_true(s->executed_s <= w.jobs[i].work / least * (1 + 1e-9));
+                assert_true(s->executed_s <= w.jobs[i].work / minimum * (1 + 1e-9));
                 if (p == 1 || w.jobs[i].is_online) assert_int_equal(s->preemptions, 0);
             }
             sc_result_free(&r);

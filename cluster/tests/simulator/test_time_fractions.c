@@ -149,16 +149,16 @@ static void a_matching_is_optimal(void **state)
         for (int code = 0; code < 243; code++) {
             double total = 0;
             for (int machine = 0; machine < 3; machine++) {
-                double times[5], at = 0;
+                double times[5], position = 0;
                 int count = 0;
                 for (int job = 0, rest = code; job < 5; job++, rest /= 3) {
                     if (rest % 3 != machine) continue;
                     int i = count++;
-                    double each = time_s[job * 2 + (machine == 2)];
-                    for (; i > 0 && times[i - 1] > each; i--) times[i] = times[i - 1];
-                    times[i] = each;
+                    double item = time_s[job * 2 + (machine == 2)];
+                    for (; i > 0 && times[i - 1] > item; i--) times[i] = times[i - 1];
+                    times[i] = item;
                 }
-                for (int i = 0; i < count; i++) total += at += times[i];
+                for (int i = 0; i < count; i++) total += position += times[i];
             }
             best = fmin(best, total);
         }
@@ -232,23 +232,23 @@ static void check_fractions(const sc_time_fractions *p, const double *fractions)
     }
 }
 
-static void check_instance(const instance *in)
+static void check_instance(const instance *input)
 {
-    sc_time_fractions p = {.jobs = in->jobs,
+    sc_time_fractions p = {.jobs = input->jobs,
                            .types = TYPES,
-                           .speed = in->speed,
-                           .scale = in->scale,
-                           .weight = in->weight,
-                           .remaining = in->remaining,
-                           .since_start_s = in->since_s,
-                           .gpus = in->gpus,
+                           .speed = input->speed,
+                           .scale = input->scale,
+                           .weight = input->weight,
+                           .remaining = input->remaining,
+                           .since_start_s = input->since_s,
+                           .gpus = input->gpus,
                            .limit_s = 60};
     double fractions[MOST_JOBS * TYPES], value;
     sc_time_fractions_isolated(&p, fractions);
-    for (size_t i = 0; i < in->jobs; i++)
-        expect_near(sc_time_fractions_throughput(&p, fractions, i),
-                    json_object_get_double(json_object_array_get_idx(member(in->expected, "isolated_throughput"), i)),
-                    1e-9);
+    for (size_t i = 0; i < input->jobs; i++)
+        expect_near(
+            sc_time_fractions_throughput(&p, fractions, i),
+            json_object_get_double(json_object_array_get_idx(member(input->expected, "isolated_throughput"), i)), 1e-9);
     static const struct {
         const char *key;
         mdot_status (*solve)(const sc_time_fractions *p, double *fractions, double *value, mdot_error *err);
@@ -258,15 +258,15 @@ static void check_instance(const instance *in)
                     {"ftf_rho", sc_time_fractions_finish_time}};
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(programs[i].solve(&p, fractions, &value, NULL), MDOT_OK);
-        expect_near(value, number(in->expected, programs[i].key), 1e-4);
+        expect_near(value, number(input->expected, programs[i].key), 1e-4);
         check_fractions(&p, fractions);
     }
-    if (member(in->expected, "allox_sum_completion_s") == NULL) return;
+    if (member(input->expected, "allox_sum_completion_s") == NULL) return;
     double time_s[MOST_JOBS * TYPES];
     sc_match matches[MOST_JOBS];
-    for (size_t i = 0; i < in->jobs * TYPES; i++) time_s[i] = in->remaining[i / TYPES] / in->speed[i];
-    assert_int_equal(sc_match_jobs(in->jobs, TYPES, time_s, in->gpus, 60, matches, &value, NULL), MDOT_OK);
-    expect_near(value, number(in->expected, "allox_sum_completion_s"), 1e-6);
+    for (size_t i = 0; i < input->jobs * TYPES; i++) time_s[i] = input->remaining[i / TYPES] / input->speed[i];
+    assert_int_equal(sc_match_jobs(input->jobs, TYPES, time_s, input->gpus, 60, matches, &value, NULL), MDOT_OK);
+    expect_near(value, number(input->expected, "allox_sum_completion_s"), 1e-6);
 }
 
 static void published_optima_are_reached(void **state)
@@ -281,9 +281,9 @@ static void published_optima_are_reached(void **state)
     struct json_object *all = json_object_from_file(path);
     assert_non_null(all);
     for (size_t i = 0; i < json_object_array_length(all); i++) {
-        instance in;
-        read_instance(json_object_array_get_idx(all, i), &in);
-        check_instance(&in);
+        instance input;
+        read_instance(json_object_array_get_idx(all, i), &input);
+        check_instance(&input);
     }
     assert_true(json_object_array_length(all) >= 6);
     json_object_put(all);

@@ -309,8 +309,8 @@ static void signals_are_left_to_other_threads(void **state)
     (void)state;
     static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGALRM, SIGPIPE};
     sigset_t before, after;
-    char own[32];
-    snprintf(own, sizeof own, "%d", (int)getpid());
+    char requested[32];
+    snprintf(requested, sizeof requested, "%d", (int)getpid());
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     sl_controller *c = make_controller("");
     sl_decision d;
@@ -323,7 +323,7 @@ static void signals_are_left_to_other_threads(void **state)
     assert_non_null(threads);
     int others = 0;
     for (const struct dirent *entry; (entry = readdir(threads)) != NULL;) {
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, own) == 0) continue;
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, requested) == 0) continue;
         uint64_t blocked = blocked_signals(entry->d_name);
         for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
             if ((blocked >> (signals[i] - 1) & 1) == 0)

@@ -54,9 +54,9 @@ static void the_limit_adds_margin_and_startup_to_the_quantile(void **state)
     expect_number(d.total_s, 1e-3 * 1e6 * p.step_ms);
     assert_int_equal(d.limit_minutes, (uint32_t)ceil((1e3 * p.upper_ms * 1.5 + 300) / 60));
     assert_false(d.is_chosen);
-    sl_site other = site;
-    other.quantile = .5;
-    assert_int_equal(decides(&other, "batch=32,optimizer=sgd,steps=1000000", &on_a100).limit_minutes,
+    sl_site partner = site;
+    partner.quantile = .5;
+    assert_int_equal(decides(&partner, "batch=32,optimizer=sgd,steps=1000000", &on_a100).limit_minutes,
                      (uint32_t)ceil((1e3 * p.step_ms * 1.5 + 300) / 60));
 }
 
@@ -65,9 +65,9 @@ static void a_limit_stays_within_the_partitions_limit(void **state)
     (void)state;
     sl_submission submission = ON(.partitions = "mixed", .per_node = "gres:gpu:h100:1");
     assert_int_equal(decides(&site, "steps=1000000000", &submission).limit_minutes, 120);
-    sl_site other = site;
-    other.places[4].most_s = 420; /* the default limit, which Slurm would set, too */
-    assert_int_equal(decides(&other, "steps=1000000000", &submission).limit_minutes, 0);
+    sl_site partner = site;
+    partner.places[4].most_s = 420; /* the default limit, which Slurm would set, too */
+    assert_int_equal(decides(&partner, "steps=1000000000", &submission).limit_minutes, 0);
     assert_int_equal(decides(&site, "steps=9007199254740992", &on_a100).limit_minutes, 1 << 24);
 }
 
@@ -79,11 +79,11 @@ static void no_limit_is_set_without_steps_or_with_warnings(void **state)
     expect_number(d.total_s, 0);
     assert_false(d.has_priority);
     assert_true(d.step_ms > 0);
-    sl_site other = site;
-    other.limits_doubtful = false;
+    sl_site partner = site;
+    partner.limits_doubtful = false;
     mdot_prediction p = predict("A100-SXM-40GB", 1, 1 << 20, MDOT_OPTIMIZER_ADAM);
     assert_true((p.warnings & MDOT_WARN_OUTSIDE_TRAINING) != 0);
-    d = decides(&other, "batch=1048576,steps=100", &on_a100);
+    d = decides(&partner, "batch=1048576,steps=100", &on_a100);
     assert_int_equal(d.limit_minutes, 0);
     expect_contains(d.comment, "outside-training");
     p = predict("A100-SXM-40GB", 1, 1 << 24, MDOT_OPTIMIZER_ADAM);
@@ -98,13 +98,13 @@ static void four_warnings_make_a_prediction_doubtful(void **state)
     (void)state;
     const uint32_t doubtful[] = {MDOT_WARN_UNKNOWN_OPERATOR, MDOT_WARN_OUTSIDE_TRAINING, MDOT_WARN_IMPLAUSIBLE,
                                  MDOT_WARN_NO_PARAMETERS};
-    uint32_t all = 0;
+    uint32_t entries = 0;
     for (size_t i = 0; i < 4; i++) {
         assert_true(sl_is_doubtful(doubtful[i]));
         assert_true(sl_is_doubtful(doubtful[i] | MDOT_WARN_FOLDED));
-        all |= doubtful[i];
+        entries |= doubtful[i];
     }
-    assert_false(sl_is_doubtful(~all));
+    assert_false(sl_is_doubtful(~entries));
 }
 
 static void omitted_settings_come_from_the_job(void **state)
@@ -147,14 +147,14 @@ static void the_best_partition_is_chosen(void **state)
     sl_site by_time = site, by_cost = site;
     by_time.choice = SL_CHOOSE_TIME;
     by_cost.choice = SL_CHOOSE_COST;
-    sl_submission all = ON(.partitions = "t4,a100,h100");
-    sl_decision d = decides(&by_time, "steps=100", &all);
+    sl_submission entries = ON(.partitions = "t4,a100,h100");
+    sl_decision d = decides(&by_time, "steps=100", &entries);
     assert_true(d.is_chosen);
     assert_string_equal(d.place.partition, "h100");
-    d = decides(&by_cost, "steps=100", &all);
+    d = decides(&by_cost, "steps=100", &entries);
     assert_true(d.is_chosen);
     assert_string_equal(d.place.partition, "t4");
-    d = decides(&site, "steps=100", &all); /* the choice is left to Slurm, so the values must hold on the slowest */
+    d = decides(&site, "steps=100", &entries); /* the choice is left to Slurm, so the values must hold on the slowest */
     assert_false(d.is_chosen);
     assert_string_equal(d.place.partition, "t4");
     d = decides(&by_time, "steps=100", &on_mixed);

@@ -100,15 +100,15 @@ static void the_record_survives_a_restart(void **state)
     (void)state;
     char path[512], *folder = process_make_folder();
     snprintf(path, sizeof path, "%s/mdot_history", folder);
-    sl_durations *d = sl_durations_create(), *next = sl_durations_create();
+    sl_durations *d = sl_durations_create(), *successor = sl_durations_create();
     mdot_history_estimate before, after;
     mdot_error err = {0};
     fill(d);
-    assert_int_equal(sl_durations_load(next, path, &err), MDOT_NOT_FOUND);
+    assert_int_equal(sl_durations_load(successor, path, &err), MDOT_NOT_FOUND);
     assert_int_equal(sl_durations_save(d, path, &err), MDOT_OK);
-    assert_int_equal(sl_durations_load(next, path, &err), MDOT_OK);
+    assert_int_equal(sl_durations_load(successor, path, &err), MDOT_OK);
     assert_true(ask(d, 1000, "train", &before));
-    assert_true(ask(next, 1000, "train", &after));
+    assert_true(ask(successor, 1000, "train", &after));
     expect_number(before.median_s, after.median_s);
     expect_number(before.upper_scale, after.upper_scale);
     expect_number(before.key, after.key);
@@ -116,10 +116,10 @@ static void the_record_survives_a_restart(void **state)
     FILE *file = fopen(path, "w");
     fputs("mdot-outcomes 1\n", file);
     fclose(file);
-    assert_int_equal(sl_durations_load(next, path, &err), MDOT_MALFORMED); /* the record stays as it was */
-    assert_true(ask(next, 1000, "train", &after));
+    assert_int_equal(sl_durations_load(successor, path, &err), MDOT_MALFORMED); /* the record stays as it was */
+    assert_true(ask(successor, 1000, "train", &after));
     sl_durations_destroy(d);
-    sl_durations_destroy(next);
+    sl_durations_destroy(successor);
     process_remove_folder(folder);
 }
 

@@ -223,11 +223,11 @@ static void partitions_with_lists_of_users_keep_the_request(void **state)
                             &b->deny_qos,     &b->allow_alloc_nodes, &b->qos_char};
     static const uint16_t flags[] = {PART_FLAG_ROOT_ONLY, PART_FLAG_REQ_RESV, PART_FLAG_NO_ROOT,
                                      PART_FLAG_EXCLUSIVE_USER};
-    static char staff[] = "staff", all[] = "all", none[] = "";
+    static char staff[] = "staff", entries[] = "all", none[] = "";
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         *lists[i] = staff;
         expect_place("a,b", 1);
-        *lists[i] = all;
+        *lists[i] = entries;
         expect_place("b", 1);
         *lists[i] = none;
         expect_place("b", 1);

@@ -199,11 +199,11 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     enum { BEFORE = 6000, FIRST, LAST, NEXT, USERS };
     double predicted[USERS - BEFORE], excess;
     fake_modify();
-    time_t from = fake.now_s;
-    const time_t ends[] = {from - 1, from, from + 9, from + 10};
+    time_t start = fake.now_s;
+    const time_t ends[] = {start - 1, start, start + 9, start + 10};
     for (uint32_t i = 0; i < 4; i++) fake.jobs[i] = ended_job(BEFORE + i, ends[i]);
     fake.job_count = 4;
-    fake.now_s = from + 10;
+    fake.now_s = start + 10;
     fake_modify();
     fake_modify(); /* of an empty period */
     for (uint32_t i = 0; i < 4; i++) read_outcome(BEFORE + i, &predicted[i], &excess);
@@ -211,7 +211,7 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     expect_number(predicted[1], 2000);
     expect_number(predicted[2], 2000);
     expect_number(predicted[3], 0);
-    fake.now_s = from + 20;
+    fake.now_s = start + 20;
     fake_modify();
     for (uint32_t i = 0; i < 4; i++) read_outcome(BEFORE + i, &predicted[i], &excess);
     expect_number(predicted[0], 0);
@@ -219,11 +219,11 @@ static void each_job_counts_in_the_period_of_its_end(void **state)
     expect_number(predicted[2], 2000);
     expect_number(predicted[3], 2000);
     fake.has_no_jobs = true; /* a failed request leaves the period open */
-    fake.jobs[0] = ended_job(BEFORE, from + 25);
-    fake.now_s = from + 30;
+    fake.jobs[0] = ended_job(BEFORE, start + 25);
+    fake.now_s = start + 30;
     fake_modify();
     fake.has_no_jobs = false;
-    fake.now_s = from + 40;
+    fake.now_s = start + 40;
     fake_modify();
     read_outcome(BEFORE, &predicted[0], &excess);
     expect_number(predicted[0], 2000);
@@ -234,14 +234,14 @@ static void outcomes_are_written_after_a_job_with_a_prediction(void **state)
 {
     (void)state;
     fake_modify();
-    for (int with = 0; with < 2; with++) {
+    for (int extended = 0; extended < 2; extended++) {
         unlink(outcomes_path);
         fake.jobs[0] = ended_job(6100, fake.now_s);
-        if (!with) fake.jobs[0].admin_comment = NULL;
+        if (!extended) fake.jobs[0].admin_comment = NULL;
         fake.job_count = 1;
         fake.now_s += 10;
         fake_modify();
-        assert_int_equal(access(outcomes_path, F_OK) == 0, with);
+        assert_int_equal(access(outcomes_path, F_OK) == 0, extended);
     }
 }
 
@@ -252,9 +252,9 @@ static double known_duration(uint32_t user, const char *name, double *out_failur
     r.name = strdup(name);
     plugin_submit_as(user, "", &r);
     assert_non_null(r.admin_comment);
-    const char *at = strstr(r.admin_comment, " history_s="), *of = strstr(r.admin_comment, " early_failure=");
-    double seconds = at == NULL ? 0 : strtod(at + strlen(" history_s="), NULL);
-    *out_failures = of == NULL ? 0 : strtod(of + strlen(" early_failure="), NULL);
+    const char *cursor = strstr(r.admin_comment, " history_s="), *subject = strstr(r.admin_comment, " early_failure=");
+    double seconds = cursor == NULL ? 0 : strtod(cursor + strlen(" history_s="), NULL);
+    *out_failures = subject == NULL ? 0 : strtod(subject + strlen(" early_failure="), NULL);
     plugin_free_request(&r);
     return seconds;
 }

@@ -97,14 +97,14 @@ static void random_requests_stay_acceptable(void **state)
                            .has_reservation = rand() % 5 == 0};
         const char *list = lists[(size_t)rand() % (sizeof lists / sizeof *lists)];
         uint32_t deadline = (uint32_t)(rand() % 3000), wanted = 1 + (uint32_t)(rand() % 5000), usual = SL_UNLIMITED;
-        uint32_t set = limit(list, wanted, s), most = SL_UNLIMITED;
+        uint32_t set = limit(list, wanted, s), maximum = SL_UNLIMITED;
         for (int p = 0; p < 3; p++) {
             if (strstr(list, cluster.partitions[p].name) == NULL) continue;
-            if (cluster.partitions[p].most_minutes < most) most = cluster.partitions[p].most_minutes;
+            if (cluster.partitions[p].most_minutes < maximum) maximum = cluster.partitions[p].most_minutes;
             if (cluster.partitions[p].default_minutes < usual) usual = cluster.partitions[p].default_minutes;
         }
         if (set == 0) continue;
-        assert_true(set <= most);
+        assert_true(set <= maximum);
         assert_true(set >= s.least_minutes);
         if (s.has_deadline && usual <= deadline) assert_true(set <= deadline);
         if (s.has_reservation) assert_true(set <= usual);

@@ -39,9 +39,9 @@ static void free_environment(environment *e)
     for (size_t i = 0; i < e->count; i++) free(e->variables[i]);
 }
 
-static mdot_status open_all(const environment *e, size_t most, sl_parcel *out, mdot_error *err)
+static mdot_status open_all(const environment *e, size_t maximum, sl_parcel *out, mdot_error *err)
 {
-    return sl_parcel_open((const char *const *)e->variables, e->count, most, out, err);
+    return sl_parcel_open((const char *const *)e->variables, e->count, maximum, out, err);
 }
 
 static void jobs_of_any_size_round_trip(void **state)

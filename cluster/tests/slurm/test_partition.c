@@ -22,13 +22,13 @@ static void gpus_of_nodes_are_added_up_by_type(void **state)
     sl_partition_add_node(&p, "mps:100");
     assert_int_equal(p.usable_nodes, 5);
     assert_int_equal(p.type_count, 2);
-    sl_node_gpus a100 = sl_partition_gpus(&p, "a100"), all = sl_partition_gpus(&p, ""),
+    sl_node_gpus a100 = sl_partition_gpus(&p, "a100"), entries = sl_partition_gpus(&p, ""),
                  none = sl_partition_gpus(&p, "t4");
     expect_number(a100.nodes, 2);
     expect_number(a100.per_node, 8);
     expect_number(a100.all, 12);
-    expect_number(all.nodes, 2);
-    expect_number(all.all, 14);
+    expect_number(entries.nodes, 2);
+    expect_number(entries.all, 14);
     expect_number(none.nodes, 0);
     expect_number(none.all, 0);
 }

@@ -88,14 +88,14 @@ static void each_option_with_a_key_takes_its_values(void **state)
     (void)state;
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *option = &rt_options[i];
-        char most[32];
+        char maximum[32];
         if (option->slurm[0] == '\0') continue;
         for (int k = 0; option->choices != NULL && option->choices[k] != NULL; k++)
             expect_key(option, option->choices[k], k);
-        snprintf(most, sizeof most, "%.0f", option->most);
-        if (option->kind == RT_KIND_WHOLE || option->kind == RT_KIND_COUNT) expect_key(option, most, option->most);
+        snprintf(maximum, sizeof maximum, "%.0f", option->most);
+        if (option->kind == RT_KIND_WHOLE || option->kind == RT_KIND_COUNT) expect_key(option, maximum, option->most);
         if (option->kind != RT_KIND_REAL) continue;
-        expect_key(option, most, option->most);
+        expect_key(option, maximum, option->most);
         expect_key(option, "10.3", 10.3);
         expect_key(option, "0.000001", 0.000001);
     }

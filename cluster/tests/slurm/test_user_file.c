@@ -40,12 +40,12 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static void refuses(const char *path, size_t most, mdot_status status, const char *reason)
+static void refuses(const char *path, size_t maximum, mdot_status status, const char *reason)
 {
     unsigned char *bytes = NULL;
     size_t count = 7;
     mdot_error err = {0};
-    assert_int_equal(sl_user_file_read(path, most, &bytes, &count, &err), status);
+    assert_int_equal(sl_user_file_read(path, maximum, &bytes, &count, &err), status);
     expect_contains(err.message, reason);
     expect_contains(err.message, path);
     assert_null(bytes);

@@ -99,9 +99,9 @@ static void records_survive_a_restart(void **state)
     int files = dup(STDERR_FILENO);
     close(files);
     assert_int_equal(sl_outcomes_load(read, folder, &err), MDOT_IO);
-    int next = dup(STDERR_FILENO);
-    close(next);
-    assert_int_equal(next, files); /* no file stays open */
+    int successor = dup(STDERR_FILENO);
+    close(successor);
+    assert_int_equal(successor, files); /* no file stays open */
     expect_contains(err.message, "not a regular file");
     assert_true(sl_outcomes_understatement(read, 5, now) > 1);
     sl_outcomes_destroy(o);

@@ -74,16 +74,16 @@ static void drop(naive *n, size_t level, size_t job)
     n->count[level] = kept;
 }
 
-static void advance(naive *n, double to)
+static void advance(naive *n, double end)
 {
     for (size_t i = 0; i < n->workload->job_count; i++) {
         state *s = &n->states[i];
         if (!s->running) continue;
-        s->remaining -= to - n->now;
-        s->executed += to - n->now;
-        s->attained += (to - n->now) * n->workload->jobs[i].gpus;
+        s->remaining -= end - n->now;
+        s->executed += end - n->now;
+        s->attained += (end - n->now) * n->workload->jobs[i].gpus;
     }
-    n->now = to;
+    n->now = end;
     for (size_t i = 0; i < n->workload->job_count; i++) {
         state *s = &n->states[i];
         if (!s->running || s->remaining > 0) continue;
@@ -154,17 +154,17 @@ static void schedule(naive *n)
 
 static double next_event(const naive *n)
 {
-    double next = n->arrived < n->workload->job_count ? n->workload->jobs[n->arrived].submit_s : INFINITY;
+    double successor = n->arrived < n->workload->job_count ? n->workload->jobs[n->arrived].submit_s : INFINITY;
     bool waits = false;
     for (size_t i = 0; i < n->arrived; i++) {
         const state *s = &n->states[i];
         waits |= !s->running && !s->done;
         if (!s->running) continue;
-        next = fmin(next, n->now + s->remaining);
+        successor = fmin(successor, n->now + s->remaining);
         if (is(n, "dlas") && s->level + 1 < LEVELS)
-            next = fmin(next, n->now + ceil((limits[s->level] - s->attained) / n->workload->jobs[i].gpus));
+            successor = fmin(successor, n->now + ceil((limits[s->level] - s->attained) / n->workload->jobs[i].gpus));
     }
-    return is(n, "las") && waits ? fmin(next, n->now + 60) : next;
+    return is(n, "las") && waits ? fmin(successor, n->now + 60) : successor;
 }
 
 void naive_simulate(const sc_workload *workload, int gpus, const char *policy, const double *factors, sc_errors errors,
@@ -178,9 +178,9 @@ void naive_simulate(const sc_workload *workload, int gpus, const char *policy, c
         .workload = workload, .policy = policy, .factors = factors, .errors = errors, .gpus = gpus, .out = out_jobs};
     for (size_t i = 0; i < workload->job_count; i++) n->states[i].remaining = workload->jobs[i].work;
     while (n->done < workload->job_count) {
-        double next = next_event(n);
-        assert_true(isfinite(next));
-        advance(n, next);
+        double successor = next_event(n);
+        assert_true(isfinite(successor));
+        advance(n, successor);
         schedule(n);
     }
     free(n);

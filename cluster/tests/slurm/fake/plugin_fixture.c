@@ -165,9 +165,9 @@ void plugin_submit(const char *settings, job_desc_msg_t *request)
 double plugin_number_of(job_desc_msg_t *request, const char *key)
 {
     assert_non_null(request->admin_comment);
-    const char *at = strstr(request->admin_comment, key);
-    if (at == NULL) fail_msg("no %s in \"%s\"", key, request->admin_comment);
-    double number = strtod(at + strlen(key), NULL);
+    const char *cursor = strstr(request->admin_comment, key);
+    if (cursor == NULL) fail_msg("no %s in \"%s\"", key, request->admin_comment);
+    double number = strtod(cursor + strlen(key), NULL);
     plugin_free_request(request);
     return number;
 }

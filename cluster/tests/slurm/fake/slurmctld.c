@@ -159,11 +159,11 @@ int slurm_update_job(job_desc_msg_t *request)
 /* Messages are allocated, so that a leak and a use after the end are seen. Arrays end with their last record. */
 static void *copy(const void *records, size_t bytes)
 {
-    void *all = malloc(bytes + 1);
-    if (all == NULL) abort();
-    memcpy(all, records, bytes);
+    void *entries = malloc(bytes + 1);
+    if (entries == NULL) abort();
+    memcpy(entries, records, bytes);
     calls.unfreed++;
-    return all;
+    return entries;
 }
 
 int slurm_load_partitions(time_t since, partition_info_msg_t **out, uint16_t flags)

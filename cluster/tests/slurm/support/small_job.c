@@ -11,23 +11,23 @@
 
 mdot_job *small_job_make(size_t operators)
 {
-    mdot_job_operator *all = calloc(operators, sizeof *all);
+    mdot_job_operator *entries = calloc(operators, sizeof *entries);
     uint32_t *inputs = calloc(operators, sizeof *inputs);
-    assert_true(all != NULL && inputs != NULL);
+    assert_true(entries != NULL && inputs != NULL);
     for (size_t i = 0; i < operators; i++) {
         double width = 64 * (double)(i + 1);
-        all[i] =
-            (mdot_job_operator){.struct_size = sizeof *all, .type = "Linear", .known = true, .parameters = width * 64};
-        all[i].setting[MDOT_SETTING_CHANNELS_IN] = 64;
-        all[i].setting[MDOT_SETTING_CHANNELS_OUT] = (int64_t)width;
+        entries[i] = (mdot_job_operator){
+            .struct_size = sizeof *entries, .type = "Linear", .known = true, .parameters = width * 64};
+        entries[i].setting[MDOT_SETTING_CHANNELS_IN] = 64;
+        entries[i].setting[MDOT_SETTING_CHANNELS_OUT] = (int64_t)width;
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-            all[i].per_sample[phase] = (mdot_load){2e4 * width, 4e3 * width, 4e3 * width};
+            entries[i].per_sample[phase] = (mdot_load){2e4 * width, 4e3 * width, 4e3 * width};
         inputs[i] = (uint32_t)i - 1;
-        all[i].inputs = &inputs[i];
-        all[i].input_count = i > 0;
+        entries[i].inputs = &inputs[i];
+        entries[i].input_count = i > 0;
     }
     mdot_job_description description = {.struct_size = sizeof description,
-                                        .operators = all,
+                                        .operators = entries,
                                         .operator_count = operators,
                                         .batch = 16,
                                         .has_optimizer = true,
@@ -36,7 +36,7 @@ mdot_job *small_job_make(size_t operators)
     mdot_error err = {0};
     if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
     free(inputs);
-    free(all);
+    free(entries);
     return job;
 }
 
