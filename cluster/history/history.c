@@ -112,8 +112,7 @@ static ending ending_of(const mdot_history_estimate *e, mdot_ended outcome, doub
     return (ending){true, log(fmin(ran_s + mdot_history_remaining_s(e, ran_s, .5), most_s)), end_s};
 }
 
-/* Moves the weights of a key to the time of the ending. Returns the weight of the ending itself, which is below 1 if
- * it is older than others of the key. */
+/* Moves a key's weights to the end time. Returns the weight of the new ending, below 1 if it is older than others. */
 static double age(const mdot_history *h, hs_node *node, double end_s)
 {
     if (node->ends == 0) node->at_s = end_s;

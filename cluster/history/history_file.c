@@ -1,4 +1,4 @@
-/* history_file.c — a history as text: its options, what it has learned, and a line for each key. */
+/* history_file.c — a history as text: options, learned values, and a line for each key. */
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "base/text.h"

@@ -136,7 +136,7 @@ static properties properties_of(const uint64_t seed[2], const mdot_history_job *
     return p;
 }
 
-/* Returns the hash of a key of up to three properties; 0 if one of them is unknown. */
+/* Returns the hash of up to three properties; 0 if one is unknown. */
 static uint64_t key_of(const uint64_t seed[2], mdot_history_key key, int count, const uint64_t parts[])
 {
     uint64_t words[4] = {(uint64_t)key};

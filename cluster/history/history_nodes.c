@@ -1,4 +1,4 @@
-/* history_nodes.c — a hash table with chains, and a list of its entries in the order of their last use. */
+/* history_nodes.c — a hash table with chains, and a list of entries by last use. */
 #include "history/history_nodes.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ typedef struct entry {
 
 struct hs_nodes {
     entry *entries;
-    uint32_t *heads; /* first entry of each chain; a power of two of them */
+    uint32_t *heads; /* first entry of each chain; their number is a power of two */
     uint32_t count, capacity, most, head_count;
     uint32_t oldest, newest;
 };

@@ -12,7 +12,7 @@ const char *sc_name_estimate(const sc_request *request)
     return request->estimate != NULL ? request->estimate : "oracle";
 }
 
-/* Estimates of durations that learn from completed jobs, and the limits that jobs request. */
+/* Estimates that learn from completed jobs, and requested limits. */
 static const struct {
     const char *name;
     mdot_status (*make)(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);

@@ -162,7 +162,7 @@ static bool may_choose(const sl_submission *s, const sl_place *const *places, si
     return true;
 }
 
-/* GPUs that the job occupies: all of its nodes' if it takes whole nodes. 0 if unknown. */
+/* GPUs that the job occupies; those of whole nodes if it takes these. 0 if unknown. */
 static int64_t occupied_gpus(const sl_submission *s, const sl_gpus *gpus, const sl_place *place)
 {
     if (!s->is_exclusive) return gpus->gpus;
@@ -200,8 +200,7 @@ static void write_history(const mdot_history_estimate *e, char comment[SL_COMMEN
         mdot_history_quantile_s(e, .05), mdot_history_quantile_s(e, .95), ceil(e->weight), e->early_failure);
 }
 
-/* Writes a comment that consists of mdot's own numbers and of names from its tables, so that it is free of user
- * input. */
+/* Writes a comment from mdot's own numbers and names, free of user input. */
 static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double steps,
                           const mdot_history_estimate *history, sl_decision *d)
 {
@@ -225,8 +224,8 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
     }
 }
 
-/* Returns the number of data-parallel workers: GPUs, or groups of GPUs that process one batch together. A prediction
- * requires that the GPUs suffice for one group. */
+/* Returns the number of data-parallel workers: GPUs, or groups of GPUs with one batch. A prediction requires GPUs for
+ * one group. */
 static int worker_count(const mdot_configuration *c)
 {
     int64_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;

@@ -43,7 +43,7 @@ uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_m
  * permits it. */
 bool sl_is_doubtful(uint32_t warnings);
 
-/* Returns the `quantile` of the step time. Its logarithm is assumed to be normal on either side of the median, with a
+/* Returns the `quantile` of the step time, whose logarithm is assumed to be normal on either side of the median, with a
  * width that matches the interval. */
 double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
 

@@ -14,7 +14,7 @@ struct sl_durations {
     mdot_history *history;
 };
 
-/* Users choose the names of their jobs. Random seeds keep them from choosing keys of other users. */
+/* Users choose job names. Random seeds keep them from choosing other users' keys. */
 static mdot_history_options make_options(void)
 {
     mdot_history_options options = {.struct_size = sizeof options, .most_keys = MOST_KEYS};

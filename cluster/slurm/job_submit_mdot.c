@@ -35,7 +35,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* Symbols of slurmctld and its library that are missing from the headers that Debian installs. */
+/* Symbols in slurmctld and its library that Debian's headers lack. */
 extern slurm_conf_t slurm_conf;
 extern char *default_part_name;
 extern void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));

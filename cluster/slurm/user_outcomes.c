@@ -18,7 +18,7 @@ static const double half_life_s = 14 * 86400.0;
 /* Sums of GPU-seconds, decayed to the time `at_s`. */
 typedef struct record {
     uint32_t user;
-    double predicted, excess; /* of all jobs; of jobs that ran longer, the time beyond the prediction */
+    double predicted, excess; /* all jobs; for jobs that ran longer, the time beyond the prediction */
     double at_s;
 } record;
 
@@ -109,8 +109,8 @@ void sl_outcomes_add(sl_outcomes *o, uint32_t user, double predicted_s, double a
     pthread_mutex_unlock(o->mutex);
 }
 
-/* Two GPU-hours of honest work are assumed for everybody, so that one short job that waits for its data does not count,
- * and so that a record fades. */
+/* Everybody starts with two GPU-hours of honest work, so that one short job that waits for data does not count, and a
+ * record fades. */
 double sl_outcomes_understatement(const sl_outcomes *o, uint32_t user, double now_s)
 {
     const double assumed = 7200;

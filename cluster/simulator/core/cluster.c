@@ -49,7 +49,7 @@ mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rac
         if (cluster->nodes[i].domain == domain && cluster->nodes[i].rack != rack)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "its domain is in two racks, those of nodes %s and %s",
                              cluster->nodes[i].name, final->name);
-    cluster->domain_count--; /* the domain of its own, which the new node had */
+    cluster->domain_count--; /* the new node's initial domain */
     final->domain = domain;
     final->rack = rack;
     if (domain >= cluster->domain_count) cluster->domain_count = domain + 1;

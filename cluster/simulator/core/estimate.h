@@ -12,8 +12,8 @@
 
 #include "simulator/core/workload.h"
 
-/* A job that fails or is cancelled ends before its plan (sc_job.planned). Its duration and remaining time are estimated
- * as planned, because a prediction of step times does not know the early end. */
+/* A job that fails or is cancelled ends before the plan (sc_job.planned). Estimates follow the plan, because a
+ * prediction of step times does not know the early end. */
 
 typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL, SC_ERRORS_RESIDUAL } sc_errors;
 
@@ -46,7 +46,7 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
 
 /* Predicted seconds on a node of the job's fastest type, without interruption. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
-/* Predicted seconds that a job still needs, given its `remaining` work and its `executed_s` seconds so far. */
+/* Predicted seconds that a job still needs, given its `remaining` work and `executed_s` seconds so far. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
 /* Estimates a job again if the estimator learns distributions. Returns whether the remaining time may have changed. */
 bool sc_estimate_renew(const sc_estimate *estimate, uint32_t job);

@@ -10,10 +10,10 @@
 typedef struct node {
     double key;
     int64_t place;            /* position among equal keys */
-    double seconds, shortest; /* its own seconds, and the least of its subtree */
+    double seconds, shortest; /* the job's seconds, and the least in the subtree */
     uint32_t left, right;
     uint32_t previous, next; /* neighbours in the order, or SC_NONE */
-    int gpus, narrowest;     /* its own GPUs, and the least of its subtree */
+    int gpus, narrowest;     /* the job's GPUs, and the least in the subtree */
     bool present;
 } node;
 
@@ -46,7 +46,7 @@ void sc_order_destroy(sc_order *order)
     free(order);
 }
 
-/* A 32-bit finalizer of multiplications and shifts, so that the priorities of neighbours are unrelated. */
+/* A 32-bit finalizer (multiplications and shifts) makes neighbours' priorities unrelated. */
 static uint32_t priority(uint32_t job)
 {
     uint32_t x = job + 0x9e3779b9u;
@@ -163,7 +163,7 @@ static void unlink_job(sc_order *order, uint32_t job)
         order->nodes[n->previous].next = n->next;
 }
 
-/* Returns the last job of the tree that is before a job outside of it. */
+/* Returns the last job in the tree before a job outside. */
 static uint32_t find_previous(const sc_order *order, const node *outside)
 {
     uint32_t found = SC_NONE;
@@ -231,7 +231,7 @@ static bool fits(int gpus, double seconds, const sc_room *room)
     return gpus <= room->spare || (gpus <= room->gpus && seconds <= room->seconds);
 }
 
-/* A subtree is skipped if a job that is as narrow as its narrowest and as short as its shortest would not fit. */
+/* A subtree is skipped if even its narrowest width and shortest time would not fit. */
 static uint32_t find_next(const sc_order *order, uint32_t entry, const node *after, const sc_room *room)
 {
     if (entry == SC_NONE || !fits(order->nodes[entry].narrowest, order->nodes[entry].shortest, room)) return SC_NONE;

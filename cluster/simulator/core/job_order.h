@@ -1,13 +1,11 @@
 /* job_order.h — an order of jobs that changes at few places: waiting jobs keep their keys, only running jobs change
  * theirs.
  *
- * It is a treap over job numbers that stores the narrowest and the shortest job of each subtree. Therefore an event
- * costs O(running · log jobs), for any number of waiting jobs, whereas a sort of all jobs at each event would depend on
- * that number.
+ * It is a treap over job numbers that stores the narrowest and the shortest job of each subtree. An event costs
+ * O(running · log jobs), for any number of waiting jobs; a sort of all jobs would depend on that number.
  *
- * Jobs of equal keys keep the order of a stable sort. sc_order_settle takes the jobs whose keys changed and
- * determines their positions among their equals.
- */
+ * Jobs with equal keys keep the order of a stable sort. sc_order_settle takes the jobs with changed keys and finds
+ * their positions among equals. */
 #ifndef SC_JOB_ORDER_H
 #define SC_JOB_ORDER_H
 

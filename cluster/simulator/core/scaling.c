@@ -88,7 +88,7 @@ double sc_step_model_s(const sc_step_model *model, int nodes, int gpus, double s
     double grad_s = model->grad_s + model->grad_per_sample_s * samples, sync_s = 0;
     if (gpus > 1 && nodes == 1) sync_s = model->local_s + model->local_per_gpu_s * (gpus - 2);
     if (gpus > 1 && nodes > 1) sync_s = model->node_s + model->node_per_gpu_s * (gpus - 2);
-    /* The larger of the two is a factor, so that powers of it cannot overflow. */
+    /* The larger one is a factor, so that powers of it cannot overflow. */
     double larger = fmax(grad_s, sync_s), smaller = fmin(grad_s, sync_s);
     double both_s = larger * pow(1 + pow(smaller / larger, model->overlap), 1 / model->overlap);
     return (passes - 1) * grad_s + both_s;
@@ -103,8 +103,7 @@ static double divide(const sc_step_table *table, int gpus, double batch, int *ou
     return item / *out_passes;
 }
 
-/* Finds the rows of a placement or else of the nearest one: first one of as many nodes and GPUs, then by the logarithms
- * of both. */
+/* Finds a placement's rows, or the nearest one's: first equal nodes and GPUs, then the logarithms of both. */
 static const sc_step_row *find_rows(const sc_step_table *table, const sc_placement *placement, size_t *out_count)
 {
     sc_placement wanted = {placement->nodes, placement->gpus, normalise(placement->pattern)};
@@ -148,7 +147,7 @@ static double measured_s(const sc_step_table *table, const sc_placement *placeme
     return ratio * (step_s + (passes - 1) * fmax(0, step_s - sync_s));
 }
 
-/* Returns the time of one GPU of `type` over that of one GPU of its source. */
+/* Returns the one-GPU time of `type` over that of its source. */
 static double ratio_to_source(const sc_scaling *scaling, unsigned type, double samples)
 {
     static const sc_placement one = {.nodes = 1, .gpus = 1, .pattern = 1};

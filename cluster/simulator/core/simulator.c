@@ -17,7 +17,7 @@ typedef struct simulation {
     sc_view view; /* its changing parts are in the arrays below */
     sc_plan plan;
     sc_state *states;
-    double *durations_s; /* true durations of each job on a node of its fastest type */
+    double *durations_s; /* each job's true duration on a node of its fastest type */
     uint32_t *running, *arrived, *completed;
     sc_part *parts;    /* nodes of running jobs; swapped with the plan's at every decision */
     uint32_t *granted; /* number of the decision that last granted GPUs to each job, counted from 1 */
@@ -306,7 +306,7 @@ static mdot_status decide(simulation *s, void *self, mdot_error *err)
 
 /* ---- The clock -------------------------------------------------------------------------------------------------- */
 
-/* Returns the end of a job's activity in this round: its completion, or the end of its last whole step. */
+/* Returns the end of a job's activity in this round: completion, or the end of the last whole step. */
 static double end_in_round_s(const simulation *s, const sc_state *state)
 {
     double round_end_s = s->view.now_s + s->policy->round_s;

@@ -39,7 +39,7 @@ typedef struct sc_job {
     int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
                                    * a job with a kind takes any number */
     double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
-    double batch;                 /* batch size if the job's kind has a scaling; 0: that of its reference steps */
+    double batch;                 /* batch size if the kind has a scaling; 0: that of its reference steps */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */
     double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
@@ -95,8 +95,8 @@ double sc_workload_planned(const sc_job *job);
 /* Slowdown if its GPUs are in several racks, relative to one rack, at least 1. */
 double sc_workload_rack_spread(const sc_job *job);
 
-/* Seconds that a job takes on one node, uninterrupted and at its own width, on the fastest of the first `type_count`
- * types; INFINITY if it can run on none of them. */
+/* Seconds on one node, uninterrupted and at the job's own width, on the fastest of the first `type_count` types;
+ * INFINITY if it can run on none. */
 double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
 
 /* ---- Random ------------------------------------------------------------------------------------------------------ */

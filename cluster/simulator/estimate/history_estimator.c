@@ -44,8 +44,8 @@ static void destroy(void *memory)
     free(self);
 }
 
-/* Traces are checked when they are read, so that a history accepts all of their jobs. If memory runs out, the history
- * lacks a job or keeps its first estimate. */
+/* Traces are checked when they are read, so a history accepts all jobs. If memory runs out, the history lacks a job or
+ * keeps its first estimate. */
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
     history *self = memory;

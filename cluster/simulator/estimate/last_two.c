@@ -1,5 +1,5 @@
-/* last_two.c — the estimate of Tsafrir, Etsion and Feitelson (IEEE TPDS 2007): the mean of the last two jobs of the
- * same user that completed. */
+/* last_two.c — the estimate of Tsafrir, Etsion and Feitelson (IEEE TPDS 2007): the mean of the same user's last two
+ * completed jobs. */
 #include "simulator/estimate/estimators.h"
 
 #include <math.h>

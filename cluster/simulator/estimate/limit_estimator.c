@@ -1,4 +1,4 @@
-/* limits.c — the time limit that a job requests is the estimate of its duration. */
+/* limit_estimator.c — a job's requested time limit estimates its duration. */
 #include "simulator/estimate/estimators.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@ typedef struct tally {
 } tally;
 
 typedef struct rolling {
-    uint32_t *group, *class_of; /* for each job: its group, and its group with its width */
+    uint32_t *group, *class_of; /* per job: group, and group with width */
     tally *groups, *classes;
     tally all;
 } rolling;

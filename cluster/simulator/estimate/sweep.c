@@ -43,7 +43,7 @@ static uint32_t one_node(int widest, int gpus)
     return 1;
 }
 
-/* Returns the smallest number of nodes that is at least two and gives each node the same number of GPUs. */
+/* Returns the smallest number of nodes, at least two, with equal GPUs on each. */
 static uint32_t several_nodes(int widest, int gpus)
 {
     uint32_t nodes = gpus > 1 ? 2 : 1;

@@ -33,7 +33,7 @@ static uint64_t draw_network(const sc_job *job, uint64_t seed, uint64_t *state, 
     return drawn % count;
 }
 
-/* Assigns a network to each job. The error of a predictor for a job is its error for that network. */
+/* Assigns a network to each job. A predictor's error for a job is that for this network. */
 static mdot_status draw_networks(const ex_predictions *p, int column, const sc_workload *workload, uint64_t seed,
                                  uint64_t *digests, sc_estimator *out_estimator, mdot_error *err)
 {

@@ -46,7 +46,7 @@ typedef struct ex_arm {
     char label[48];
     const sc_policy *policy;
     ex_kind kind;
-    double error; /* mean |predicted over true - 1|; for a predictor, that of its column; below 0: unknown */
+    double error; /* mean |predicted over true - 1|; for a predictor, its column's; below 0: unknown */
     int column;   /* column of the predictions, or EX_NO_COLUMN */
 } ex_arm;
 

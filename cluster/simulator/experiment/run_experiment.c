@@ -19,7 +19,7 @@ void ex_results_free(ex_results *results)
     *results = (ex_results){0};
 }
 
-/* Adds the mean completion time of each tenth of the window, divided by the number of seeds. */
+/* Adds each tenth's mean completion time, divided by the number of seeds. */
 static void add_parts(const sc_workload *workload, const sc_result *result, size_t seeds, ex_cell *cell)
 {
     size_t count = workload->job_count;

@@ -76,7 +76,7 @@ static void put_axes(FILE *stream, const panel *p)
     fprintf(stream, ", %s</text>\n", load);
 }
 
-/* Draws the exact arm and the arms of this kind, in order of their errors. */
+/* Draws the exact arm and the arms of this kind, by error. */
 static void put_curve(FILE *stream, const panel *p, ex_kind kind)
 {
     const char *colour = curve_colours[kind == EX_TOTAL];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the power of the type's GPUs, which must be the same for all nodes of the type. */
+/* Reads the power of the type's GPUs, which must be equal on all nodes. */
 static mdot_status read_watts(const bs_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
 {
     double value;
@@ -20,7 +20,7 @@ static mdot_status read_watts(const bs_csv *csv, int type, int watts, sc_cluster
     return MDOT_OK;
 }
 
-/* Names of domains or of racks in the order in which they occur. */
+/* Names of domains or racks in order of occurrence. */
 typedef struct names {
     char **items;
     size_t count;
@@ -47,7 +47,7 @@ static uint32_t index_of(names *list, const char *name)
     return (uint32_t)list->count++;
 }
 
-/* Reads the domain and the rack of the last node. A node with an empty domain is a domain of its own. */
+/* Reads the last node's domain and rack. A node without a domain is one by itself. */
 static mdot_status read_place(const bs_csv *csv, int domain, int rack, names *domains, names *racks,
                               sc_cluster *cluster, mdot_error *err)
 {

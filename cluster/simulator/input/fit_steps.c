@@ -67,7 +67,7 @@ typedef struct scratch {
     double (*slopes)[TERMS];   /* of a row's residual by each term */
 } scratch;
 
-/* Adds up the gradient of the error and the approximate matrix of its second derivatives. */
+/* Adds up the error's gradient and an approximate Hessian. */
 static void add_up(const sc_step_table *table, const double *x, scratch *s, double (*slopes)[TERMS], double *gradient)
 {
     static const double step = 1e-5;

@@ -8,8 +8,7 @@
 
 /* cluster/docs/simulator.md defines the formats. Messages name file and line. */
 
-/* Reads a trace in any form that its header identifies: mdot's own (trace.c), one of PAI's (pai.c), or Slurm's
- * accounting (slurm_trace.c). */
+/* Reads a trace in any known form: mdot's own (trace.c), PAI's (pai.c), or Slurm's accounting (slurm_trace.c). */
 mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err);
 
 /* Reads PAI's pai_task_table.csv, with or without its header, or its simulator's table of jobs. For any other file
@@ -75,8 +74,8 @@ double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random);
 /* Draws limits for all jobs that request none. Equal seeds give equal limits. */
 void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed);
 
-/* Draws which jobs end early, and at which part of the plan, with Philly's frequencies (early_ends.c), for all jobs
- * without a known planned part. */
+/* Draws early ends, and the completed part of the plan, with Philly's frequencies (early_ends.c), for jobs without a
+ * known part. */
 void sc_workload_draw_outcomes(sc_workload *workload, uint64_t seed);
 
 /* Returns the requested GPU-seconds per second between first and last submission, divided by the cluster's GPUs;

@@ -92,7 +92,7 @@ static mdot_status read_tasks(bs_csv *csv, tasks *out, mdot_error *err)
     return status;
 }
 
-/* Merges the tasks of each job, which are adjacent, into one. Jobs that are invalid or use no GPU are removed. */
+/* Merges each job's tasks, which are adjacent, and removes jobs that are invalid or use no GPU. */
 static void join_tasks(tasks *entries)
 {
     size_t kept = 0;

@@ -59,7 +59,7 @@ static bool has(const bs_csv *csv, int column)
     return column != BS_CSV_ABSENT && csv->field[column][0] != '\0';
 }
 
-/* Reads the columns of elastic jobs, of jobs with a batch size, and of services. Bounds go around `gpus`. */
+/* Reads the columns for elastic jobs, batch sizes and services. Bounds go around `gpus`. */
 static mdot_status read_elastic_columns(const bs_csv *csv, const columns *fields, sc_job *job, mdot_error *err)
 {
     mdot_status status = MDOT_OK;

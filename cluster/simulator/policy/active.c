@@ -9,8 +9,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Jobs that were cut off come before new ones, and both are in the order of their numbers. Therefore all of them are,
- * because new jobs have higher numbers than any that arrived before. */
+/* Jobs that were cut off come before new ones, both by number. The whole list is sorted, because new jobs have higher
+ * numbers than earlier arrivals. */
 static bool arrives(const sc_view *view, uint32_t job)
 {
     return view->arrived_count > 0 &&

@@ -1,4 +1,4 @@
-/* allocation.h — common parts of policies: orders and lists of jobs, and the nodes that jobs get. */
+/* allocation.h — common parts of policies: orders and lists of jobs, and their nodes. */
 #ifndef SC_ALLOCATION_H
 #define SC_ALLOCATION_H
 

@@ -70,7 +70,7 @@ mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool 
 
 /* ---- Planned times ----------------------------------------------------------------------------------------------- */
 
-/* Seconds by which a job that has outlived its estimate by `over_s` is planned to run on. */
+/* Planned further seconds of a job that has outlived its estimate by `over_s`. */
 static double correction_s(double over_s)
 {
     static const double steps_s[] = {60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000};
@@ -88,7 +88,7 @@ static double slowdown_of(const sc_view *view, uint32_t job)
     return level > SC_LEVEL_RACK ? slowdown * sc_workload_rack_spread(&view->workload->jobs[job]) : slowdown;
 }
 
-/* Returns the seconds for which a job that waits would be planned, or a job that runs still is. */
+/* Returns the planned seconds of a waiting job, or the planned rest of a running one. */
 static double planned_s(const sc_view *view, uint32_t job)
 {
     const sc_state *state = &view->states[job];
@@ -209,7 +209,7 @@ static void sift(ending *heap, size_t count, size_t position)
     }
 }
 
-/* Lists the planned ends of all jobs that run or that the plan starts. */
+/* Lists the planned ends of all jobs that run or start. */
 static size_t list_endings(backfill *self, const sc_view *view, const sc_plan *plan)
 {
     for (size_t i = 0; i < plan->grant_count; i++)
@@ -260,7 +260,7 @@ static mdot_status fill_conservatively(backfill *self, const sc_view *view, sc_p
     mdot_status status = sc_profile_begin(profile, view->now_s, view->cluster->gpus, err);
     for (size_t i = 0; status == MDOT_OK && i < count; i++)
         status = sc_profile_add(profile, view->now_s, self->endings[i].at_s, -self->endings[i].gpus, err);
-    /* Jobs that are planned to end now still hold their GPUs, which `free` knows. */
+    /* Jobs with a planned end now still hold their GPUs, which `free` knows. */
     for (int depth = 0; status == MDOT_OK && job != SC_NONE && plan->free[0] > 0 && depth < DEPTH; depth++) {
         int gpus = view->workload->jobs[job].gpus;
         double span_s = planned_s(view, job);

@@ -88,8 +88,8 @@ void sc_fair_tree_rank(sc_fair_tree *tree);
 /* Returns the factor of the last ranking: above 0, at most 1. */
 double sc_fair_tree_factor(const sc_fair_tree *tree, uint32_t user);
 
-/* Returns the priority of a job that has waited `age_s` seconds and will use `gpu_s` GPU-seconds by its limit or
- * estimate, on `part` of the cluster's GPUs. */
+/* Returns the priority of a job that has waited `age_s` seconds and will use `gpu_s` GPU-seconds by limit or estimate,
+ * on `part` of the cluster's GPUs. */
 double sc_fair_tree_priority(const sc_fair_tree *tree, uint32_t user, double age_s, double part, double gpu_s);
 
 /* ---- Quota ------------------------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static int give_least(const sc_active *self, const sc_view *view, shares *out)
     return left;
 }
 
-/* Lets running jobs keep their widths, if all of them can. Returns the GPUs that are left. */
+/* Lets running jobs keep their widths, if all can. Returns the remaining GPUs. */
 static int keep_widths(const shares *s, const sc_view *view, int left)
 {
     int wanted = 0;
@@ -58,7 +58,7 @@ static int keep_widths(const shares *s, const sc_view *view, int left)
     return left - wanted;
 }
 
-/* Returns the seconds that a job saves for each further GPU at its next width, which is stored; 0: it stays. */
+/* Returns the seconds saved per further GPU at the job's next width, which is stored; 0: it stays. */
 static double gain(const sc_view *view, const sc_share *share, int left, int *out_width)
 {
     int now = now_of(view, share->job);

@@ -53,7 +53,7 @@ static void group_children(sc_fair_tree *tree)
     size_t count = tree->accounts->count;
     for (size_t i = 1; i < count; i++) tree->first[tree->accounts->items[i].parent + 2]++;
     for (size_t i = 2; i <= count; i++) tree->first[i] += tree->first[i - 1];
-    /* first[a + 1] is the position of the next child of a; at the end, the end of its children */
+    /* first[a + 1]: position of a's next child; at the end, the end of its children */
     for (size_t i = 1; i < count; i++) tree->children[tree->first[tree->accounts->items[i].parent + 1]++] = (uint32_t)i;
 }
 
@@ -123,7 +123,7 @@ void sc_fair_tree_decay(sc_fair_tree *tree, double span_s)
 
 /* ---- Ranks ------------------------------------------------------------------------------------------------------- */
 
-/* Computes the level fair share of the children of one account. Usage that is a rounding error counts as none. */
+/* Computes the level fair share of an account's children. Usage within a rounding error counts as none. */
 static void compute_levels(sc_fair_tree *tree, uint32_t parent)
 {
     double shares = 0;

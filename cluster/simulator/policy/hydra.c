@@ -1,12 +1,11 @@
-/* hydra.c — Hydra (Yang et al., IEEE Transactions on Computers 2023), reduced to a choice of types. In the order of
- * deadlines, each job starts on the slowest type on which it is predicted to meet its deadline, so that fast GPUs
- * remain for jobs that need them.
+/* hydra.c — Hydra (Yang et al., IEEE Transactions on Computers 2023), reduced to a choice of types. By deadline, each
+ * job starts on the slowest type on which it is predicted to be in time, so that fast GPUs remain for jobs that need
+ * them.
  *
- * Implemented: deadlines over types of GPUs with predicted times for each type. Left out: its cost, which is the sum
- * of completion times and a penalty for tardiness; the branch and bound over orders of jobs and types that minimises
- * it, which the greedy rule replaces; its sampling of a job's first steps, which an estimate replaces. A job that
- * would be late on every type, or that lacks a deadline, goes to the fastest free type. No preemption.
- */
+ * Implemented: deadlines over GPU types with predicted times for each type. Left out: the cost, which adds completion
+ * times and a penalty for tardiness; the branch and bound over orders and types that minimises it (the greedy rule
+ * replaces it); sampling of first steps (an estimate replaces it). A job that would be late everywhere, or without a
+ * deadline, goes to the fastest free type. No preemption. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 

@@ -43,7 +43,7 @@ static double left_s(const sc_view *view, uint32_t job, int width)
     return sc_view_planned_work(view, job) / sc_estimate_speed(view->estimate, job, 0, width);
 }
 
-/* Returns the relative saving of the job's time at the next width over the relative increase of its energy. */
+/* Returns the relative time saved at the next width over the relative energy added. */
 static double gain(const sc_view *view, const job_width *s, int wider)
 {
     double now_s = left_s(view, s->job, s->width), then_s = left_s(view, s->job, wider);

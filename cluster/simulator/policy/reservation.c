@@ -131,7 +131,7 @@ static int widest(const sc_view *view, uint32_t job, int level, int maximum)
     return width;
 }
 
-/* Returns the number of slots until the job ends with the widths of a level; 0 if its deadline comes first. */
+/* Returns the slots until the job ends with a level's widths; 0 if the deadline comes first. */
 static size_t slots_at(const sc_view *view, uint32_t job, const sc_free_slots *free_slots, int level)
 {
     walk w = begin_walk(view, job);

@@ -10,12 +10,11 @@ static const double between_shares_s = 1920, limit_s = 10;
 
 typedef struct account { /* account of a job */
     double fraction[SC_MAX_TYPES], received_s[SC_MAX_TYPES], owed_s[SC_MAX_TYPES];
-    double executed_s; /* its executed_s when received_s was last updated */
-    double isolated_s; /* time that its steps so far would have taken with its equal part */
-    double isolated_speed,
-        steps;     /* its speed with its equal part and its remaining steps, when fractions were computed */
-    size_t round;  /* the last round in which it ran */
-    bool is_known; /* it was present when fractions were computed */
+    double executed_s;            /* its executed_s when received_s was last updated */
+    double isolated_s;            /* time that the steps so far would have taken with an equal part */
+    double isolated_speed, steps; /* speed with an equal part, and remaining steps, when fractions were computed */
+    size_t round;                 /* the last round in which it ran */
+    bool is_known;                /* it was present when fractions were computed */
 } account;
 
 enum { MOST_COUPLES = 2000 };
@@ -177,7 +176,7 @@ static void begin_couples(rounds *self, const sc_view *view)
     }
 }
 
-/* Keeps the pairs that have fractions, and begins their received times as those of jobs. */
+/* Keeps the pairs with fractions, and begins their received times as for jobs. */
 static void keep_couples(rounds *self, size_t types)
 {
     size_t kept = 0;

@@ -59,8 +59,8 @@ typedef struct sc_couple {
 /* INVALID_ARGUMENT if the workload lacks the speeds of pairs (--pairs). */
 mdot_status sc_couples_check(const sc_view *view, mdot_error *err);
 
-/* Returns the part of its speed that a job keeps on a type if it shares its GPUs with the other one; 0: they cannot
- * share them, for example because their memory does not suffice, or because they have different widths. */
+/* Returns the part of its speed that a job keeps on a type beside the other one; 0: they cannot share GPUs, for example
+ * because memory does not suffice or widths differ. */
 double sc_couples_kept(const sc_view *view, uint32_t job, uint32_t other, unsigned type);
 
 /* Finds pairs of jobs of equal width that keep, together, more than one job's speed on a type: the best `most` by gain,

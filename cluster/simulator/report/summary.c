@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double bound_s = 600; /* of the slowdown, so that jobs of seconds do not decide it */
+static const double bound_s = 600; /* in the slowdown, so that very short jobs do not decide it */
 
 static int by_size(const void *a, const void *b)
 {

@@ -140,8 +140,8 @@ static bool fill_arrays(const sc_linear *linear, arrays *a)
         a->row_lower[i] = linear->rows[i].lower;
         a->row_upper[i] = linear->rows[i].upper;
     }
-    /* first start[c + 2] counts the terms of column c; then start[c + 1] is the position of its next term, and
-     * finally its end */
+    /* first start[c + 2] counts the terms of column c; then start[c + 1] is the position of the next term, and finally
+     * the end */
     for (size_t i = 0; i < terms; i++)
         if (linear->terms[i].column + 2 <= columns) a->start[linear->terms[i].column + 2]++;
     for (size_t i = 2; i <= columns; i++) a->start[i] += a->start[i - 1];
@@ -159,8 +159,8 @@ static mdot_status no_solution(mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_RANGE, "a linear program has no solution");
 }
 
-/* Work of about a second: iterations of the simplex algorithm on a program of a few hundred rows, and nodes of the
- * search for whole numbers. */
+/* Work of about a second: simplex iterations on a program with a few hundred rows, and search nodes for whole
+ * numbers. */
 enum { ITERATIONS_PER_S = 20000, NODES_PER_S = 500 };
 
 static int work_of(double limit_s, int per_s)

@@ -1,4 +1,4 @@
-/* partitions.c — dynamic programming over the sets of jobs that have a slice, for each set of slices. */
+/* partitions.c — dynamic programming over the jobs that have a slice, for each set of slices. */
 #include "simulator/solve/linear.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 const int sc_slice_sizes[SC_SLICE_SIZES] = {1, 2, 3, 4, 7};
 
-/* Sizes of the largest divisions, 0 behind the last. A slice of 3 sevenths takes as much memory as one of 4. */
+/* Sizes in the largest divisions, 0 behind the last. A slice of 3 sevenths takes as much memory as one of 4. */
 static const int partitions[][SC_SLICES] = {
     {7},          {4, 3},          {4, 2, 1},          {4, 1, 1, 1},
     {3, 3},       {3, 2, 2},       {3, 2, 1, 1},       {3, 1, 1, 1, 1},
@@ -43,7 +43,7 @@ static double choose_in(const int *slices, size_t jobs, const double (*values)[S
                         int *out_sizes)
 {
     enum { SETS = 1 << SC_SLICES };
-    double best[SC_SLICES + 1][SETS]; /* of the first slices, by the set of jobs that have one */
+    double best[SC_SLICES + 1][SETS]; /* of the first slices, by the set of jobs on them */
     size_t taken[SC_SLICES + 1][SETS], entries = ((size_t)1 << jobs) - 1, final = 0;
     for (size_t set = 0; set <= entries; set++) best[0][set] = set == 0 ? 0 : -INFINITY;
     for (; final < SC_SLICES && slices[final] > 0; final++) {

@@ -55,9 +55,9 @@ static mdot_status begin(const sc_time_fractions *p, const double *costs, sc_lin
 
 /* ---- Groups of equal jobs ---------------------------------------------------------------------------------------- */
 
-/* Jobs of equal width whose speeds are equal multiples of their needs are alike to a program: if a solution exists, the
- * mean of their fractions is one, too. Therefore one set of columns stands for all of them, and the size of a program
- * depends on the number of kinds of jobs. */
+/* Jobs of equal width with proportional speeds and needs are alike to a program: if a solution exists, the mean of
+ * their fractions is one, too. One set of columns stands for all of them, so the program's size depends on the number
+ * of job kinds. */
 typedef struct groups {
     double *terms;  /* [job * types + type]: speed over need */
     size_t *sorted; /* jobs, group by group */
@@ -119,12 +119,12 @@ static mdot_status make_groups(const sc_time_fractions *p, const double *needs, 
     return MDOT_OK; /* with pairs, every job is a group of its own, in order */
 }
 
-/* Rows of a group: the sum of its fractions, and its throughput. */
+/* Rows of a group: sum of fractions, and throughput. */
 typedef struct rows {
     size_t sum, throughput;
 } rows;
 
-/* Adds a group's columns, the row that limits their sum, and the row of its throughput. */
+/* Adds a group's columns, the row that limits their sum, and the throughput row. */
 static rows add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, const size_t *type_rows,
                       sc_linear *linear)
 {
@@ -267,7 +267,7 @@ mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fracti
  * needs, the excess also bounds how far rho may shrink. */
 typedef struct fairness {
     const sc_time_fractions *p;
-    double *alone_s; /* time of each job from its start, at its isolated fraction */
+    double *alone_s; /* each job's time from its start, at its isolated fraction */
     double *needs;
 } fairness;
 

@@ -25,8 +25,7 @@ typedef struct sc_time_fractions {
     const double *weight;        /* one per job */
     const double *remaining;     /* steps of each job */
     const double *since_start_s; /* one per job */
-    const double *isolated_s;    /* per job: time that its steps so far would have taken at its isolated fraction; NULL:
-                                  * 0 */
+    const double *isolated_s;    /* per job: time for the steps so far at its isolated fraction; NULL: 0 */
     const double *gpus;          /* one per type */
     const sc_pair *pairs;        /* space sharing; NULL: none */
     size_t pair_count;

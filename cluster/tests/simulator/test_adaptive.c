@@ -113,7 +113,7 @@ static sc_cluster make_nodes(int nodes, int gpus, int other_nodes)
 }
 
 /* Shares of random widths fit two types; each gets exactly its GPUs, of its type, within the nodes. Shares of whole
- * nodes and of powers of two, as Sia has them, always get as few nodes as possible. */
+ * nodes and powers of two, as in Sia, always get as few nodes as possible. */
 static void packing_fits_nodes(void **state)
 {
     (void)state;

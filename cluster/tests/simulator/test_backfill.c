@@ -138,7 +138,7 @@ static void easy_equals_a_direct_implementation(void **state)
     }
 }
 
-/* With exact times, the plan that a job gets at its arrival is the plan that it keeps. */
+/* With exact times, a job keeps the plan from its arrival. */
 static void conservative_backfill_delays_no_earlier_job(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static sc_result run(const sc_workload *w, const sc_policy *policy, sc_errors er
 static void a_job_that_fails_is_ordered_by_its_plan(void **state)
 {
     (void)state;
-    /* The first job ends after 100 of 1000 s that it planned, the second after 500 of 500. */
+    /* The first job ends after 100 of 1000 planned seconds, the second after 500 of 500. */
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 500}};
     sc_workload w = workload_make(jobs, 2);
     for (int errors = SC_ERRORS_SCALE; errors <= SC_ERRORS_TOTAL; errors++) {

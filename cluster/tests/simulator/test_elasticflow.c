@@ -123,8 +123,7 @@ static void jobs_without_deadlines_get_the_remaining_gpus(void **state)
     sc_workload_free(&w);
 }
 
-/* A single job whose deadline requires two GPUs gets all GPUs that make it faster. A job that cannot meet its
- * deadline is rejected. */
+/* A single job whose deadline requires two GPUs gets all GPUs that make it faster. A hopeless job is rejected. */
 static void a_single_job_widens_while_it_gains(void **state)
 {
     (void)state;

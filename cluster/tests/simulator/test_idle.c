@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Windows of two hours and of one hour on one GPU. A job of two and a half hours exceeds both. */
+/* Windows of two hours and one hour on one GPU. A job of two and a half hours exceeds both. */
 static sc_idle_window two[] = {{0, 7200}, {10000, 13600}};
 static const double jobs[][3] = {{0, 1, 9000}, {0, 1, 3600}, {0, 1, 3600}, {0, 1, 3000}};
 

@@ -19,7 +19,7 @@
 
 enum { JOBS = 400 };
 
-/* Jobs of two users, alternately: those of anna take about 100 s, those of ben about 5000 s. */
+/* Jobs alternate between two users: anna's take about 100 s, ben's about 5000 s. */
 static sc_workload two_users(void)
 {
     double jobs[JOBS][3];
@@ -56,7 +56,7 @@ static void history_learns_users_and_ranks_the_rest(void **state)
         assert_true(whole_s > .3 * w.jobs[i].work);
         assert_true(whole_s < 1.1 * w.jobs[i].work);
         assert_true(half_s < whole_s);
-        /* a job that outlasts all others of its kind goes behind */
+        /* a job that outlasts all others goes behind */
         assert_true(e.remaining_s(e.self, &w, i, 20 * w.jobs[i].work) > whole_s);
     }
     sc_estimator_destroy(&e);
@@ -140,7 +140,7 @@ static void the_command_has_the_learning_estimates(void **state)
     assert_true(history < 1.05 * oracle);
     assert_true(mean_of(trace, "last-two", NULL) < 1.1 * oracle);
     assert_true(mean_of(trace, "rolling", NULL) > oracle);
-    assert_true(learned != wrong); /* each job has its own error, so that only their mean can be learned */
+    assert_true(learned != wrong); /* each job has an error, so that only the mean can be learned */
     const char *const bad[] = {MDOT_SIMULATE, trace,        "--gpus",  "1",       "--policy",
                                "srsf",        "--estimate", "history", "--learn", NULL};
     process_run(bad, &result);

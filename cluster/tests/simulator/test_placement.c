@@ -1,4 +1,4 @@
-/* test_placement.c — nodes: the cost of being spread over them, the choice of nodes, and the policies that choose. */
+/* test_placement.c — nodes: the cost of spreading, the choice, and the policies that choose. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

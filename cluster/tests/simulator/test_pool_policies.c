@@ -1,5 +1,5 @@
-/* test_pool_policies.c — the policies of a homogeneous pool: cases worked by hand, the naive simulator on random
- * workloads that are full of ties, and the cases of published simulators if ../shared exists. */
+/* test_pool_policies.c — policies on a homogeneous pool: cases worked by hand, the naive simulator on random workloads
+ * with many ties, and the published simulators' cases if ../shared exists. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -80,7 +80,7 @@ static void srtf_and_srsf_preempt_by_remaining_work(void **state)
 static void las_alternates_in_quanta(void **state)
 {
     (void)state;
-    /* 0-60: the first job. 60-120: the second, which then precedes its equal and runs to its end. */
+    /* 0-60: the first job. 60-120: the second, which then precedes its equal and runs to the end. */
     static const double jobs[][3] = {{0, 1, 120}, {0, 1, 120}};
     expect(jobs, 2, 1, "las", (expected[]){{0, 240, 1}, {60, 180, 0}});
 }

@@ -1,5 +1,4 @@
-/* test_reduced.c — the parts of Themis, Hare, Hydra and PowerFlow that are implemented: order, filling of gaps,
- * choice of the type, and width. */
+/* test_reduced.c — the implemented parts of Themis, Hare, Hydra and PowerFlow: order, filled gaps, type and width. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,7 +21,7 @@
 /* n log n, and a little for tables whose size is a power of two; quadratic work would grow 16 times. */
 static const double most = 6;
 
-/* Jobs that come within `span_s` seconds, of durations over three orders of magnitude. */
+/* Jobs within `span_s` seconds, with durations over three orders of magnitude. */
 static sc_workload make(size_t count, double span_s)
 {
     sc_workload w = {0};

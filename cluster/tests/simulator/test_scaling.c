@@ -121,7 +121,7 @@ void *__wrap_calloc(size_t count, size_t size)
     return failing_calloc > 0 && --failing_calloc == 0 ? NULL : __real_calloc(count, size);
 }
 
-/* A fit that runs out of memory fails, because a model of too few rounds would look like a fitted one. */
+/* A fit fails if memory runs out, because a model after too few rounds would look like a fitted one. */
 static void a_fit_without_memory_is_refused(void **state)
 {
     (void)state;
@@ -324,8 +324,7 @@ static void published_step_times_are_reproduced(void **state)
     sc_workload_free(&w);
 }
 
-/* The authors logged progress and iterations, so that their ratio between two rows is the gain that they computed along
- * the way. */
+/* The authors logged progress and iterations; the ratio between two rows is the gain that they computed. */
 static void published_efficiency_is_reproduced(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static void expect_near(double got, double want, double relative)
     if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("%.12g, expected %.12g", got, want);
 }
 
-/* Two types of one GPU each, and two jobs. Each job is twice as fast on one of the types, which differ. */
+/* Two types with one GPU each, and two jobs, each twice as fast on another type. */
 static const double mirrored[] = {2, 1, 1, 2};
 static const sc_time_fractions two_jobs = {.jobs = 2,
                                            .types = 2,

@@ -1,4 +1,4 @@
-/* test_trace_users.c — users, names and outcomes of jobs in traces of mdot's own form, of PAI and of Slurm. */
+/* test_trace_users.c — users, names and outcomes in traces of mdot, PAI and Slurm. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

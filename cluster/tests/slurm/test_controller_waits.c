@@ -1,5 +1,4 @@
-/* test_controller_waits.c — the state of the plugin in slurmctld: threads, limits of waiting time, costly jobs and
- * files that answer slowly. */
+/* test_controller_waits.c — the plugin's state in slurmctld: threads, waiting times, costly jobs and slow files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -290,7 +289,7 @@ static void threads_may_submit_concurrently(void **state)
     sl_controller_destroy(c);
 }
 
-/* Blocked signals of a thread, in the order of their bits. */
+/* A thread's blocked signals, in bit order. */
 static uint64_t blocked_signals(const char *thread)
 {
     char file[300], line[256];
@@ -303,7 +302,7 @@ static uint64_t blocked_signals(const char *thread)
     return mask;
 }
 
-/* slurmctld waits for its signals in threads of its own, so that the thread that predicts takes none of them. */
+/* slurmctld waits for signals in threads of its own, so the predicting thread takes none. */
 static void signals_are_left_to_other_threads(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_job_submit_mdot.c — the plugin in slurmctld: its start, its snapshot of the cluster, and the requests that it
- * changes. fake/slurmctld.c takes the place of slurmctld. */
+/* test_job_submit_mdot.c — the plugin in slurmctld: start, snapshot of the cluster, and changed requests.
+ * fake/slurmctld.c takes the place of slurmctld. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* test_job_submit_mdot_jobs.c — the plugin in slurmctld: what its thread changes for jobs, and remembers of them.
- * fake/slurmctld.c takes the place of slurmctld. */
+/* test_job_submit_mdot_jobs.c — the plugin in slurmctld: changes to jobs and records by its thread. fake/slurmctld.c
+ * takes the place of slurmctld. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,7 +145,7 @@ static void read_outcome(uint32_t user, double *out_predicted, double *out_exces
     fclose(file);
 }
 
-/* The outcome of one job in a period of its own. Each case has its own user. */
+/* The outcome of one job in a separate period. Each case has another user. */
 static void expect_outcome(slurm_job_info_t job, double predicted, double excess)
 {
     static uint32_t user = 5000;

@@ -1,5 +1,5 @@
 /* test_unload.c — slurmctld unloads the plugin job_submit/mdot under its write locks, for which the plugin's own thread
- * may wait at that moment. This program takes the place of slurmctld. The test decides when its requests end. */
+ * may wait. This program takes the place of slurmctld, and decides when requests end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 
 enum { USER = 1000, LATE_USER = 2000, KNOWN_USER = 3000 };
 
-/* Files of the plugin: the records of outcomes and of durations. */
+/* The plugin's files: records of outcomes and durations. */
 extern char outcomes_path[512], history_path[512];
 
 /* Fixtures of a group and of a test. A test begins with the whole cluster, and without jobs. The thread continues from

@@ -8,7 +8,7 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
-/* Functions of the plugin, and variables of slurmctld that it reads. */
+/* The plugin's functions, and slurmctld's variables that it reads. */
 int init(void);
 void fini(void);
 int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message);

@@ -26,8 +26,7 @@ double now_s(void);
 /* A submission waits until its answer is there, so that a slow machine gives the same answers as a fast one. A test of
  * the limit MaxMilliseconds clears `is_patient`. */
 extern atomic_bool is_patient;
-/* Submits the small job. Each submission comes from another user, so that the time of predictions that a user may take
- * stays untouched. */
+/* Submits the small job, each time as another user, so that no user exhausts the prediction time. */
 mdot_status submit_job(sl_controller *c, const char *settings, sl_decision *out, mdot_error *err);
 
 #endif

@@ -1,11 +1,10 @@
-/* small_job.h — a training job of a few operators, and its bytes in the form of a .job file. */
+/* small_job.h — a small training job, and its bytes as a .job file. */
 #ifndef TESTS_SMALL_JOB_H
 #define TESTS_SMALL_JOB_H
 
 #include "mdot/mdot.h"
 
-/* Makes a chain of `operators` matmuls, all of which differ, in a graph with Adam and a batch of 16. The caller
- * destroys it. */
+/* Makes a chain of `operators` different matmuls in a graph with Adam and a batch of 16. The caller destroys it. */
 mdot_job *small_job_make(size_t operators);
 
 /* Saves the job to the file `path`. The bytes of the file are returned on request, malloc'ed. */
