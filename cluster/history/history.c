@@ -1,4 +1,4 @@
-/* history.c — adds jobs to a history, and estimates the durations of others. */
+/* history.c — adds jobs to a history, and estimates other jobs' durations. */
 #include "history/history_learning.h"
 
 #include <math.h>
@@ -94,10 +94,10 @@ mdot_status mdot_history_ask(const mdot_history *h, const mdot_history_job *job,
 
 /* ---- Adding ------------------------------------------------------------------------------------------------------ */
 
-/* An end of a job, ready to be added to its keys. */
+/* A job ending, ready to be added to the job's keys. */
 typedef struct ending {
     bool has_duration; /* false: an early failure */
-    double log_s;      /* of the duration, or until the failure */
+    double log_s;      /* log(duration), or log(time until the failure) */
     double end_s;
 } ending;
 
@@ -127,7 +127,7 @@ static double age(const mdot_history *h, hs_node *node, double end_s)
 
 static void add_duration(const mdot_history *h, hs_node *node, double value, double weight, double end_s)
 {
-    const double least_weight = 0.3; /* of earlier jobs that still count as recent */
+    const double least_weight = 0.3; /* from earlier jobs that still count as recent */
     hs_durations *d = &node->now;
     double kept = d->weight * hs_decay(h->options.half_life_s, d->at_s, node->at_s);
     hs_node_keep(node, end_s);
@@ -146,11 +146,11 @@ static void add_error(hs_node *node, double error, double weight)
     node->spread += weight / node->misses * (error - node->spread);
 }
 
-/* `f`: the forecast from the keys that were known at the submission. */
+/* `f`: the forecast from the keys known at the submission. */
 static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_forecast *f, const ending *e,
                                bool is_complete, mdot_error *err)
 {
-    double far = fmax(6 * f->scale, log(10)), log_s = e->log_s; /* limits the effect of one job */
+    double far = fmax(6 * f->scale, log(10)), log_s = e->log_s; /* limits one job's effect */
     if (f->weight > 3) log_s = fmin(fmax(log_s, f->log_s - far), f->log_s + far);
     for (int key = 0; key < HS_KEYS; key++) {
         if (keys->hash[key] == 0) continue;

@@ -12,7 +12,7 @@
 static const char title[] = "mdot-history 1\n";
 enum { MOST_FILE_BYTES = 1 << 30, NODE_NUMBERS = 10 };
 
-/* The learning is a struct of doubles only, so that it is read and written as one array. */
+/* The learning is a struct with doubles only, read and written as one array. */
 enum { LEARNING_NUMBERS = sizeof(hs_learning) / sizeof(double) };
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static bool read_hash(reader *r, char behind, uint64_t *out)
     return true;
 }
 
-/* Reads a line of finite numbers. */
+/* Reads a line with finite numbers. */
 static bool read_numbers(reader *r, double *out, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -60,7 +60,7 @@ static char to_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Words end at every ASCII character that is neither a letter nor a digit. Bytes of UTF-8 count as letters. */
+/* Words end at every ASCII character except letters and digits. UTF-8 bytes count as letters. */
 static bool is_of_word(char c)
 {
     return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || (unsigned char)c >= 0x80;
@@ -101,7 +101,7 @@ void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NA
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
-/* The properties of a job, as hashes; 0: unknown. */
+/* A job's properties, as hashes; 0: unknown. */
 typedef struct properties {
     uint64_t user, group, name, exact_name, digest, resources, hour;
 } properties;
@@ -112,8 +112,8 @@ static uint64_t hash_text(const uint64_t seed[2], const char *text)
     return bytes > 0 ? hs_hash(seed, text, bytes) | 1 : 0;
 }
 
-/* The hours of a week form twelve classes: six spans of four hours, on working days and at weekends. Clocks of traces
- * may begin on another weekday, which shifts the classes but keeps them apart. */
+/* The hours in a week form twelve classes: six four-hour spans, on working days and at weekends. Trace clocks may begin
+ * on another weekday; this shifts the classes but keeps them apart. */
 static uint64_t hour_class(double submit_s)
 {
     double day = fmod(floor(submit_s / 86400), 7), span = floor(fmod(submit_s, 86400) / 14400);
@@ -132,7 +132,7 @@ static properties properties_of(const uint64_t seed[2], const mdot_history_job *
                     .hour = hour_class(job->submit_s)};
     uint64_t resources[2] = {(uint64_t)job->gpus, hash_text(seed, job->gpu_type)};
     if (resources[0] != 0 || resources[1] != 0) p.resources = hs_hash(seed, resources, sizeof resources) | 1;
-    if (p.exact_name == p.name) p.exact_name = 0; /* the key of names has the same jobs */
+    if (p.exact_name == p.name) p.exact_name = 0; /* the key with names has the same jobs */
     return p;
 }
 

@@ -50,7 +50,7 @@ static int weight_class_of(double weight)
     return weight < 1.3 ? 0 : weight < 3.3 ? 1 : weight < 8 ? 2 : 3;
 }
 
-/* The usual error of estimates like this one. */
+/* The usual error for estimates like this one. */
 static double usual_error(const hs_learning *l, int key, int weight_class)
 {
     const double assumed = 10, *known = l->usual[key][weight_class];
@@ -61,7 +61,7 @@ hs_forecast hs_forecast_of(const hs_learning *l, const hs_nodes *nodes, const hs
                            double known_s, double now_s)
 {
     const double spread_against = 4, failures_against = 4, most_recent = 2;
-    const double least_weight = 0.1; /* keys of less weight are forgotten, because several of them would add up */
+    const double least_weight = 0.1; /* keys with less weight are forgotten, because several would add up */
     const double least_scale = 0.01;
     hs_forecast f = {.log_s = log(3600), .early_failure = 0.05, .failure_log_s = log(60)};
     double spread = 1;
@@ -103,7 +103,7 @@ static void add_to_mean(double mean[2], double value, double kept)
     mean[1] += (value - mean[1]) / mean[0];
 }
 
-/* Adds the error of each candidate, and subtracts the least sum so that sums stay small. */
+/* Adds each candidate's error, and subtracts the least sum to keep sums small. */
 static void learn_step(double losses[HS_CANDIDATES], double before, double towards, double weight, double log_s)
 {
     double minimum = INFINITY;

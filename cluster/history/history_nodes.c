@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct entry {
-    hs_node node; /* first, so that a node is its entry */
+    hs_node node; /* first, so a node is its entry */
     uint32_t chained, older, newer;
 } entry;
 
@@ -67,7 +67,7 @@ size_t hs_nodes_count(const hs_nodes *n)
 static uint32_t find(const hs_nodes *n, uint64_t hash)
 {
     if (n->head_count == 0) return HS_NO_NODE;
-    uint32_t slot = n->heads[hash >> 1 & (n->head_count - 1)]; /* bit 0 of a hash is always set */
+    uint32_t slot = n->heads[hash >> 1 & (n->head_count - 1)]; /* a hash always has bit 0 set */
     while (slot != HS_NO_NODE && n->entries[slot].node.hash != hash) slot = n->entries[slot].chained;
     return slot;
 }

@@ -1,19 +1,19 @@
-/* history_nodes.h — the keys of a job, and the table with each key's statistics. */
+/* history_nodes.h — a job's keys, and the table with each key's statistics. */
 #ifndef HS_NODES_H
 #define HS_NODES_H
 
 #include "history/mdot_history.h"
 
-/* The keys of a job: a hash for each mdot_history_key whose properties are known. */
+/* A job's keys: a hash for each mdot_history_key with known properties. */
 
 enum { HS_KEYS = MDOT_HISTORY_KEY_USER_EXACT_NAME + 1 };
 
 typedef struct hs_keys {
-    uint64_t hash[HS_KEYS]; /* 0: the job lacks a property of the key */
+    uint64_t hash[HS_KEYS]; /* 0: the job lacks a key property */
 } hs_keys;
 
-/* Returns SipHash-2-4 of the bytes (Aumasson and Bernstein, 2012). The seed must be secret, because a user who knows it
- * can choose texts with equal hashes. */
+/* Returns SipHash-2-4 of the bytes (Aumasson and Bernstein, 2012). The seed must be secret: a user who knows it can
+ * choose texts with equal hashes. */
 uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count);
 
 hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job);
@@ -26,23 +26,23 @@ enum { HS_NO_NODE = 0xffffffff, HS_EARLIER = 6 };
 
 /* Logarithms of durations in seconds. Weights decay with time. */
 typedef struct hs_durations {
-    double at_s;         /* end of the last job, to which weights have decayed */
-    double weight, mean; /* of durations, or of deviations from the coarser keys (history_learning.h) */
-    double recent;       /* mean in which each job counts as much as all earlier ones together */
+    double at_s;         /* end of the last job; weights have decayed to this time */
+    double weight, mean; /* durations, or deviations from the coarser keys (history_learning.h) */
+    double recent;       /* mean where each job counts as much as all earlier ones together */
 } hs_durations;
 
-/* Statistics of one key. A job is compared with the estimate at its submission, but other jobs with this key have ended
+/* One key's statistics. A job is compared with the estimate at the submission, but other jobs with this key have ended
  * since. Therefore a key keeps its durations at a few earlier times, a minute to days apart. */
 typedef struct hs_node {
     uint64_t hash;
     hs_durations now, earlier[HS_EARLIER]; /* the latest first; weight 0: empty */
     double misses, spread; /* weight and mean of absolute estimation errors, relative to the usual error */
     double ends, failures; /* weights: all jobs, and early failures */
-    double failure;        /* mean logarithm of the seconds until early failures */
-    double at_s;           /* time to which the weights above have decayed */
+    double failure;        /* mean log(seconds) until early failures */
+    double at_s;           /* the weights above have decayed to this time */
 } hs_node;
 
-/* Returns the durations that the key had at a time; NULL: none. */
+/* Returns the key's durations at a time; NULL: none. */
 const hs_durations *hs_node_at(const hs_node *node, double time_s);
 /* Keeps the present durations as earlier ones, where it is time to do so. Call it before a job that ended at `time_s`
  * is added. */
@@ -55,7 +55,7 @@ hs_nodes *hs_nodes_create(size_t most);
 void hs_nodes_destroy(hs_nodes *nodes);
 size_t hs_nodes_count(const hs_nodes *nodes);
 
-/* Returns the entry of a key, or NULL. */
+/* Returns a key's entry, or NULL. */
 const hs_node *hs_nodes_find(const hs_nodes *nodes, uint64_t hash);
 
 /* Returns the entry of a key, and creates it if it is missing. It is valid until the next call. NULL if memory ran

@@ -1,4 +1,4 @@
-/* history_shape.c — see history_shape.h. It also has the functions of mdot_history.h on one estimate. */
+/* history_shape.c — see history_shape.h, and the functions in mdot_history.h on one estimate. */
 #include "history/history_learning.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ double hs_t_probability(double degrees, double t)
     return erfc(-t / sqrt(2)) / 2;
 }
 
-/* Inverse of the normal distribution: Tukey's lambda distribution, which is within .02, and Newton's method. */
+/* The normal distribution's inverse: Tukey's lambda distribution, which is within .02, and Newton's method. */
 static double normal_quantile(double probability)
 {
     double z = 4.91 * (pow(probability, .14) - pow(1 - probability, .14));
@@ -41,7 +41,7 @@ double hs_t_quantile(double degrees, double probability)
 
 static const double bin_width = 0.125, stretch = 8;
 
-/* Returns the error at the beginning of a bin. */
+/* Returns the error at a bin's beginning. */
 static double begin_of(double bin)
 {
     return sinh((bin - HS_BINS / 2) * bin_width) / stretch;
@@ -65,7 +65,7 @@ void hs_errors_add(hs_errors *errors, double z)
     errors->bins[(int)fmin(fmax(bin, 0), HS_BINS - 1)]++;
 }
 
-/* Computes quantiles for ascending probabilities; within a bin, they are linear in its stretched coordinate. */
+/* Computes quantiles for ascending probabilities; within a bin, they are linear in the stretched coordinate. */
 static void quantiles_of(const hs_errors *errors, const double *probabilities, int count, double *out)
 {
     double total = 0, below = 0;
@@ -131,7 +131,7 @@ double mdot_history_remaining_s(const mdot_history_estimate *e, double executed_
     double t = (log(executed_s) - log(e->median_s)) / scale_of(e, executed_s > e->median_s);
     double p = fmin(fmax(probability, .001), .999), passed = hs_t_probability(e->degrees, t);
     if (passed < .998) return fmax(mdot_history_quantile_s(e, passed + p * (1 - passed)) - executed_s, least_s);
-    /* Beyond the table, the remaining time stays in proportion to the time that has passed. */
+    /* Beyond the table, the remaining time stays in proportion to the elapsed time. */
     double end_s = mdot_history_quantile_s(e, .998);
     return fmax((mdot_history_quantile_s(e, .999) / end_s - 1) * executed_s, least_s);
 }

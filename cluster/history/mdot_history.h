@@ -1,18 +1,17 @@
-/* mdot_history.h — how long a job will run, from the jobs that a site has completed. The interface of
- * libmdot_history, which serves only programs of this project and is not installed.
+/* mdot_history.h — a job's duration, from the jobs completed at a site. The interface of libmdot_history, which serves
+ * only programs in this project and is not installed.
  *
- * A history is for jobs whose number of steps is unknown. Each completed job is added under several keys, from the
- * coarsest (all jobs) to the finest (the same user, name and resources). An estimate begins at the coarsest key and
- * moves towards the durations of each finer key that has data. The distance that it moves depends on the number of jobs
- * of the key, and on the success of the key at earlier jobs. Old jobs lose weight.
+ * A history is for jobs without a known step count. Each completed job is added under several keys, from the coarsest
+ * (all jobs) to the finest (the same user, name and resources). An estimate begins at the coarsest key and moves
+ * towards the durations at each finer key with data. The distance depends on the key's job count, and on the key's
+ * success at earlier jobs. Old jobs lose weight.
  *
  *     mdot_history_job job = {.struct_size = sizeof job, .user = "anna", .name = "resnet50-lr0.1", .gpus = 4};
  *     mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
  *     mdot_history_ask(history, &job, &e, &err);
  *     double limit_s = mdot_history_quantile_s(&e, 0.95);
  *
- * Threads: a history may be asked from several threads at once, but mdot_history_add excludes all other calls on it.
- */
+ * Threads: a history may be asked from several threads at once, but mdot_history_add excludes all other calls on it. */
 #ifndef MDOT_HISTORY_H
 #define MDOT_HISTORY_H
 
@@ -32,31 +31,31 @@ typedef struct mdot_history_options {
     uint64_t hash_seed[2]; /* random numbers, if users may choose names that disturb other users' keys */
 } mdot_history_options;
 
-/* Properties of a job that are known when it is submitted. Unknown texts may be NULL or empty, and unknown numbers 0.
- * The first 1024 bytes of a text count. */
+/* Job properties known at the submission. Unknown texts may be NULL or empty, and unknown numbers 0. The first 1024
+ * bytes of a text count. */
 typedef struct mdot_history_job {
     size_t struct_size;
     const char *user, *group; /* group: account, project or virtual cluster */
-    const char *name;         /* name of the job, or another text that recurring jobs share */
+    const char *name;         /* job name, or another text shared by recurring jobs */
     const char *gpu_type;
-    uint64_t digest; /* of the training job's operators */
+    uint64_t digest; /* from the training job's operators */
     int gpus;        /* 0 to 2^20 */
-    double submit_s; /* seconds since 1970, or of any other clock: at most 1e12 */
+    double submit_s; /* seconds since 1970, or on any other clock: at most 1e12 */
 } mdot_history_job;
 
-/* End of a job. mdot-durations prints the value. */
+/* A job's end. mdot-durations prints the value. */
 typedef enum mdot_ended {
     MDOT_ENDED_COMPLETED = 0,
     MDOT_ENDED_FAILED = 1,
-    MDOT_ENDED_CANCELLED = 2, /* cancelled by its user or by the site */
-    MDOT_ENDED_TIMED_OUT = 3  /* ended by its time limit */
+    MDOT_ENDED_CANCELLED = 2, /* cancelled by the user or the site */
+    MDOT_ENDED_TIMED_OUT = 3  /* ended by the time limit */
 } mdot_ended;
 
 /* Keys, from the coarsest to the finest. */
 typedef enum mdot_history_key {
     MDOT_HISTORY_KEY_ALL = 0,       /* all jobs */
-    MDOT_HISTORY_KEY_RESOURCES = 1, /* GPUs and their type */
-    MDOT_HISTORY_KEY_HOUR = 2,      /* time of the submission in the week */
+    MDOT_HISTORY_KEY_RESOURCES = 1, /* GPU count and GPU type */
+    MDOT_HISTORY_KEY_HOUR = 2,      /* submission time in the week */
     MDOT_HISTORY_KEY_GROUP = 3,
     MDOT_HISTORY_KEY_USER = 4,
     MDOT_HISTORY_KEY_USER_RESOURCES = 5, /* user, GPUs */
@@ -68,19 +67,18 @@ typedef enum mdot_history_key {
     MDOT_HISTORY_KEY_USER_EXACT_NAME = 11        /* user, unchanged name, GPUs */
 } mdot_history_key;
 
-/* The distribution of a duration. Its logarithm has Student's t distribution on either side of the median, with one
- * scale per side and common degrees of freedom. */
+/* A duration's distribution. The logarithm has Student's t distribution on either side of the median, with one scale
+ * per side and common degrees of freedom. */
 typedef struct mdot_history_estimate {
     size_t struct_size;
     double median_s;
-    double lower_scale, upper_scale; /* of the natural logarithm, above 0 */
+    double lower_scale, upper_scale; /* for the natural logarithm, above 0 */
     double degrees;                  /* degrees of freedom: 1, 2, 4 or INFINITY; few are heavy tails */
-    /* Probability that the job fails or is cancelled before half the median, 0 to 1. The fields above assume that it
-     * does not. */
+    /* Probability of a failure or cancellation before half the median, 0 to 1. The fields above assume neither. */
     double early_failure;
     double failure_s;     /* usual time until an early failure, a geometric mean */
     mdot_history_key key; /* finest key with data */
-    double weight;        /* jobs with that key, less for old ones; 0: nothing is known */
+    double weight;        /* jobs with this key, less for old ones; 0: nothing is known */
 } mdot_history_estimate;
 
 /* Creates an empty history. `options` may be NULL for the defaults. INVALID_ARGUMENT names the option. The caller
@@ -89,8 +87,8 @@ mdot_status mdot_history_create(const mdot_history_options *options, mdot_histor
 void mdot_history_destroy(mdot_history *history);
 
 /* Adds a job that ended at `end_s` after `duration_s` seconds (0 to 1e12; less than 1 ms counts as 1 ms). A job that
- * was cut off counts as longer than it ran, and one that failed early counts only as a failure. INVALID_ARGUMENT for a
- * number out of range; the history stays as it was. Takes constant time. */
+ * was cut off counts as longer than it ran, and an early failure counts only as a failure. INVALID_ARGUMENT for a
+ * number out of range; the history then stays unchanged. Takes constant time. */
 mdot_status mdot_history_add(mdot_history *history, const mdot_history_job *job, mdot_ended outcome, double duration_s,
                              double end_s, mdot_error *err);
 
@@ -99,7 +97,7 @@ mdot_status mdot_history_add(mdot_history *history, const mdot_history_job *job,
 mdot_status mdot_history_ask(const mdot_history *history, const mdot_history_job *job,
                              mdot_history_estimate *out_estimate, mdot_error *err);
 
-/* Returns a quantile of the duration in seconds; `probability` is clamped to 0.001 … 0.999. */
+/* Returns a duration quantile in seconds; `probability` is clamped to 0.001 … 0.999. */
 double mdot_history_quantile_s(const mdot_history_estimate *estimate, double probability);
 
 /* Returns a quantile of the remaining time, above 0, after `executed_s` seconds. It grows with `executed_s` in a heavy

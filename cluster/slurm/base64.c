@@ -24,7 +24,7 @@ void sl_base64_write(const unsigned char *bytes, size_t count, char *out_text)
     *out_text = '\0';
 }
 
-/* Returns the value of a digit; -1 for other characters. */
+/* Returns a digit's value; -1 for other characters. */
 static int digit(char c)
 {
     if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -46,7 +46,7 @@ bool sl_base64_read(const char *text, size_t length, unsigned char *out_bytes, s
             if (value < 0) return false;
             three = three << 6 | (uint32_t)value;
         }
-        if ((three & ((UINT32_C(1) << 8 * padding) - 1)) != 0) return false; /* bits that belong to no byte */
+        if ((three & ((UINT32_C(1) << 8 * padding) - 1)) != 0) return false; /* bits outside all bytes */
         for (int j = 0; j < 3 - padding; j++) out_bytes[count++] = (unsigned char)(three >> (16 - 8 * j));
     }
     *out_count = count;

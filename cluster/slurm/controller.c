@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Identifies a version of a file, so that a replaced or rewritten file is recognised. */
+/* Identifies a file version: recognises replaced and rewritten files. */
 typedef struct stamp {
     dev_t device;
     ino_t inode;
@@ -21,7 +21,7 @@ typedef struct stamp {
     struct timespec changed;
 } stamp;
 
-/* A file that is read again when it changes. The stamp is that of the last attempt, successful or not. */
+/* A file, read again when it changes. The stamp is from the last attempt, successful or not. */
 typedef struct watched {
     char path[SL_PATH_BYTES]; /* may be empty */
     stamp seen;
@@ -33,7 +33,7 @@ typedef enum task_state { TASK_IDLE, TASK_ASKED, TASK_DONE } task_state;
 typedef struct task {
     task_state state;
     bool is_abandoned; /* the caller has continued without an answer */
-    sl_parcel parcel;  /* only its job is used; its texts are ignored */
+    sl_parcel parcel;  /* only the job is used; the texts are ignored */
     sl_request request;
     sl_submission submission; /* copies of the caller's texts */
     mdot_history_estimate history;
@@ -42,7 +42,7 @@ typedef struct task {
     mdot_error error;
 } task;
 
-/* Everything that is read from the site's files. */
+/* All data read from the site's files. */
 typedef struct loaded {
     sl_site site;
     mdot_predictor *predictor;
@@ -54,13 +54,13 @@ struct sl_controller {
     pthread_mutex_t files; /* held while files are read; protects the watched files */
     watched site_file, predictor_file, calibration_file;
     bool was_tried;        /* the files have been read, or tried, once */
-    pthread_mutex_t turn;  /* held by a caller, so that callers take turns */
-    pthread_mutex_t mutex; /* protects all fields below; fields that the thread reads stay constant while it works */
+    pthread_mutex_t turn;  /* held by a caller: callers take turns */
+    pthread_mutex_t mutex; /* protects all fields below; fields read by the thread stay constant while it works */
     pthread_cond_t requested, done;
     pthread_t thread;
     bool has_thread, ends;
     task task;
-    bool answers; /* the files were read, so that predictions are possible */
+    bool answers; /* the files were read: predictions are possible */
     loaded in_use;
     sl_cluster *cluster; /* NULL: unknown */
     sl_outcomes *outcomes;
@@ -178,7 +178,7 @@ static mdot_status open_predictor(const char *path, mdot_predictor **out_predict
     return status;
 }
 
-/* A calibration of another predictor is refused, because it would correct errors that this predictor does not make. */
+/* Another predictor's calibration is refused, because it would correct errors not made by this predictor. */
 static mdot_status open_calibration(const char *path, const mdot_predictor *predictor,
                                     mdot_calibration **out_calibration, mdot_error *err)
 {
@@ -199,7 +199,7 @@ static mdot_status open_calibration(const char *path, const mdot_predictor *pred
     return MDOT_OK;
 }
 
-/* Reads all files into *out. The caller holds c->files only, so that submissions go on meanwhile. */
+/* Reads all files into *out. The caller holds c->files only: submissions go on meanwhile. */
 static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
 {
     loaded successor = {.predictor = NULL};
@@ -363,7 +363,7 @@ static bool copy(const char *text, const char **out_copy)
     return text == NULL || *out_copy != NULL;
 }
 
-/* Looks the job up in the history, which takes some microseconds. */
+/* Looks the job up in the history (some microseconds). */
 static void ask_history(const sl_controller *c, const sl_submission *submission, task *t)
 {
     char user[SL_USER_BYTES];
@@ -401,7 +401,7 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
     return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
-/* The time at which the caller's patience ends. */
+/* The end of the caller's patience. */
 static struct timespec end_of_patience(const sl_controller *c)
 {
     struct timespec until;
@@ -449,7 +449,7 @@ static mdot_status decide(sl_controller *c, const char *const *environment, size
     mdot_status status = check_budget(c, submission->user, err);
     if (status == MDOT_OK) status = start_thread(c, err);
     if (status != MDOT_OK) return status;
-    if (!wait_for_state(c, TASK_IDLE, &until)) /* the thread still works on a job that was abandoned */
+    if (!wait_for_state(c, TASK_IDLE, &until)) /* the thread still works on an abandoned job */
         return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction of the preceding job is still running");
     status = make_task(c, environment, count, submission, &successor, err);
     if (status != MDOT_OK) {

@@ -1,4 +1,4 @@
-/* controller.h — state of the plugin in slurmctld between submissions: mdot.conf, the predictor, a context. */
+/* controller.h — plugin state in slurmctld between submissions: mdot.conf, the predictor, a context. */
 #ifndef SL_CONTROLLER_H
 #define SL_CONTROLLER_H
 
@@ -17,13 +17,13 @@ void sl_controller_destroy(sl_controller *controller);
  * answer; submissions go on meanwhile. The files must belong to root or to this process's user (sl_check_trusted). */
 mdot_status sl_controller_refresh(sl_controller *controller, bool *out_is_new, mdot_error *err);
 
-/* Replaces the snapshot of the cluster, which the controller frees later. */
+/* Replaces the cluster snapshot, which the controller frees later. */
 void sl_controller_set_cluster(sl_controller *controller, sl_cluster *cluster);
 
-/* The users' records, which live as long as the controller, and the path for them in mdot.conf, which may be empty. */
+/* The users' records, which live as long as the controller, and their path in mdot.conf, which may be empty. */
 sl_outcomes *sl_controller_outcomes(sl_controller *controller);
 void sl_controller_outcomes_path(sl_controller *controller, char out_path[SL_PATH_BYTES]);
-/* The same for the durations of jobs. */
+/* The same for job durations. */
 sl_durations *sl_controller_durations(sl_controller *controller);
 void sl_controller_history_path(sl_controller *controller, char out_path[SL_PATH_BYTES]);
 

@@ -41,14 +41,14 @@ static bool names_partition(const char *list, const char *partition)
     return false;
 }
 
-/* The partitions that the request may run in: its own list, or else the default partition. NULL if both are unset. */
+/* The partitions where the request may run: its own list, or else the default partition. NULL if both are unset. */
 static const char *partitions_of(const sl_submission *submission)
 {
     bool has_list = submission->partitions != NULL && submission->partitions[0] != '\0';
     return has_list ? submission->partitions : submission->default_partition;
 }
 
-/* Finds the places that the request may run in. */
+/* Finds the places where the request may run. */
 static size_t find_places(const sl_site *site, const sl_submission *submission, const sl_gpus *gpus,
                           const sl_place *out_places[SL_MAX_PLACES])
 {
@@ -64,7 +64,7 @@ static size_t find_places(const sl_site *site, const sl_submission *submission, 
 
 /* ---- Time -------------------------------------------------------------------------------------------------------- */
 
-/* Inverse of the normal distribution, by bisection to 1e-9; called once per decision. */
+/* The normal distribution's inverse, by bisection to 1e-9; called once per decision. */
 static double normal_quantile(double probability)
 {
     double low = -10, high = 10;
@@ -80,8 +80,7 @@ static double normal_quantile(double probability)
 
 double sl_step_quantile_ms(const mdot_prediction *p, double quantile)
 {
-    const double end = 1.6448536269514722; /* the normal distribution's 95 % quantile, which is the end of the
-                                            * interval */
+    const double end = 1.6448536269514722; /* the normal distribution's 95 % quantile: the end of the interval */
     double z = normal_quantile(quantile);
     double of_end = z >= 0 ? p->upper_ms / p->step_ms : p->step_ms / p->lower_ms;
     return p->step_ms * pow(of_end, z / end);
@@ -97,7 +96,7 @@ bool sl_is_doubtful(uint32_t warnings)
                         MDOT_WARN_NO_PARAMETERS)) != 0;
 }
 
-/* The minutes that the training needs at the site's quantile; 0: set no limit. */
+/* The training minutes at the site's quantile; 0: set no limit. */
 static uint32_t wanted_minutes(const sl_site *site, const mdot_prediction *p, double steps)
 {
     if (steps == 0 || !p->fits || (sl_is_doubtful(p->warnings) && !site->limits_doubtful)) return 0;
@@ -106,8 +105,8 @@ static uint32_t wanted_minutes(const sl_site *site, const mdot_prediction *p, do
     return minutes < 1 ? 1 : (uint32_t)minutes;
 }
 
-/* The same by the user's earlier jobs of this name. Five of them are needed, because a limit that is too short costs
- * the user a job. */
+/* The same by the user's earlier jobs with this name. Five are needed, because too short a limit costs the user a
+ * job. */
 static uint32_t minutes_by_history(const sl_site *site, const mdot_history_estimate *history)
 {
     const double least_jobs = 5;
@@ -136,7 +135,7 @@ static bool is_usable(const sl_place *place, const sl_submission *s, const sl_gp
     const sl_partition *p = sl_partition_find(s->cluster, place->partition, strlen(place->partition));
     if (p == NULL || !p->is_up) return false;
     if (gpus->nodes < p->least_nodes || gpus->nodes > p->most_nodes) return false;
-    /* the default limit of a partition may exceed its MaxTime */
+    /* a partition's default limit may exceed MaxTime */
     uint32_t minutes = s->own_minutes > 0 ? s->own_minutes : p->default_minutes;
     if (minutes > p->most_minutes || s->least_minutes > p->most_minutes) return false;
     sl_node_gpus there = sl_partition_gpus(p, place->type[0] != '\0' ? place->type : gpus->type);
@@ -178,7 +177,7 @@ static double rank(const sl_site *site, const sl_place *place, const mdot_predic
 {
     switch (site->choice) {
     case SL_CHOOSE_COST:
-        return p->step_ms * place->price; /* the number of GPUs is the same everywhere */
+        return p->step_ms * place->price; /* the GPU count is the same everywhere */
     default:
         return p->step_ms;
     }
@@ -193,7 +192,7 @@ __attribute__((format(printf, 2, 3))) static void put(char comment[SL_COMMENT_BY
     va_end(args);
 }
 
-/* Without a number of steps, the comment has the duration by the jobs that ended on the cluster. */
+/* Without a step count, the comment has the duration from ended jobs on the cluster. */
 static void write_history(const mdot_history_estimate *e, char comment[SL_COMMENT_BYTES])
 {
     put(comment, " history_s=%.0f history_interval_s=%.0f..%.0f history_jobs=%.0f early_failure=%.2g", e->median_s,
@@ -233,7 +232,7 @@ static int worker_count(const mdot_configuration *c)
     return (int)(c->gpu_count / (tensor * pipeline));
 }
 
-/* Makes the training configuration for the GPUs of the places. */
+/* Makes the training configuration for the places' GPUs. */
 static mdot_configuration configure(const sl_request *request, const sl_gpus *gpus, const mdot_job_info *job)
 {
     mdot_configuration c = request->training;
@@ -277,7 +276,7 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
             best = i;
     }
     bool is_chosen = best < count && count > 1;
-    if (best == count) { /* the job may start anywhere, so that the slowest place decides */
+    if (best == count) { /* the job may start anywhere, so the slowest place decides */
         best = 0;
         for (size_t i = 1; i < count; i++)
             if (predictions[i].step_ms > predictions[best].step_ms) best = i;

@@ -1,4 +1,4 @@
-/* decision.h — the values that the controller writes into a request, independent of Slurm's own types. */
+/* decision.h — the values written into a request by the controller, independent of Slurm's own types. */
 #ifndef SL_DECISION_H
 #define SL_DECISION_H
 
@@ -11,18 +11,18 @@
 enum { SL_COMMENT_BYTES = 512 }; /* Slurm permits up to 1024 */
 
 typedef struct sl_decision {
-    sl_place place;           /* place that the predicted values apply to */
+    sl_place place;           /* place for the predicted values */
     bool is_chosen;           /* this place was chosen among several, so the request should name only this one */
     uint32_t limit_minutes;   /* 0: set no limit */
     uint32_t binding_minutes; /* the limit that ends the job; SL_UNLIMITED: none */
     bool has_priority;        /* `priority` should be added; it is at most sl_site.priority_weight. False unless a limit
                              * binds the job (INCENTIVES.md) */
     uint32_t priority;
-    double step_ms, total_s; /* medians; total_s is 0 if the number of steps is unknown */
+    double step_ms, total_s; /* medians; total_s is 0 if the step count is unknown */
     char comment[SL_COMMENT_BYTES];
 } sl_decision;
 
-/* A predictor's context, which runs in the calling thread, and a calibration, which may be NULL. */
+/* A predictor's context, run in the calling thread, and a calibration, which may be NULL. */
 typedef struct sl_oracle {
     mdot_context *context;
     const mdot_calibration *calibration;
@@ -58,8 +58,8 @@ double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
 uint32_t sl_limit_minutes(const sl_site *site, const sl_submission *submission, const char *list,
                           uint32_t wanted_minutes);
 
-/* Returns the limit that will end the job: its own --time, or else `set_minutes` if it is above 0, or else the longest
- * default limit in its partitions. SL_UNLIMITED if there is none or if it is unknown. */
+/* Returns the limit that will end the job: --time, or else `set_minutes` if it is above 0, or else the longest default
+ * limit in the job's partitions. SL_UNLIMITED if there is none or if it is unknown. */
 uint32_t sl_binding_minutes(const sl_submission *submission, const char *list, uint32_t set_minutes);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { MOST_GPUS = 1 << 20 };
 
-/* One of the parts between commas: gpu[:TYPE][:COUNT], possibly behind "gres:" or "gres/". */
+/* A part between commas: gpu[:TYPE][:COUNT], possibly behind "gres:" or "gres/". */
 typedef struct part {
     const char *text, *behind; /* pointers into the whole text; `behind` is the comma or the end of the part */
     const char *name_end;      /* end of "gpu"; NULL if the part asks for another resource */
@@ -20,7 +20,7 @@ static part read_part(const char *text)
     part p = {.text = text, .behind = text + strcspn(text, ","), .count = 1};
     const char *name = text;
     if (strncmp(name, "gres:", 5) == 0 || strncmp(name, "gres/", 5) == 0) name += 5;
-    /* or the end of the text, which strchr finds, too */
+    /* or the end of the text (found by strchr, too) */
     if (strncmp(name, "gpu", 3) != 0 || strchr(":=,", name[3]) == NULL) return p;
     p.name_end = name + 3;
     const char *cursor = p.name_end;

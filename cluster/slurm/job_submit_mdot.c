@@ -1,24 +1,23 @@
 /* job_submit_mdot.c — the plugin in slurmctld: job_submit/mdot. JobSubmitPlugins=mdot in slurm.conf loads it.
  *
- * It removes the job that came with a request (parcel.h) and writes the decision (decision.h) into the request. That
- * is the partition and the type of GPU if several are possible, a time limit if none is given, a priority factor, and
- * a comment. The plugin accepts every request and never reads a user's file. Faults go to slurmctld's log.
+ * It removes the job from a request (parcel.h) and writes the decision (decision.h) into the request: the partition and
+ * the GPU type if several are possible, a time limit if none is given, a priority factor, and a comment. The plugin
+ * accepts every request and never reads a user's file. Faults go to slurmctld's log.
  *
- * A thread watches everything that may take time: the site's files and, through Slurm's own requests, partitions, nodes
- * and jobs. job_submit runs under slurmctld's locks and only looks at what the thread found. The thread also corrects
- * the priority of a job whose request was changed later, and remembers how long jobs ran (outcomes.h, durations.h).
+ * A thread watches everything slow: the site's files and, through Slurm's own requests, partitions, nodes and jobs.
+ * job_submit runs under slurmctld's locks and only looks at the thread's results. The thread also corrects the priority
+ * of a job after a later change to its request, and remembers how long jobs ran (user_records.h).
  *
- * The thread starts with the plugin, so that the cluster is known before the first submission. It looks at jobs from
- * the first submission or modification on. The reason is that a backup controller loads the plugin, too, and has the
- * same folder of state.
+ * The thread starts with the plugin, so the cluster is known before the first submission. It looks at jobs from the
+ * first submission or modification on, because a backup controller loads the plugin, too, and has the same state
+ * folder.
  *
- * The thread and its records live as long as slurmctld, also while the plugin is unloaded. The reason is that
- * `scontrol reconfigure` unloads a plugin under slurmctld's write locks (read_slurm_conf in Slurm 22.05). A request of
- * the thread waits for these locks, for up to MessageTimeout each. Therefore fini() may not wait for the thread.
- * CMakeLists.txt links the plugin with -z nodelete, so that its code stays in memory.
+ * The thread and its records live as long as slurmctld, also while the plugin is unloaded, because `scontrol
+ * reconfigure` unloads a plugin under slurmctld's write locks (read_slurm_conf in Slurm 22.05). A thread request waits
+ * for these locks, for up to MessageTimeout each. Therefore fini() may not wait for the thread. CMakeLists.txt links
+ * the plugin with -z nodelete, which keeps the code in memory.
  *
- * Slurm's headers belong to one version, and slurmctld only loads plugins that were built with its own headers.
- */
+ * Slurm's headers belong to one version, and slurmctld only loads plugins built with its own headers. */
 #include "slurm/controller.h"
 #include "slurm/request.h"
 
@@ -43,7 +42,7 @@ extern int slurm_error(const char *format, ...) __attribute__((format(printf, 1,
 extern char *slurm_xstrdup(const char *text);
 extern void slurm_xfree(void **memory);
 
-/* Symbols that slurmctld calls and reads. */
+/* Symbols called and read by slurmctld. */
 extern const char plugin_name[], plugin_type[];
 extern const uint32_t plugin_version;
 int init(void);
@@ -185,8 +184,8 @@ static void correct_priority(const slurm_job_info_t *job)
                result == SLURM_SUCCESS ? "removed" : "unchanged, because the update failed");
 }
 
-/* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after their end. A
- * job whose epilog still runs (JOB_COMPLETING) has its final state and time. */
+/* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after the end. A job
+ * with a running epilog (JOB_COMPLETING) has the final state and time. */
 static bool remember_outcome(const slurm_job_info_t *job, time_t start, time_t until)
 {
     double total_s, gpus;
@@ -196,7 +195,7 @@ static bool remember_outcome(const slurm_job_info_t *job, time_t start, time_t u
         !read_comment(job->admin_comment, "total_s", &total_s) || !read_comment(job->admin_comment, "gpus", &gpus))
         return false;
     double ran_s = difftime(job->end_time, job->start_time);
-    if (state == JOB_TIMEOUT) ran_s *= 2; /* it was cut off, so that its whole time is at least this much longer */
+    if (state == JOB_TIMEOUT) ran_s *= 2; /* it was cut off, so the whole time is at least this much longer */
     sl_outcomes_add(sl_controller_outcomes(controller), job->user_id, total_s, ran_s, gpus, state == JOB_COMPLETE,
                     (double)job->end_time);
     return true;
@@ -214,7 +213,7 @@ static mdot_ended ended_by(uint32_t state)
     return MDOT_ENDED_CANCELLED;
 }
 
-/* Adds the duration of a job that ended in the same period, whether or not it came with --mdot. */
+/* Adds the duration of a job ended in the same period, with or without --mdot. */
 static bool remember_duration(const slurm_job_info_t *job, time_t start, time_t until)
 {
     uint32_t state = job->job_state & JOB_STATE_BASE;
@@ -230,7 +229,7 @@ static bool remember_duration(const slurm_job_info_t *job, time_t start, time_t 
     return true;
 }
 
-/* A file of the plugin: mdot.conf's, or one in Slurm's folder of state. */
+/* A plugin file: mdot.conf's, or one in Slurm's state folder. */
 static void get_path(void (*configured)(sl_controller *, char *), const char *name, char out_path[SL_PATH_BYTES])
 {
     configured(controller, out_path);
@@ -248,8 +247,8 @@ static void get_history_path(char out_path[SL_PATH_BYTES])
 }
 
 /* Writing the history takes some tenths of a second, and the history answers no submission meanwhile. Therefore it is
- * written once in five minutes, and when the plugin is unloaded. Ordinary builds of slurmctld end without unloading
- * plugins, so that the last minutes are lost. */
+ * written once in five minutes, and when the plugin is unloaded. Ordinary slurmctld builds end without unloading
+ * plugins, and lose the last minutes. */
 static void save_history(bool is_new, bool is_unloaded)
 {
     enum { PERIOD_S = 300 };
@@ -293,8 +292,8 @@ static void load_outcomes(void)
     if (status != MDOT_OK && status != MDOT_NOT_FOUND) slurm_error("%s: %s", plugin_type, err.message);
 }
 
-/* Each job counts once: in the round whose period contains its end. A period ends before the request to slurmctld, so
- * that later jobs of the same second belong to the next one. */
+/* Each job counts once: in the round whose period contains the job's end. A period ends before the request to
+ * slurmctld, so later jobs in the same second belong to the next one. */
 static void watch_jobs(void)
 {
     static time_t counted_until; /* 0 at first: earlier jobs were counted before slurmctld started */
@@ -316,7 +315,7 @@ static void watch_jobs(void)
 /* ---- The watching thread ----------------------------------------------------------------------------------------- */
 
 typedef struct request_news {
-    bool has_any;          /* so that this slurmctld is in use, and is no backup controller that waits */
+    bool has_any;          /* this slurmctld is in use, and is no waiting backup controller */
     bool has_modification; /* since the thread looked last; the first request counts as one */
 } request_news;
 
@@ -378,7 +377,7 @@ static void *watch_all(void *unused)
     return NULL;
 }
 
-/* slurmctld loads plugins after it has forked into the background, which would end the thread. */
+/* slurmctld loads plugins after forking into the background, which would end the thread. */
 static void start_watcher(void)
 {
     sigset_t entries, before;
@@ -433,7 +432,7 @@ int init(void)
     return SLURM_SUCCESS;
 }
 
-/* The caller holds slurmctld's locks, for which the thread may wait. */
+/* The caller holds slurmctld's locks; the thread may wait for them. */
 void fini(void)
 {
     set_paused(true);
@@ -494,7 +493,7 @@ static uint32_t count_of(uint32_t number)
     return number == NO_VAL || number == INFINITE ? 0 : number;
 }
 
-/* Comments that look like the plugin's own come from nobody else, because the watching thread believes them. */
+/* Comments in the plugin's form come from nobody else, because the watching thread believes them. */
 static void remove_forged_comment(job_desc_msg_t *request)
 {
     if (request->admin_comment != NULL && strncmp(request->admin_comment, "mdot:", 5) == 0)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The MaxTime that mdot.conf states for a partition, in minutes; SL_UNLIMITED if it states none. */
+/* A partition's MaxTime in mdot.conf, in minutes; SL_UNLIMITED if it states none. */
 static uint32_t stated_minutes(const sl_site *site, const char *partition)
 {
     double least_s = INFINITY;
@@ -15,7 +15,7 @@ static uint32_t stated_minutes(const sl_site *site, const char *partition)
 uint32_t sl_limit_minutes(const sl_site *site, const sl_submission *s, const char *list, uint32_t wanted_minutes)
 {
     uint32_t maximum = SL_UNLIMITED, usual = SL_UNLIMITED, wanted = wanted_minutes;
-    bool is_stated = true; /* mdot.conf limits each partition of the list */
+    bool is_stated = true; /* mdot.conf limits each listed partition */
     if (list == NULL || list[0] == '\0') return 0;
     for (const char *cursor = list; cursor != NULL;
          cursor = strchr(cursor, ',') == NULL ? NULL : strchr(cursor, ',') + 1) {

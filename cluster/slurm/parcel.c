@@ -36,7 +36,7 @@ static const char *find(const char *const *environment, size_t count, const char
 /* Appends a piece to the job. */
 static mdot_status add_piece(const char *text, size_t most_bytes, sl_parcel *parcel, mdot_error *err)
 {
-    /* reads at most the length of a piece, so that an endless text costs nothing */
+    /* reads at most one piece's length, so an endless text costs nothing */
     size_t length = strnlen(text, sl_base64_text_bytes(SL_PIECE_BYTES));
     size_t piece_bytes = length / 4 * 3;
     if (length >= sl_base64_text_bytes(SL_PIECE_BYTES) || parcel->job_bytes + piece_bytes > most_bytes + 2)

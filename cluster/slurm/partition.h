@@ -15,12 +15,12 @@
 enum { SL_GRES_TYPE_BYTES = 64 };
 
 typedef struct sl_gres {
-    int64_t count;                 /* GPUs of all types together; 0: none requested */
+    int64_t count;                 /* GPUs over all types; 0: none requested */
     char type[SL_GRES_TYPE_BYTES]; /* in lower case; empty if unspecified */
-    bool is_mixed;                 /* several types, or a type for only some of the GPUs */
+    bool is_mixed;                 /* several types, or a type for only some GPUs */
 } sl_gres;
 
-/* Parses a text; NULL means zero GPUs. Parts that are not understood count as zero. */
+/* Parses a text; NULL means zero GPUs. Unknown parts count as zero. */
 sl_gres sl_gres_read(const char *text);
 
 /* Returns the text with `type` added to each part that asks for GPUs without a type. The caller frees it; NULL if
@@ -34,22 +34,19 @@ char *sl_gres_with_type(const char *text, const char *type);
 
 enum { SL_PARTITION_BYTES = 64, SL_MAX_PARTITIONS = 256, SL_MAX_NODE_TYPES = 8 };
 
-enum {
-    SL_UNLIMITED = UINT32_MAX,
-    SL_UNSET = UINT32_MAX - 1
-}; /* in fields of minutes, as Slurm's INFINITE and NO_VAL */
+enum { SL_UNLIMITED = UINT32_MAX, SL_UNSET = UINT32_MAX - 1 }; /* in minute fields, as Slurm's INFINITE and NO_VAL */
 
 /* GPUs with one type on a partition's usable nodes. */
 typedef struct sl_node_gpus {
     char type[SL_GRES_TYPE_BYTES]; /* in lower case; empty if the nodes name no type */
     uint32_t nodes;                /* nodes with at least one */
-    int64_t per_node, all;         /* the most of one node, and the sum */
+    int64_t per_node, all;         /* the most in one node, and the sum */
 } sl_node_gpus;
 
 typedef struct sl_partition {
     char name[SL_PARTITION_BYTES];
     uint32_t most_minutes;    /* MaxTime; SL_UNLIMITED */
-    uint32_t default_minutes; /* limit of a job without --time: DefaultTime, or else MaxTime */
+    uint32_t default_minutes; /* limit for a job without --time: DefaultTime, or else MaxTime */
     uint32_t least_nodes, most_nodes;
     bool is_up;   /* jobs may be submitted and start */
     bool is_open; /* no list of users, groups, accounts or QOS restricts it */
@@ -57,10 +54,10 @@ typedef struct sl_partition {
     uint32_t type_count, usable_nodes;
 } sl_partition;
 
-/* A snapshot of the cluster. */
+/* A cluster snapshot. */
 typedef struct sl_cluster {
     double read_s;        /* monotonic clock, in seconds */
-    bool enforces_limits; /* accounting limits apply (AccountingStorageEnforce), which this snapshot does not hold */
+    bool enforces_limits; /* accounting limits apply (AccountingStorageEnforce), absent from this snapshot */
     uint32_t partition_count;
     sl_partition partitions[SL_MAX_PARTITIONS];
 } sl_cluster;
@@ -69,7 +66,7 @@ typedef struct sl_cluster {
  * NULL. */
 const sl_partition *sl_partition_find(const sl_cluster *cluster, const char *name, size_t length);
 
-/* Adds a usable node with this text of resources, "gpu:a100:4,gpu:h100:2(S:0-1)", to the partition. */
+/* Adds a usable node with this resource text, "gpu:a100:4,gpu:h100:2(S:0-1)", to the partition. */
 void sl_partition_add_node(sl_partition *partition, const char *gres);
 
 /* Returns the GPUs with this type, or all if it is empty, on the partition's usable nodes. */
@@ -82,25 +79,25 @@ sl_node_gpus sl_partition_gpus(const sl_partition *partition, const char *type);
 /* Texts may be NULL, and numbers 0, if the request leaves them open. */
 typedef struct sl_submission {
     const char *partitions;                                 /* "a100,h100"; empty: the default one */
-    const char *default_partition;                          /* default partition of the cluster */
-    const char *per_job, *per_node, *per_socket, *per_task; /* texts of resources (gres.h) */
-    uint32_t nodes, sockets, tasks;                         /* sockets of a node */
+    const char *default_partition;                          /* the cluster's default partition */
+    const char *per_job, *per_node, *per_socket, *per_task; /* resource texts (gres.h) */
+    uint32_t nodes, sockets, tasks;                         /* sockets per node */
     uint32_t own_minutes;                                   /* --time; SL_UNLIMITED */
     uint32_t least_minutes;                                 /* --time-min */
     bool has_deadline, has_reservation;
-    bool is_exclusive; /* takes whole nodes, with all their GPUs */
+    bool is_exclusive; /* takes whole nodes, with all GPUs */
     uint32_t user;
-    const char *account, *name;           /* of the job */
-    const mdot_history_estimate *history; /* its duration by the cluster's completed jobs; NULL: unknown */
-    double understatement;     /* how much longer the user's jobs ran than they stated (outcomes.h); 0: unknown */
-    const sl_cluster *cluster; /* NULL: unknown; the request then keeps its limit and place */
+    const char *account, *name;           /* the job's */
+    const mdot_history_estimate *history; /* duration by the cluster's completed jobs; NULL: unknown */
+    double understatement;     /* how much longer the user's jobs ran than they stated (user_records.h); 0: unknown */
+    const sl_cluster *cluster; /* NULL: unknown; the request then keeps the old limit and place */
 } sl_submission;
 
-/* GPUs and nodes that work on a step. The GPUs are those per job; otherwise those per node, per socket or per task
- * times their number; otherwise one. */
+/* GPUs and nodes for a step. The GPUs are those per job; otherwise those per node, per socket or per task times their
+ * number; otherwise one. */
 typedef struct sl_gpus {
     int64_t gpus, nodes;
-    char type[SL_GRES_TYPE_BYTES]; /* type of all GPUs; empty if unspecified */
+    char type[SL_GRES_TYPE_BYTES]; /* type for all GPUs; empty if unspecified */
     bool is_mixed;                 /* types differ, so there is no prediction */
     bool is_requested;             /* false: the request asks for no GPU */
 } sl_gpus;

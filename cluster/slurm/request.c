@@ -6,25 +6,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keys: the training options of configuration.def that have a Slurm key, then these. */
+/* Keys: the training options in configuration.def with a Slurm key, then these. */
 enum { STEPS = RT_OPTION_COUNT, EPOCHS, DATASET, KEY_COUNT };
 static const char *const own_keys[KEY_COUNT - RT_OPTION_COUNT] = {"steps", "epochs", "dataset"};
-#define MOST_STEPS 9007199254740992.0 /* whole numbers that a double represents */
+#define MOST_STEPS 9007199254740992.0 /* whole numbers exact in a double */
 enum { MOST_OF_A_VERSION = 99 };
 
-/* Returns "" for an option that has no key. */
+/* Returns "" for an option without a key. */
 static const char *name_of(size_t key)
 {
     return key < RT_OPTION_COUNT ? rt_options[key].slurm : own_keys[key - RT_OPTION_COUNT];
 }
 
-/* Values of each key. */
+/* Each key's values. */
 typedef struct settings {
     bool is_set[KEY_COUNT];
     double value[KEY_COUNT];
 } settings;
 
-/* Accepts the names of an option's choices and the other words for them. */
+/* Accepts an option's choice names and the other words for them. */
 static mdot_status read_choice(const rt_option *option, const char *value, double *out, mdot_error *err)
 {
     char known[192] = "";
@@ -152,7 +152,7 @@ static mdot_status read_settings(char *text, settings *out, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Returns the length of the file name in `text`: up to the first comma, or 0 if that part is a setting. */
+/* Returns the length of the file name in `text`: up to the first comma, or 0 if this part is a setting. */
 static size_t file_length(const char *text)
 {
     size_t length = strcspn(text, ","), name = strcspn(text, "=,");

@@ -1,5 +1,5 @@
-/* request.h — a job on its way from the user's command to the controller: the text behind --mdot=, the file that it
- * names, and the parcel in the environment. */
+/* request.h — a job on the way from the user's command to the controller: the text behind --mdot=, the named file, and
+ * the parcel in the environment. */
 #ifndef SL_REQUEST_H
 #define SL_REQUEST_H
 
@@ -17,7 +17,7 @@
  * behind the file again, because it must not trust the user's side.
  */
 
-enum { SL_REQUEST_BYTES = 1024 }; /* size of the whole text, including the NUL */
+enum { SL_REQUEST_BYTES = 1024 }; /* size of the whole text with NUL */
 
 typedef struct sl_request {
     char file[SL_REQUEST_BYTES]; /* empty if the text names none */
@@ -34,12 +34,12 @@ mdot_status sl_request_parse(const char *text, sl_request *out_request, mdot_err
 /* Returns the part of `text` behind the file. */
 const char *sl_request_settings(const char *text);
 
-/* Returns the number of steps in the whole training, given the samples per step; 0 if unspecified. */
+/* Returns the step count for the whole training, given the samples per step; 0 if unspecified. */
 double sl_request_steps(const sl_request *request, double samples_of_step);
 
 /* ---- User file --------------------------------------------------------------------------------------------------- */
 
-/* Reads the job that a user names, on the machine where the user submits. */
+/* Reads a job named by a user, on the submitting machine. */
 
 /* Reads a `.job` file on the machine where the user submits; the caller frees the bytes. INVALID_ARGUMENT for anything
  * other than a regular file, so that it never waits for a pipe or a device; NOT_FOUND and IO; OUT_OF_RANGE beyond
@@ -62,7 +62,7 @@ mdot_status sl_user_file_read(const char *path, size_t most_bytes, unsigned char
  */
 
 enum {
-    SL_PIECE_BYTES = 48 * 1024, /* bytes of a job in one variable, whose text is a third longer */
+    SL_PIECE_BYTES = 48 * 1024, /* bytes of a job in one variable; the text is a third longer */
     SL_PIECE_COUNT = 16,
     SL_PIECE_NAME_BYTES = 16, /* fits "MDOT_JOB_16" */
     SL_MAX_JOB_BYTES = SL_PIECE_COUNT * SL_PIECE_BYTES
@@ -96,13 +96,13 @@ bool sl_parcel_owns(const char *variable);
 
 /* ---- Base64 ------------------------------------------------------------------------------------------------------ */
 
-/* Bytes as text of one line (RFC 4648, section 4): padded, without line breaks. */
+/* Bytes as one-line text (RFC 4648, section 4): padded, without line breaks. */
 
-/* Returns the number of characters for so many bytes, including the final NUL. */
+/* Returns the character count for so many bytes, including the final NUL. */
 size_t sl_base64_text_bytes(size_t bytes);
 void sl_base64_write(const unsigned char *bytes, size_t count, char *out_text);
 
-/* `out_bytes` must hold length / 4 * 3 bytes. False for text that sl_base64_write would not produce. */
+/* `out_bytes` must hold length / 4 * 3 bytes. False for text never written by sl_base64_write. */
 bool sl_base64_read(const char *text, size_t length, unsigned char *out_bytes, size_t *out_count);
 
 #endif

@@ -189,7 +189,7 @@ static mdot_status read_line(const reader *r, char *line, sl_site *site)
     return is_place ? end_place(r, &place, site) : MDOT_OK;
 }
 
-/* Checks rules that involve several lines. */
+/* Checks multi-line rules. */
 static mdot_status check(const reader *r, const sl_site *site)
 {
     if (site->predictor[0] != '/') return refuse(r, "Predictor is missing, or is not an absolute path");

@@ -1,4 +1,4 @@
-/* site.h — mdot.conf, which configures how a cluster uses predictions, and the files that slurmctld may believe. */
+/* site.h — mdot.conf, which configures a cluster's use of predictions, and the files trusted by slurmctld. */
 #ifndef SL_SITE_H
 #define SL_SITE_H
 
@@ -7,9 +7,7 @@
 
 #include "slurm/partition.h"
 
-/* Mdot.conf, which configures how a cluster uses predictions. It stands beside slurm.conf; README.md
- * explains each line.
- */
+/* mdot.conf configures a cluster's use of predictions. It stands beside slurm.conf; README.md explains each line. */
 
 enum { SL_MAX_PLACES = 64, SL_PATH_BYTES = 1024 };
 
@@ -17,7 +15,7 @@ enum { SL_MAX_PLACES = 64, SL_PATH_BYTES = 1024 };
 typedef struct sl_place {
     char partition[SL_PARTITION_BYTES];
     char type[SL_GRES_TYPE_BYTES]; /* Slurm's type name, in lower case; empty: any type in the partition */
-    char gpu[64];                  /* mdot's name of the GPU */
+    char gpu[64];                  /* mdot's GPU name */
     double price;                  /* per GPU and hour, in any currency; 0: unspecified */
     double most_s; /* longest limit to set there, at most the partition's own; INFINITY: the partition's own */
 } sl_place;
@@ -28,20 +26,20 @@ typedef enum sl_order { SL_ORDER_TIME, SL_ORDER_SERVICE } sl_order;
 
 typedef struct sl_site {
     char predictor[SL_PATH_BYTES];
-    char calibration[SL_PATH_BYTES]; /* file of `mdot calibrate`; may be empty */
-    char outcomes[SL_PATH_BYTES];    /* file of the users' records (outcomes.h); empty: the plugin's default */
-    char history[SL_PATH_BYTES];     /* file of the jobs' durations (durations.h); empty: the plugin's default */
+    char calibration[SL_PATH_BYTES]; /* file from `mdot calibrate`; may be empty */
+    char outcomes[SL_PATH_BYTES];    /* user record file (user_records.h); empty: the plugin's default */
+    char history[SL_PATH_BYTES];     /* job duration file (user_records.h); empty: the plugin's default */
     size_t most_job_bytes;
-    size_t most_work;             /* operators times places of one prediction */
-    double user_ms;               /* prediction time that a user may take per minute */
-    double patience_ms;           /* longest wait of a submission for its prediction */
-    double quantile;              /* quantile of the training time that becomes the limit */
+    size_t most_work;             /* one prediction's operators times places */
+    double user_ms;               /* a user's prediction time per minute */
+    double patience_ms;           /* a submission's longest wait for a prediction */
+    double quantile;              /* training time quantile for the limit */
     double margin;                /* factor on the limit */
     double startup_s;             /* added to the limit */
-    bool limits_doubtful;         /* also set limits for jobs outside of the predictor's training data */
-    bool limits_by_history;       /* also set limits by the user's earlier jobs of this name, if steps are unknown */
-    double priority_weight;       /* priority of the shortest job; 0: leave priorities as they are */
-    sl_order order;               /* measure of a short job: time, or time multiplied by GPUs */
+    bool limits_doubtful;         /* also set limits for jobs outside the predictor's training data */
+    bool limits_by_history;       /* also set limits by the user's earlier jobs with this name, if steps are unknown */
+    double priority_weight;       /* the shortest job's priority; 0: leave priorities as they are */
+    sl_order order;               /* measure for a short job: time, or time multiplied by GPUs */
     double shortest_s, longest_s; /* lengths that get the full weight and zero */
     sl_choice choice;
     sl_place places[SL_MAX_PLACES];
@@ -52,8 +50,8 @@ typedef struct sl_site {
  * for an unknown GPU. */
 mdot_status sl_site_read(const char *path, sl_site *out_site, mdot_error *err);
 
-/* Parses Slurm's forms of a time: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS[:MINUTES[:SECONDS]],
- * and INFINITE or UNLIMITED. */
+/* Parses Slurm's time forms: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS[:MINUTES[:SECONDS]], and
+ * INFINITE or UNLIMITED. */
 bool sl_read_time_s(const char *text, double *out_s);
 
 /* ---- Trust ------------------------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 enum { MOST_USERS = 1 << 16, LINE_BYTES = 256 };
 static const double half_life_s = 14 * 86400.0;
 
-/* Sums of GPU-seconds, decayed to the time `at_s`. */
+/* GPU-second sums, decayed to the time `at_s`. */
 typedef struct record {
     uint32_t user;
     double predicted, excess; /* all jobs; for jobs that ran longer, the time beyond the prediction */
@@ -50,7 +50,7 @@ void sl_outcomes_destroy(sl_outcomes *o)
     free(o);
 }
 
-/* Returns the position of the user's record, or the one where it belongs. */
+/* Returns the position for the user's record, existing or new. */
 static size_t position(const sl_outcomes *o, uint32_t user)
 {
     size_t low = 0, high = o->count;
@@ -198,7 +198,7 @@ static mdot_status write_records(const record *records, size_t count, const char
     char temporary[4096];
     if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the path is too long", path);
-    unlink(temporary); /* of a process that was killed; O_EXCL below follows no link */
+    unlink(temporary); /* left by a killed process; O_EXCL below follows no link */
     int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     if (file == NULL) {

@@ -1,5 +1,4 @@
-/* user_records.h — records by user: actual over predicted times, durations of ended jobs, prediction time taken
- * lately. */
+/* user_records.h — records by user: actual over predicted times, ended jobs' durations, recent prediction time. */
 #ifndef SL_USER_RECORDS_H
 #define SL_USER_RECORDS_H
 
@@ -21,9 +20,9 @@ typedef struct sl_outcomes sl_outcomes;
 sl_outcomes *sl_outcomes_create(void);
 void sl_outcomes_destroy(sl_outcomes *outcomes);
 
-/* Adds a job that ended at `now_s` (seconds since 1970). The seconds are above 0 and are multiplied by `gpus`, so that
- * many short honest jobs do not outweigh a long understated one. A job that was cut off (`is_complete` is false) counts
- * only if it ran longer than predicted. */
+/* Adds a job that ended at `now_s` (seconds since 1970). The seconds are above 0 and are multiplied by `gpus`, so many
+ * short honest jobs do not outweigh a long understated one. A job that was cut off (`is_complete` is false) counts only
+ * if it ran longer than predicted. */
 void sl_outcomes_add(sl_outcomes *outcomes, uint32_t user, double predicted_s, double actual_s, double gpus,
                      bool is_complete, double now_s);
 
@@ -43,7 +42,7 @@ mdot_status sl_outcomes_save(const sl_outcomes *outcomes, const char *path, mdot
 
 typedef struct sl_durations sl_durations;
 
-enum { SL_USER_BYTES = 11 }; /* of the longest user number, 4294967295, with its NUL */
+enum { SL_USER_BYTES = 11 }; /* the longest user number, 4294967295, with NUL */
 
 /* An empty record. The caller destroys it; NULL if memory ran out. */
 sl_durations *sl_durations_create(void);
@@ -67,19 +66,19 @@ mdot_status sl_durations_save(sl_durations *durations, const char *path, mdot_er
 
 /* ---- Budget ------------------------------------------------------------------------------------------------------ */
 
-/* Prediction time that each user took lately. A user beyond the limit gets no prediction until time has passed, so that
- * one user's costly jobs leave others' predictions alone. */
+/* Each user's recent prediction time. A user beyond the limit gets no prediction until time has passed, so one user's
+ * costly jobs leave others' predictions alone. */
 
 enum { SL_BUDGET_USERS = 256 };
 
 typedef struct sl_budget {
     struct {
         uint32_t user;
-        double ms, at_s; /* time taken, as of the monotonic second `at_s`; 0: the row is free */
+        double ms, at_s; /* time taken, as at the monotonic second `at_s`; 0: the row is free */
     } rows[SL_BUDGET_USERS];
 } sl_budget;
 
-/* Returns the milliseconds that count against the user at `now_s`; `per_minute_ms` expire in a minute. */
+/* Returns the milliseconds counted against the user at `now_s`; `per_minute_ms` expire in a minute. */
 double sl_budget_taken_ms(const sl_budget *budget, uint32_t user, double per_minute_ms, double now_s);
 
 /* Adds milliseconds. If all rows are taken, the user with the least time is forgotten. */
