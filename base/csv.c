@@ -21,8 +21,6 @@ mdot_status bs_csv_fail(const bs_csv *csv, mdot_error *err, mdot_status status, 
     return mdot_fail(err, status, "%s:%zu: %s", csv->path, csv->line, reason);
 }
 
-/* ---- Lines and fields -------------------------------------------------------------------------------------------- */
-
 /* Returns the next line with content, terminated in place, or NULL. */
 static char *take_line(bs_csv *csv, bool skips_comments)
 {
@@ -89,8 +87,6 @@ static mdot_status split(bs_csv *csv, char *line, char **fields, int *out_count,
     *out_count = count;
     return MDOT_OK;
 }
-
-/* ---- Header ------------------------------------------------------------------------------------------------------ */
 
 static bool begins_with_field(const char *text, const char *header)
 {
@@ -167,8 +163,6 @@ void bs_csv_close(bs_csv *csv)
     *csv = (bs_csv){0};
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
 mdot_status bs_csv_next(bs_csv *csv, bool *out_is_row, mdot_error *err)
 {
     char *line = take_line(csv, csv->separator == ',');
@@ -197,8 +191,6 @@ mdot_status bs_csv_need(const bs_csv *csv, const char *column, int *out_index, m
     if (*out_index != BS_CSV_ABSENT) return MDOT_OK;
     return bs_csv_fail(csv, err, MDOT_MALFORMED, "there is no column %s", column);
 }
-
-/* ---- Numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Reads a number whose digits underscores may group. Returns false for other text. */
 static bool read_number(const char *text, double *out_value)
@@ -237,8 +229,6 @@ mdot_status bs_csv_integer(const bs_csv *csv, int column, int minimum, int maxim
     *out_value = (int)value;
     return MDOT_OK;
 }
-
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 static char printed(char c)
 {

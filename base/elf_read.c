@@ -4,8 +4,6 @@
 #include <elf.h>
 #include <string.h>
 
-/* ---- The header -------------------------------------------------------------------------------------------------- */
-
 /* The processors for which mdot generates code, by e_machine. */
 static const char *machine_name(uint16_t machine)
 {
@@ -93,8 +91,6 @@ mdot_status bs_elf_open(const void *file, uint64_t size_bytes, const char *kind,
     *out_elf = elf;
     return MDOT_OK;
 }
-
-/* ---- Segments and sections --------------------------------------------------------------------------------------- */
 
 bool bs_elf_segment_at(const bs_elf *elf, uint32_t index, bs_elf_segment *out_segment)
 {

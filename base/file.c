@@ -24,8 +24,6 @@ static mdot_status fail_file(mdot_error *err, const char *path)
     return mdot_fail(err, status, "%s: %s", path, strerror(errno));
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------------------------- */
-
 mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_size_bytes, mdot_error *err)
 {
     if (path == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the name of a file is missing");
@@ -94,8 +92,6 @@ mdot_status bs_read_file_within(const char *path, uint64_t max_bytes, unsigned c
     return status;
 }
 
-/* ---- Outputs that may be written --------------------------------------------------------------------------------- */
-
 /* Length of the folder in a path, including its slash; 0 for a bare name. */
 static size_t folder_length(const char *path)
 {
@@ -141,8 +137,6 @@ mdot_status bs_check_replaces(const char *path, const char *input, mdot_error *e
     if (status != MDOT_OK || !bs_is_same_file(path, input)) return status;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the output would replace its own input %s", path, input);
 }
-
-/* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
 static bool write_all(int descriptor, const unsigned char *bytes, size_t size_bytes)
 {

@@ -78,8 +78,6 @@ bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
     return bs_suggest_end(&suggestion);
 }
 
-/* ---- Long lists -------------------------------------------------------------------------------------------------- */
-
 /* Whether `text` contains `word` with no letter or digit on either side. */
 static bool has_word(const char *text, const char *word)
 {

@@ -93,8 +93,6 @@ const cli_command *cli_find_command(const char *name)
     return NULL;
 }
 
-/* ---- mdot help ------------------------------------------------------------------------------------------------ */
-
 typedef struct help_request {
     bool man, markdown;
     const char *shell;

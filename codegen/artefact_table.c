@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Entries ----------------------------------------------------------------------------------------------------- */
-
 /* Rows in the smallest table indexed by the input; 0 if it indexes none. */
 static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
 {
@@ -126,8 +124,6 @@ static mdot_abi_entry add_entry(cg_table *t, const cg_entry *entry)
     record.schema_hash = hash;
     return record;
 }
-
-/* ---- The whole table --------------------------------------------------------------------------------------------- */
 
 /* For example "mdot 0.2.0, LLVM 19.1.7". */
 static void print_compiler(const cg_image_set sets[CG_BACKENDS], char *text, size_t size)

@@ -79,8 +79,6 @@ static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot
     return write_export_map(w->file[CG_EXPORT_MAP], parts->sections, parts->section_count, err);
 }
 
-/* ---- Running the linker ------------------------------------------------------------------------------------------ */
-
 /* Starts the linker with this name from the first folder in PATH that has it. A process with more rights than its user
  * (setuid) uses the system's own folders, because the user sets PATH. Returns 0 or an error number. */
 static int start_in_path(const char *linker, const posix_spawn_file_actions_t *actions, char **arguments,
@@ -190,8 +188,6 @@ static mdot_status run_linker(const cg_temp_dir *w, const cg_parts *parts, mdot_
     return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s",
                      output[0] != '\0' ? output : "the linker gave no reason");
 }
-
-/* ---- Completing the linked file ---------------------------------------------------------------------------------- */
 
 static bool write_at(int descriptor, const void *bytes, size_t size_bytes, size_t offset)
 {

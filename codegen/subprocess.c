@@ -26,8 +26,6 @@ typedef struct record {
     size_t text_bytes, result_bytes;
 } record;
 
-/* ---- The child --------------------------------------------------------------------------------------------------- */
-
 /* If the parent is gone, SIGPIPE ends the child. */
 static void write_all(int pipe, const void *bytes, size_t size)
 {
@@ -98,8 +96,6 @@ static _Noreturn void run_child(cg_work work, void *user, const cg_options *opti
     send_record(pipe, result_record, status == MDOT_OK ? "" : err.message, result);
     _exit(0);
 }
-
-/* ---- The parent -------------------------------------------------------------------------------------------------- */
 
 static bool read_all(int pipe, void *bytes, size_t size)
 {

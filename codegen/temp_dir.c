@@ -25,8 +25,6 @@ enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, RANDOM_LENGTH = 6 /* leng
 static const char *const names[CG_WORK_FILE_COUNT] = {"data.o", "code.o", "export.map", "linker.txt", "linked.mdot"};
 static const char marker[] = "made-by-mdot";
 
-/* ---- Emptying a folder ------------------------------------------------------------------------------------------- */
-
 static bool has_file(int folder, const char *name)
 {
     struct stat info;
@@ -54,8 +52,6 @@ static void remove_all_files(int folder)
     }
     unlinkat(folder, marker, 0);
 }
-
-/* ---- Abandoned folders ------------------------------------------------------------------------------------------- */
 
 static bool is_named_like_one(const char *name)
 {
@@ -88,8 +84,6 @@ static void remove_stale(const char *parent)
     }
     closedir(list);
 }
-
-/* ---- The compilation's own folder -------------------------------------------------------------------------------- */
 
 /* Between creating and locking a folder, another process may consider it abandoned and remove it. Returns true if
  * the folder exists, and is locked if the file system has locks. */

@@ -55,8 +55,6 @@ static int count_items(const char *list)
     return count;
 }
 
-/* ---- Defaults ---------------------------------------------------------------------------------------------------- */
-
 /* Reads numbers separated by commas; false if an item is not an f32 number. */
 static bool read_numbers(const char *list, int count, float *out_values)
 {
@@ -89,8 +87,6 @@ static mdot_status read_defaults(const ir_graph *graph, const ir_note *note, ir_
     columns[input].defaults = values;
     return MDOT_OK;
 }
-
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 /* Writes the list without blanks to `out`, which is large enough; false if an item is not a name. */
 static bool write_names(const char *list, char *out)
@@ -157,8 +153,6 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
     return MDOT_OK;
 }
 
-/* ---- Assumptions ------------------------------------------------------------------------------------------------- */
-
 /* Reads one or two digits and advances `cursor`; -1 if there are none. */
 static int read_two_digits(const char **cursor)
 {
@@ -182,8 +176,6 @@ static mdot_status read_torch(const ir_graph *graph, const ir_note *note, cg_col
     columns[input].assumed_torch = (uint32_t)(100 * major + minor);
     return MDOT_OK;
 }
-
-/* ---- The notes --------------------------------------------------------------------------------------------------- */
 
 static void warn_of_note(const ir_graph *graph, const ir_note *note, const co_hooks *hooks)
 {

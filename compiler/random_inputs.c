@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
-
 uint64_t co_next_random(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -24,8 +22,6 @@ static double next_normal(uint64_t *state) /* Box-Muller transform */
     double radius = sqrt(-2 * log(1 - next_uniform(state)));
     return radius * cos(2 * 3.14159265358979323846 * next_uniform(state));
 }
-
-/* ---- Range of an integer input ----------------------------------------------------------------------------------- */
 
 enum { MAX_DEPTH = 8 }; /* most operators between an input and the tensor that it indexes */
 
@@ -104,8 +100,6 @@ static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t le
     return bound;
 }
 
-/* ---- Inputs ------------------------------------------------------------------------------------------------------ */
-
 ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
                          ir_arena *arena)
 {
@@ -128,8 +122,6 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
     }
     return wide;
 }
-
-/* ---- Rounding ---------------------------------------------------------------------------------------------------- */
 
 /* Spacings of rounding error that may add up on the way to an output. */
 static const double roundings = 8;

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Precisions -------------------------------------------------------------------------------------------------- */
-
 typedef struct computes { /* requested precisions per backend, preferred first; empty: the backend's first */
     cg_compute requested[CG_BACKENDS][CG_COMPUTES];
     int count[CG_BACKENDS];
@@ -85,8 +83,6 @@ static mdot_status parse_computes(const char *text, computes *out_computes, mdot
     *out_computes = c;
     return MDOT_OK;
 }
-
-/* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
 static mdot_status unknown_target(const char *name, mdot_error *err)
 {

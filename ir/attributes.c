@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* ---- Attributes ------------------------------------------------------------------------------------------------ */
-
 const ir_attr *ir_node_attr(const ir_node *node, const char *name)
 {
     for (int i = 0; i < node->attr_count; i++) {
@@ -102,8 +100,6 @@ void ir_node_remove_attr(ir_node *node, const char *name)
         return;
     }
 }
-
-/* ---- Content --------------------------------------------------------------------------------------------------- */
 
 /* False for a string, for a floating element that is not an integer, and for a value that exceeds a dimension's
  * range. */

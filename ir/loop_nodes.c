@@ -61,8 +61,6 @@ bool ir_loop_holds(const bool *inside, const ir_node *node)
     return false;
 }
 
-/* ---- Order ------------------------------------------------------------------------------------------------------- */
-
 /* Moves the nodes of nodes[first … last] outside the loop before it. `moved` has space for all nodes. */
 static void separate(ir_node **nodes, int first, int last_index, const bool *inside, ir_node **moved)
 {

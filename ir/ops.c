@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <string.h>
 
-/* ---- Look-up: open addressing, built once ------------------------------------------------------------------------ */
-
 enum { SLOT_COUNT = 512 }; /* a power of two, at least twice the table */
 _Static_assert(IR_OP_COUNT * 2 <= SLOT_COUNT, "the look-up table is too full: double SLOT_COUNT");
 
@@ -43,8 +41,6 @@ const ir_op *ir_op_find(const char *domain, const char *name)
     }
     return NULL;
 }
-
-/* ---- Unsupported operators --------------------------------------------------------------------------------------- */
 
 static bool is_supported(const ir_node *node)
 {

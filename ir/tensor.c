@@ -106,8 +106,6 @@ int64_t ir_float_to_integer(mdot_dtype dtype, double value)
     return value >= (double)max ? max : (int64_t)value; /* (double)INT64_MAX is 2^63: out of range, so it saturates */
 }
 
-/* ---- Half precision -------------------------------------------------------------------------------------------- */
-
 static uint32_t bits_of(float value)
 {
     uint32_t bits;
@@ -172,8 +170,6 @@ uint16_t ir_f32_to_bf16(float value)
     if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40); /* a NaN stays a NaN */
     return (uint16_t)shift_round(bits, 16);
 }
-
-/* ---- Conversion ------------------------------------------------------------------------------------------------ */
 
 /* Converts a double to a float that rounds correctly when narrowed further: round to odd, after Boldo and Melquiond,
  * "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008). Thus halves are

@@ -32,8 +32,6 @@ static mdot_status broken(const checker *c, const ir_node *node, const char *wha
     return ir_fail(node, c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
 }
 
-/* ---- Structure ------------------------------------------------------------------------------------------------- */
-
 static mdot_status check_list(checker *c)
 {
     const ir_node *prev = NULL;
@@ -134,8 +132,6 @@ static mdot_status check_nodes(checker *c)
     }
     return MDOT_OK;
 }
-
-/* ---- Types ----------------------------------------------------------------------------------------------------- */
 
 static mdot_status check_types(checker *c)
 {

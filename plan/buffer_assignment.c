@@ -21,8 +21,6 @@ typedef struct block {
     const struct block *found_for; /* the block whose search found this one last */
 } block;
 
-/* ---- Overlapping lifetimes --------------------------------------------------------------------------------------- */
-
 /* A segment tree over the kernels (Bentley 1977). A block is entered at the few nodes whose ranges make up its
  * lifetime. */
 typedef struct entry {
@@ -84,8 +82,6 @@ static int compare_offsets(const void *left, const void *right)
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
     return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
 }
-
-/* ---- Offsets ----------------------------------------------------------------------------------------------------- */
 
 static int compare_blocks(const void *left, const void *right)
 {

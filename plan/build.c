@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-/* ---- Preparation ------------------------------------------------------------------------------------------------- */
-
 static bool add_inputs_and_outputs(pl_builder *b)
 {
     const ir_graph *graph = b->graph;
@@ -92,8 +90,6 @@ static mdot_status start(pl_builder *b)
     return is_ready ? MDOT_OK : pl_fault(b);
 }
 
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
-
 typedef mdot_status (*emit_fn)(pl_builder *b, const ir_node *node);
 
 static const emit_fn emitters[IR_LOWER_COUNT] = {
@@ -161,8 +157,6 @@ static mdot_status copy_outputs(pl_builder *b)
     }
     return MDOT_OK;
 }
-
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 typedef struct life {
     pl_plan *plan;

@@ -11,8 +11,6 @@
 /* A buffer costs one store, and one load per read. Each costs at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;
 
-/* ---- Readers ----------------------------------------------------------------------------------------------------- */
-
 /* Does the reader need memory of a given form rather than an expression? */
 static bool needs_place(const pl_use *use)
 {
@@ -96,8 +94,6 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
         return false;
     }
 }
-
-/* ---- Cost of inlining -------------------------------------------------------------------------------------------- */
 
 /* The number of times that this use reads an element, if the reader's result is computed once. */
 static double reads_per_element(const pl_builder *b, const pl_use *use, double elements)
@@ -188,8 +184,6 @@ static bool can_stay(pl_builder *b, const ir_value *v, const pl_placement *place
         if (!accepts_view(b, &info->uses[u], v, placement)) return false;
     return true;
 }
-
-/* ---- Decision ---------------------------------------------------------------------------------------------------- */
 
 mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
 {

@@ -17,8 +17,6 @@ static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
     return expr;
 }
 
-/* ---- Leaves ------------------------------------------------------------------------------------------------------ */
-
 static const pl_expr *constant(ir_arena *arena, mdot_dtype dtype, pl_scalar value)
 {
     pl_expr *expr = create(arena, PL_CONST, dtype);
@@ -85,8 +83,6 @@ const pl_expr *pl_acc(ir_arena *arena, int number, mdot_dtype dtype)
     if (expr != NULL) expr->i = number;
     return expr;
 }
-
-/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 static bool is_integer(const pl_expr *expr, int64_t value)
 {
@@ -222,8 +218,6 @@ const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const
     }
     return apply(arena, op, result_type(op, a), (const pl_expr *[]){a, b});
 }
-
-/* ---- Queries ----------------------------------------------------------------------------------------------------- */
 
 bool pl_expr_uses_index(const pl_expr *expr, int loop)
 {

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Errors ------------------------------------------------------------------------------------------------------ */
-
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
 {
     if (b->status != MDOT_OK) return NULL; /* keep the first error */
@@ -29,8 +27,6 @@ mdot_status pl_fault(pl_builder *b)
     if (b->status == MDOT_OK) b->status = BS_OUT_OF_MEMORY(b->err, "the plan of %s", b->graph->name);
     return b->status;
 }
-
-/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
 /* Makes space for one more element in an arena array. The old array remains in the arena. */
 static bool reserve(ir_arena *arena, void **array, int count, int *capacity, size_t element_bytes)
@@ -75,8 +71,6 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
         (pl_buffer){.kind = kind, .name = name, .type = *type, .max_bytes = bytes, .first_use = -1, .last_use = -1};
     return plan->buffer_count++;
 }
-
-/* ---- Hash table -------------------------------------------------------------------------------------------------- */
 
 /* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
  * keys are equal. */
@@ -143,8 +137,6 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
     add_entry(map, entry, hash, constant, k);
     return k;
 }
-
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 void pl_begin_kernel(pl_builder *b)
 {

@@ -50,8 +50,6 @@ static void print(const pl_kernel *kernel, pl_text *t)
     put_heads(t, "out", &k->out);
 }
 
-/* ---- Verification ------------------------------------------------------------------------------------------------ */
-
 static void check_heads(pl_checker *c, const pl_heads *h, ir_dim batch, int64_t heads, ir_dim rows, int64_t dim)
 {
     const pl_buffer *buffer = pl_check_buffer(c, h->buffer);
@@ -84,8 +82,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     if (k->mask < 0 || !ir_dim_is_number(k->keys)) return;
     check_heads(c, &mask, k->batch, k->heads, k->queries, k->keys.offset);
 }
-
-/* ---- Precision --------------------------------------------------------------------------------------------------- */
 
 enum {
     CHANNELS = 16,      /* one or two k steps of a matrix instruction; heads of other widths would need padding */
@@ -137,8 +133,6 @@ static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
     return is_aligned(&k->q, key_elements) && is_aligned(&k->k, key_elements) && is_aligned(&k->v, value_elements) &&
            fills_rows(plan, &k->out, k->heads, k->value_dim);
 }
-
-/* ---- Rows and slices --------------------------------------------------------------------------------------------- */
 
 static bool heads_follow(const pl_units *u, const pl_heads *h)
 {

@@ -55,8 +55,6 @@ static void print(const pl_kernel *kernel, pl_text *t)
     pl_put_output(t, "out", &k->out);
 }
 
-/* ---- 3x3 windows ------------------------------------------------------------------------------------------------- */
-
 static bool is_even_number(ir_dim dim)
 {
     return ir_dim_is_number(dim) && dim.offset > 0 && dim.offset % 2 == 0;
@@ -89,8 +87,6 @@ bool pl_taps_of(const pl_linear *k, pl_taps *out)
     return k->k % 9 == 0 && out->channels % GRAIN == 0 && k->columns % GRAIN == 0 && out->channels <= MOST_CHANNELS &&
            out->channels * k->columns <= MOST_WEIGHTS && out->height * out->width >= FEWEST_POSITIONS;
 }
-
-/* ---- Verification ------------------------------------------------------------------------------------------------ */
 
 static bool is_matrix_operand(const pl_buffer *buffer)
 {
@@ -151,8 +147,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     if (bias != NULL && !is_matrix_operand(bias)) pl_check_fail(c, "a bias must be a matrix operand", k->bias);
     if (k->epilogue != NULL) pl_check_expr(c, k->epilogue);
 }
-
-/* ---- Properties -------------------------------------------------------------------------------------------------- */
 
 static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
 {

@@ -71,8 +71,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     }
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
 static bool store_follows(const pl_units *u, const pl_store *s)
 {
     int64_t step;
@@ -94,8 +92,6 @@ static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
         if (!store_follows(u, &k->store[s])) return false;
     return true;
 }
-
-/* ---- Slices ------------------------------------------------------------------------------------------------------ */
 
 /* Points of the nest per iteration of the loop, including reductions. A variable length counts as INT64_MAX. */
 static int64_t points_of_a_unit(const pl_nest *k, int loop)

@@ -44,8 +44,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     pl_check_whole_vector(c, k->beta, k->columns);
 }
 
-/* ---- Properties -------------------------------------------------------------------------------------------------- */
-
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 {
     const pl_norm *k = &kernel->norm;

@@ -42,8 +42,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
         pl_check_fail(c, "the axis is outside of the rank", k->axis);
 }
 
-/* ---- The table --------------------------------------------------------------------------------------------------- */
-
 /* Sums and rankings along different lines are independent. Updates of a scatter may collide, so they run in order. */
 static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
 {

@@ -54,8 +54,6 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
         pl_check_fail(c, "the groups must contain every tree", k->trees);
 }
 
-/* ---- Properties -------------------------------------------------------------------------------------------------- */
-
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 {
     const pl_trees *k = &kernel->trees;

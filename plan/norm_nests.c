@@ -29,8 +29,6 @@ static const pl_expr *element(const norm_nests *n, const pl_expr *const *index)
     return pl_cast(n->b->arena, pl_value_at(n->b, n->x, index), n->real);
 }
 
-/* ---- Formulas ---------------------------------------------------------------------------------------------------- */
-
 static const pl_expr *itself(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
 {
     (void)n, (void)known;
@@ -106,8 +104,6 @@ static const struct norm_rule {
                                   standardised},
     [IR_OP_RMSNormalization] = {1, {{PL_REDUCE_SUM, squared, deviation}}, scaled},
 };
-
-/* ---- Nests ------------------------------------------------------------------------------------------------------- */
 
 /* Loads the statistics computed so far, at the element's row. */
 static void load_statistics(const norm_nests *n, const int *buffers, int count, const pl_expr *const *index,

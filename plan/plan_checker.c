@@ -29,8 +29,6 @@ void pl_check_read(pl_checker *c, int number, bool is_factor)
     if (is_factor && buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a factor must be f32", number);
 }
 
-/* ---- Bounds ------------------------------------------------------------------------------------------------------ */
-
 /* Minimum and maximum of an index expression at one length. */
 typedef struct range {
     pl_wide_int least, most;
@@ -111,8 +109,6 @@ void pl_check_matrix(pl_checker *c, const pl_matrix *m, ir_dim rows, ir_dim colu
     if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a matrix must be f32", m->buffer);
 }
 
-/* ---- Expressions ------------------------------------------------------------------------------------------------- */
-
 static void check_leaf(pl_checker *c, const pl_expr *e)
 {
     const pl_buffer *buffer;
@@ -160,8 +156,6 @@ void pl_check_expr(pl_checker *c, const pl_expr *e)
     for (int k = 0; k < pl_expr_operand_count(e->op) && c->status == MDOT_OK; k++) pl_check_expr(c, e->arg[k]);
     if (e->op == PL_LOAD && c->status == MDOT_OK) pl_check_position(c, e->i, e->arg[0]);
 }
-
-/* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
 
 void pl_check_set_matrix_loops(pl_checker *c, ir_dim rows, ir_dim columns)
 {

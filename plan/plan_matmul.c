@@ -23,8 +23,6 @@ static mdot_status finish(pl_builder *b, const ir_node *node, pl_nest *nest, con
     return pl_finish_nest(b, node, nest, result, index);
 }
 
-/* ---- MatMul ------------------------------------------------------------------------------------------------------ */
-
 /* Operand index: the batch dimensions of the result, right-aligned and broadcast, then the given row and column. */
 static const pl_expr *matrix_at(pl_builder *b, const ir_value *v, const pl_expr *const *batch, int batch_rank,
                                 const pl_expr *row, const pl_expr *column)
@@ -56,8 +54,6 @@ static mdot_status emit_mat_mul(pl_builder *b, const ir_node *node)
     const pl_expr *y = right_is_vector ? pl_value_at(b, right, &k) : matrix_at(b, right, index, batch_rank, k, column);
     return finish(b, node, &nest, pl_op2(b, PL_MUL, x, y), index);
 }
-
-/* ---- Einsum ------------------------------------------------------------------------------------------------------ */
 
 enum { MAX_LABELS = 52 + MDOT_MAX_RANK, ELLIPSIS_LABEL = 52 };
 

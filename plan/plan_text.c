@@ -46,8 +46,6 @@ void pl_put_dim(pl_text *t, ir_dim d)
     pl_put(t, "%s", ir_dim_text(d, NULL, buffer, sizeof buffer));
 }
 
-/* ---- Expressions ------------------------------------------------------------------------------------------------- */
-
 static void put_infix(pl_text *t, const pl_expr *e, const char *sign)
 {
     pl_put(t, "(");
@@ -133,8 +131,6 @@ void pl_put_expr(pl_text *t, const pl_expr *e)
             put_call(t, e);
     }
 }
-
-/* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
 
 void pl_put_matrix(pl_text *t, const pl_matrix *m)
 {

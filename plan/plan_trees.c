@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-/* ---- Comparisons ------------------------------------------------------------------------------------------------- */
-
 typedef struct test_table {
     const ir_trees *trees;
     ir_arena *arena;
@@ -140,8 +138,6 @@ static bool add_tests(pl_builder *b, const ir_node *node, const ir_trees *trees,
     k->leaves = constant_buffer(b, "leaves", values->dtype, 1, t.leaf_count, leaf_values(&t, values));
     return k->tests >= 0 && k->spans >= 0 && k->leaves >= 0;
 }
-
-/* ---- The kernel -------------------------------------------------------------------------------------------------- */
 
 /* Runs of trees with the same depth and the same kind of target. */
 static bool find_groups(pl_builder *b, const ir_trees *trees, pl_trees *k)

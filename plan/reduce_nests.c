@@ -69,8 +69,6 @@ static const struct {
     [IR_OP_ReduceSumSquare] = {PL_REDUCE_SUM, square, NULL},
 };
 
-/* ---- Axes -------------------------------------------------------------------------------------------------------- */
-
 /* Reads the axes from the second input, or from the attribute of ArgMax. If the axes are absent, all are reduced, or
  * none if the node requests that. */
 static bool reduced_axes(const ir_node *node, unsigned *out_mask)
@@ -124,8 +122,6 @@ static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reduc
     return pl_acc(b->arena, 0, body->dtype);
 }
 
-/* ---- log Σ e^x, without overflow --------------------------------------------------------------------------------- */
-
 /* Stores each group's maximum, or 0 if it is infinite, in its own buffer. */
 static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mask, int *out_buffer)
 {
@@ -164,8 +160,6 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     return pl_finish_nest(b, node, &nest, pl_op2(b, PL_ADD, pl_op1(b, PL_LOG, sum), largest), g.result);
 }
 
-/* ---- Position of the maximum or minimum -------------------------------------------------------------------------- */
-
 static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 {
     static const pl_reducer reducers[2][2] = {{PL_REDUCE_ARGMAX_FIRST, PL_REDUCE_ARGMAX_LAST},
@@ -184,8 +178,6 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
     }
     return pl_finish_nest(b, node, &nest, position, g.result);
 }
-
-/* ---- Entry ------------------------------------------------------------------------------------------------------- */
 
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
 {

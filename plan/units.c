@@ -35,8 +35,6 @@ bool pl_access_follows(const pl_units *u, int buffer, int64_t step)
     return elements > 0 && step == elements;
 }
 
-/* ---- Expressions ------------------------------------------------------------------------------------------------- */
-
 static bool is_number(const pl_expr *e, int64_t *out_number)
 {
     *out_number = e->n;
@@ -91,8 +89,6 @@ bool pl_is_of_unit(const pl_units *u, const pl_expr *e)
     int64_t step;
     return e == NULL || (pl_find_step(u, e, &step) && step == 0);
 }
-
-/* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
 
 bool pl_begin_units(pl_units *u, int loop, ir_dim extent)
 {

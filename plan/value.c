@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- Positions --------------------------------------------------------------------------------------------------- */
-
 const pl_expr *pl_flatten(pl_builder *b, int rank, const ir_dim *dims, const pl_expr *const *index)
 {
     const pl_expr *flat = b->zero;
@@ -69,8 +67,6 @@ const pl_expr *pl_load_at(pl_builder *b, const pl_placement *placement, const ir
     return pl_load(b->arena, placement->buffer, type->dtype, pl_position(b, placement, type, index));
 }
 
-/* ---- Constants --------------------------------------------------------------------------------------------------- */
-
 /* A constant whose elements are all equal needs no memory. */
 static bool is_uniform(const ir_tensor *tensor)
 {
@@ -107,8 +103,6 @@ static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_exp
     const pl_placement *placement = pl_placement_of(b, v);
     return placement != NULL ? pl_load_at(b, placement, &v->type, index) : NULL;
 }
-
-/* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* Content that follows from the length (a shape, a count, 0 … n-1): its dimensions, selected by the position. */
 static const pl_expr *known_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
@@ -189,8 +183,6 @@ const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const p
     for (int d = 0; d < v->type.rank; d++) source_index[d] = pl_is_unit(v->type.dim[d]) ? b->zero : index[missing + d];
     return pl_value_at(b, v, source_index);
 }
-
-/* ---- Cost -------------------------------------------------------------------------------------------------------- */
 
 double pl_elements(const pl_builder *b, const ir_value *v)
 {

@@ -83,8 +83,6 @@ static void put_option(FILE *stream, const cli_option *option)
     put_paragraphs(stream, option->help);
 }
 
-/* ---- Sections --------------------------------------------------------------------------------------------------- */
-
 /* Prints "mdot", or "mdot-predict" for a subcommand. */
 static void put_page_name(FILE *stream, const cli_command *command, bool is_upper)
 {

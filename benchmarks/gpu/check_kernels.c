@@ -26,8 +26,6 @@ typedef struct check {
     size_t cases, failed;
 } check;
 
-/* ---- One case ---------------------------------------------------------------------------------------------------- */
-
 typedef struct check_case {
     const mdot_abi_entry *entry;
     int64_t max_length, length;
@@ -93,8 +91,6 @@ done:
     batch_free(&wanted);
     return status;
 }
-
-/* ---- Choice of cases --------------------------------------------------------------------------------------------- */
 
 static void add_length(int64_t length, int64_t minimum, int64_t maximum, int64_t *lengths, int *count)
 {

@@ -15,8 +15,6 @@ double gpu_now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* ---- The driver -------------------------------------------------------------------------------------------------- */
-
 /* POSIX has dlsym return functions as `void *`, but C itself has no conversion between the two. */
 typedef union symbol {
     void *object;
@@ -63,8 +61,6 @@ static mdot_status read_device(gpu_device *c, mdot_error *err)
     return status;
 }
 
-/* ---- Code of the floor kernels ----------------------------------------------------------------------------------- */
-
 static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
 {
     char path[4096];
@@ -101,8 +97,6 @@ mdot_status gpu_device_find(const gpu_device *c, const char *name, rt_cu_functio
     *out_function = function;
     return MDOT_OK;
 }
-
-/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 static mdot_status allocate(gpu_device *c, mdot_error *err)
 {
@@ -145,8 +139,6 @@ void gpu_device_close(gpu_device *c)
     }
     *c = (gpu_device){0};
 }
-
-/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
 mdot_status gpu_device_await(const gpu_device *c, const uint32_t *word, uint32_t value, mdot_error *err)
 {

@@ -51,8 +51,6 @@ static void begin_row(const latency *l, const char *section, const batch *b, con
     row_number(l->out, "items", (double)b->count);
 }
 
-/* ---- Host to host ------------------------------------------------------------------------------------------------ */
-
 typedef void runner(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                     size_t count);
 
@@ -87,8 +85,6 @@ static mdot_status measure_host(latency *l, const batch *b, const mdot_abi_bucke
     row_end(l->out);
     return MDOT_OK;
 }
-
-/* ---- The kernel alone -------------------------------------------------------------------------------------------- */
 
 static mdot_status launch_delay(latency *l, rt_cu_stream stream, mdot_error *err)
 {
@@ -142,8 +138,6 @@ static mdot_status measure_kernel(latency *l, const batch *b, const mdot_abi_buc
     return MDOT_OK;
 }
 
-/* ---- Every bucket ------------------------------------------------------------------------------------------------ */
-
 typedef mdot_status bucket_measurement(latency *l, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
                                        double seconds, mdot_error *err);
 
@@ -184,8 +178,6 @@ mdot_status bench_latency(const bench_options *options, FILE *out, mdot_error *e
 {
     return measure_buckets(options, out, measure_latency, err);
 }
-
-/* ---- Many at once ------------------------------------------------------------------------------------------------ */
 
 static mdot_status measure_batches(latency *l, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
                                    double seconds, mdot_error *err)

@@ -42,8 +42,6 @@ mdot_status subject_check(const subject *s, mdot_error *err)
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "the GPU failed: %s", message);
 }
 
-/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
-
 static size_t tensor_bytes(const mdot_abi_tensor *tensor, int64_t length)
 {
     size_t bytes = (size_t)rt_tensor_bytes(tensor, length);
@@ -146,8 +144,6 @@ void batch_poison(batch *b)
 {
     memset(b->outputs, 0xFF, b->output_bytes);
 }
-
-/* ---- Comparing --------------------------------------------------------------------------------------------------- */
 
 static bool is_float(const mdot_abi_tensor *tensor)
 {

@@ -99,8 +99,6 @@ static void walk(tally *t, const char *path, bool is_operand)
         fail_path(t, path, "found no ONNX test directory (model.onnx with test_data_set_*) at or below this path");
 }
 
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
-
 static int run(int argc, char **argv)
 {
     tally t = {.options = MDOT_INIT(mdotc_check_options)};

@@ -40,8 +40,6 @@ static void show_dump(void *user, const char *message)
     fputs(message, stdout);
 }
 
-/* ---- Options ---------------------------------------------------------------------------------------------------- */
-
 static bool parse_buckets(const char *command, char *text, void *request)
 {
     compile_request *r = request;
@@ -195,8 +193,6 @@ static const cli_option options[] = {
 };
 static const char *const synopsis[] = {"MODEL.onnx -o MODEL.mdot [OPTION]…",
                                        "--entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…", NULL};
-
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {

@@ -59,8 +59,6 @@ typedef struct verify_request {
     bool json;
 } verify_request;
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
-
 /* Every job on every GPU. */
 typedef struct pairs {
     size_t count;
@@ -110,8 +108,6 @@ static mdot_status read_pairs(const verify_request *r, pairs *out, mdot_error *e
     }
     return status;
 }
-
-/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {

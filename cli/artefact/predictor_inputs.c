@@ -15,8 +15,6 @@ static const char *command_of(int number)
     return option->section == RT_SECTION_DEGREE ? "parallel" : option->command;
 }
 
-/* ---- Inputs of the predictor ------------------------------------------------------------------------------------- */
-
 typedef struct reads {
     bool any; /* the artefact is a job predictor */
     bool number[NUMBER_COUNT];
@@ -60,8 +58,6 @@ static reads find_reads(const mdot_predictor *predictor)
     }
     return found;
 }
-
-/* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 static bool is_first(int number)
 {

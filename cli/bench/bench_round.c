@@ -23,8 +23,6 @@ typedef struct queue {
     float *us; /* one per pair, or one per round */
 } queue;
 
-/* ---- The queue --------------------------------------------------------------------------------------------------- */
-
 static mdot_status copy_job(const mdot_job *model, mdot_job **out_copy, mdot_error *err)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -104,8 +102,6 @@ static void free_queue(queue *q)
     free(q->encodings);
     free(q->us);
 }
-
-/* ---- Measurements ------------------------------------------------------------------------------------------------ */
 
 static mdot_status predict_all(queue *q, mdot_error *err)
 {

@@ -61,8 +61,6 @@ static void worker_done(worker *w)
     mdot_context_destroy(w->context);
 }
 
-/* ---- The loop ---------------------------------------------------------------------------------------------------- */
-
 /* Runs one call and returns its end time. */
 static double timed_call(worker *w, double begin)
 {
@@ -108,8 +106,6 @@ static void *work(void *argument)
     }
     return NULL;
 }
-
-/* ---- Statistics -------------------------------------------------------------------------------------------------- */
 
 static int compare_floats(const void *a, const void *b)
 {

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- By name ------------------------------------------------------------------------------------------------- */
-
 void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES])
 {
     snprintf(out, CLI_GPU_NAME_BYTES, "%.*s", (int)bs_cut_length(name, CLI_GPU_NAME_BYTES - 1), name);
@@ -45,8 +43,6 @@ bool cli_add_gpus(const char *command, char *text, void *gpus)
         if (!add_name(command, items[i], gpus)) return false;
     return true;
 }
-
-/* ---- By spec values ---------------------------------------------------------------------------------------------- */
 
 static const struct field {
     const char *name, *short_name;

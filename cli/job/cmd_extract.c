@@ -12,8 +12,6 @@ typedef struct extract_request {
     bool json;
 } extract_request;
 
-/* ---- Printing --------------------------------------------------------------------------------------------------- */
-
 static mdot_load load_at(const mdot_job_operator *op, mdot_phase phase, double batch)
 {
     const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
@@ -148,8 +146,6 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
     }
     printf("\n ]}\n");
 }
-
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {

@@ -24,8 +24,6 @@ static const cli_option options[] = {
 };
 static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", NULL};
 
-/* ---- Accuracy ---------------------------------------------------------------------------------------------------- */
-
 /* Sums the absolute errors of predictions, as logarithms, over every second row; `calibration` may be NULL. */
 static mdot_status measure_half(mdot_context *context, const measured_steps *m, size_t first,
                                 const mdot_calibration *calibration, double *io_sum, mdot_error *err)
@@ -71,8 +69,6 @@ static mdot_status leave_out(mdot_context *context, const measured_steps *m, dou
     *out_after = 100 * expm1(after / timed);
     return status;
 }
-
-/* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 static void print_correction(const char *name, const char *precision, size_t rows, double factor, double interval)
 {

@@ -30,8 +30,6 @@ double predict_cost(const predict_request *r, const mdot_configuration *c, const
     return ms / 3.6e6 * cli_gpu_count(c) * cli_gpu_price_of(&r->prices, c->gpu_spec->name);
 }
 
-/* ---- Sorting ---------------------------------------------------------------------------------------------------- */
-
 typedef struct line {
     double key; /* smaller is better */
     size_t index, variant;

@@ -44,8 +44,6 @@ static const cli_option options[] = {
 };
 static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
 
-/* ---- Predictions ------------------------------------------------------------------------------------------------- */
-
 static void list_batches(report_job *job, int64_t unit)
 {
     job->batch_count = 0;
@@ -135,8 +133,6 @@ static void free_job(report_job *job)
     for (size_t i = 0; i < job->result_count; i++) mdot_explanation_destroy(job->results[i].explanation);
     mdot_job_destroy(job->job);
 }
-
-/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
 /* The caller calls close_model, also after a failure. */
 static mdot_status open_model(calibrated_model *model, const report_request *r, mdot_error *err)

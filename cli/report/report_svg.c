@@ -15,8 +15,6 @@ static const layout layouts[] = {{"wide", false, 860, 170, 120, 30, 6}, {"narrow
 
 enum { BAR_HEIGHT = 18, LEGEND_ROW = 18 };
 
-/* ---- Lines ------------------------------------------------------------------------------------------------------- */
-
 typedef struct frame {
     double left, top, width, height; /* area of the plot */
     double least, most;              /* logarithms; range of the vertical axis */
@@ -162,8 +160,6 @@ void report_draw_batches(FILE *out, const report_job *job)
 {
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) draw_batches(out, job, &layouts[i]);
 }
-
-/* ---- Bars -------------------------------------------------------------------------------------------------------- */
 
 static double row_sum(const report_bars *bars, size_t row)
 {

@@ -48,8 +48,6 @@ static LLVMValueRef number(cg_emitter *e, int tile)
     return cg_const_int(e->i8, tile);
 }
 
-/* ---- In plain vectors, for tests --------------------------------------------------------------------------------- */
-
 void cg_amx_begin_kernel(cg_emitter *e)
 {
     if (!is_plain(e)) return;
@@ -97,8 +95,6 @@ static void add_product_plainly(cg_emitter *e, int sums, int left, int right)
     cg_store(e, cg_fadd(e, sum, cg_fadd(e, pair.out[0], pair.out[1])), sum_row, CG_AMX_ROW_BYTES);
     cg_loop_end(e, &row, NULL);
 }
-
-/* ---- The operations ---------------------------------------------------------------------------------------------- */
 
 void cg_amx_zero(cg_emitter *e, int tile)
 {

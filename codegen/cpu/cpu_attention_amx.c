@@ -14,8 +14,6 @@ enum { SIDE = 2, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE, QUERIES = CG_AMX_ROW_B
 
 static_assert(CG_AMX_STEP == 2 * CG_AMX_BF16, "channels or keys of a tile");
 
-/* ---- Packing a head ---------------------------------------------------------------------------------------------- */
-
 static int64_t round_up(int64_t channels)
 {
     return (channels + CG_AMX_STEP - 1) / CG_AMX_STEP * CG_AMX_STEP;
@@ -109,8 +107,6 @@ cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMV
     cg_loop_end(e, &key, NULL);
     return packed;
 }
-
-/* ---- Products ---------------------------------------------------------------------------------------------------- */
 
 /* Up to two by two tiles of rows and queries, at a row and a query in a scratch matrix of words. */
 typedef struct tiles {

@@ -36,8 +36,6 @@ bool cg_attention_is_small(const pl_attention *k, const cg_cpu_target *target)
            keys * (key_chunks + value_chunks) <= MAX_REGISTERS;
 }
 
-/* ---- Rows as vectors of channels; the last one may be narrower --------------------------------------------------- */
-
 static int chunk_lanes(const cg_emitter *e, int64_t channels, int chunk)
 {
     int64_t left = channels - (int64_t)chunk * e->target->lanes;
@@ -74,8 +72,6 @@ static LLVMValueRef dot(cg_emitter *e, int64_t channels, const LLVMValueRef *a, 
     }
     return sum != NULL ? cg_reduce_add(e, sum) : cg_const(e, e->f32, 0); /* no channels */
 }
-
-/* ---- One problem ------------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVMValueRef product, int64_t query,
                                  int64_t key)

@@ -37,8 +37,6 @@ static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope,
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0);
 
-/* ---- Memory ----------------------------------------------------------------------------------------------------- */
-
 static LLVMValueRef lane_number(cg_emitter *e, int lane)
 {
     return cg_const_int(e->i32, lane);
@@ -130,8 +128,6 @@ static void store(cg_emitter *e, const access *a, LLVMValueRef value, int lanes)
         }
     }
 }
-
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef loop_index(evaluation *v, int loop, bool lane0)
 {

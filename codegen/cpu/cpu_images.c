@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
-
 static const struct {
     mdot_cpu_isa isa;
     const char *name;
@@ -70,8 +68,6 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
     *out_count = count;
     return MDOT_OK;
 }
-
-/* ---- Images ------------------------------------------------------------------------------------------------------ */
 
 /* All targets must be of one machine, because an artefact is one file for one machine. */
 static mdot_status take_targets(const cg_cpu_target *const *targets, int count, cg_cpu_images *images, mdot_error *err)
@@ -141,8 +137,6 @@ void cg_cpu_images_done(cg_cpu_images *images)
     free(images->code);
     *images = (cg_cpu_images){0};
 }
-
-/* ---- In the artefact --------------------------------------------------------------------------------------------- */
 
 static void end_images(void *images)
 {

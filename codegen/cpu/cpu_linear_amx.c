@@ -158,8 +158,6 @@ static void copy_last_group(cg_emitter *e, const cg_linear_block *l)
     cg_if_end(e, &is_partial);
 }
 
-/* ---- Overlapping blocks ------------------------------------------------------------------------------------------ */
-
 /* A two-by-two tile block in the sequence: the first row and column. */
 typedef struct position {
     LLVMValueRef row, column;

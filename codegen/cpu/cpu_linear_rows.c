@@ -6,8 +6,6 @@
 
 #include "codegen/cpu/cpu_values.h"
 
-/* ---- Epilogues -------------------------------------------------------------------------------------------------- */
-
 LLVMValueRef cg_linear_epilogue(cg_emitter *e, const cg_linear_block *l, LLVMValueRef row, LLVMValueRef column,
                                 LLVMValueRef acc)
 {
@@ -45,8 +43,6 @@ void cg_finish_rows(cg_emitter *e, const cg_linear_block *l, int64_t columns, LL
     }
     cg_loop_end(e, &row, NULL);
 }
-
-/* ---- Rows of A -------------------------------------------------------------------------------------------------- */
 
 int64_t cg_copy_stride(const cg_linear_block *l)
 {

@@ -12,8 +12,6 @@
 
 enum { MAX_LANES = 16, VISIT_BUDGET = 1024 };
 
-/* ---- Recognition ------------------------------------------------------------------------------------------------- */
-
 /* The output loop other than the columns along which an index runs through adjacent elements; -1: there is none. */
 static int loop_along(const pl_nest *nest, const pl_expr *index, int column_loop)
 {
@@ -69,8 +67,6 @@ bool cg_transposition_find(const pl_plan *plan, const pl_nest *nest, const cg_cp
     }
     return false;
 }
-
-/* ---- Code -------------------------------------------------------------------------------------------------------- */
 
 LLVMValueRef cg_transposition_fits(cg_emitter *e, const pl_nest *nest, const cg_transposition *transposition)
 {

@@ -17,8 +17,6 @@ static LLVMValueRef constant(cg_emitter *e, LLVMValueRef shape, double value)
     return cg_const(e, LLVMTypeOf(shape), value);
 }
 
-/* ---- Sixteen polynomials ---------------------------------------------------------------------------------------- */
-
 enum { INTERVALS = 16, TERMS = 5 };
 static const double interval_width = 0.35; /* a p(a) = -6e-8 at 16 · 0.35; wider intervals would fit worse: 3e-7 here */
 
@@ -76,8 +74,6 @@ static LLVMValueRef tail_by_table(cg_emitter *e, LLVMValueRef a)
     for (int k = TERMS - 2; k >= 0; k--) p = cg_fma(e, p, t, look_up(e, c[k], index));
     return p;
 }
-
-/* ---- One polynomial --------------------------------------------------------------------------------------------- */
 
 static const double polynomial_end = 5.2;
 

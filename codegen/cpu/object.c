@@ -111,8 +111,6 @@ static mdot_status copy_buffer(LLVMMemoryBufferRef buffer, void **out_object, si
     return MDOT_OK;
 }
 
-/* ---- Diagnostics: by default LLVM prints them, and ends the process on an error ---------------------------------- */
-
 typedef struct diagnostics {
     bool failed;
     char first[512];
@@ -127,8 +125,6 @@ static void keep_first_error(LLVMDiagnosticInfoRef info, void *user)
     LLVMDisposeMessage(text);
     diag->failed = true;
 }
-
-/* ---- The steps --------------------------------------------------------------------------------------------------- */
 
 static mdot_status translate(LLVMModuleRef module, LLVMTargetMachineRef machine, const cg_options *options,
                              cg_finish finish, void *user, LLVMMemoryBufferRef *out_buffer, mdot_error *err)

@@ -78,8 +78,6 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
 
 const cg_packing cg_pack_bf16 = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
 
-/* ---- 3x3 taps ---- */
-
 static int64_t taps_bytes(const ir_tensor *matrix)
 {
     int64_t bytes = panel_bytes(matrix);

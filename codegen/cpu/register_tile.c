@@ -19,8 +19,6 @@ static int64_t steps_per_iteration(const cg_cpu_target *target, bool use_bf16_do
 /* Tiles at the end of the iteration. Four rows still keep two FMA units busy on sixteen accumulators. */
 enum { TAIL_ROWS = 4 };
 
-/* ---- The inner loop --------------------------------------------------------------------------------------------- */
-
 /* One outer product: the panel's row at `panel`, the rows' scalars at `offset` from their pointers. */
 static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef offset,
                               LLVMValueRef panel)
@@ -138,8 +136,6 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
     if (tile->in_blocks) cg_exchange_blocks(e, &blocks);
     tile->in_blocks = false;
 }
-
-/* ---- The iteration over rows ------------------------------------------------------------------------------------- */
 
 LLVMValueRef cg_row_pointer(cg_emitter *e, LLVMTypeRef element, const cg_rows *rows, int i, LLVMValueRef base,
                             LLVMValueRef stride)

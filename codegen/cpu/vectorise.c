@@ -62,8 +62,6 @@ static void count(cost_estimate *s, const pl_expr *expr)
     for (int i = 0; i < pl_expr_operand_count(expr->op); i++) count(s, expr->arg[i]);
 }
 
-/* ---- Properties of the nest -------------------------------------------------------------------------------------- */
-
 static bool loads_from(const pl_expr *expr, int buffer, int *budget)
 {
     if (--*budget <= 0) return true; /* the safe answer */

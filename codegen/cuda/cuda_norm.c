@@ -125,8 +125,6 @@ static void emit(cu_function *f)
     cu_put(&f->body, "%s        }\n    }\n", w.guard[0] != 0 ? "            }\n" : "");
 }
 
-/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
-
 static void note_accesses(cu_step_finder *f)
 {
     const cu_step *s = f->step;

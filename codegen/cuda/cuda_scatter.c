@@ -16,8 +16,6 @@ static const ir_type *type_of(const cu_function *f, int buffer)
     return &cu_buffer(f, buffer)->type;
 }
 
-/* ---- The copy ---------------------------------------------------------------------------------------------------- */
-
 static void emit_copy(cu_function *f)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
@@ -27,8 +25,6 @@ static void emit_copy(cu_function *f)
     cu_store_at(f, k->output[0], "at", cu_element_at(f, k->input[0], "at", "x"), "        ");
     cu_put(&f->body, "    }\n");
 }
-
-/* ---- Updates ----------------------------------------------------------------------------------------------------- */
 
 /* The place of index number `cursor` in a dimension. */
 static const char *place(cu_function *f, const char *cursor, ir_dim extent)
@@ -132,8 +128,6 @@ static void emit_slice_updates(cu_function *f)
     cu_put(&f->body, "        }\n    }\n");
 }
 
-/* ---- TensorScatter ----------------------------------------------------------------------------------------------- */
-
 /* `place` is the element's, counted from the first update. In a circular cache the last update of an element counts. */
 static void emit_cache(cu_function *f)
 {
@@ -176,8 +170,6 @@ void cu_emit_scatter(cu_function *f)
     else
         emit_slice_updates(f);
 }
-
-/* ---- In stages --------------------------------------------------------------------------------------------------- */
 
 /* Accesses to inputs `first` to `last_index`, and to the output. */
 static void note_accesses(cu_step_finder *f, int first, int last_index)

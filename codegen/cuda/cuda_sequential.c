@@ -20,8 +20,6 @@ static const ir_type *input_type(const cu_function *f)
     return &cu_buffer(f, f->step->kernel->sequential.input[0])->type;
 }
 
-/* ---- Running sums ------------------------------------------------------------------------------------------------ */
-
 static const char *sum_type(cu_function *f, int buffer)
 {
     return cu_buffer(f, buffer)->type.dtype == MDOT_DTYPE_F32 ? "double" : cu_checked_type(f, buffer);
@@ -60,8 +58,6 @@ static void emit_cumulate(cu_function *f)
     cu_put(&f->body, "            sum = after;\n        }\n    }\n");
 }
 
-/* ---- The k best -------------------------------------------------------------------------------------------------- */
-
 static void emit_top_k(cu_function *f)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
@@ -91,8 +87,6 @@ static void emit_top_k(cu_function *f)
     if (k->output[1] >= 0) cu_store_at(f, k->output[1], place, "own", "        ");
     cu_put(&f->body, "    }\n");
 }
-
-/* ---- In stages --------------------------------------------------------------------------------------------------- */
 
 static void note_accesses(cu_step_finder *f)
 {

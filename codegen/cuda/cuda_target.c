@@ -25,8 +25,6 @@ size_t cu_shared_limit_bytes(uint32_t sm)
     return (size_t)64 << 10; /* the smallest known limit */
 }
 
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
-
 /* mma.sync.m16n8k8 with f16 and ldmatrix require sm_75 (PTX ISA, "Target ISA Notes"). A cubin stores the architecture
  * in one byte. */
 enum { LEAST_SM = 75, MAX_SM = 255 };

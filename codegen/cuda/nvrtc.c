@@ -15,8 +15,6 @@ enum { PATH_BYTES = 1024, MAX_KNOWN_SMS = 64, OLDEST_MAJOR = 12, OLDEST_MINOR = 
 static const char *const library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 enum { NAME_COUNT = sizeof library_names / sizeof library_names[0] };
 
-/* ---- Loading ----------------------------------------------------------------------------------------------------- */
-
 static void *open_in(const char *folder, const char *subfolder)
 {
     for (int i = 0; i < NAME_COUNT; i++) {
@@ -75,8 +73,6 @@ mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err)
     *out_nvrtc = nvrtc;
     return MDOT_OK;
 }
-
-/* ---- Compiling --------------------------------------------------------------------------------------------------- */
 
 static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error *err)
 {

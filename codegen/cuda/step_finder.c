@@ -17,8 +17,6 @@ int64_t cu_elements_per_unit(const ir_type *type)
     return has_length ? count : 0;
 }
 
-/* ---- Accesses ---------------------------------------------------------------------------------------------------- */
-
 void cu_note_access(cu_step_finder *f, int buffer, bool is_written, cu_range elements)
 {
     if (buffer < 0) return;
@@ -70,8 +68,6 @@ cu_range cu_extent_range(ir_dim extent, int64_t max_length)
 {
     return cu_columns_range(ir_dim_is_number(extent) ? extent.offset : ir_dim_most(extent, 1, max_length));
 }
-
-/* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
 cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part)
 {

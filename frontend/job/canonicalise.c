@@ -15,8 +15,6 @@
 #include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
 
-/* ---- Broadcasts ------------------------------------------------------------------------------------------------- */
-
 /* Does another operand already have the result's type? */
 static bool has_full_operand_besides(const ir_node *node, int operand)
 {
@@ -42,8 +40,6 @@ static void pointwise(ir_builder *b, ir_node *node)
     }
 }
 
-/* ---- Selections ------------------------------------------------------------------------------------------------- */
-
 static void gather(ir_builder *b, ir_node *node)
 {
     ir_value *data = node->inputs[0], *index = node->inputs[1], *result = node->outputs[0];
@@ -56,8 +52,6 @@ static void gather(ir_builder *b, ir_node *node)
     ir_value *slice = ir_build_slice(b, data, axis, number, number + 1);
     ir_replace(b, result, ir_build_reshape(b, slice, result->type.dim, result->type.rank));
 }
-
-/* ---- Means of maps ---------------------------------------------------------------------------------------------- */
 
 static void global_pool(ir_builder *b, ir_node *node)
 {
@@ -91,8 +85,6 @@ static void average_pool(ir_builder *b, ir_node *node)
     if (map_positions(&node->outputs[0]->type) == 1 && map_positions(&node->inputs[0]->type) > 1) global_pool(b, node);
 }
 
-/* ---- Biases ----------------------------------------------------------------------------------------------------- */
-
 static void convolution(ir_builder *b, ir_node *node)
 {
     const ir_value *bias = ir_node_input(node, 2);
@@ -100,8 +92,6 @@ static void convolution(ir_builder *b, ir_node *node)
     ir_node_set_input(node, 2, NULL);
     b->changed = true;
 }
-
-/* ---- Sums between reshapes -------------------------------------------------------------------------------------- */
 
 static ir_value *before_reshape(const ir_value *value)
 {
@@ -135,8 +125,6 @@ static void reshape(ir_builder *b, ir_node *node)
         if (whole != NULL && ir_replace(b, result, ir_build_add(b, x, whole))) return;
     }
 }
-
-/* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Gather] = gather,

@@ -4,8 +4,6 @@
 #include <limits.h>
 #include <string.h>
 
-/* ---- The rows match ops.def, in the same order ------------------------------------------------------------------- */
-
 enum {
 #define JOB(id, ...) ROW_##id,
 #include "ir/ops_job.def"
@@ -16,8 +14,6 @@ enum {
 #include "ir/ops.def"
 #undef OP
 _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_job.def and ops.def differ");
-
-/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define ALL 0 /* all operands; for saved tensors, the treatment of unknown operators */
 #define NOTHING MDOT_SAVES_NOTHING

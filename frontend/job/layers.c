@@ -42,8 +42,6 @@ typedef struct layers {
     fe_stretch *blocks;
 } layers;
 
-/* ---- Equal operators and stretches ------------------------------------------------------------------------------ */
-
 static int compare_operators(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
@@ -131,8 +129,6 @@ static void mark_block(layers *l, const fe_stretch *s)
     l->marked++;
     for (uint32_t i = s->first; i < s->end; i++) l->mark[i] = l->marked;
 }
-
-/* ---- Levels in names -------------------------------------------------------------------------------------------- */
 
 /* Finds the path's index number `depth`, counted from 0. */
 static bool find_index(const char *path, int depth, site *out)
@@ -249,8 +245,6 @@ static void find_named(layers *l, const fe_operator *sources, path_source *path_
     for (int depth = 0; depth < MAX_DEPTH && find_depth(l, depth);) depth++;
 }
 
-/* ---- Repeats ---------------------------------------------------------------------------------------------------- */
-
 static void find_repeated(layers *l)
 {
     uint32_t count = fe_find_repeats(l->job, l->operators, l->kind, l->count, l->blocks);
@@ -260,8 +254,6 @@ static void find_repeated(layers *l)
         for (uint32_t k = i; k < next_index; k++) mark_block(l, &l->blocks[k]);
     }
 }
-
-/* ---- All -------------------------------------------------------------------------------------------------------- */
 
 void fe_job_find_layers(const fe_job *job, const fe_operator *sources, mdot_job_operator *operators, int count)
 {

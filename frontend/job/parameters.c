@@ -129,8 +129,6 @@ bool fe_is_buffer(const char *name)
     return false;
 }
 
-/* ---- Parameters ------------------------------------------------------------------------------------------------- */
-
 static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored)
 {
     const fe_names *frozen = fe_frozen_names(graph);
@@ -197,8 +195,6 @@ void fe_parameters_derive(fe_parameters *p, const ir_node *node, int id)
         }
     }
 }
-
-/* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 bool fe_is_parameter(const fe_job *job, const ir_value *value)
 {

@@ -37,8 +37,6 @@ typedef struct search {
     int64_t *change;  /* indexed by operator: change of `across` */
 } search;
 
-/* ---- Periods ---------------------------------------------------------------------------------------------------- */
-
 static int compare_words(const void *a, const void *b)
 {
     const word *x = a, *y = b;
@@ -81,8 +79,6 @@ static uint32_t pop_period(const search *s)
     if (best > 0) s->votes[best] = 0;
     return best;
 }
-
-/* ---- Runs ------------------------------------------------------------------------------------------------------- */
 
 /* Do all operators of the period have the same kind? Such a repetition is not a block of several operators. */
 static bool is_monotone(const search *s, uint32_t first, uint32_t period)
@@ -147,8 +143,6 @@ static void mark_free_parts(search *s, const run *r, uint32_t *group)
         if (i - first >= 2 * r->period) mark_run(s, &(run){first, i - first, r->period}, (*group)++);
     }
 }
-
-/* ---- All -------------------------------------------------------------------------------------------------------- */
 
 static void count_across(const search *s, const mdot_job_operator *operators)
 {

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-/* ---- Shapes ----------------------------------------------------------------------------------------------------- */
-
 static int64_t dim(const ir_value *value, int i)
 {
     return value->type.dim[i].offset;
@@ -43,14 +41,10 @@ const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node)
     return NULL;
 }
 
-/* ---- Types ------------------------------------------------------------------------------------------------------ */
-
 const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
 {
     return fe_row_at(fe_matmul_weight(job, node) != NULL ? IR_OP_Linear : fe_row_of(node)->type);
 }
-
-/* ---- Attributes -------------------------------------------------------------------------------------------------- */
 
 typedef void (*describe_fn)(const fe_job *job, const fe_operator *op, int64_t *setting);
 

@@ -35,8 +35,6 @@ static int axis_of(const labels *l, char label)
     return -1;
 }
 
-/* ---- Equations -------------------------------------------------------------------------------------------------- */
-
 typedef struct reader {
     const char *cursor;
     bool used[128];               /* letters of the equation */
@@ -116,8 +114,6 @@ static bool read_equation(const ir_node *node, factor *factors, labels *out_resu
     return read_labels(&r, r.ellipsis_rank, out_result);
 }
 
-/* ---- One factor ------------------------------------------------------------------------------------------------- */
-
 /* Drops the axes in `dropped`, whose extents are 1. */
 static void drop_axes(ir_builder *b, factor *f, const bool *dropped)
 {
@@ -176,8 +172,6 @@ static ir_value *arranged(ir_builder *b, const factor *f, const labels *order)
     }
     return ir_build_reshape(b, ir_build_transpose(b, f->value, perm), dims, order->count);
 }
-
-/* ---- Products of two factors ------------------------------------------------------------------------------------ */
 
 static char *append(char *cursor, const labels *l)
 {

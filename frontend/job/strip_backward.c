@@ -12,8 +12,6 @@
 #include "frontend/job/job_tables.h"
 #include "frontend/onnx/names.h"
 
-/* ---- Operators -------------------------------------------------------------------------------------------------- */
-
 static bool starts_backward(const ir_node *node)
 {
     switch (fe_job_op_role_of(node)) {
@@ -38,8 +36,6 @@ static void note_optimizer(fe_job *job, const ir_node *node)
                      : role == FE_JOB_OP_ADAM ? MDOT_OPTIMIZER_ADAM
                                               : MDOT_OPTIMIZER_ADAMW;
 }
-
-/* ---- Cutting ---------------------------------------------------------------------------------------------------- */
 
 /* Marks the values of the backward pass by id and returns the number of forward nodes. */
 static int mark(fe_job *job, bool *is_backward)
@@ -102,8 +98,6 @@ static void remove_marked(ir_graph *graph, const bool *is_backward)
     ir_graph_remove_dead(graph);
 }
 
-/* ---- Parameters ------------------------------------------------------------------------------------------------- */
-
 /* Adds the names of all backward values. */
 static void add_gradient_names(const fe_job *job, const bool *is_backward, fe_names *names)
 {
@@ -135,8 +129,6 @@ static void find_parameters(const fe_job *job, const bool *is_backward, fe_names
     }
     graph->input_count = kept;
 }
-
-/* ---- Forward operators of training graphs ----------------------------------------------------------------------- */
 
 static void truncate_inputs(const fe_job *job, ir_node *node, int count)
 {

@@ -51,8 +51,6 @@ static bool names_modules(const ir_graph *graph)
     return false;
 }
 
-/* ---- Traces ----------------------------------------------------------------------------------------------------- */
-
 static bool is_computed(const ir_value *value, bool numbers)
 {
     return starts_with(value->name, "onnx::Conv") || (numbers && is_number(value->name));
@@ -94,8 +92,6 @@ static bool is_original_bias(const ir_node *node)
            strlen(weight->name) == strlen(bias->name) + 2 &&
            strncmp(weight->name, bias->name, strlen(bias->name) - strlen("bias")) == 0;
 }
-
-/* ---- Insertion -------------------------------------------------------------------------------------------------- */
 
 /* NULL if memory runs out. */
 static ir_value *vector(const ir_builder *b, const ir_node *node, const char *name)

@@ -42,8 +42,6 @@ static ir_value *integer(const transform *t, int64_t value)
     return fe_add_scalar(t->u, t->node, "integer", MDOT_DTYPE_I64, (double)value);
 }
 
-/* ---- The form of the node ---------------------------------------------------------------------------------------- */
-
 static bool read_integer(const ir_node *node, int input, int64_t fallback, int64_t *out)
 {
     const ir_value *value = ir_node_input(node, input);
@@ -88,8 +86,6 @@ static const char *fault_of(transform *t, int64_t opset)
                "or bind the dimension with --dim";
     return NULL;
 }
-
-/* ---- Matrices ---------------------------------------------------------------------------------------------------- */
 
 /* Cosines or sines of the products of two indices: [elements, frequencies], divided by n if the transform is inverse.
  * Elements beyond the transform's length are left out, so their rows are zero. */
@@ -143,8 +139,6 @@ static bool computed_matrices(const transform *t, ir_value **out_cosines, ir_val
     *out_sines = sines;
     return *out_cosines != NULL && *out_sines != NULL;
 }
-
-/* ---- The node ---------------------------------------------------------------------------------------------------- */
 
 /* One part of x: 0 real, 1 imaginary, along the last dimension but one. */
 static ir_value *part(const transform *t, ir_value *x, int64_t choice)

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-/* ---- Types ------------------------------------------------------------------------------------------------------ */
-
 static bool has_typed_inputs(const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
@@ -50,8 +48,6 @@ void fe_forget_types(const fe_upgrader *u)
     }
 }
 
-/* ---- Constants -------------------------------------------------------------------------------------------------- */
-
 static ir_value *add_constant(const fe_upgrader *u, const ir_node *node, const char *what, const ir_tensor *tensor)
 {
     const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, what);
@@ -88,8 +84,6 @@ ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *wha
     for (int d = 0; d < rank; d++) tensor->dims[d] = dims[d];
     return add_constant(u, node, what, tensor);
 }
-
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value)
 {

@@ -21,8 +21,6 @@ typedef struct limit {
     ir_dim steps;
 } limit;
 
-/* ---- Expressions ------------------------------------------------------------------------------------------------- */
-
 static bool is_op(const ir_value *v, ir_opcode op)
 {
     return v != NULL && v->def != NULL && v->def->op == &ir_ops[op];
@@ -86,8 +84,6 @@ static bool is_counter(const counting *c, const ir_value *v, int64_t *out_start)
     return read_number(c, c->begin->inputs[k], &initial) && !__builtin_add_overflow(initial, added, out_start);
 }
 
-/* ---- Conditions -------------------------------------------------------------------------------------------------- */
-
 static bool smaller(const counting *c, limit a, limit b, limit *out)
 {
     *out = a.is_set ? a : b;
@@ -145,8 +141,6 @@ static bool limit_of(const counting *c, const ir_value *condition, int depth, li
         return false;
     }
 }
-
-/* ---- The number -------------------------------------------------------------------------------------------------- */
 
 /* Sets *out_limit to the smaller of trip count and condition. False: it depends on data. A trip count above
  * INT32_MAX means that the condition alone ends the loop, because exporters write the greatest i64 then. */

@@ -58,8 +58,6 @@ static bool find_kind(const Onnx__NodeProto *reduction, fe_embedding_bags *out)
     return false;
 }
 
-/* ---- The dynamo exporter's loop ---------------------------------------------------------------------------------- */
-
 enum { MOST_BRANCHES = 8 }; /* limit on nesting; the exporter writes four */
 
 static bool read_number(const Onnx__GraphProto *graph, const char *name, int64_t *out)

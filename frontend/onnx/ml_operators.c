@@ -20,8 +20,6 @@ static mdot_status finish_one(const ml_writer *w, ir_value *value)
     return fe_ml_finish(w, &value, 1);
 }
 
-/* ---- Columns ----------------------------------------------------------------------------------------------------- */
-
 /* A vector, or a scalar if the list has one element, which applies to all columns. */
 static ir_value *per_column(const ml_writer *w, const char *what, const double *values, int64_t count)
 {
@@ -92,8 +90,6 @@ static mdot_status refuse_zip_map(const ml_writer *w)
         "its output is a list of dictionaries instead of a tensor. Export the classifier with zipmap=False: "
         "options={'zipmap': False} of skl2onnx, or the argument zipmap of onnxmltools");
 }
-
-/* ---- Linear models ----------------------------------------------------------------------------------------------- */
 
 /* x · coefficientsᵀ + intercepts, [rows, targets] */
 static mdot_status write_sums(const ml_writer *w, int64_t targets, ir_value **out_sums)
@@ -173,8 +169,6 @@ static mdot_status write_linear_classifier(const ml_writer *w)
     ir_value *label = fe_ml_best_label(w, sums, labels, label_count);
     return fe_ml_finish(w, (ir_value *[]){label, fe_ml_transform_scores(w, transform, sums)}, 2);
 }
-
-/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node)
 {

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* ---- Transforms -------------------------------------------------------------------------------------------------- */
-
 mdot_status fe_ml_read_transform(const ml_writer *w, ml_transform *out_transform)
 {
     static const char *const names[] = {[ML_NONE] = "NONE",
@@ -71,8 +69,6 @@ ir_value *fe_ml_transform_scores(const ml_writer *w, ml_transform transform, ir_
     }
     return scores;
 }
-
-/* ---- Labels ------------------------------------------------------------------------------------------------------ */
 
 mdot_status fe_ml_read_labels(const ml_writer *w, const char *ints, const char *strings, const int64_t **out_labels,
                               int64_t *out_count)

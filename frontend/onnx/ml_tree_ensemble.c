@@ -95,8 +95,6 @@ static mdot_status find_members(builder *b)
     return MDOT_OK;
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------------------------------- */
-
 static mdot_status fail_not_trees(const builder *b)
 {
     return fe_ml_fail(b->w, MDOT_MALFORMED,
@@ -193,8 +191,6 @@ static mdot_status build(builder *b)
         status = add_tree(b, b->roots.at[b->f->root_count], &roots[b->f->root_count]);
     return status;
 }
-
-/* ---- The operator ------------------------------------------------------------------------------------------------ */
 
 mdot_status fe_ml_write_tree_ensemble(const ml_writer *w)
 {

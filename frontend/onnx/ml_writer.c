@@ -17,8 +17,6 @@ mdot_status fe_ml_fail(const ml_writer *w, mdot_status status, const char *forma
                      w->node->op_type, reason);
 }
 
-/* ---- Attributes -------------------------------------------------------------------------------------------------- */
-
 /* An empty list has no type. */
 static mdot_status find_list(const ml_writer *w, const char *name, ir_attr_kind kind, const ir_attr **out_attr)
 {
@@ -50,8 +48,6 @@ mdot_status fe_ml_ints(const ml_writer *w, const char *name, const int64_t **out
     *out_count = attr != NULL ? attr->count : 0;
     return MDOT_OK;
 }
-
-/* ---- Parts ------------------------------------------------------------------------------------------------------- */
 
 static ir_value *output_of(ir_node *made)
 {

@@ -9,8 +9,6 @@
 /* Converters fill everything except the name. False: out of memory. */
 typedef bool (*convert_fn)(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out);
 
-/* ---- One converter per type -------------------------------------------------------------------------------------- */
-
 static bool convert_float(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
     (void)arena;
@@ -96,8 +94,6 @@ static const convert_fn converters[] = {
 };
 enum { CONVERTER_COUNT = sizeof converters / sizeof *converters };
 
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
-
 static mdot_status fail(const fe_context *context, const fe_node *node, const char *attribute, const char *reason)
 {
     return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (%s): attribute '%s' %s", context->file, node->name,
@@ -150,8 +146,6 @@ mdot_status fe_import_attributes(const fe_context *context, const fe_node *sourc
     node->attr_count = source->attribute_count;
     return MDOT_OK;
 }
-
-/* ---- Constant --------------------------------------------------------------------------------------------------- */
 
 typedef enum constant_form {
     FORM_TENSOR,

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* ---- Location of elements -------------------------------------------------------------------------------------- */
-
 typedef enum source { SOURCE_FLOAT, SOURCE_DOUBLE, SOURCE_INT32, SOURCE_INT64, SOURCE_UINT64 } source;
 
 /* The typed field of each element type, as listed at TensorProto's data fields in onnx.proto. */
@@ -51,8 +49,6 @@ static mdot_status fail(const fe_context *context, mdot_status status, const cha
 {
     return mdot_fail(context->err, status, "%s: %s '%s': %s", context->file, kind, name, reason);
 }
-
-/* ---- Copying --------------------------------------------------------------------------------------------------- */
 
 /* The valid values in an integer field for `dtype`: the type's range, or for 16-bit floats the range of bit
  * patterns. */
@@ -125,8 +121,6 @@ static const void *adopt(const fe_context *context, const unsigned char *raw, md
     }
     return copy;
 }
-
-/* ---- The three places for data: another file, raw_data, a typed field ------------------------------------------ */
 
 static mdot_status import_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                                    const char *name, ir_tensor *tensor, size_t size_bytes)
@@ -204,8 +198,6 @@ static mdot_status import_data(const fe_context *context, const Onnx__TensorProt
     if (proto->has_raw_data) return import_raw(context, proto, kind, name, tensor, size_bytes);
     return import_typed(context, proto, kind, name, tensor, size_bytes);
 }
-
-/* ---- Shape ----------------------------------------------------------------------------------------------------- */
 
 static mdot_status import_shape(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                                 const char *name, ir_tensor *tensor)

@@ -19,8 +19,6 @@ typedef struct writer {
 
 enum { NO_AXIS = -128 }; /* one scale for the whole tensor */
 
-/* ---- Parts ------------------------------------------------------------------------------------------------------ */
-
 static ir_value *add(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *made = fe_insert_before(w->u, w->node, op, inputs, count);
@@ -81,8 +79,6 @@ static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     operands[0] = insert_inner(w, op, inputs, count);
     return operands[0] != NULL && become(w, IR_OP_QuantizeLinear, operands, 3);
 }
-
-/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 static bool one_operand(const writer *w, ir_opcode op)
 {
@@ -237,8 +233,6 @@ static bool matmul_n_bits(const writer *w, ir_opcode op)
     node->attr_count = 0;
     return sum_with_bias(w, node->inputs[0], ir_graph_add_constant(w->u->graph, name, tensor), ir_node_input(node, 5));
 }
-
-/* ---- The table -------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const struct {

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- Broadcasting before opset 7: by attribute, only of the second operand --------------------------------------- */
-
 /* Appends `count` dimensions of size 1 to input 1. */
 static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
 {
@@ -64,8 +62,6 @@ bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
     return true;
 }
 
-/* ---- Defaults --------------------------------------------------------------------------------------------------- */
-
 /* Selu-6 added digits to the default constants. */
 bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
@@ -110,8 +106,6 @@ bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
     return zero != NULL && fe_set_tensor(u, node, "value", ir_tensor_from_wide(u->graph->arena, zero));
 }
 
-/* ---- Softmax ---------------------------------------------------------------------------------------------------- */
-
 /* Softmax-13 works along one axis. Before, all axes from `axis` on were flattened into one. A node on the last axis
  * keeps its meaning; others are reshaped to a matrix and back. */
 bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
@@ -133,8 +127,6 @@ bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
     fe_swap_output(node, 0, back);
     return true;
 }
-
-/* ---- Normalization ---------------------------------------------------------------------------------------------- */
 
 /* BatchNormalization-14 states the mode. From opset 7 on, further outputs implied training; before opset 7, the
  * attribute is_test (default: training) selected it. BatchNormalization-9 dropped `spatial`. */

@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <string.h>
 
-/* ---- Growing the lists ------------------------------------------------------------------------------------------ */
-
 /* Makes space for one more element in the scratch arena, doubling the capacity. The arena's limit also bounds nested
  * functions, whose expansion can be exponential. */
 static bool reserve(const fe_context *context, void **array, int count, int *capacity, size_t element_bytes)
@@ -41,8 +39,6 @@ mdot_status fe_add_flat_node(const fe_context *context, fe_flat *flat, const fe_
     flat->nodes[flat->node_count++] = *node;
     return MDOT_OK;
 }
-
-/* ---- Names to numbers -------------------------------------------------------------------------------------------- */
 
 /* A new name belongs to the graph or the function, even if a branch reads it first. Names that a branch defines are
  * added beforehand (fe_add_names). */

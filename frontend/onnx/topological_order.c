@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-/* ---- Definitions ------------------------------------------------------------------------------------------------ */
-
 static const char *describe(const fe_flat *flat, int definer)
 {
     if (definer == FE_BY_INPUT) return "a graph input";
@@ -117,8 +115,6 @@ mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *
     }
     return status;
 }
-
-/* ---- Order ------------------------------------------------------------------------------------------------------ */
 
 typedef enum mark { UNSEEN, OPEN, EMITTED } mark;
 

@@ -186,8 +186,6 @@ void ir_cost_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
                                          (double)ir_dim_at(g.dim, length), (double)ir_dim_at(g.value_dim, length));
 }
 
-/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
-
 static ir_heads heads_of(const geometry *g, double *data, ir_dim heads, ir_dim rows, ir_dim channels)
 {
     return g->rank == 4 ? ir_heads_of_4d(data, heads.offset, rows.offset, channels.offset)

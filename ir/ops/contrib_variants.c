@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* ---- RotaryEmbedding: input, position ids, cosine cache, sine cache --------------------------------------------- */
-
 enum { X, POSITIONS, COS, SIN };
 
 mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const ir_type *cache, int64_t *out_heads,
@@ -90,8 +88,6 @@ mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const i
     like.attr_count++;
     return ir_eval_rotary_embedding(arena, &like, operands, out, err);
 }
-
-/* ---- SkipSimplifiedLayerNormalization: input, skip, gamma, bias → output, mean, inverse deviation, sum ---------- */
 
 enum { SKIP = 1, GAMMA = 2, BIAS = 3, SUM = 3 };
 

@@ -105,8 +105,6 @@ void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
     if (ir_node_input(node, 2) != NULL) out_cost->flops += ir_value_elements(node->outputs[0], length);
 }
 
-/* ---- Evaluation ------------------------------------------------------------------------------------------------- */
-
 /* The position of tap `tap` of the window at `position` of the slid-over side on the other side; -1: in the padding. */
 static int64_t tapped(const ir_window *w, const int64_t *position, const int64_t *tap, const int64_t *dims)
 {

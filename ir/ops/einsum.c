@@ -165,8 +165,6 @@ mdot_status ir_shape_einsum(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, einsum_result, err);
 }
 
-/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
-
 typedef struct term { /* one operand in the sum of products */
     const ir_wide *tensor;
     int64_t stride[LABEL_COUNT]; /* by label; 0 if the operand lacks it or repeats */

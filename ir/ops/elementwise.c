@@ -149,8 +149,6 @@ mdot_status ir_shape_where(ir_graph *graph, ir_node *node, mdot_error *err)
     return shape_broadcast_as(graph, node, node->inputs[1]->type.dtype, err);
 }
 
-/* ---- Costs ----------------------------------------------------------------------------------------------------- */
-
 void ir_cost_none(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     (void)node, (void)length;

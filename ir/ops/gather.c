@@ -28,8 +28,6 @@ static mdot_status too_many_dims(const ir_operands *args)
     return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
 }
 
-/* ---- Gather: whole slices along one axis ------------------------------------------------------------------------- */
-
 static mdot_status gather_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
@@ -71,8 +69,6 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
     }
     return MDOT_OK;
 }
-
-/* ---- GatherElements: one element per index ----------------------------------------------------------------------- */
 
 static mdot_status gather_elements_result(const ir_operands *args, ir_type *out_type)
 {
@@ -119,8 +115,6 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const 
     }
     return MDOT_OK;
 }
-
-/* ---- GatherND: slices at tuples of indices ----------------------------------------------------------------------- */
 
 /* The tuple length, a number: the last dimension of the indices. */
 static mdot_status read_tuple(const ir_operands *args, const ir_type *data, const ir_type *indices, int *out_batch,
@@ -197,8 +191,6 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
     }
     return MDOT_OK;
 }
-
-/* ---- OneHot ------------------------------------------------------------------------------------------------------ */
 
 /* The class count: one integer, possibly stored as a float. */
 static mdot_status read_depth(const ir_operands *args, ir_dim *out_depth)

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Errors ---------------------------------------------------------------------------------------------------- */
-
 mdot_status ir_fail(const ir_node *node, mdot_error *err, mdot_status status, const char *format, ...)
 {
     char reason[sizeof err->message];
@@ -22,8 +20,6 @@ mdot_status ir_fail_memory(const ir_node *node, mdot_error *err)
 {
     return ir_fail(node, err, MDOT_OUT_OF_MEMORY, "memory ran out");
 }
-
-/* ---- Types ----------------------------------------------------------------------------------------------------- */
 
 void ir_set_type(ir_node *node, int index, mdot_dtype dtype, int rank, const ir_dim *dims)
 {
@@ -138,8 +134,6 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_
     return ir_value_ints(node->inputs[index], out, out_count) ? MDOT_OK : not_known(node, index, err);
 }
 
-/* ---- Concrete shapes ------------------------------------------------------------------------------------------- */
-
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,
                          ir_wide **out, mdot_error *err)
 {
@@ -206,8 +200,6 @@ int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides)
     for (int i = 0; i < rank; i++) sum += index[i] * strides[i];
     return sum;
 }
-
-/* ---- Costs ----------------------------------------------------------------------------------------------------- */
 
 double ir_value_elements(const ir_value *value, int64_t length)
 {

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-/* ---- Shared (operands.h) ----------------------------------------------------------------------------------------- */
-
 /* Mean and variance of `count` adjacent numbers; 0 for an empty row. The variance is the mean of squared deviations. */
 static void moments(const double *x, int64_t count, double *out_mean, double *out_variance)
 {
@@ -84,8 +82,6 @@ mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what
                    ir_dim_text(count, args->graph->symbol, count_text, sizeof count_text));
 }
 
-/* ---- Softmax and LogSoftmax -------------------------------------------------------------------------------------- */
-
 static mdot_status softmax_result(const ir_operands *args, ir_type *out_type)
 {
     int axis;
@@ -126,8 +122,6 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
     }
     return MDOT_OK;
 }
-
-/* ---- LayerNormalization and RMSNormalization --------------------------------------------------------------------- */
 
 /* The output's type and the first jointly normalised axis. The element type is the scale's, which may differ from the
  * input's only for RMSNormalization. */
@@ -231,8 +225,6 @@ mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide
     ir_norm_multiply(out[0], input[1]);
     return MDOT_OK;
 }
-
-/* ---- Cost -------------------------------------------------------------------------------------------------------- */
 
 /* FLOPs per element of the output. A root, a division or an exponential counts as one; work done once per row is
  * ignored. */

@@ -33,8 +33,6 @@ static void scale_channels(ir_wide *out, const double *scale, const double *bias
     }
 }
 
-/* ---- GroupNormalization and InstanceNormalization, which has one channel per group ------------------------------- */
-
 static mdot_status group_norm_result(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels, group;
@@ -68,8 +66,6 @@ mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-/* ---- BatchNormalization ------------------------------------------------------------------------------------------ */
-
 static mdot_status batch_norm_result(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels;
@@ -100,8 +96,6 @@ mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, co
     scale_channels(out[0], input[1]->f, input[2]->f);
     return MDOT_OK;
 }
-
-/* ---- MeanVarianceNormalization ----------------------------------------------------------------------------------- */
 
 static mdot_status read_mvn_axes(const ir_operands *args, ir_type *out_type, unsigned *out_mask)
 {
@@ -167,8 +161,6 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *con
     }
     return MDOT_OK;
 }
-
-/* ---- LpNormalization --------------------------------------------------------------------------------------------- */
 
 static mdot_status lp_norm_result(const ir_operands *args, ir_type *out_type)
 {

@@ -23,8 +23,6 @@ static double read_epsilon(const ir_node *node)
     return ir_node_float(node, "epsilon", 1e-12); /* ONNX Runtime's default for the fused forms */
 }
 
-/* ---- SkipLayerNormalization: input, skip, gamma, beta, bias → output, mean, inverse deviation, sum -------------- */
-
 enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
 
 static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
@@ -88,8 +86,6 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     }
     return MDOT_OK;
 }
-
-/* ---- EmbedLayerNormalization: sums the rows of two or three tables, then normalises ----------------------------- */
 
 enum { /* inputs */
        EMBED_IDS = 0,

@@ -12,8 +12,6 @@ static mdot_status need_map(const ir_operands *args, ir_type *out_type)
                    out_type->rank);
 }
 
-/* ---- Windows ---------------------------------------------------------------------------------------------------- */
-
 static mdot_status read_pool(const ir_operands *args, ir_window *window, ir_type *out_type)
 {
     ir_type input;
@@ -188,8 +186,6 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
     return MDOT_OK;
 }
 
-/* ---- Whole maps ------------------------------------------------------------------------------------------------- */
-
 static mdot_status global_result(const ir_operands *args, ir_type *out_type)
 {
     mdot_status status = need_map(args, out_type);
@@ -228,8 +224,6 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
     }
     return MDOT_OK;
 }
-
-/* ---- LRN -------------------------------------------------------------------------------------------------------- */
 
 static mdot_status lrn_result(const ir_operands *args, ir_type *out_type)
 {

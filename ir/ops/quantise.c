@@ -69,8 +69,6 @@ mdot_status ir_shape_dynamic_quantise(ir_graph *graph, ir_node *node, mdot_error
     return MDOT_OK;
 }
 
-/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
-
 static double saturated(mdot_dtype dtype, double value)
 {
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -138,8 +136,6 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
     for (int i = 0; i < node->output_count; i++) out[i] = made[i];
     return MDOT_OK;
 }
-
-/* ---- MatMulInteger ----------------------------------------------------------------------------------------------- */
 
 /* A zero point is one number, or one per row of the left factor or column of the right; a vector factor takes one
  * number. */

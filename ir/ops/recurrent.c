@@ -6,8 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- Attributes -------------------------------------------------------------------------------------------------- */
-
 static const struct {
     const char *name;
     int gates, activations;
@@ -138,8 +136,6 @@ mdot_status ir_read_recurrent(const ir_node *node, int direction, ir_recurrent *
     return status;
 }
 
-/* ---- LSTM, GRU, RNN ---------------------------------------------------------------------------------------------- */
-
 /* X [S, B, I] or with layout 1 [B, S, I]; W [D, gates * H, I]; R [D, gates * H, H]. */
 typedef struct recurrent {
     ir_type input;
@@ -235,8 +231,6 @@ void ir_cost_recurrent(const ir_node *node, int64_t length, ir_cost *out_cost)
     double gates = (double)ir_dim_at(recurrence->dim[0], length) * (double)ir_dim_at(recurrence->dim[1], length);
     out_cost->flops = positions * (2 * weights + 10 * gates);
 }
-
-/* ---- mdot.Recurrence --------------------------------------------------------------------------------------------- */
 
 /* Checks all operands. *out_all is the type of all steps' states. */
 static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)

@@ -6,8 +6,6 @@
 
 enum { X, NODES, TREES, VALUES };
 
-/* ---- Constants --------------------------------------------------------------------------------------------------- */
-
 static const ir_tensor *constant(const ir_operands *args, int input)
 {
     return args->node->inputs[input]->constant;
@@ -54,8 +52,6 @@ int64_t ir_trees_tree(const ir_trees *t, int64_t tree, int word)
 {
     return integer(t, TREES, tree * IR_TREE_WORDS + word);
 }
-
-/* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
 static mdot_status read_attributes(const ir_operands *args, ir_trees *t)
 {
@@ -145,8 +141,6 @@ mdot_status ir_read_trees(const ir_operands *args, ir_trees *out)
     return status == MDOT_OK ? check_nodes(out, width) : status;
 }
 
-/* ---- Shape ------------------------------------------------------------------------------------------------------- */
-
 static mdot_status trees_result(const ir_operands *args, ir_type *out_type)
 {
     ir_trees trees;
@@ -160,8 +154,6 @@ mdot_status ir_shape_trees(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     return ir_shape_by(graph, node, trees_result, err);
 }
-
-/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
 
 static double combine(ir_aggregate aggregate, double before, double value)
 {
@@ -214,8 +206,6 @@ mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *c
     }
     return MDOT_OK;
 }
-
-/* ---- Cost -------------------------------------------------------------------------------------------------------- */
 
 /* One FLOP per comparison and per addition of a leaf. */
 void ir_cost_trees(const ir_node *node, int64_t length, ir_cost *out_cost)

@@ -8,8 +8,6 @@
 
 enum { MAX_ATTRIBUTE = 1 << 24 }; /* keeps every product below in range; feature maps are narrower */
 
-/* ---- Attributes ------------------------------------------------------------------------------------------------- */
-
 static mdot_status read_list(const ir_operands *args, const char *name, int count, int64_t minimum, int64_t fallback,
                              int64_t *out)
 {
@@ -67,8 +65,6 @@ mdot_status ir_window_read(const ir_operands *args, int rank, const int64_t *ker
     *out_window = w;
     return MDOT_OK;
 }
-
-/* ---- Extents ---------------------------------------------------------------------------------------------------- */
 
 static int64_t reach(const ir_window *w, int i)
 {

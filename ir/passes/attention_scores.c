@@ -23,8 +23,6 @@ static const ir_pattern *const over = P(Div, P_ANY(X), P_SCALAR(FACTOR));
 /* PyTorch uses this to give fully masked rows the weight 0, as the kernel does. */
 static const ir_pattern *const safe_softmax = P(Where, P(IsNaN, P_ANY(X)), P_NUMBER(0), P_ANY(X));
 
-/* ---- Scales and reshapes ---------------------------------------------------------------------------------------- */
-
 ir_value *ir_without_scale(ir_value *value, double *scale)
 {
     for (ir_match m;; value = m.slot[X]) {
@@ -50,8 +48,6 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
     s->split = rank == 4 ? &value->type : &inner->type;
     return inner;
 }
-
-/* ---- Bounds ----------------------------------------------------------------------------------------------------- */
 
 enum { MAX_DEPTH = 12 };
 
@@ -92,8 +88,6 @@ static double least_of(const ir_value *value, int depth)
         return -INFINITY;
     }
 }
-
-/* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
 static bool read_scores(ir_value *value, ir_scores *s);
 
@@ -168,8 +162,6 @@ static bool settle_replacement(ir_scores *s)
     }
     return s->replaces == 0 || !adds || is_below_biases || least_added > s->replaces;
 }
-
-/* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 /* Reads softcap * tanh(x / softcap) and separates the scale. False: `value` has another form. */
 static bool read_cap(ir_value *value, ir_scores *s)

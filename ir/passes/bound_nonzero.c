@@ -20,8 +20,6 @@
 
 #include <string.h>
 
-/* ---- Marks ------------------------------------------------------------------------------------------------------- */
-
 static ir_mark mark_of(const ir_bounding *w, const ir_value *value)
 {
     return value != NULL && value->id < w->mark_count ? w->marks[value->id] : (ir_mark){0};
@@ -41,8 +39,6 @@ static void set_mark(ir_bounding *w, const ir_value *value, ir_mark mark)
     }
     w->marks[value->id] = mark;
 }
-
-/* ---- NonZero ----------------------------------------------------------------------------------------------------- */
 
 /* Each mask element's index along `axis`: [1, bound]. */
 static ir_value *indices_along(ir_builder *b, const ir_type *type, int axis, ir_dim bound)
@@ -98,8 +94,6 @@ static void replace_nonzero(ir_bounding *w, ir_node *node)
     ir_replace(b, node->outputs[0], indices);
     set_mark(w, indices, (ir_mark){.of = s, .axis = 1, .is_distinct = true});
 }
-
-/* ---- The walk ---------------------------------------------------------------------------------------------------- */
 
 static bool reads_selection(const ir_bounding *w, const ir_node *node)
 {

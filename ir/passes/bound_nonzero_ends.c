@@ -17,8 +17,6 @@ void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection 
     b->status = ir_fail_in_file(b->graph, b->status, b->err);
 }
 
-/* ---- Reductions -------------------------------------------------------------------------------------------------- */
-
 /* The values where the mask is set along the axis, and `other_value` elsewhere. */
 static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, ir_value *other_value)
 {
@@ -94,8 +92,6 @@ void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark 
         b->changed = true;
     }
 }
-
-/* ---- Scatters ---------------------------------------------------------------------------------------------------- */
 
 /* The elements that a scatter would overwrite. */
 static ir_value *overwritten(ir_builder *b, const ir_node *node)

@@ -29,8 +29,6 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 }
 static const uint64_t hash_start = 0xcbf29ce484222325u;
 
-/* ---- Constants -------------------------------------------------------------------------------------------------- */
-
 static size_t tensor_bytes(const ir_tensor *tensor)
 {
     return (size_t)tensor->count * mdot_dtype_size_bytes(tensor->dtype);
@@ -61,8 +59,6 @@ static ir_value *unique_constant(table *unique, ir_value *value)
         if (*slot == value || equal_tensors((*slot)->constant, tensor)) return *slot;
     }
 }
-
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 static bool equal_bytes(const void *a, const void *b, int count, size_t size)
 {

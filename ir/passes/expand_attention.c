@@ -23,8 +23,6 @@ typedef struct attention {
     bool causal;
 } attention;
 
-/* ---- Masks ------------------------------------------------------------------------------------------------------ */
-
 /* The positions 0, 1, … as i64, along axis 2 or 3 of four. */
 static ir_value *positions(ir_builder *b, ir_dim count, int axis)
 {
@@ -121,8 +119,6 @@ static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
     return mask;
 }
 
-/* ---- Kernel form and decomposition ------------------------------------------------------------------------------- */
-
 /* The result for a kernel: on the node's own rows if possible, else on four dimensions. */
 static ir_value *as_kernel(ir_builder *b, const attention *a)
 {
@@ -201,8 +197,6 @@ static ir_value *as_primitives(ir_builder *b, const attention *a)
     ir_value *heads = ir_build_mat_mul(b, stages[3], v);
     return a->node->inputs[0]->type.rank == 3 ? ir_build_join_heads(b, heads) : heads;
 }
-
-/* ---- The rule --------------------------------------------------------------------------------------------------- */
 
 static bool is_in_kernel_form(const ir_node *node)
 {

@@ -21,8 +21,6 @@ static bool is_narrow_float(mdot_dtype dtype)
     return dtype == MDOT_DTYPE_F16 || dtype == MDOT_DTYPE_BF16;
 }
 
-/* ---- Softmax ---------------------------------------------------------------------------------------------------- */
-
 static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
 {
     if (x == NULL) return NULL;
@@ -81,8 +79,6 @@ void ir_expand_log_sum_exp(ir_builder *b, ir_node *node)
         b, result,
         ir_build_reshape(b, ir_build_add(b, ir_build_log(b, total), shift), result->type.dim, result->type.rank));
 }
-
-/* ---- LayerNormalization, RMSNormalization ----------------------------------------------------------------------- */
 
 /* Does a parameter have exactly the dimensions of x from `axis` on? */
 static bool fits(const ir_value *parameter, const ir_type *x, int axis)
@@ -174,8 +170,6 @@ void ir_expand_rms_norm(ir_builder *b, ir_node *node)
     expand_row_norm(b, node, IR_OP_RMSNormalization);
 }
 
-/* ---- Norms over groups of channels ------------------------------------------------------------------------------- */
-
 /* Reshapes a parameter of C channels to broadcast against [N, C, …], in the builder's dtype. */
 static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)
 {
@@ -231,8 +225,6 @@ void ir_expand_instance_norm(ir_builder *b, ir_node *node)
     ir_dim channels = node->inputs[0]->type.dim[1];
     if (ir_dim_is_number(channels)) norm_over_groups(b, node, channels.offset);
 }
-
-/* ---- BatchNormalization, MeanVarianceNormalization, LpNormalization ---------------------------------------------- */
 
 /* The computation type for inputs of several types: the common type, else the wider of f32 and theirs. */
 static mdot_dtype common_dtype(const ir_node *node)

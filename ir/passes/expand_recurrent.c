@@ -24,8 +24,6 @@ static ir_value *reshaped(ir_builder *b, ir_value *x, int64_t rows, int64_t colu
     return ir_build_reshape(b, x, dims, 2);
 }
 
-/* ---- The matmuls of all steps ------------------------------------------------------------------------------------ */
-
 /* The bias of the input matmul: Wb + Rb, without the part that a GRU's reset gate multiplies. [directions · columns] */
 static ir_value *input_bias(ir_builder *b, const recurrent *r)
 {
@@ -52,8 +50,6 @@ static ir_value *input_matmul(ir_builder *b, const recurrent *r)
     if (x == NULL || weights == NULL || b->status != MDOT_OK) return NULL;
     return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, operands[2] != NULL ? 3 : 2, 1));
 }
-
-/* ---- One direction ----------------------------------------------------------------------------------------------- */
 
 /* One direction's part of an operand whose dimension `axis` runs over directions. NULL: the operand is absent. */
 static ir_value *part_of(ir_builder *b, const recurrent *r, int input, int axis, int number, const ir_dim *dims,
@@ -120,8 +116,6 @@ static ir_node *recurrence(ir_builder *b, const recurrent *r, ir_value *x, int n
     ir_build_infer(b, node);
     return b->status == MDOT_OK ? node : NULL;
 }
-
-/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 /* Output `i` of all directions, concatenated along a dimension for the directions. */
 static ir_value *joined(ir_builder *b, const recurrent *r, ir_node *const *made, int i)

@@ -118,8 +118,6 @@ static ir_value *reshaped(ir_builder *b, const sliding *s, ir_value *x, const in
     return ir_build_reshape(b, x, total, 1 + s->spatial + count);
 }
 
-/* ---- Convolution ------------------------------------------------------------------------------------------------- */
-
 typedef struct convolution {
     sliding s;
     int64_t groups, channels, filters, taps; /* channels and filters per group; taps of a kernel */
@@ -201,8 +199,6 @@ void ir_expand_convolution(ir_builder *b, ir_node *node)
         result = each_group(b, &c, x, node->inputs[1], bias);
     ir_replace(b, node->outputs[0], channels_first(b, &c.s, result));
 }
-
-/* ---- Pooling ----------------------------------------------------------------------------------------------------- */
 
 /* Extends the padding, because the last window may reach beyond it (ceil_mode), by less than a stride. Windows that
  * begin in the extension are cut off. */

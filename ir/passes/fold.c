@@ -56,8 +56,6 @@ static bool is_worthwhile(const ir_node *node)
     return !repeats || out <= MAX_GROWN_BYTES;
 }
 
-/* ---- Known content ---------------------------------------------------------------------------------------------- */
-
 /* The constant that equals `value` if its known content is all numbers, or if it is empty. Otherwise NULL. */
 static ir_value *known_constant(ir_builder *b, const ir_value *value)
 {
@@ -81,8 +79,6 @@ static ir_value *known_constant(ir_builder *b, const ir_value *value)
     ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
     return tensor != NULL ? ir_build_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
 }
-
-/* ---- Evaluation ------------------------------------------------------------------------------------------------- */
 
 /* The information about input i that is required to compute an operator. */
 typedef enum need { NEEDS_CONTENT, NEEDS_SHAPE, NEEDS_DTYPE } need;

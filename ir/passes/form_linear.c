@@ -9,8 +9,6 @@
 #include "ir/passes/attention_patterns.h"
 #include "ir/passes/graph_builder.h"
 
-/* ---- Weights ---------------------------------------------------------------------------------------------------- */
-
 static bool is_weight(const ir_value *value, int rank)
 {
     return value != NULL && value->constant != NULL && value->constant->data != NULL && value->type.rank == rank &&
@@ -57,8 +55,6 @@ static ir_value *linear(ir_builder *b, ir_value *x, ir_value *weight, ir_value *
     return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias != NULL ? 3 : 2, 1));
 }
 
-/* ---- MatMul ----------------------------------------------------------------------------------------------------- */
-
 static void mat_mul(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *weight = node->inputs[1], *result = node->outputs[0];
@@ -85,8 +81,6 @@ static void add(ir_builder *b, ir_node *node)
         if (bias != NULL && ir_replace(b, node->outputs[0], linear(b, made->inputs[0], made->inputs[1], bias))) return;
     }
 }
-
-/* ---- Gemm, FusedMatMul ------------------------------------------------------------------------------------------- */
 
 static ir_value *scaled(ir_builder *b, ir_value *x, double factor)
 {

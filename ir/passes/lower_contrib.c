@@ -6,8 +6,6 @@
 #include "ir/ops/families.h"
 #include "ir/passes.h"
 
-/* ---- GELU ------------------------------------------------------------------------------------------------------- */
-
 static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
 {
     if (x == NULL) return NULL;
@@ -30,8 +28,6 @@ static void quick_gelu(ir_builder *b, ir_node *node)
     ir_build_set_float(b, swish, "alpha", ir_node_float(node, "alpha", 1.702));
     ir_replace(b, node->outputs[0], ir_build_infer(b, swish));
 }
-
-/* ---- LayerNormalization of sums ---------------------------------------------------------------------------------- */
 
 /* LayerNormalization over the last dimension. Mean and inverse deviation go to the outputs of `node` that have
  * readers. */
@@ -105,8 +101,6 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], norm);
 }
 
-/* ---- RotaryEmbedding --------------------------------------------------------------------------------------------- */
-
 /* Inputs: x, position ids, cosine and sine caches. A single position id is that of the first token. */
 static void rotary_embedding(ir_builder *b, ir_node *node)
 {
@@ -128,8 +122,6 @@ static void rotary_embedding(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_infer(b, rotary));
 }
 
-/* ---- Matmuls ----------------------------------------------------------------------------------------------------- */
-
 static void fused_gemm(ir_builder *b, ir_node *node)
 {
     ir_activation activation;
@@ -148,8 +140,6 @@ static void fused_gemm(ir_builder *b, ir_node *node)
     }
     ir_replace(b, node->outputs[0], result);
 }
-
-/* ---- The pass --------------------------------------------------------------------------------------------------- */
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_MSGelu] = bias_gelu,

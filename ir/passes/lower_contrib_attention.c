@@ -16,8 +16,6 @@ typedef struct operands {
     ir_dim keys;                            /* including the past */
 } operands;
 
-/* ---- Masks ------------------------------------------------------------------------------------------------------ */
-
 /* The visible keys, as a bool that broadcasts to [B, heads, N, keys]. Masks are [B] counts of valid keys, [B, keys]
  * or [B, N, keys]. */
 static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
@@ -54,8 +52,6 @@ static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operand
     ir_value *added = ir_build_where(b, visible, none, of_masked);
     return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
 }
-
-/* ---- The node --------------------------------------------------------------------------------------------------- */
 
 /* Adds the past, and counts the keys. */
 static void set_past(operands *o, ir_value *key, ir_value *value)

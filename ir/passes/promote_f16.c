@@ -15,8 +15,6 @@ static bool is_narrow(const ir_value *value)
     return value != NULL && (value->type.dtype == MDOT_DTYPE_F16 || value->type.dtype == MDOT_DTYPE_BF16);
 }
 
-/* ---- Rounding that the model asks for --------------------------------------------------------------------------- */
-
 /* Set on such a cast while the pass runs. */
 static const char rounds[] = "mdot.rounds";
 
@@ -65,8 +63,6 @@ static void unmark_rounding(ir_graph *graph)
 {
     for (ir_node *node = graph->first; node != NULL; node = node->next) ir_node_remove_attr(node, rounds);
 }
-
-/* ---- Widening ---------------------------------------------------------------------------------------------------- */
 
 /* The f32 or bool value that a cast narrowed, which gives f32 without rounding. NULL: the value has another origin, or
  * the model asks for the rounding. */

@@ -11,8 +11,6 @@
 
 enum { X, CENTRED, MEAN, VARIANCE, EPSILON, FACTOR, SCALE, BIAS, MAXIMUM, TOTAL };
 
-/* ---- Patterns --------------------------------------------------------------------------------------------------- */
-
 #define MEAN_OF(...) P(ReduceMean, __VA_ARGS__)
 /* y / √(v + ε) in its usual patterns. */
 #define OVER_ROOT(y, v)                                                                                                \
@@ -44,8 +42,6 @@ static const ir_pattern *const rms_norm = OVER_ROOT(P_ANY(X), P_LET(VARIANCE, ME
 #define SHIFTED_EXP P(Exp, P(Sub, P_ANY(X), P_LET(MAXIMUM, P(ReduceMax, P_ANY(X)))))
 static const ir_pattern *const softmax =
     P(Div, P_LET(CENTRED, SHIFTED_EXP), P_LET(TOTAL, P(ReduceSum, P_ANY(CENTRED))));
-
-/* ---- Cores ------------------------------------------------------------------------------------------------------ */
 
 /* The first of the trailing axes that a reduction with kept dimensions covers; -1: it covers other axes. */
 static int trailing_axis(const ir_value *reduced)
@@ -114,8 +110,6 @@ static bool recognise_softmax(ir_builder *b, ir_value *result)
     return ir_replace(b, result, ir_build_infer(b, node));
 }
 
-/* ---- Scale and bias --------------------------------------------------------------------------------------------- */
-
 /* `value` as a tensor of x's dimensions from `axis` on, with leading ones removed. NULL: its shape differs. */
 static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_value *value)
 {
@@ -183,8 +177,6 @@ static void absorb_bias(ir_builder *b, ir_node *node)
         if (bias != NULL && ir_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
     }
 }
-
-/* ---- The pass --------------------------------------------------------------------------------------------------- */
 
 static void quotient(ir_builder *b, ir_node *node)
 {

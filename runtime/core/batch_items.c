@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-/* ---- A group of items -------------------------------------------------------------------------------------------- */
-
 typedef struct group {
     mdot_context *context;
     const mdot_abi_entry *entry;
@@ -118,8 +116,6 @@ static void run_group(const group *g)
     copy_outputs(g);
 }
 
-/* ---- All items --------------------------------------------------------------------------------------------------- */
-
 /* Sets the number of items, from the first on, in one group, and the group's length. */
 static void take_items(group *g, size_t count)
 {
@@ -148,8 +144,6 @@ static void run_items_on_cpu(mdot_context *context, const mdot_abi_entry *entry,
     }
 }
 
-/* ---- On a device ------------------------------------------------------------------------------------------------- */
-
 /* The smallest item length greater than `above`; INT64_MAX if there is none. */
 static int64_t next_length(const mdot_item *items, size_t count, int64_t above)
 {
@@ -175,8 +169,6 @@ static void run_by_length(mdot_context *context, const mdot_abi_entry *entry, co
         }
     }
 }
-
-/* ---- The call ---------------------------------------------------------------------------------------------------- */
 
 /* If a device fails half-way, the CPU recomputes all items, so that the answers are consistent. */
 static void run_items(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)

@@ -160,8 +160,6 @@ void mdot_context_destroy(mdot_context *context)
     rt_predictor_release(predictor);
 }
 
-/* ---- For the other components ------------------------------------------------------------------------------------ */
-
 void *rt_context_state(const mdot_context *context, const rt_extension *extension)
 {
     const rt_extension *const *extensions = context->predictor->components->extensions;

@@ -18,8 +18,6 @@
 /* A GPU shared with training may answer late. After a second, a scheduler has to treat it as hung. */
 enum { DEFAULT_TIMEOUT_MS = 1000 };
 
-/* ---- The option -------------------------------------------------------------------------------------------------- */
-
 typedef enum choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_DEVICE } choice;
 
 typedef struct wanted {
@@ -84,8 +82,6 @@ static mdot_status parse_device(const rt_components *components, const char *tex
     *out_wanted = w;
     return MDOT_OK;
 }
-
-/* ---- Trial runs -------------------------------------------------------------------------------------------------- */
 
 /* A context and tensors for any entry at any bucket's full length. Inputs are zeros, which every entry accepts. */
 typedef struct trial {
@@ -177,8 +173,6 @@ static mdot_status run_every_kernel(const trial *t, mdot_error *err)
     return outcome(t, err);
 }
 
-/* ---- Measuring --------------------------------------------------------------------------------------------------- */
-
 typedef void runner(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                     size_t count);
 
@@ -233,8 +227,6 @@ static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_
     close_trial(&t, &predictor->allocator);
     return status;
 }
-
-/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 /* Sets predictor->device. If `compare` is set, only a device that is faster than the CPU is used. */
 static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *ops, int ordinal,

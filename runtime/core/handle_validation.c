@@ -50,8 +50,6 @@ static const char *name_of(rt_kind kind)
     return names[kind];
 }
 
-/* ---- The table; the caller holds the lock ----------------------------------------------------------------------- */
-
 /* The object's entry, or the free entry that it would get. */
 static object_entry *find(object_table *table, const void *object)
 {
@@ -110,8 +108,6 @@ void rt_handle_register(const void *object, rt_kind kind)
         atomic_store(&rt_validation_state, RT_VALIDATION_OFF);
     rt_lock_give(&lock);
 }
-
-/* ---- Results ---------------------------------------------------------------------------------------------------- */
 
 static mdot_status report(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
 {

@@ -46,8 +46,6 @@ static void touch_segments(const rt_elf *elf, const unsigned char *base)
     }
 }
 
-/* ---- Mapping ----------------------------------------------------------------------------------------------------- */
-
 /* The address range of all loaded segments, from the first one's page to the end of the last one's page. */
 typedef struct span {
     uint64_t start, end, page;
@@ -170,8 +168,6 @@ void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt
     forget(copy, &elf->cuda_weights, library->artefact.cuda_weights, page);
     library->artefact.cubins = library->artefact.cuda_weights = NULL;
 }
-
-/* ---- Lifetime ---------------------------------------------------------------------------------------------------- */
 
 /* The artefact is the library's first member. Readers hold it as const. */
 static rt_library *library_of(const rt_artefact *artefact)

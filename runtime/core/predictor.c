@@ -107,8 +107,6 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     return MDOT_OK;
 }
 
-/* ---- For the other components ------------------------------------------------------------------------------------ */
-
 const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor)
 {
     return &predictor->library->artefact;

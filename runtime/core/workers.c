@@ -66,8 +66,6 @@ static void pause_once(unsigned *pauses)
     if (++*pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
 }
 
-/* ---- Slices ------------------------------------------------------------------------------------------------------ */
-
 static bool take_slice(rt_workers *w, uint32_t *out_slice)
 {
     unsigned long long mask = (1u << SLICE_BITS) - 1, ticket = atomic_load_explicit(&w->ticket, memory_order_acquire);
@@ -140,8 +138,6 @@ static void help(rt_workers *w, unsigned epoch, uint32_t worker)
     }
 }
 
-/* ---- The context's own threads ----------------------------------------------------------------------------------- */
-
 /* If the word changes before the system has put the thread to sleep, the futex call returns at once. */
 static void sleep_in(rt_workers *w, unsigned epoch)
 {
@@ -200,8 +196,6 @@ static mdot_status start_threads(rt_workers *w, mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "only %u of %u threads of a context started", w->started, w->count);
 }
 
-/* ---- The caller's threads ---------------------------------------------------------------------------------------- */
-
 /* The first thread to arrive leads. If the leader were fixed in advance, the others might wait for a thread that
  * runs only after them. */
 static void take_part(void *argument, uint32_t i)
@@ -214,8 +208,6 @@ static void take_part(void *argument, uint32_t i)
     else
         lead(w, i);
 }
-
-/* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
 void rt_workers_run(rt_workers *w, const rt_code *code, const mdot_abi_call *calls, size_t count)
 {

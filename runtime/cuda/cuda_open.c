@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The device -------------------------------------------------------------------------------------------------- */
-
 static mdot_status find_device(rt_cuda *cuda, mdot_error *err)
 {
     const rt_cuda_driver *d = &cuda->driver;
@@ -54,8 +52,6 @@ static mdot_status find(void *object, mdot_error *err)
     if (status == MDOT_OK) status = read_properties(cuda, err);
     return status;
 }
-
-/* ---- The image --------------------------------------------------------------------------------------------------- */
 
 /* The artefact's CUDA images, for messages: "sm_80, sm_90a". */
 static void list_images(const mdot_abi_table *table, char *text, size_t size)
@@ -136,8 +132,6 @@ static mdot_status upload_weights(rt_cuda *cuda, mdot_error *err)
     if (status == MDOT_OK) status = RT_CUDA_CALL(&cuda->driver, cuStreamSynchronize, err, NULL);
     return status;
 }
-
-/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 static mdot_status retain_context(void *object, mdot_error *err)
 {

@@ -13,8 +13,6 @@
  * PAUSE. This is longer than a healthy launch, and short enough to detect a fault at once. */
 enum { LOOKS_BETWEEN_QUERIES = 4096 };
 
-/* ---- Inputs and outputs ------------------------------------------------------------------------------------------ */
-
 static void pack_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length,
                         const rt_cuda_kernel *kernel, const rt_item *item, unsigned char *to)
 {
@@ -30,8 +28,6 @@ static void unpack_outputs(const mdot_abi_table *table, const mdot_abi_entry *en
     for (uint32_t i = 0; i < entry->output_count; i++)
         memcpy(item->outputs[i], from + kernel->call.output_at[i], rt_tensor_bytes(&tensors[i], length));
 }
-
-/* ---- Launching --------------------------------------------------------------------------------------------------- */
 
 /* Blocks per item: at most the number of tiles, and at most as many as fit when all items run together. */
 static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items)
@@ -110,8 +106,6 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cu
     bool is_first = !atomic_exchange(&kernel->has_run, true);
     return rt_cuda_ask(c->thread, &launching, is_first ? rt_cuda_open_limit_ms(c->cuda) : c->cuda->timeout_ms, err);
 }
-
-/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
 static double now_ms(void)
 {

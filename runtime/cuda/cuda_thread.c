@@ -48,8 +48,6 @@ static mdot_status refuse(mdot_error *err)
     return mdot_fail(err, MDOT_DEVICE, "an earlier call of this process still waits for the CUDA driver");
 }
 
-/* ---- Taking turns ------------------------------------------------------------------------------------------------ */
-
 static bool look(rt_cuda_thread *t, unsigned turn)
 {
     for (int pauses = 1; pauses <= PAUSES_TO_SLEEP; pauses++) {
@@ -98,8 +96,6 @@ static bool abandon(rt_cuda_thread *t)
     atomic_fetch_sub(&lost_threads, 1);
     return false;
 }
-
-/* ---- The thread -------------------------------------------------------------------------------------------------- */
 
 static void let_go(rt_cuda_thread *t)
 {
@@ -156,8 +152,6 @@ static bool start(rt_cuda_thread *t)
     pthread_attr_destroy(&attributes);
     return result == 0;
 }
-
-/* ---- Its caller -------------------------------------------------------------------------------------------------- */
 
 mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thread **out_thread, mdot_error *err)
 {

@@ -13,8 +13,6 @@
 static const bs_struct_version freezing_type = BS_SIZED(mdot_job_freezing, trained_count);
 static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, frozen_parameters);
 
-/* ---- Patterns ------------------------------------------------------------------------------------------------ */
-
 /* Does the pattern match the module or a module that contains it, that is the whole name or a prefix that ends before
  * a dot? '*' matches any letters and '?' matches one. The part before the last '*' seen has been matched as early as
  * possible, which leaves the most to the rest. So only the rest is retried, one letter further on. The work is at
@@ -47,8 +45,6 @@ static bool matches_any(const char *const *patterns, size_t count, const char *m
         if (matches(patterns[i], module)) return true;
     return false;
 }
-
-/* ---- Modules -------------------------------------------------------------------------------------------------- */
 
 /* A module's name, once for each address. A job stores equal names once (string_pool.c), so that a long name that many
  * operators share is compared once. */
@@ -128,8 +124,6 @@ static mdot_status check(const modules *m, const mdot_job_freezing *f, mdot_erro
     mdot_status status = check_patterns(m, f->frozen, f->frozen_count, err);
     return status == MDOT_OK ? check_patterns(m, f->trained, f->trained_count, err) : status;
 }
-
-/* ---- Freezing ------------------------------------------------------------------------------------------------ */
 
 static void freeze_parameters(mdot_job_operator *op)
 {

@@ -40,8 +40,6 @@ const char *const *mdot_gpu_names(void)
     return names;
 }
 
-/* ---- Comparing names --------------------------------------------------------------------------------------------- */
-
 /* The next significant character of *text in lower case, or '\0' at the end of a name. *text moves past it. */
 static char next_letter(const char **text)
 {
@@ -91,8 +89,6 @@ static bool is_called(const gpu_row *row, const char *name)
     }
     return false;
 }
-
-/* ---- Finding ----------------------------------------------------------------------------------------------------- */
 
 typedef struct alias_text {
     char text[BS_SUGGEST_LENGTH + 1];

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-/* ---- Writing ---------------------------------------------------------------------------------------------------- */
-
 void rt_put_bytes(rt_writer *w, const void *bytes, size_t count)
 {
     if (w->capacity - w->size < count) {
@@ -48,8 +46,6 @@ void rt_put_part(rt_writer *w, rt_writer *part)
     w->failed = w->failed || part->failed;
     part->size = 0;
 }
-
-/* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t fail(rt_reader *r)
 {
@@ -112,8 +108,6 @@ rt_reader rt_get_bytes(rt_reader *r, uint64_t size)
     r->at += size;
     return part;
 }
-
-/* ---- Operators -------------------------------------------------------------------------------------------------- */
 
 double *rt_load_at(mdot_job_operator *op, int k)
 {

@@ -6,8 +6,6 @@
 
 #define MAX_BYTES 0x1p53 /* the limit for loads, up to which a double represents every integer */
 
-/* ---- Checks ------------------------------------------------------------------------------------------------------ */
-
 static bool is_bytes(double number)
 {
     return number >= 0 && number <= MAX_BYTES; /* false for NaN */
@@ -78,8 +76,6 @@ mdot_status rt_program_check(const mdot_job_program *p, mdot_error *err)
     for (size_t i = 0; i < p->recorded_count && status == MDOT_OK; i++) status = check_record(p, i, err);
     return status;
 }
-
-/* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 void rt_program_link(rt_program *p)
 {

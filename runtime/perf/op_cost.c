@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-/* ---- Costs ------------------------------------------------------------------------------------------------------- */
-
 /* Cost in bytes: bytes moved in a step of COST_BATCH samples, plus the bytes that the GPU could have moved while it
  * computed. GPUs of gpus.def do 12 to 82 fp32 operations per byte moved. The cost selects the neighbours that are
  * merged; it is never used as a time. */
@@ -25,8 +23,6 @@ static double cost_of(const mdot_job_operator *op)
         cost += COST_BATCH * cost_of_load(&op->per_sample[phase]) + cost_of_load(&op->per_step[phase]);
     return cost;
 }
-
-/* ---- Fusing ------------------------------------------------------------------------------------------------------ */
 
 /* Can graph compilers fuse the operator with its neighbours? */
 static bool can_fuse(const mdot_job_operator *op)

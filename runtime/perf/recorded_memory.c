@@ -7,8 +7,6 @@
 
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
-/* ---- Moments ----------------------------------------------------------------------------------------------------- */
-
 /* The record with the same tensor types and recomputation; otherwise with the same types; otherwise with the same
  * recomputation; otherwise the first. */
 static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted)
@@ -99,8 +97,6 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     }
     return r->moment_count;
 }
-
-/* ---- Weights ----------------------------------------------------------------------------------------------------- */
 
 static double element_bytes(mdot_precision precision)
 {

@@ -64,8 +64,6 @@ static uint64_t whole_bytes(double bytes)
     return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
 }
 
-/* ---- Beyond the tensors ------------------------------------------------------------------------------------------ */
-
 static bool is_before(const mdot_configuration *c, uint32_t version)
 {
     return c->torch != 0 && c->torch < version;
@@ -162,8 +160,6 @@ uint64_t rt_sum_reserved(const rt_memory *memory, const rt_reserved *reserved)
                        reserved->collectives);
 }
 
-/* ---- The GPU ----------------------------------------------------------------------------------------------------- */
-
 /* Is error correction enabled by default in memory that stores its bits beside the data? RTX workstation cards ship
  * with it disabled. */
 static bool corrects_in_line(const char *gpu)
@@ -179,8 +175,6 @@ uint64_t rt_usable_memory(const mdot_gpu *gpu)
     bool is_reduced = gpu->name != NULL && corrects_in_line(gpu->name);
     return whole_bytes(gpu->memory_gib * GIB * offered_by_driver * (is_reduced ? without_error_correction : 1));
 }
-
-/* ---- The interval ------------------------------------------------------------------------------------------------ */
 
 typedef enum memory_source {
 #define MEMORY_ERROR(source, below, above) SOURCE_##source,

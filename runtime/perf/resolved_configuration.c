@@ -3,8 +3,6 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 
-/* ---- Checks ------------------------------------------------------------------------------------------------------ */
-
 static mdot_status check_experts(const mdot_configuration *c, const rt_experts *experts, mdot_error *err)
 {
     if (c->expert_parallel > 1 && experts->common_count == 0)
@@ -58,8 +56,6 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
                          c->virtual_stages, c->pipeline_parallel, job->info.block_count);
     return check_experts(c, &sharding->experts, err);
 }
-
-/* ---- Resolving --------------------------------------------------------------------------------------------------- */
 
 static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
 {
@@ -151,8 +147,6 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->activation_case = activation_case_of(c, out_resolved->recomputes_as_program);
 }
 
-/* ---- Stages ------------------------------------------------------------------------------------------------------ */
-
 rt_resolved_configuration rt_first_stage(const rt_resolved_configuration *resolved)
 {
     rt_resolved_configuration stage = *resolved;
@@ -173,8 +167,6 @@ rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolve
     stage.in_flight = in_flight; /* one; with virtual stages fewer than p, while a step has at least p micro-batches */
     return stage;
 }
-
-/* ---- Variants ---------------------------------------------------------------------------------------------------- */
 
 rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch)
 {

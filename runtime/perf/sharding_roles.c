@@ -22,8 +22,6 @@
 
 #include <stdlib.h>
 
-/* ---- Operators and slices --------------------------------------------------------------------------------------- */
-
 typedef enum kind {
     KIND_WHOLE,     /* needs all channels */
     KIND_SLICEABLE, /* works on a slice as on the whole tensor */
@@ -51,8 +49,6 @@ static kind kind_of(const mdot_job_operator *op, int64_t head_size)
     return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_SLICEABLE;
 }
 
-/* ---- Roles ------------------------------------------------------------------------------------------------------ */
-
 enum { MAX_SWEEPS = 64 };
 
 typedef struct search {
@@ -66,8 +62,6 @@ typedef struct search {
     uint32_t *base;  /* for a sum of base matmul and adapter: 1 + index of the base matmul; otherwise 0 */
     bool *summed;    /* the gradient of its result is counted already */
 } search;
-
-/* ---- Low-rank adapters ------------------------------------------------------------------------------------------ */
 
 /* The operator behind operators of one operand, such as a scaling, and behind sums with an adapter. */
 static size_t skip_to_matmul(const search *s, size_t i)
@@ -115,8 +109,6 @@ static void find_adapter(search *s, size_t i)
     mark_adapter(s, i, a, b);
     mark_adapter(s, i, b, a);
 }
-
-/* ---- The search for roles --------------------------------------------------------------------------------------- */
 
 static void begin(search *s)
 {
@@ -197,8 +189,6 @@ static rt_role role_of(const search *s, size_t i)
     }
     return s->sharded[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
 }
-
-/* ---- Summed bytes ------------------------------------------------------------------------------------------------ */
 
 /* Several column-sharded matmuls may read one tensor, whose gradient is summed once. */
 static void count_sums(search *s, rt_sharding *out)

@@ -32,8 +32,6 @@
 #define MOST_CORRELATION 0.95
 enum { LEAST_COMMON_JOBS = 3 };
 
-/* ---- Steps of a job ---------------------------------------------------------------------------------------------- */
-
 /* A run of one job's anchors in a fit; empty if first == end. */
 typedef struct run {
     size_t first, end;
@@ -82,8 +80,6 @@ static size_t count_common(const rt_calibration_gpu *const gpu[2], const rt_fit 
     return count;
 }
 
-/* ---- Standardised residuals -------------------------------------------------------------------------------------- */
-
 /* Each anchor's residual minus the prediction by other jobs, in standard deviations. The inverse of a job's block in
  * the inverse matrix is the covariance, given the other jobs. */
 static void standardise(const rt_calibration_gpu *gpu, rt_fit *fit, double *inverse)
@@ -120,8 +116,6 @@ static mdot_status add_standardised(const rt_calibration_gpu *gpu, rt_fit *fit, 
     free(scratch);
     return MDOT_OK;
 }
-
-/* ---- Correlations ------------------------------------------------------------------------------------------------ */
 
 /* Means over the common jobs in a precision class, and the number of these jobs. */
 static size_t find_means(const rt_calibration_gpu *const gpu[2], const rt_fit *const fit[2], rt_precision_class class,
@@ -221,8 +215,6 @@ mdot_status rt_transfer_fit(mdot_calibration *calibration, rt_quantity quantity,
         for (size_t b = 0; status == MDOT_OK && b < a; b++) status = agree(calibration, quantity, a, b, err);
     return status;
 }
-
-/* ---- One step ---------------------------------------------------------------------------------------------------- */
 
 void rt_transfer_find(const mdot_calibration *c, const rt_calibration_gpu *gpu, rt_quantity q, const rt_step *step,
                       rt_carried *out)

@@ -9,8 +9,6 @@ static const mdot_abi_table *table_of(const mdot_context *context)
     return rt_predictor_artefact(rt_context_predictor(context))->table;
 }
 
-/* ---- Encoding ---------------------------------------------------------------------------------------------------- */
-
 /* Encodes the tensors' rows. A predictor in one piece reads the rows themselves, possibly in place. */
 static void encode_rows(mdot_context *context, const rt_job_tensors *tensors, rt_cached_features *out)
 {
@@ -41,8 +39,6 @@ void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *j
     rt_write_operator_features(job, shard, tensors);
     encode_rows(context, tensors, out);
 }
-
-/* ---- Cached by the caller ---------------------------------------------------------------------------------------- */
 
 static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding, mdot_error *err)
 {

@@ -35,8 +35,6 @@ typedef struct cells {
 
 static const bs_struct_version row_type = BS_SIZED(mdot_measured_row, note);
 
-/* ---- Values ------------------------------------------------------------------------------------------------------ */
-
 static cell *add(cells *c, const char *column, const char *value)
 {
     cell *new = &c->item[c->count++];
@@ -139,8 +137,6 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
     return MDOT_OK;
 }
 
-/* ---- The table's columns ----------------------------------------------------------------------------------------- */
-
 /* Orders pointers to the cells by the table's columns; a column that rows of measured steps lack gets NULL. */
 static mdot_status order_cells(const bs_csv *table, const cells *available, const cell **out_order, mdot_error *err)
 {
@@ -179,8 +175,6 @@ static mdot_status read_order(const char *path, const char *head, const cells *a
     bs_csv_close(&table);
     return status;
 }
-
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 static void write_header(FILE *file, const cells *written)
 {

@@ -45,8 +45,6 @@ static double cost_of(const sequence *s, item i)
     return s->job->analysis->op_costs.cost[i.index] * i.count;
 }
 
-/* ---- Shortening ------------------------------------------------------------------------------------------------- */
-
 enum { LIMIT_BISECTIONS = 64 };
 static const double nothing_merged = -1;
 
@@ -84,8 +82,6 @@ static double find_limit(const sequence *s, size_t capacity)
     }
     return enough;
 }
-
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 static void add_load(double *sums, const mdot_load *loads, double weight)
 {

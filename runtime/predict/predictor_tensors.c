@@ -16,8 +16,6 @@ static void *arena_take(arena *d, size_t bytes)
     return part;
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
 /* Fills the columns after the known ones. Later writes touch only the known columns. */
 static void write_row_defaults(const rt_job_schema *schema, int input, float *tensor)
 {
@@ -49,8 +47,6 @@ static void allocate_features(arena *d, const rt_job_schema *schema, void *const
     }
 }
 
-/* ---- Configurations ---------------------------------------------------------------------------------------------- */
-
 /* A column that the caller has yet to fill holds plausible numbers: the predictor's defaults, or ones. */
 static float *allocate_numbers(arena *d, const rt_job_schema *schema, int input)
 {
@@ -77,8 +73,6 @@ static void allocate_block(arena *d, const rt_job_schema *schema, rt_job_block *
         block.outputs[output_index[RT_JOB_OUTPUT_OUTSIDE]] = block.outside;
     if (out != NULL) *out = block;
 }
-
-/* ---- The whole block --------------------------------------------------------------------------------------------- */
 
 /* The tensors have no copy on the stack, because their pairs take more than small stacks have. */
 static rt_job_tensors *lay_out(arena *d, const rt_job_schema *schema)
@@ -116,8 +110,6 @@ void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors)
 {
     rt_free(rt_predictor_allocator(predictor), tensors);
 }
-
-/* ---- State of a context ------------------------------------------------------------------------------------------ */
 
 static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
 {

@@ -15,8 +15,6 @@ void tables_write_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* ---- Lists ------------------------------------------------------------------------------------------------------- */
-
 enum { NAMES_PER_LINE = 8 };
 
 static void write_names(FILE *out, const char *key, const char *const *names, size_t count)
@@ -40,8 +38,6 @@ static const char *const reasons[] = {
     MDOT_OUTSIDE_MAP(NAME)
 #undef NAME
 };
-
-/* ---- Operator types ---------------------------------------------------------------------------------------------- */
 
 typedef struct operator_name {
     const char *id, *name;
@@ -89,8 +85,6 @@ static void write_types(FILE *out)
     write_names(out, "operator_types", names, count);
 }
 
-/* ---- GPUs -------------------------------------------------------------------------------------------------------- */
-
 static const char *const columns[] = {
 #define COLUMN(field) #field,
 #include "runtime/job/gpus.def"
@@ -123,8 +117,6 @@ static void write_gpus(FILE *out)
     }
     fputs("\n  ]", out);
 }
-
-/* ---- Configuration ----------------------------------------------------------------------------------------------- */
 
 static void write_member(FILE *out, const char *name, const char *text)
 {

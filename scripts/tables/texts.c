@@ -41,8 +41,6 @@ static void write_command(FILE *out, const rt_option *o)
     fputs(o->bare != NULL ? "]`" : "`", out);
 }
 
-/* ---- docs/reference/configuration.md ----------------------------------------------------------------------------- */
-
 static void write_meanings(FILE *out)
 {
     fputs("| member of `mdot_configuration` | values | default | meaning |\n| --- | --- | --- | --- |\n", out);
@@ -145,8 +143,6 @@ void tables_write_reference(FILE *out)
         out);
     write_inputs(out);
 }
-
-/* ---- docs/predict.schema.json ------------------------------------------------------------------------------------ */
 
 /* Members of mdot_configuration in a prediction; the GPU's name is written by hand. */
 static bool is_json_member(const rt_option *o)

@@ -82,8 +82,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- Results ----------------------------------------------------------------------------------------------------- */
-
 #ifdef MDOT_GROWN
 #define ASSERT_LATER_IS_ZERO(value) assert_true((value).later[0] == 0 && (value).later[1] == 0)
 #define DIRTY(value) memset((value).later, 0x5A, sizeof(value).later)
@@ -162,8 +160,6 @@ static void operators_round_trip(void **state)
     }
 }
 
-/* ---- Predictions ------------------------------------------------------------------------------------------------- */
-
 static void list_configurations(mdot_configuration *c, mdot_gpu *specs)
 {
     static const char *const gpus[] = {"T4", "A100", "H100"};
@@ -227,8 +223,6 @@ static void explanations_are_filled(void **state)
     }
     mdot_explanation_destroy(e);
 }
-
-/* ---- Features that an older library lacks ------------------------------------------------------------------------ */
 
 #ifdef MDOT_GROWN
 static void unknown_later_fields_are_refused(void **state)

@@ -216,8 +216,6 @@ static void numbers_are_read_within_a_range(void **state)
     bs_csv_close(&csv);
 }
 
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
-
 static void expect_written(const char *text, const char *expected)
 {
     char written[64] = "";

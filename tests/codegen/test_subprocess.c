@@ -26,8 +26,6 @@ static mdot_status run(cg_work work, void *user, void **out_bytes, size_t *out_s
     return status;
 }
 
-/* ---- Results ----------------------------------------------------------------------------------------------------- */
-
 static mdot_status make_bytes(void *user, const cg_options *options, void **out_bytes, size_t *out_size,
                               mdot_error *err)
 {
@@ -76,8 +74,6 @@ static void a_fault_is_returned_with_its_message(void **state)
     assert_int_equal(size, 17);
 }
 
-/* ---- Messages during the work ------------------------------------------------------------------------------------ */
-
 static mdot_status talk(void *user, const cg_options *options, void **out_bytes, size_t *out_size, mdot_error *err)
 {
     (void)user, (void)err;
@@ -114,8 +110,6 @@ static void callbacks_are_called_in_the_parent_in_order(void **state)
     assert_string_equal(heard, "half 1/2;careful;define void @f();done 2/2;");
     free(bytes);
 }
-
-/* ---- Ends of the child ------------------------------------------------------------------------------------------- */
 
 /* As LLVM does (ErrorHandling.cpp), and libstdc++. */
 static mdot_status end_for_memory(void *user, const cg_options *options, void **out_bytes, size_t *out_size,
@@ -199,8 +193,6 @@ static void closed_standard_files_are_tolerated(void **state)
     assert_int_equal(size, LARGE);
     free(bytes);
 }
-
-/* ---- Failures to start a child ----------------------------------------------------------------------------------- */
 
 static int fork_error; /* fork's errno; 0 = success */
 

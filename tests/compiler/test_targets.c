@@ -126,8 +126,6 @@ static void too_many_targets_are_refused(void **state)
     assert_int_equal(co_parse_targets(names, MOST + 1, NULL, &targets, NULL), MDOT_INVALID_ARGUMENT);
 }
 
-/* ---- Precisions -------------------------------------------------------------------------------------------------- */
-
 static void a_precision_without_a_device_applies_to_all(void **state)
 {
     (void)state;

@@ -120,8 +120,6 @@ static void tensors_of_other_names_are_refused(void **state)
     assert_non_null(strstr(err.message, "has 0 files"));
 }
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
-
 static void compile(onnx_builder *b, const char *kernel_precision)
 {
     write_bytes(model, onnx_finish(b));
@@ -178,8 +176,6 @@ static void jobs_that_cannot_be_read_are_refused(void **state)
     two[0].struct_size = 0;
     assert_int_equal(verify_jobs(NULL, two, &passed, &err), MDOT_INVALID_ARGUMENT);
 }
-
-/* ---- 16 bits ----------------------------------------------------------------------------------------------------- */
 
 enum { WIDTH = 16, DEPTH = 6 };
 

@@ -25,8 +25,6 @@ static void assert_numbers_right(const char *graph)
     }
 }
 
-/* ---- Numbers of a kernel kind ------------------------------------------------------------------------------------ */
-
 /* Scores are small, because a score rounded to 16 bits is an exponential's argument. */
 static void assert_scale_right(const char *scale)
 {
@@ -82,8 +80,6 @@ static void norms_accept_an_epsilon_beyond_f32(void **state)
                          "b = RMSNormalization(x, g) {axis=-1, epsilon=1e300}\nreturn a, b\n");
 }
 
-/* ---- Numbers in expressions -------------------------------------------------------------------------------------- */
-
 static void floats_of_every_kind_match(void **state)
 {
     (void)state;
@@ -134,8 +130,6 @@ static void reductions_of_small_integers_match(void **state)
                          "e = ReduceProd(n, rows)\nf = ReduceMin(n, axes)\ng = ArgMax(n) {axis=2}\n"
                          "return a, b, d, e, f, g\n");
 }
-
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 /* Names stand in comments and in identifiers, and next to the source's own names. */
 static void names_may_have_any_characters(void **state)

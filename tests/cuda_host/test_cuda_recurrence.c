@@ -83,8 +83,6 @@ static void gates_and_operands_match(void **state)
                        FEW_LENGTHS);
 }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------- */
-
 #define STEPS "shape = Shape(x) {start=0, end=1}\nn = Squeeze(shape)\n"
 
 static void loops_run_kernels_of_every_kind(void **state)
@@ -127,8 +125,6 @@ static void states_may_have_the_length(void **state)
                        "r = mdot.Linear(o, wo)\na = Add(r, s)\nf = mdot.LoopEnd(i, n, a) {states=1}\nreturn f\n",
                        LENGTHS);
 }
-
-/* ---- Synchronisation --------------------------------------------------------------------------------------------- */
 
 /* Three tiles over two blocks. */
 static bool run(void *user, cuda_host_launch *launch, cuda_host_report *report)

@@ -44,8 +44,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- The GPU ----------------------------------------------------------------------------------------------------- */
-
 /* Passed by value and as large as the largest kernel parameter. The callee only reads the part covered by its
  * structure. */
 typedef struct parameter {
@@ -143,8 +141,6 @@ static void plug_in(const program *p)
     }
     fake_cuda_set_launcher(launch, (void *)(uintptr_t)p);
 }
-
-/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 typedef struct prediction {
     int64_t type[LONGEST];

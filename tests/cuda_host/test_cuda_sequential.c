@@ -18,8 +18,6 @@ static const int64_t INDEXED[] = {33, 4, 16, 64, 0}; /* the random indices are b
 
 #define AXIS(n) "axis = constant i64[] [" #n "]\n"
 
-/* ---- Running sums ------------------------------------------------------------------------------------------------ */
-
 /* As in RoBERTa: the positions are the running sum of the mask. */
 static void positions_are_running_sums_of_a_mask(void **state)
 {
@@ -63,8 +61,6 @@ static void sums_of_infinities_and_nan_match(void **state)
                        FEW_LENGTHS);
 }
 
-/* ---- The k best -------------------------------------------------------------------------------------------------- */
-
 static void the_best_of_a_unit_match(void **state)
 {
     (void)state;
@@ -95,8 +91,6 @@ static void the_best_single_element_is_published(void **state)
     assert_graph_right("x = input f32[300]\nk = constant i64[1] [1]\nv, i = TopK(x, k)\nreturn v\n", NULL);
     assert_graph_right("x = input f32[6,3]\nk = constant i64[1] [6]\nv, i = TopK(x, k) {axis=0}\nreturn i\n", NULL);
 }
-
-/* ---- Scatters ---------------------------------------------------------------------------------------------------- */
 
 #define REDUCTIONS(operation, attributes)                                                                              \
     "a = " operation "(x, i, u) {" attributes "}\n"                                                                    \

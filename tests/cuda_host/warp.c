@@ -58,8 +58,6 @@ void ch_syncwarp(uint32_t mask, int line)
     if (ch_reached(name, line)) meet(name, line, mask, NULL, order_lanes);
 }
 
-/* ---- Shuffles and votes (PTX ISA, shfl.sync and vote.sync) ------------------------------------------------------- */
-
 typedef struct shuffle {
     ch_shuffle how;
     uint32_t value, result;
@@ -131,8 +129,6 @@ uint32_t ch_ballot(uint32_t mask, int predicate, int line)
     return v.result;
 }
 
-/* ---- mma.sync.aligned.m16n8k{8,16}.row.col.f32 ------------------------------------------------------------------- */
-
 enum { M = 16, N = 8, MAX_K = 16 };
 
 typedef struct product {
@@ -188,8 +184,6 @@ void ch_mma(ch_element element, int k, float *d, const uint32_t *a, const uint32
     product p = {element, k, d, a, b, c};
     meet("mma", line, WHOLE_WARP, &p, do_mma);
 }
-
-/* ---- ldmatrix.sync.aligned.m8n8.x{1,2,4}[.trans].shared.b16 ------------------------------------------------------ */
 
 typedef struct matrix_load {
     uint32_t *registers;

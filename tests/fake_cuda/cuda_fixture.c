@@ -94,8 +94,6 @@ void cuda_finish(cuda_opened *o)
     cuda_fixture_assert_clean();
 }
 
-/* ---- The clock --------------------------------------------------------------------------------------------------- */
-
 /* A call on the GPU reads the clock before it, once on its way and after it. Hence two readings follow the kernel. */
 static _Atomic uint64_t now_ns, gpu_step_ns, other_step_ns;
 static _Atomic int readings_since_kernel;
@@ -114,8 +112,6 @@ int clock_gettime(clockid_t clock, struct timespec *out_time)
     *out_time = (struct timespec){.tv_sec = (time_t)(t / 1000000000), .tv_nsec = (long)(t % 1000000000)};
     return 0;
 }
-
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 static void check_weights(const unsigned char *weights)
 {
@@ -161,8 +157,6 @@ void cuda_fixture_reset_memory(cuda_fixture *f, size_t memory_bytes)
     fake_cuda_register("predict_16", &table->image_kernel[1], predict_body, f);
     fake_cuda_register("double_0", &table->image_kernel[2], double_body, f);
 }
-
-/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 void predict_prepare(predict_call *c, int64_t length, int seed)
 {

@@ -60,8 +60,6 @@ static const kernel *find_kernel(const char *name)
     return NULL;
 }
 
-/* ---- One item ---------------------------------------------------------------------------------------------------- */
-
 /* Returns NULL with a complaint if the bytes cross a device allocation's bounds. */
 static void *at(uint64_t address, uint64_t offset, size_t size_bytes)
 {
@@ -112,8 +110,6 @@ static void answer(const object *function, const unsigned char *parameter, uint3
     if (*done == call->ticket) machine_complain("ticket %u was used before", call->ticket);
     __atomic_store_n(done, call->ticket, __ATOMIC_RELEASE);
 }
-
-/* ---- A launch ---------------------------------------------------------------------------------------------------- */
 
 static void check_call(const kernel *k, const fake_cuda_grid *g, const object *function, const mdot_abi_cuda_call *call)
 {

@@ -47,8 +47,6 @@ static void expect_refused(mdot_status status, const mdot_error *err, const char
     if (strstr(err->message, function) == NULL || strstr(err->message, why) == NULL) fail_msg("%s", err->message);
 }
 
-/* ---- Contexts ---------------------------------------------------------------------------------------------------- */
-
 /* Simulates a call that another thread has in progress. */
 static void a_context_in_use_is_refused_to_others(void **state)
 {
@@ -156,8 +154,6 @@ static void explaining_holds_the_context_throughout(void **state)
     predict_close(&own);
 }
 
-/* ---- Predictors and jobs ----------------------------------------------------------------------------------------- */
-
 static void a_predictor_can_be_closed_only_once(void **state)
 {
     (void)state;
@@ -223,8 +219,6 @@ static void a_destroyed_encoding_is_refused(void **state)
                    "destroyed before");
     assert_int_equal(predict(f.context, job, &err), MDOT_OK);
 }
-
-/* ---- Correct programs -------------------------------------------------------------------------------------------- */
 
 static void *make_and_predict(void *result)
 {

@@ -11,8 +11,6 @@
 
 enum { MORE_THAN_ENOUGH = 100 };
 
-/* ---- Contexts: the caller's allocator ---------------------------------------------------------------------------- */
-
 typedef struct ledger {
     int limit, granted, live;
 } ledger;
@@ -61,8 +59,6 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
     predict_close(&f);
     assert_int_equal(l.live, 0);
 }
-
-/* ---- Jobs: libc's allocator -------------------------------------------------------------------------------------- */
 
 #ifndef MDOT_SANITIZED
 extern void *__libc_malloc(size_t);

@@ -30,8 +30,6 @@ enum { NAMES = sizeof names / sizeof names[0] };
 static char root[] = "/tmp/mdot-fuzz-XXXXXX";
 static char kept[sizeof root + 16], parent[sizeof root + 16], folder[sizeof root + 16];
 
-/* ---- The folder -------------------------------------------------------------------------------------------------- */
-
 static void require(bool fine)
 {
     if (!fine) abort();
@@ -153,8 +151,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     require(freopen("/dev/null", "r", stdin) != NULL);
     return 0;
 }
-
-/* ---- A command --------------------------------------------------------------------------------------------------- */
 
 typedef struct capture {
     char *text;

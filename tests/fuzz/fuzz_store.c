@@ -47,8 +47,6 @@ static void require_done(mdot_status status, const mdot_error *err)
     require(status == MDOT_OK);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
-
 static void write_file(const char *name, const void *bytes, size_t size)
 {
     FILE *file = fopen(name, "wb");
@@ -118,8 +116,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     require(empty != NULL && fread(empty, 1, empty_bytes, file) == empty_bytes && fclose(file) == 0);
     return 0;
 }
-
-/* ---- Stores ------------------------------------------------------------------------------------------------------ */
 
 static bool see_row(void *user, const mdot_store_row *row)
 {
@@ -191,8 +187,6 @@ static void open_hostile(const uint8_t *data, size_t size)
     read_all(store);
     mdot_store_close(store);
 }
-
-/* ---- Tables ------------------------------------------------------------------------------------------------------ */
 
 static char *export(mdot_store *store, size_t *out_size)
 {

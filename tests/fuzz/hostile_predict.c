@@ -24,8 +24,6 @@ void hostile_predict_close(void)
     predict_close(&pair);
 }
 
-/* ---- Configurations ---------------------------------------------------------------------------------------------- */
-
 typedef struct source {
     const uint8_t *at, *end;
 } source;
@@ -92,8 +90,6 @@ static mdot_configuration draw_configuration(source *s, mdot_gpu *gpu)
     }
     return c;
 }
-
-/* ---- Invariants -------------------------------------------------------------------------------------------------- */
 
 #define require(holds) require_at(holds, __LINE__)
 

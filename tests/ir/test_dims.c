@@ -48,8 +48,6 @@ static void expect_text(ir_dim d, const char *want)
     assert_true(ir_dim_equal(dim_of(want), d));
 }
 
-/* ---- Random dimensions ------------------------------------------------------------------------------------------- */
-
 static uint64_t draw_state = 5;
 
 static int64_t draw(int64_t least, int64_t most)
@@ -167,8 +165,6 @@ static void texts_are_read_back(void **state)
         expect_text(d, ir_dim_text(d, NULL, text, sizeof text));
     }
 }
-
-/* ---- Examples ---------------------------------------------------------------------------------------------------- */
 
 /* The extent behind a window `kernel` with `pad` on both sides. */
 static ir_dim slide(ir_dim in, int64_t kernel, int64_t stride, int64_t pad)

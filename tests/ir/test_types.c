@@ -19,8 +19,6 @@
 
 #include <cmocka.h>
 
-/* ---- Constraints of the schema ----------------------------------------------------------------------------------- */
-
 static void inputs_of_one_type_variable_have_one_type(void **state)
 {
     (void)state;
@@ -129,8 +127,6 @@ static void declared_output_types_match_the_graph(void **state)
         }
     }
 }
-
-/* ---- Every operator -------------------------------------------------------------------------------------------- */
 
 enum { NODES_PER_OPERATOR = 1000, COMPILED_PER_OPERATOR = 6, ARENA_BYTES = 1 << 26 };
 

@@ -26,8 +26,6 @@ static void kinds_have_different_names(void **state)
         for (int b = 0; b < a; b++) assert_string_not_equal(pl_kind_name(a), pl_kind_name(b));
 }
 
-/* ---- Visits ------------------------------------------------------------------------------------------------------ */
-
 typedef struct visits {
     int factors, reads, writes;
 } visits;
@@ -78,8 +76,6 @@ static void absent_buffers_are_not_visited(void **state)
     pl_kernel_visit_buffers(&kernel, count_visit, &v);
     assert_int_equal(v.reads, 2);
 }
-
-/* ---- Properties -------------------------------------------------------------------------------------------------- */
 
 static void a_recurrence_is_neither_split_nor_a_matrix_kernel(void **state)
 {

@@ -125,8 +125,6 @@ static void plans_of_predictors_match_the_evaluator(void **state)
     if (!checked) skip();
 }
 
-/* ---- Node tests -------------------------------------------------------------------------------------------------- */
-
 typedef struct node_test {
     char folder[512];
     ir_arena *arena;

@@ -121,8 +121,6 @@ static void powers_of_mixed_types_match(void **state)
     }
 }
 
-/* ---- Values ------------------------------------------------------------------------------------------------------ */
-
 /* Returns the plan's result for one number. */
 static double apply(ir_opcode opcode, double x, void (*attributes)(ir_graph *graph, ir_node *node))
 {

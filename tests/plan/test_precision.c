@@ -45,8 +45,6 @@ static pl_buffer *buffer_called(pl_plan *p, const char *name)
     return NULL;
 }
 
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
-
 static bool linear_is_matrix(const char *rows)
 {
     char text[256];
@@ -167,8 +165,6 @@ static void results_of_sequential_kernels_stay_in_32_bits(void **state)
     ir_arena_destroy(arena);
 }
 
-/* ---- Verification ------------------------------------------------------------------------------------------------ */
-
 static const char layer[] = "x = input f32[1,L,32]\n"
                             "g = weights f32[32]\n"
                             "n1 = LayerNormalization(x, g) {axis=-1}\n"
@@ -209,8 +205,6 @@ static void a_buffer_with_wrong_usage_flags_is_refused(void **state)
     assert_int_equal(pl_verify(p, NULL), MDOT_OK);
     ir_arena_destroy(arena);
 }
-
-/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
 
 static const ir_wide *interpret(const pl_plan *p, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena)
 {

@@ -46,8 +46,6 @@ long amx_emulator_take_multiplications(void)
     return multiplications;
 }
 
-/* ---- Decoding ---------------------------------------------------------------------------------------------------- */
-
 typedef struct instruction {
     int prefix; /* pp: 0 = absent, 1 = 66, 2 = F3, 3 = F2 */
     int opcode, mode, reg, rm, vvvv;
@@ -105,8 +103,6 @@ static bool decode(const unsigned char *at, const ucontext_t *context, instructi
     *out = in;
     return true;
 }
-
-/* ---- Operations -------------------------------------------------------------------------------------------------- */
 
 static bool configure(uint64_t address)
 {

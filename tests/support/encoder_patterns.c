@@ -96,8 +96,6 @@ const encoder_pattern encoder_patterns[] = {
 };
 const int encoder_pattern_count = sizeof encoder_patterns / sizeof *encoder_patterns;
 
-/* ---- Sizes ------------------------------------------------------------------------------------------------------- */
-
 enum { MAX_NAME_BYTES = 64 };
 
 /* Returns the number for "$name". */
@@ -155,8 +153,6 @@ static void write_plain(FILE *out, const char *at, const char *end, const encode
         }
     }
 }
-
-/* ---- Layers ------------------------------------------------------------------------------------------------------ */
 
 typedef struct nth_layer {
     int number;         /* from 0 */

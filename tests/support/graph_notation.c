@@ -139,8 +139,6 @@ ir_graph *graph_from_notation(const char *text, int64_t max_length, ir_arena *ar
     return graph;
 }
 
-/* ---- Golden text ------------------------------------------------------------------------------------------------- */
-
 static const char *skip_quoted(const char *at)
 {
     for (at++; *at && *at != '"'; at++) at += *at == '\\';
@@ -174,8 +172,6 @@ char *graph_to_golden(const ir_graph *graph, ir_arena *arena)
     *last = 0;
     return ir_arena_strdup(arena, first);
 }
-
-/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
 
 /* xorshift64 (Marsaglia, "Xorshift RNGs", 2003), as a number in [0, 1). */
 static double next_random(uint64_t *state)

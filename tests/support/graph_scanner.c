@@ -36,8 +36,6 @@ void *ir_scan_allocate(ir_scanner *s, size_t count, size_t size)
     return memory;
 }
 
-/* ---- Words and numbers ----------------------------------------------------------------------------------------- */
-
 static void skip_space(ir_scanner *s)
 {
     for (; isspace((unsigned char)*s->at); s->at++) s->line += *s->at == '\n';
@@ -159,8 +157,6 @@ bool ir_scan_at_float(ir_scanner *s)
     while (*c >= '0' && *c <= '9') c++;
     return *c == '.' || *c == 'e';
 }
-
-/* ---- Types ----------------------------------------------------------------------------------------------------- */
 
 /* 3, L, -4L, +L */
 static ir_dim parse_term(ir_scanner *s)

@@ -15,8 +15,6 @@
 
 #include <cmocka.h>
 
-/* ---- Trees ------------------------------------------------------------------------------------------------------- */
-
 typedef struct node {
     enum { OBJECT, ARRAY, STRING, NUMBER, BOOLEAN, NOTHING } kind;
     char *name; /* the name of an object member */
@@ -120,8 +118,6 @@ static bool equal(const node *a, const node *b)
     assert_true(a->kind != OBJECT && a->kind != ARRAY);
     return a->number == b->number;
 }
-
-/* ---- Rules ------------------------------------------------------------------------------------------------------- */
 
 typedef struct check {
     const node *root;

@@ -21,8 +21,6 @@ typedef struct one_node {
     ir_node *node;
 } one_node;
 
-/* ---- Text of a graph with one node ------------------------------------------------------------------------------ */
-
 /* Prints "[0, 1, 2, …]" with as many elements as the shape in `type`. */
 static void print_counting(FILE *out, const char *type)
 {
@@ -99,8 +97,6 @@ static one_node make(const op_case *c)
     return made;
 }
 
-/* ---- Results as text -------------------------------------------------------------------------------------------- */
-
 static void print_type(FILE *out, const ir_type *type)
 {
     char text[IR_DIM_TEXT_BYTES];
@@ -147,8 +143,6 @@ static void print_wide(FILE *out, const ir_wide *wide)
     }
     fputc(']', out);
 }
-
-/* ---- Assertions ------------------------------------------------------------------------------------------------- */
 
 static void expect_ok(mdot_status status, const mdot_error *err, const char *file, int line)
 {

@@ -73,8 +73,6 @@ void plan_sequential(plan_fixture *f, pl_sequential sequential)
     add_kernel(f, PL_SEQUENTIAL)->sequential = sequential;
 }
 
-/* ---- Content ----------------------------------------------------------------------------------------------------- */
-
 static double random_between(double low, double high)
 {
     return low + (high - low) * (rand() / (double)RAND_MAX);
@@ -126,8 +124,6 @@ static void compare(const ir_wide *got, const ir_wide *want, int output, int64_t
                      ir_wide_get(want, i));
     }
 }
-
-/* ---- Running ----------------------------------------------------------------------------------------------------- */
 
 typedef struct run {
     const ir_wide *inputs[PLAN_MAX_BUFFERS];

@@ -37,8 +37,6 @@ static int last(const shape *s)
     return s->dim[s->rank - 1];
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------------------------------- */
-
 /* Adds a node whose first input is value `v`; `more` are further inputs. Its result is the next value. */
 static void node(maker *m, const char *op, int v, const char *more, const shape *result)
 {

@@ -71,8 +71,6 @@ static const char *fault_of(const fixture *f, const mdot_job *job, const mdot_co
     return NULL;
 }
 
-/* ---- Settings ---------------------------------------------------------------------------------------------------- */
-
 static const double most_load = 9007199254740992.0;
 static const int64_t most_setting = INT64_C(1) << 40;
 
@@ -123,8 +121,6 @@ static void extreme_settings_give_finite_times(void **state)
     }
     assert_int_equal(faults, 0);
 }
-
-/* ---- GPUs and links ---------------------------------------------------------------------------------------------- */
 
 static const double ends[] = {1e-6, 1e9};
 

@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Values ------------------------------------------------------------------------------------------------------ */
-
 enum { LANES = 16 };
 typedef void (*on_vectors)(const void *a, const void *b, void *out, int64_t length);
 
@@ -89,8 +87,6 @@ static void emulation_equals_the_bf16_instructions(void **state)
         harness_end(&h);
     }
 }
-
-/* ---- Plans ------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_LENGTH = 130, MAX_TENSORS = 4 };
 

@@ -90,8 +90,6 @@ static void add_product(plan_fixture *f, ir_dim batch, ir_dim m, ir_dim k, ir_di
     plan_nest(f, nest);
 }
 
-/* ---- Values ------------------------------------------------------------------------------------------------------ */
-
 static const form forms[] = {
     {0},
     {.right_transposed = true},
@@ -140,8 +138,6 @@ static void products_of_known_extents_match(void **state)
         plan_end(&f);
     }
 }
-
-/* ---- Recognition ------------------------------------------------------------------------------------------------- */
 
 /* The last loop may be the rows: out[i, j] with j adjacent in memory, although i is the inner loop. */
 static void columns_are_the_loop_that_stores_adjacent_elements(void **state)
@@ -198,8 +194,6 @@ static void other_sums_keep_the_general_form(void **state)
     assert_false(is_product(&f, &nest, &found));
     plan_end(&f);
 }
-
-/* ---- Buckets ----------------------------------------------------------------------------------------------------- */
 
 static void keep_text(void *user, const char *text)
 {

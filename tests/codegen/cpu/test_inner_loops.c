@@ -46,8 +46,6 @@ static char *assembly_of(const cg_cpu_target *target, const char *notation)
     return text;
 }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------- */
-
 typedef struct counts {
     int multiply_adds; /* multiply-add instructions */
     int tile_loads;    /* tileloadd */
@@ -133,8 +131,6 @@ static counts busiest_loop(const char *text, const cg_machine *machine, const ch
     return most;
 }
 
-/* ---- Cases ------------------------------------------------------------------------------------------------------- */
-
 static const char linear[] = "x = input f32[L,64]\nw = weights f32[64,256]\nb = weights f32[256]\n"
                              "h = mdot.Linear(x, w, b)\nr = Relu(h)\nu = weights f32[256,256]\n"
                              "y = mdot.Linear(r, u)\nreturn y\n";
@@ -194,8 +190,6 @@ static void products_of_two_inputs_load_each_factor_once_without_spills(void **s
         assert_int_equal(c.stack, 0);
     }
 }
-
-/* ---- Blocks in which other work stands between the products of matrix tiles -------------------------------------- */
 
 static const char attention[] = "x = input f32[1,L,128]\nm = input f32[1,1,1,L]\nw = weights f32[128,384]\n"
                                 "p = mdot.Linear(x, w)\nsizes = constant i64[3] [128, 128, 128]\n"

@@ -9,8 +9,6 @@
 
 #include <cmocka.h>
 
-/* ---- Weights of plans -------------------------------------------------------------------------------------------- */
-
 static ir_tensor matrix(const float *data, int64_t rows, int64_t columns)
 {
     return (ir_tensor){

@@ -85,8 +85,6 @@ static void the_whole_stack_counts_without_a_spill_log(void **state)
         assert_int_equal(read_made(logs[i]).kernels[0].spill_bytes, 16);
 }
 
-/* ---- Damage ------------------------------------------------------------------------------------------------------ */
-
 /* The copy has an exact block, so a sanitizer detects the first byte beyond. */
 static mdot_status read_copy(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
 {

@@ -218,8 +218,6 @@ static void threads_compile_concurrently(void **state)
     }
 }
 
-/* ---- If NVRTC is absent ------------------------------------------------------------------------------------------ */
-
 static void missing_library_is_named_by_its_path(void **state)
 {
     (void)state;

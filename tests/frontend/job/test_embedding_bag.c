@@ -105,8 +105,6 @@ static void bag_loop_becomes_gather_and_reduction(void **state)
     }
 }
 
-/* ---- The Loop of the dynamo exporter ----------------------------------------------------------------------------- */
-
 static void body_number(pb_buffer *graph, const char *name, int64_t value)
 {
     pb_buffer node = {0}, attribute = {0};

@@ -16,8 +16,6 @@
 
 #include <cmocka.h>
 
-/* ---- Failing allocations ----------------------------------------------------------------------------------------- */
-
 static long calls, fail_at;
 
 void *__real_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
@@ -57,8 +55,6 @@ char *__wrap_ir_arena_printf(ir_arena *arena, const char *format, ...)
     free(text);
     return copy;
 }
-
-/* ---- Models ------------------------------------------------------------------------------------------------------ */
 
 static const char *const frozen[] = {"encoder.layer.0"};
 static const mdot_job_freezing freezing = {

@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-/* ---- Masks in the form that transformers exports ----------------------------------------------------------------- */
-
 typedef enum empty_form { AS_CONSTANT, AS_INITIALIZER, AS_VALUE_INTS } empty_form;
 
 /* ConstantOfShape(i64[0]) is a scalar: torch.ones(()), the beginning of a transformers mask export. */
@@ -56,8 +54,6 @@ static void shape_without_dimensions_gives_scalars(void **state)
         job_end(&r);
     }
 }
-
-/* ---- Every operator --------------------------------------------------------------------------------------------- */
 
 /* One operator with the required number of inputs, all with this shape. They come through a Neg, so each input is
  * variable. */

@@ -209,8 +209,6 @@ static void repeats_are_cut_at_single_results(void **state)
     expect_blocks(end(b, 3), "0 0 0 1/3 1/3 1/3 1/3 2/3 2/3 2/3 2/3 3/3 3/3 3/3 3/3 0");
 }
 
-/* ---- Networks --------------------------------------------------------------------------------------------------- */
-
 static mdot_job *read_example(const char *file)
 {
     static const mdot_dim_binding length = {"sequence", 128, NULL};

@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-/* ---- Foldings that left a trace ---------------------------------------------------------------------------------- */
-
 static void add_norm(onnx_builder *b, const char *in, const char *out)
 {
     char inputs[128];
@@ -134,8 +132,6 @@ static void numeric_names_alone_do_not_indicate_a_folded_norm(void **state)
     assert_string_equal(r.warnings, "");
     job_end(&r);
 }
-
-/* ---- Foldings whose trace is missing ----------------------------------------------------------------------------- */
 
 typedef enum block { PLAIN, RESIDUAL, SILU, DEPTHWISE, SUPER_RESOLUTION } block;
 

@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-/* ---- Reshape ---------------------------------------------------------------------------------------------------- */
-
 static void reshape_copies_zeros_and_infers_one(void **state)
 {
     (void)state;
@@ -68,8 +66,6 @@ static void known_content_moves_through_reshapes(void **state)
     assert_types("f32[2]", "Tile", .inputs = {"f32[1]", "i64[1] [2]"});
 }
 
-/* ---- Flatten, Squeeze, Unsqueeze --------------------------------------------------------------------------------- */
-
 static void flatten_cuts_at_its_axis(void **state)
 {
     (void)state;
@@ -108,8 +104,6 @@ static void unsqueeze_inserts_ones(void **state)
                        .inputs = {"f32[1,1,1,1,1,1,1,1]", "i64[1] [0]"});
 }
 
-/* ---- Transpose and blocks ---------------------------------------------------------------------------------------- */
-
 static void transpose_permutes_axes(void **state)
 {
     (void)state;
@@ -141,8 +135,6 @@ static void depth_to_space_and_space_to_depth_move_blocks(void **state)
     assert_shape_fault(MDOT_MALFORMED, "3 dimensions instead of 4", "DepthToSpace", "blocksize=2",
                        .inputs = {"f32[4,1,1]"});
 }
-
-/* ---- Expand, Tile, Trilu ----------------------------------------------------------------------------------------- */
 
 static void expand_broadcasts_both_ways(void **state)
 {
@@ -184,8 +176,6 @@ static void trilu_keeps_a_triangle(void **state)
     assert_eval_fault(MDOT_MALFORMED, "diagonal must have one element", "Trilu",
                       .inputs = {"f32[2,2] 0..", "i64[2] [1, 2]"});
 }
-
-/* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
 static void shape_changes_cost_nothing(void **state)
 {

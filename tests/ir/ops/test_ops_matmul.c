@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-/* ---- MatMul ------------------------------------------------------------------------------------------------------ */
-
 static void mat_mul_multiplies_matrices(void **state)
 {
     (void)state;
@@ -51,8 +49,6 @@ static void mat_mul_refuses_mismatched_shapes(void **state)
     assert_eval_fault(MDOT_MALFORMED, "inner dimensions", "MatMul", .inputs = {"f32[2] 0..", "f32[3] 0.."});
 }
 
-/* ---- Gemm -------------------------------------------------------------------------------------------------------- */
-
 static void gemm_transposes_scales_and_adds(void **state)
 {
     (void)state;
@@ -84,8 +80,6 @@ static void gemm_refuses_mismatched_shapes(void **state)
     assert_shape_fault(MDOT_MALFORMED, "transposed: the inner dimensions differ", "Gemm", "transB=1",
                        .inputs = {"f32[2,3]", "f32[3,2]"});
 }
-
-/* ---- Linear and FusedMatMul -------------------------------------------------------------------------------------- */
 
 static void linear_adds_its_bias_to_every_row(void **state)
 {
@@ -126,8 +120,6 @@ static void fused_gemm_applies_its_activation(void **state)
     assert_shape_fault(MDOT_UNSUPPORTED, "Cosine", "com.microsoft.FusedGemm", "activation=\"Cosine\"",
                        .inputs = {"f32[2,2]", "f32[2,2]"});
 }
-
-/* ---- Costs: a multiply-add is two FLOPs -------------------------------------------------------------------------- */
 
 static void matmuls_cost_two_flops_per_multiply_add(void **state)
 {

@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
 static void softmax_sums_to_one_along_its_axis(void **state)
 {
     (void)state;
@@ -59,8 +57,6 @@ static void rms_norm_divides_by_the_root_of_squares(void **state)
                   .inputs = {"f32[1,2] [3, 4]", "f32[2] [1, 2]"}, .output_count = 2);
 }
 
-/* ---- Channels ---------------------------------------------------------------------------------------------------- */
-
 static void group_norm_shares_statistics_in_a_group(void **state)
 {
     (void)state;
@@ -108,8 +104,6 @@ static void lp_norm_divides_by_the_norm(void **state)
     assert_values("f32[2,2] [0.6, 0, 0.8, 1]", "LpNormalization", "axis=0", .inputs = {"f32[2,2] [3, 0, 4, 2]"});
     assert_shape_fault(MDOT_MALFORMED, "p is 3", "LpNormalization", "p=3", .inputs = {"f32[2]"});
 }
-
-/* ---- Fused forms ------------------------------------------------------------------------------------------------- */
 
 static void skip_layer_norm_sums_before(void **state)
 {
@@ -162,8 +156,6 @@ static void embed_layer_norm_refuses_mismatched_operands(void **state)
     assert_shape_fault(MDOT_MALFORMED, "the segment embedding, is missing", EMBED,
                        .inputs = {"i32[1,2]", "i32[1,2]", "f32[2,8]", "f32[2,8]", "_", "f32[8]", "f32[8]"});
 }
-
-/* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
 static void norms_cost_a_few_flops_per_element(void **state)
 {

@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-/* ---- QuantizeLinear and DequantizeLinear ------------------------------------------------------------------------- */
-
 static void quantised_numbers_are_rounded_and_kept_in_range(void **state)
 {
     (void)state;
@@ -43,8 +41,6 @@ static void mismatched_scales_are_refused(void **state)
     assert_shape_fault(MDOT_UNSUPPORTED, "blocks of elements", "DequantizeLinear", .inputs = {"u8[4,3]", "f32[2,3]"});
 }
 
-/* ---- DynamicQuantizeLinear --------------------------------------------------------------------------------------- */
-
 static void dynamic_range_holds_zero(void **state)
 {
     (void)state;
@@ -56,8 +52,6 @@ static void dynamic_range_holds_zero(void **state)
     assert_values("u8[2] [0, 0]; f32[] [0]; u8[] [0]", "DynamicQuantizeLinear", .inputs = {"f32[2] [0, 0]"},
                   .output_count = 3);
 }
-
-/* ---- MatMulInteger ----------------------------------------------------------------------------------------------- */
 
 static void mat_mul_integer_subtracts_zero_points(void **state)
 {

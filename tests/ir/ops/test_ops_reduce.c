@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-/* ---- Values ---------------------------------------------------------------------------------------------------- */
-
 static void reductions_follow_their_definition(void **state)
 {
     (void)state;
@@ -96,8 +94,6 @@ static void arg_max_and_arg_min_give_indices(void **state)
     assert_values("i64[1] [1]", .op = "ArgMax", .inputs = {"f32[3] [1, nan, 2]"}); /* argmax finds nan */
 }
 
-/* ---- Shapes ---------------------------------------------------------------------------------------------------- */
-
 static void shapes_follow_from_axes(void **state)
 {
     (void)state;
@@ -142,8 +138,6 @@ static void arg_max_of_an_empty_tensor_is_refused(void **state)
     assert_eval_fault(MDOT_MALFORMED, "empty", .op = "ArgMax", .attrs = "axis=0",
                       .inputs = {"f32[0,3] []"}); /* argmax, empty tensor */
 }
-
-/* ---- Costs ----------------------------------------------------------------------------------------------------- */
 
 static void cost_counts_each_element_and_the_final_step(void **state)
 {

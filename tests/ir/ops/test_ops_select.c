@@ -10,8 +10,6 @@
 #define GREATEST "9223372036854775807"
 #define LEAST "-9223372036854775808"
 
-/* ---- Slice ------------------------------------------------------------------------------------------------------- */
-
 static void slice_selects_fixed_ranges(void **state)
 {
     (void)state;
@@ -77,8 +75,6 @@ static void slice_refuses_malformed_bounds(void **state)
                        .inputs = {"f32[4]", "i64[1] [0]", "i64[1] [2]", "i64[1] [3]"});
 }
 
-/* ---- Split ------------------------------------------------------------------------------------------------------- */
-
 static void split_makes_equal_parts(void **state)
 {
     (void)state;
@@ -112,8 +108,6 @@ static void split_makes_parts_of_given_sizes(void **state)
                        .output_count = 2);
 }
 
-/* ---- Concat ------------------------------------------------------------------------------------------------------ */
-
 static void concat_adds_along_its_axis(void **state)
 {
     (void)state;
@@ -138,8 +132,6 @@ static void concat_refuses_mismatched_shapes(void **state)
     assert_shape_fault(MDOT_MALFORMED, "input 1, \"in1\", is of type i64, but input 0, \"in0\", of type f32", "Concat",
                        "axis=0", .inputs = {"f32[2]", "i64[2]"});
 }
-
-/* ---- Pad --------------------------------------------------------------------------------------------------------- */
 
 static void pad_fills_by_its_mode(void **state)
 {
@@ -186,8 +178,6 @@ static void pad_refuses_mismatched_pads(void **state)
     assert_shape_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0]", "i64[2] [1, 1]"});
     assert_eval_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0] []", "i64[2] [1, 1]"});
 }
-
-/* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
 static void slicing_costs_the_elements_it_keeps(void **state)
 {

@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-/* ---- Conv ------------------------------------------------------------------------------------------------------- */
-
 static void conv_slides_its_kernel_over_the_padded_map(void **state)
 {
     (void)state;
@@ -79,8 +77,6 @@ static void conv_transpose_inverts_conv_shapes(void **state)
                   .inputs = {"f32[1,1,2] [0, 1]", "f32[1,2,1] [1, 2]", "f32[2] [1, 1]"});
 }
 
-/* ---- Pooling ---------------------------------------------------------------------------------------------------- */
-
 static void max_pool_gives_maxima_and_indices(void **state)
 {
     (void)state;
@@ -133,8 +129,6 @@ static void lrn_divides_by_squares_of_neighbouring_channels(void **state)
                   .inputs = {"f32[1,3,1] [1, 1, 1]"});
     assert_shape_fault(MDOT_MALFORMED, "size", "LRN", .inputs = {"f32[1,3,1]"});
 }
-
-/* ---- Resampling ------------------------------------------------------------------------------------------------- */
 
 static void resize_accepts_scales_or_sizes(void **state)
 {

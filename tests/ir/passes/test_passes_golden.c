@@ -39,8 +39,6 @@ static golden cases[MAX_CASES];
 static char *file_texts[MAX_CASES];
 static int case_count;
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
-
 static char *read_text(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -98,8 +96,6 @@ static int is_case_file(const struct dirent *entry)
     return dot && strcmp(dot, ".txt") == 0;
 }
 
-/* ---- One case ---------------------------------------------------------------------------------------------------- */
-
 static void run_passes(ir_graph *graph, const char *names)
 {
     mdot_error err = {0};
@@ -143,8 +139,6 @@ static void check_case(void **state)
     }
     ir_arena_destroy(arena);
 }
-
-/* ---- Updating ---------------------------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, int first, int end)
 {

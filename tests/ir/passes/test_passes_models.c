@@ -20,8 +20,6 @@
 enum { MAX_INPUTS = 64 };
 static const double tolerance = 1e-6;
 
-/* ---- Node tests -------------------------------------------------------------------------------------------------- */
-
 typedef struct node_test {
     ir_arena *arena;
     const char *folder;
@@ -117,8 +115,6 @@ static void node_tests_keep_their_values(void **state)
     print_message("%d of %d node tests compared\n", compiled, all);
     assert_true(compiled >= all * 9 / 10);
 }
-
-/* ---- Trained models ---------------------------------------------------------------------------------------------- */
 
 static ir_graph *import_model(const char *name, int64_t batch, ir_arena *arena)
 {

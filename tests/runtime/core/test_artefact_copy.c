@@ -18,8 +18,6 @@
 
 #include <cmocka.h>
 
-/* ---- Files that change while they are open ---------------------------------------------------------------------- */
-
 static bool answers(const mdot_predictor *predictor)
 {
     mdot_context *context = NULL;
@@ -54,8 +52,6 @@ static void artefact_overwritten_in_place_keeps_answering(void **state)
     free(path);
     mdot_predictor_close(predictor);
 }
-
-/* ---- Restricted processes ---------------------------------------------------------------------------------------- */
 
 /* Runs in a child, because a lowered limit cannot be raised again. */
 static void assert_opens_in_a_child(void (*restrict_process)(void))

@@ -14,8 +14,6 @@
 
 #include <cmocka.h>
 
-/* ---- Components that record their calls -------------------------------------------------------------------------- */
-
 static char journal[64]; /* "+a": state a is created; "-a": it is destroyed */
 static bool b_fails;
 static int a_state, b_state; /* component c creates no state */
@@ -54,8 +52,6 @@ static const rt_extension a = {create_a, destroy}, b = {create_b, destroy}, c = 
 static const rt_extension *const extensions[] = {&a, &c, &b, NULL};
 static const rt_device_ops *const no_devices[] = {NULL};
 static const rt_components components = {.devices = no_devices, .extensions = extensions};
-
-/* ---- Cases ------------------------------------------------------------------------------------------------------- */
 
 static mdot_predictor *predictor;
 
@@ -111,8 +107,6 @@ static void failing_component_fails_the_context(void **state)
     assert_string_equal(journal, "+a+c-a");
     mdot_predictor_close(predictor);
 }
-
-/* ---- A predictor that is closed first ---------------------------------------------------------------------------- */
 
 static void *take(void *user, size_t bytes, size_t alignment)
 {

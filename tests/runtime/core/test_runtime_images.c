@@ -140,8 +140,6 @@ static void artefact_without_images_has_neither_section(void **state)
     fixture_close(&f);
 }
 
-/* ---- Inconsistent tables ----------------------------------------------------------------------------------------- */
-
 /* Opens the fixture with one changed table field: the 4 or 8 bytes at `at` become `value`. */
 static mdot_status open_with(size_t at, uint64_t value, size_t field_bytes, mdot_error *err)
 {

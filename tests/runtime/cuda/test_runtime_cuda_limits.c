@@ -43,8 +43,6 @@ static void block(const char *function, int call, uint32_t timeout_ms)
     cuda_fixture_shared.timeout_ms = timeout_ms;
 }
 
-/* ---- Every call -------------------------------------------------------------------------------------------------- */
-
 static void hang_at(const char *device, const char *function, int call)
 {
     block(function, call, 1);
@@ -86,8 +84,6 @@ static void auto_answers_after_any_call_hangs(void **state)
     (void)state;
     hang_at_each_call("auto");
 }
-
-/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static void opening_names_the_driver_step_that_hung(void **state)
 {

@@ -115,8 +115,6 @@ static void each_synonym_stands_for_a_choice(void **state)
         }
 }
 
-/* ---- The header -------------------------------------------------------------------------------------------------- */
-
 /* The caller frees it. */
 static char *read_header(void)
 {

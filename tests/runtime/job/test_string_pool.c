@@ -13,8 +13,6 @@
 
 #include <cmocka.h>
 
-/* ---- Counters of the bytes allocated by malloc, calloc and realloc: linked with --wrap (tests/CMakeLists.txt) ---- */
-
 static size_t requested_bytes;
 
 void *__real_malloc(size_t bytes);
@@ -41,8 +39,6 @@ void *__wrap_realloc(void *old, size_t bytes)
     requested_bytes += bytes;
     return __real_realloc(old, bytes);
 }
-
-/* ---- Jobs whose operators share names ---------------------------------------------------------------------------- */
 
 enum { OPERATORS = 20000, SHORT = 8, LONG = 100000 };
 
@@ -141,8 +137,6 @@ static void an_operator_takes_the_documented_memory(void **state)
     assert_true(a.load - a.file * (1 + sizeof(uint32_t)) <= (size_t)2 * KILOBYTE * OPERATORS);
     assert_true(a.load >= OPERATORS * sizeof(mdot_job_operator));
 }
-
-/* ---- Equality of names ------------------------------------------------------------------------------------------- */
 
 /* Short types and modules with few different letters. Many are equal but stand at different addresses, and some modules
  * are absent. */

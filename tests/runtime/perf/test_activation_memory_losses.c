@@ -93,8 +93,6 @@ static void copies_of_the_logits_count_once_in_chunks(void **state)
     }
 }
 
-/* ---- Moments ---------------------------------------------------------------------------------------------------- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -97,8 +97,6 @@ static void moments_have_the_largest_sum_at_any_batch(void **state)
     assert_true(full > 0);
 }
 
-/* ---- Moments made by hand, in the units and names of test_activation_memory.c ------------------------------------ */
-
 static void expect_moments(const rt_activations *a, size_t count, const double moments[][2])
 {
     assert_int_equal(a->moment_count, count);

@@ -167,8 +167,6 @@ static void an_encoding_of_another_predictor_is_refused(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- Allowed declarations of entry pairs ------------------------------------------------------------------------- */
-
 static void expect_refused(onnx_builder *encode_model, onnx_builder *evaluate_model, const char *reason)
 {
     predict_fixture f = {0};
