@@ -6,6 +6,7 @@
  * Every function that takes or fills a struct is called. The tests with one element also apply to arrays.
  */
 #include "mdot/mdot.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +113,8 @@ static void fields_of_the_callers_version_are_filled(void **state)
     }
     {
         FILL(mdot_entry_info, mdot_predictor_get_entry(f->predictor, entry, result));
-        assert_true(result->schema_hash != 0 && result->bucket_count > 0);
+        assert_compare(result->schema_hash, !=, 0);
+        assert_compare(result->bucket_count, >, 0);
     }
     {
         FILL(mdot_tensor_info, mdot_predictor_get_output(f->predictor, entry, 0, result));
@@ -125,7 +127,8 @@ static void fields_of_the_callers_version_are_filled(void **state)
     }
     {
         FILL(mdot_bucket_info, mdot_predictor_get_bucket(f->predictor, entry, 0, result));
-        assert_true(result->kernel_count > 0 && result->max_length > 0);
+        assert_compare(result->kernel_count, >, 0);
+        assert_compare(result->max_length, >, 0);
     }
     {
         FILL(mdot_kernel_info, mdot_predictor_get_kernel(f->predictor, entry, 0, 0, result));
@@ -139,7 +142,7 @@ static void fields_of_the_callers_version_are_filled(void **state)
     {
         FILL(mdot_gpu, mdot_gpu_find("T4", result, NULL));
         assert_string_equal(result->name, "T4");
-        assert_true(result->fp16_tflops == 65);
+        assert_compare(result->fp16_tflops, ==, 65);
     }
 }
 
@@ -193,15 +196,19 @@ static void arrays_give_the_same_answers_as_single_calls(void **state)
     if (mdot_predict_many(f->context, jobs, c, PAIR_COUNT, many, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int i = 0; i < PAIR_COUNT; i++) {
         FILL(mdot_prediction, mdot_predict(f->context, f->job, &c[i], result, &err));
-        assert_true(result->step_ms > 0 && result->peak_memory_bytes > 0);
+        assert_compare(result->step_ms, >, 0);
+        assert_compare(result->peak_memory_bytes, >, 0);
         for (const mdot_prediction *p = &swept[i]; p != NULL; p = p == &swept[i] ? &many[i] : NULL) {
             assert_int_equal(p->struct_size, sizeof *p);
-            assert_true(p->step_ms == result->step_ms && p->upper_ms == result->upper_ms);
-            assert_true(p->peak_memory_bytes == result->peak_memory_bytes && p->warnings == result->warnings);
+            assert_compare(p->step_ms, ==, result->step_ms);
+            assert_compare(p->upper_ms, ==, result->upper_ms);
+            assert_compare(p->peak_memory_bytes, ==, result->peak_memory_bytes);
+            assert_compare(p->warnings, ==, result->warnings);
             ASSERT_LATER_IS_ZERO(*p);
         }
     }
-    assert_true(swept[PAIR_COUNT].peak_memory_bytes == untouched && many[PAIR_COUNT].peak_memory_bytes == untouched);
+    assert_compare(swept[PAIR_COUNT].peak_memory_bytes, ==, untouched);
+    assert_compare(many[PAIR_COUNT].peak_memory_bytes, ==, untouched);
 }
 
 static void explanations_are_filled(void **state)
@@ -215,11 +222,12 @@ static void explanations_are_filled(void **state)
     if (mdot_explain(f->context, f->job, &c, &e, &err) != MDOT_OK) fail_msg("%s", err.message);
     {
         FILL(mdot_explanation_info, mdot_explanation_get_info(e, result));
-        assert_true(result->step_ms > 0 && result->operator_count == OPERATOR_COUNT);
+        assert_compare(result->step_ms, >, 0);
+        assert_compare(result->operator_count, ==, OPERATOR_COUNT);
     }
     for (size_t i = 0; i < OPERATOR_COUNT; i++) {
         FILL(mdot_operator_time, mdot_explanation_get_operator(e, i, result));
-        assert_true(result->forward_ms > 0);
+        assert_compare(result->forward_ms, >, 0);
     }
     mdot_explanation_destroy(e);
 }
@@ -238,14 +246,15 @@ static void unknown_later_fields_are_refused(void **state)
     assert_non_null(strstr(err.message, "pair 99: a mdot_configuration of "));
     for (int i = 0; i < PAIR_COUNT; i++) {
         assert_int_equal(p[i].status, i == PAIR_COUNT - 1 ? MDOT_INCOMPATIBLE : MDOT_OK);
-        assert_true((p[i].step_ms > 0) == (p[i].status == MDOT_OK));
+        assert_compare(p[i].step_ms > 0, ==, p[i].status == MDOT_OK);
     }
     c[PAIR_COUNT - 1].later[1] = 0;
     specs[1].later[0] = 1;
     assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
     assert_non_null(strstr(err.message, "pair 1: a mdot_gpu of "));
     assert_int_equal(p[1].status, MDOT_INCOMPATIBLE);
-    assert_true(p[0].status == MDOT_OK && p[0].step_ms > 0);
+    assert_compare(p[0].status, ==, MDOT_OK);
+    assert_compare(p[0].step_ms, >, 0);
 
     mdot_job_operator operators[OPERATOR_COUNT];
     uint32_t inputs[OPERATOR_COUNT];

@@ -1,5 +1,6 @@
 /* test_append_file.c — several processes append lines to one file, and a failed write changes nothing. */
 #include "base/file.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -78,7 +79,7 @@ static void lines_of_several_processes_stay_whole(void **state)
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
         if (children[i] == 0) _exit(append_lines((char)('a' + i)) ? 0 : 1);
-        assert_true(children[i] > 0);
+        assert_compare(children[i], >, 0);
     }
     for (int i = 0; i < PROCESSES; i++) {
         int status = 0;
@@ -89,7 +90,8 @@ static void lines_of_several_processes_stay_whole(void **state)
     int counts[PROCESSES] = {0};
     assert_int_equal(strncmp(at, "header\n", 7), 0);
     for (at += 7; *at != '\0'; at += LINE_BYTES) {
-        assert_true(*at >= 'a' && *at < 'a' + PROCESSES);
+        assert_compare(*at, >=, 'a');
+        assert_compare(*at, <, 'a' + PROCESSES);
         assert_int_equal(strspn(at, (char[]){*at, '\0'}), LINE_BYTES - 1);
         assert_int_equal(at[LINE_BYTES - 1], '\n');
         counts[*at - 'a']++;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/csv.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 static mdot_error err;
@@ -107,7 +108,7 @@ static void a_table_may_be_a_file(void **state)
     char *folder = process_make_folder(), *path = process_in_folder(folder, "t.csv");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    assert_true(fputs("a\n1\n", file) >= 0);
+    assert_compare(fputs("a\n1\n", file), >=, 0);
     assert_int_equal(fclose(file), 0);
     bs_csv csv;
     assert_int_equal(bs_csv_open(path, 4, NULL, &csv, &err), MDOT_OK);

@@ -1,5 +1,6 @@
 /* test_elf_read.c — base/elf_read.c on a small handmade file: results, and reads inside a damaged file. */
 #include "base/elf_read.h"
+#include "tests/support/assertions.h"
 #include "tests/support/guard.h"
 
 #include <elf.h>
@@ -308,7 +309,7 @@ static size_t visit(const void *bytes, size_t size_bytes)
     bs_elf elf;
     mdot_error err = {0};
     if (bs_elf_open(bytes, size_bytes, "a test", MACHINE, &elf, &err) != MDOT_OK) {
-        assert_true(err.message[0] != '\0');
+        assert_compare(err.message[0], !=, '\0');
         return 0;
     }
     size_t sum = 1;
@@ -340,7 +341,7 @@ static void damaged_file_is_read_within_bounds(void **state)
             read += visit(g.data, sizeof whole) > 0;
         }
     }
-    assert_true(read > 0);
+    assert_compare(read, >, 0);
     guard_destroy(&g);
 }
 

@@ -1,5 +1,6 @@
 /* test_error.c — tables of statuses and element types, and error messages. */
 #include "mdot/mdot_base.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +89,7 @@ static void a_cut_message_ends_with_a_whole_character(void **state)
         for (size_t i = shift; i + 2 < sizeof text; i += 2) memcpy(text + i, "\xC3\xA9", 3);
         mdot_fail(&err, MDOT_IO, "%s", text);
         size_t length = strlen(err.message);
-        assert_true(length >= sizeof err.message - 2);
+        assert_compare(length, >=, sizeof err.message - 2);
         assert_string_equal(err.message + length - 5, "\xC3\xA9...");
         assert_null(strchr(err.message, '?'));
     }

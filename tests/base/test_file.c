@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 typedef struct fixture {
@@ -59,7 +60,7 @@ static void write_text(const char *path, const char *content)
 static void make_sparse(const char *path, off_t bytes)
 {
     int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_true(descriptor >= 0);
+    assert_compare(descriptor, >=, 0);
     assert_int_equal(ftruncate(descriptor, bytes), 0);
     close(descriptor);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "tests/support/assertions.h"
 
 static void expect_in(const char *text, const char *part)
 {
@@ -90,8 +91,8 @@ static void messages_are_complete(void **state)
         bool is_last = i == sizeof samples / sizeof *samples;
         const char *bytes = is_last ? longest : samples[i].bytes;
         size_t size = is_last ? strlen(longest) : samples[i].size;
-        assert_true(strlen(look(bytes, size, BS_EXPECT_JOB).text) < sizeof(bs_foreign) - 1);
-        assert_true(strlen(look(bytes, size, BS_EXPECT_MODEL).text) < sizeof(bs_foreign) - 1);
+        assert_compare(strlen(look(bytes, size, BS_EXPECT_JOB).text), <, sizeof(bs_foreign) - 1);
+        assert_compare(strlen(look(bytes, size, BS_EXPECT_MODEL).text), <, sizeof(bs_foreign) - 1);
     }
     expect_in(look(longest, strlen(longest), BS_EXPECT_JOB).text, "AAAA\", ");
 }

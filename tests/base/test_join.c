@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "tests/support/assertions.h"
 
 static void items_are_joined_by_commas(void **state)
 {
@@ -34,7 +35,7 @@ static void items_that_do_not_fit_are_counted(void **state)
         bs_join list;
         bs_join_begin(&list, text, size);
         for (int i = 0; i < ITEMS; i++) bs_join_add(&list, "item-%02d", i);
-        assert_true(strlen(text) < size);
+        assert_compare(strlen(text), <, size);
         for (size_t k = size; k < sizeof text; k++) assert_int_equal(text[k], '#');
         size_t shown = 0, more = 0;
         char whole[400] = "", *end = whole;

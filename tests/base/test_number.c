@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "tests/support/assertions.h"
 #include "tests/support/decimal_point.h"
 
 static void assert_printed(double value, int digits, const char *text)
@@ -24,7 +25,7 @@ static void assert_read(const char *text, double value, const char *rest)
     assert_memory_equal(&got, &value, sizeof got);
     assert_string_equal(end, rest);
     float single = bs_number_read_f32(text, &end);
-    assert_true(single == (float)value);
+    assert_compare(single, ==, (float)value);
     assert_string_equal(end, rest);
 }
 
@@ -49,7 +50,8 @@ static void check_all(void)
     assert_read("inf]", INFINITY, "]");
     assert_read("none", 0, "none");
     const char *end;
-    assert_true(isnan(bs_number_read("nan", &end)) && *end == '\0');
+    assert_true(isnan(bs_number_read("nan", &end)));
+    assert_compare(*end, ==, '\0');
 }
 
 static void numbers_use_a_decimal_point(void **state)
@@ -75,8 +77,8 @@ static void f32_is_rounded_once(void **state)
     (void)state;
     const char *end;
     static const char text[] = "1.000000059604644775390626"; /* slightly more than half a step above 1 */
-    assert_true((float)bs_number_read(text, &end) == 1);
-    assert_true(bs_number_read_f32(text, &end) > 1);
+    assert_compare((float)bs_number_read(text, &end), ==, 1);
+    assert_compare(bs_number_read_f32(text, &end), >, 1);
 }
 
 int main(void)

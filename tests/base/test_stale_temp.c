@@ -1,5 +1,6 @@
 /* test_stale_temp.c — abandoned temporary files are removed, and files that are still being written stay. */
 #include "base/file.h"
+#include "tests/support/assertions.h"
 
 #include "tests/support/process.h"
 
@@ -41,7 +42,7 @@ static int tear_down(void **state)
 static int make_file(const char *name)
 {
     int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    assert_true(file >= 0);
+    assert_compare(file, >=, 0);
     return file;
 }
 
@@ -67,7 +68,7 @@ static void a_killed_process_releases_its_files(void **state)
 {
     (void)state;
     pid_t child = fork();
-    assert_true(child >= 0);
+    assert_compare(child, >=, 0);
     if (child == 0) {
         int file = openat(folder, NAME, O_WRONLY | O_CREAT | O_EXCL, 0600);
         if (!bs_hold(file)) _exit(1);
@@ -110,7 +111,8 @@ static void files_with_other_names_and_types_are_kept(void **state)
     }
     assert_int_equal(symlinkat("file", folder, NAME), 0);
     bs_remove_if_stale(folder, NAME);
-    assert_true(is_there(NAME) && is_there("file"));
+    assert_true(is_there(NAME));
+    assert_true(is_there("file"));
     assert_int_equal(unlinkat(folder, NAME, 0), 0);
     assert_int_equal(mkdirat(folder, NAME, 0700), 0);
     bs_remove_if_stale(folder, NAME);
@@ -126,7 +128,7 @@ static void a_file_is_unlocked_after_writing(void **state)
     snprintf(path, sizeof path, "%s/file", folder_path);
     assert_int_equal(bs_write_file(path, "x", 1, NULL), MDOT_OK);
     int file = openat(folder, "file", O_RDWR | O_CLOEXEC);
-    assert_true(file >= 0);
+    assert_compare(file, >=, 0);
     assert_true(bs_hold(file));
     close(file);
     assert_int_equal(process_count_files(folder_path), 1);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/suggest.h"
+#include "tests/support/assertions.h"
 
 static const char *const names[] = {"precision", "layout", "optimizer", "gpu", "gpus", "steps", "amp-bf16", "A100"};
 
@@ -122,7 +123,8 @@ static void nearest_names_are_in_order_of_distance(void **state)
     assert_string_equal(nearest.item[0].name, "RTX-3090");
     assert_string_equal(nearest.item[1].name, "RTX-4090"); /* as near as the next, and earlier */
     assert_string_equal(nearest.item[2].name, "RTX-3080");
-    for (size_t i = 1; i < nearest.count; i++) assert_true(nearest.item[i - 1].distance <= nearest.item[i].distance);
+    for (size_t i = 1; i < nearest.count; i++)
+        assert_compare(nearest.item[i - 1].distance, <=, nearest.item[i].distance);
 }
 
 /* A name that lacks letters is nearer than one with a wrong letter. Further words leave a name near, further letters do
@@ -151,13 +153,13 @@ static void an_alias_brings_its_name_nearer_once(void **state)
     assert_ptr_equal(nearest.item[0].name, other);
     bs_nearest_add(&nearest, "A100", name);
     assert_int_equal(nearest.count, 2);
-    assert_true(nearest.item[0].distance <= 0.5);
+    assert_compare(nearest.item[0].distance, <=, 0.5);
     bs_nearest_add(&nearest, "A1OOO", name);
     assert_ptr_equal(nearest.item[0].name, name);
     assert_int_equal(nearest.count, 2);
     bs_nearest empty = bs_nearest_begin("");
     bs_nearest_add(&empty, name, name);
-    assert_true(empty.item[0].distance == 1);
+    assert_compare(empty.item[0].distance, ==, 1);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "mdot/mdot_abi.h"
 #include "runtime/core/cpu.h"
 #include "tests/support/amx_emulator.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,9 +33,9 @@ static void every_level_of_this_machine_has_a_peak(void **state)
         if (rt_cpu_missing(&cpu, levels[i].level) != NULL)
             print_message("%s is not tested: this machine lacks it\n", levels[i].name);
         else
-            assert_true(bench_peak_gflops(levels[i].name, 0) > 0);
+            assert_compare(bench_peak_gflops(levels[i].name, 0), >, 0);
     }
-    assert_true(bench_peak_gflops("x86-64-v9", 0) == 0);
+    assert_compare(bench_peak_gflops("x86-64-v9", 0), ==, 0);
 }
 
 static void the_amx_loop_multiplies_and_releases_tiles(void **state)
@@ -47,10 +48,10 @@ static void the_amx_loop_multiplies_and_releases_tiles(void **state)
         amx_emulator_install();
         amx_emulator_take_multiplications();
     }
-    assert_true(bench_peak_gflops("x86-64-amx", 0) > 0);
+    assert_compare(bench_peak_gflops("x86-64-amx", 0), >, 0);
     if (amx_is_native()) return;
     long multiplications = amx_emulator_take_multiplications();
-    assert_true(multiplications > 0);
+    assert_compare(multiplications, >, 0);
     assert_int_equal(multiplications % 6, 0); /* the loop has 6 accumulators */
     assert_false(amx_emulator_is_configured());
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/check_directory.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
@@ -204,8 +205,8 @@ static void two_entry_points_share_an_artefact(void **state)
 {
     fixture *f = *state;
     char *small = write_model(f->folder, "small.onnx", encoder_model(1)), *first = NULL, *second = NULL;
-    assert_true(asprintf(&first, "encode=%s", f->model) > 0);
-    assert_true(asprintf(&second, "evaluate=%s", small) > 0);
+    assert_compare(asprintf(&first, "encode=%s", f->model), >, 0);
+    assert_compare(asprintf(&second, "evaluate=%s", small), >, 0);
     RUN(f, "compile", "--entry", first, "--entry", second, "-o", f->artefact, "-b", "16", "-t", "cpu:x86-64-v3");
     assert_int_equal(f->result.status, OK);
     RUN(f, "verify", f->artefact, small, "--entry", "evaluate");
@@ -230,7 +231,7 @@ static void every_pass_and_plan_can_be_dumped(void **state)
     for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
         RUN(f, "compile", f->model, "-o", f->artefact, "-b", "16", "-t", "cpu:x86-64-v3", "--dump", what[i]);
         assert_int_equal(f->result.status, OK);
-        assert_true(strlen(f->result.out) > 100);
+        assert_compare(strlen(f->result.out), >, 100);
     }
 }
 
@@ -323,7 +324,7 @@ static void unsupported_operators_are_listed_at_once_with_their_nodes(void **sta
     onnx_output(b, "z");
     char *model = write_model(f->folder, "unsupported.onnx", onnx_finish(b));
     char *output = NULL;
-    assert_true(asprintf(&output, "%s/none.mdot", f->folder) > 0);
+    assert_compare(asprintf(&output, "%s/none.mdot", f->folder), >, 0);
     int before = process_count_files(f->folder);
     RUN(f, "compile", model, "-o", output);
     assert_int_equal(f->result.status, FAILED);
@@ -353,7 +354,8 @@ static void an_output_that_is_the_model_or_irregular_is_refused(void **state)
 {
     fixture *f = *state;
     char *fifo = NULL, *link = NULL;
-    assert_true(asprintf(&fifo, "%s/fifo", f->folder) > 0 && asprintf(&link, "%s/link", f->folder) > 0);
+    assert_compare(asprintf(&fifo, "%s/fifo", f->folder), >, 0);
+    assert_compare(asprintf(&link, "%s/link", f->folder), >, 0);
     assert_int_equal(mkfifo(fifo, 0600), 0);
     assert_int_equal(symlink(f->model, link), 0);
     struct stat before, after;
@@ -365,7 +367,8 @@ static void an_output_that_is_the_model_or_irregular_is_refused(void **state)
     RUN(f, "compile", f->model, "-o", link);
     assert_int_equal(f->result.status, USAGE);
     assert_int_equal(stat(f->model, &after), 0);
-    assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+    assert_compare(before.st_ino, ==, after.st_ino);
+    assert_compare(before.st_size, ==, after.st_size);
 
     RUN(f, "compile", f->model, "-o", fifo);
     assert_int_equal(f->result.status, USAGE);

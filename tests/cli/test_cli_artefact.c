@@ -1,5 +1,6 @@
 /* test_cli_artefact.c — `mdot inspect` and `mdot bench` on a hand-made artefact, from the user's view. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
 
@@ -41,7 +42,7 @@ static void run(const char *const arguments[])
     enum { MOST = 16 };
     const char *argv[MOST] = {MDOT_CLI};
     for (int i = 0; arguments[i] != NULL; i++) {
-        assert_true(i + 2 < MOST);
+        assert_compare(i + 2, <, MOST);
         argv[i + 1] = arguments[i];
     }
     process_run(argv, &result);
@@ -72,7 +73,7 @@ static void assert_balanced(const char *text)
         if (*c == '"') quoted = !quoted;
         if (quoted) continue;
         depth += (*c == '{' || *c == '[') - (*c == '}' || *c == ']');
-        assert_true(depth >= 0);
+        assert_compare(depth, >=, 0);
     }
     assert_int_equal(depth, 0);
     assert_false(quoted);
@@ -108,8 +109,8 @@ static void inspect_writes_json(void **state)
     assert_prints("{\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [{\"scale\": 1, \"offset\": 0}, {\"scale\": 0, "
                   "\"offset\": 2}]}");
     assert_prints("{\"name\": \"linear.y\", \"kind\": \"linear\", \"flops\": 16}");
-    assert_true(json_number("file_bytes") == (double)shared.size_bytes);
-    assert_true(json_number("scratch_bytes") == 4 * FIXTURE_SCRATCH_BYTES_A_STEP);
+    assert_compare(json_number("file_bytes"), ==, (double)shared.size_bytes);
+    assert_compare(json_number("scratch_bytes"), ==, 4 * FIXTURE_SCRATCH_BYTES_A_STEP);
 }
 
 /* For a predictor of jobs. */
@@ -119,9 +120,14 @@ static void inspect_lists_the_options_that_are_read(void **state)
     RUN("inspect", MDOT_SHIPPED_PREDICTOR);
     assert_int_equal(result.status, 0);
     const char *reads = strstr(result.out, "\nreads      --batch"), *estimated = strstr(result.out, "\nestimated  --");
-    assert_true(reads != NULL && estimated != NULL && reads < estimated);
+    assert_non_null(reads);
+    assert_true(estimated != NULL);
+    assert_true(reads < estimated);
     const char *torch = strstr(result.out, "--torch"), *zero = strstr(result.out, "--parallel");
-    assert_true(torch != NULL && torch < estimated && zero != NULL && zero > estimated);
+    assert_non_null(torch);
+    assert_true(torch < estimated);
+    assert_non_null(zero);
+    assert_true(zero > estimated);
     RUN("inspect", MDOT_SHIPPED_PREDICTOR, "--json");
     assert_prints("\"configuration\": {\"reads\": [\"batch\", ");
     const char *json = strstr(result.out, "\"estimated\": [");
@@ -165,9 +171,14 @@ static void bench_measures_every_bucket(void **state)
     assert_prints("{\"bucket\": 4, \"length\": 4,");
     assert_prints("{\"bucket\": 16, \"length\": 16,");
     double p50 = json_number("p50_us"), p99 = json_number("p99_us");
-    assert_true(p50 > 0 && p50 <= p99 && p99 <= json_number("p999_us"));
-    assert_true(json_number("open_us") > 0 && json_number("first_call_us") > 0 && json_number("gflops") > 0);
-    assert_true(json_number("peak_gflops") > 0 && json_number("peak_share") > 0);
+    assert_compare(p50, >, 0);
+    assert_compare(p50, <=, p99);
+    assert_compare(p99, <=, json_number("p999_us"));
+    assert_compare(json_number("open_us"), >, 0);
+    assert_compare(json_number("first_call_us"), >, 0);
+    assert_compare(json_number("gflops"), >, 0);
+    assert_compare(json_number("peak_gflops"), >, 0);
+    assert_compare(json_number("peak_share"), >, 0);
 }
 
 static void bench_profiles_kernels(void **state)
@@ -184,9 +195,10 @@ static void bench_profiles_kernels(void **state)
     for (int i = 0; i < 2; i++) {
         assert_float_equal(shares[2 * i] + shares[2 * i + 1], 1, 1e-3);
         assert_float_equal(us[2 * i] + us[2 * i + 1], sums[i], 2e-3); /* as printed */
-        assert_true(flops[2 * i] == 4.0 * (i == 0 ? 4 : 16));
+        assert_compare(flops[2 * i], ==, 4.0 * (i == 0 ? 4 : 16));
     }
-    assert_true(json_number("call_us") > 0 && json_number("peak_gflops") > 0);
+    assert_compare(json_number("call_us"), >, 0);
+    assert_compare(json_number("peak_gflops"), >, 0);
     assert_prints("{\"kernels\": [\"linear.y\"], \"kind\": \"linear\"");
     RUN("bench", artefact, "--seconds", "0.01", "--length", "5", "--profile");
     assert_int_equal(result.status, 0);
@@ -196,7 +208,8 @@ static void bench_profiles_kernels(void **state)
     RUN("bench", artefact, "--seconds", "0.01", "--length", "5", "--profile", "--json");
     assert_prints("\"gflops\": null"); /* the FLOPs are known only at a bucket's full length */
     RUN("bench", artefact, "--seconds", "0.01", "--entry", "double", "--profile", "--json");
-    assert_true(result.status == 0 && json_is_valid(result.out)); /* this entry has code but an empty kernel list */
+    assert_compare(result.status, ==, 0);
+    assert_true(json_is_valid(result.out)); /* this entry has code but an empty kernel list */
     static const char *const others[] = {"--threads=2", "--workers=2", "--round"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         RUN("bench", artefact, "--profile", others[i]);
@@ -215,10 +228,14 @@ static void bench_measures_a_round(void **state)
     assert_balanced(result.out);
     assert_prints("\"jobs\": 5, \"configurations\": 3,");
     assert_prints("\"price\": {\"calls\": 15,");
-    assert_true(json_number("cold_ms") > 0 && json_number("encode_ms") > 0 && json_number("encoded_ms") > 0);
+    assert_compare(json_number("cold_ms"), >, 0);
+    assert_compare(json_number("encode_ms"), >, 0);
+    assert_compare(json_number("encoded_ms"), >, 0);
     double p50 = json_number("p50_us"), p99 = json_number("p99_us");
-    assert_true(p50 > 0 && p50 <= p99 && p99 <= json_number("p999_us"));
-    assert_true(json_number("rounds") >= 3);
+    assert_compare(p50, >, 0);
+    assert_compare(p50, <=, p99);
+    assert_compare(p99, <=, json_number("p999_us"));
+    assert_compare(json_number("rounds"), >=, 3);
     RUN("bench", MDOT_SHIPPED_PREDICTOR, "--round", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "--jobs=2",
         "--configurations=200", "--seconds=0.01");
     assert_int_equal(result.status, 0);

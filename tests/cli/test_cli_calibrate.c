@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/predict_command.h"
@@ -27,7 +28,7 @@ static void run_calibrate(predict_command *f, const char *table, const char *out
 static char *path_in(const predict_command *f, const char *name)
 {
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", f->folder, name) > 0);
+    assert_compare(asprintf(&path, "%s/%s", f->folder, name), >, 0);
     return path;
 }
 
@@ -35,7 +36,7 @@ static void write_text(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
+    assert_compare(fputs(text, file), >=, 0);
     assert_int_equal(fclose(file), 0);
 }
 
@@ -50,7 +51,7 @@ static void heldout_rows_are_predicted_from_the_other_half(void **state)
     const char *at = strstr(f->result.out, "cross-validated error: ");
     if (at == NULL) fail_msg("%s%s", f->result.out, f->result.err);
     assert_int_equal(sscanf(at, "cross-validated error: %lf %% before calibration, %lf %% after", &before, &after), 2);
-    assert_true(after < before);
+    assert_compare(after, <, before);
     free(output);
 }
 
@@ -70,8 +71,8 @@ static void predictions_name_their_calibration(void **state)
     assert_int_equal(f->result.status, OK);
     for (int i = 0; i < 3; i++) assert_int_equal(json_numbers(f->result.out, keys[i], &after[i], 1), 1);
     expect_contains(f->result.out, "\"calibrated_by\": 34");
-    assert_true(after[0] > 1.3 * before[0]); /* 808.7 ms were measured */
-    assert_true(after[2] / after[1] < before[2] / before[1]);
+    assert_compare(after[0], >, 1.3 * before[0]); /* 808.7 ms were measured */
+    assert_compare(after[2] / after[1], <, before[2] / before[1]);
     RUN(f, resnet, "--gpu", "K80", "--batch", "32", "-c", output, "--explain", "-q");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "  calibrated  by 34 measured steps\n");
@@ -178,8 +179,10 @@ static void one_measured_step_corrects_a_prediction(void **state)
     if (f->result.status != OK) fail_msg("%s", f->result.err);
     assert_int_equal(json_numbers(f->result.out, "step_ms", &after, 1), 1);
     assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &more, 1), 1);
-    assert_true(after > 1.3 * before && after < 1.51 * before);
-    assert_true(more > 1.1 * bytes && more < 1.21 * bytes);
+    assert_compare(after, >, 1.3 * before);
+    assert_compare(after, <, 1.51 * before);
+    assert_compare(more, >, 1.1 * bytes);
+    assert_compare(more, <, 1.21 * bytes);
     expect_contains(f->result.out, "\"calibrated_by\": 1");
     RUN(f, resnet, "--gpu", "A100", "--batch", "128", "--precision", "amp", "--explain", "-q", "--measured", measured);
     assert_int_equal(f->result.status, OK);
@@ -193,7 +196,7 @@ static void one_measured_step_corrects_a_prediction(void **state)
     snprintf(measured, sizeof measured, "ms=%.9g", 1.5 * before);
     RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--precision", "amp", "--json", "-q", "--measured", measured);
     assert_int_equal(json_numbers(f->result.out, "step_ms", &other, 1), 1);
-    assert_true(fabs(other / after - 1) < 1e-6);
+    assert_within(other / after, 1, 1e-6);
     RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--json", "-q", "--measured", measured, "--measured",
         "gpu=T4,batch=8,parallel=dp=2,tp=1,compile,torch=2.1,layout=nhwc,ms=90");
     assert_int_equal(f->result.status, OK);
@@ -210,7 +213,9 @@ static void expect_effects(const char *text, const char *title, double factor)
     while ((line = strchr(line, '\n')) != NULL && strncmp(++line, "    ", 4) == 0) {
         const char *numbers = line + 4 + strcspn(line + 4, "0123456789");
         assert_int_equal(sscanf(numbers, "%lf %lf %%", &one, &known), 2);
-        assert_true(one > 0 && known >= 0 && known <= 100);
+        assert_compare(one, >, 0);
+        assert_compare(known, >=, 0);
+        assert_compare(known, <=, 100);
         product *= one;
         most_known = fmax(most_known, known);
         effects++;
@@ -235,7 +240,9 @@ static void explain_shows_each_effect_on_time_and_memory(void **state)
     at = strstr(f->result.out, "  memory x ");
     assert_non_null(at);
     assert_int_equal(sscanf(at, "  memory x %lf, interval x %lf", &factor, &interval), 2);
-    assert_true(factor > 1.05 && factor < 1.3 && interval < 1);
+    assert_compare(factor, >, 1.05);
+    assert_compare(factor, <, 1.3);
+    assert_compare(interval, <, 1);
     expect_effects(f->result.out, "effect on memory", factor);
     /* memory alone leaves the time as it is */
     snprintf(measured, sizeof measured, "batch=64,gib=%.9g", 1.3 * bytes / (1 << 30));
@@ -275,7 +282,7 @@ static void explain_names_the_gpu_that_a_residual_is_carried_from(void **state)
     for (int k = 0; k < 2; k++) {
         RUN(f, bert, asked[k], "--gpu=T4", "--batch=8", "--precision=fp32", "-c", output, "--explain", "-q");
         const char *at = strstr(f->result.out, "\n  This job has rows on A100-SXM-40GB, which give x ");
-        assert_true((at != NULL) == (k == 0));
+        assert_compare(at != NULL, ==, k == 0);
         if (at == NULL) continue;
         assert_int_equal(sscanf(strstr(at, " x "), " x %lf of its factor", &values[0]), 1);
         assert_int_equal(sscanf(strstr(at, "residuals is "), "residuals is %lf.", &values[1]), 1);

@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "mdot/mdot.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_command.h"
 
 /* An escape sequence, a bell, a carriage return, DEL, C1 as a byte and as UTF-8, and a change of the direction. */
@@ -48,7 +49,7 @@ static char *write_text(const predict_command *f, const char *name, const char *
     char *path = process_in_folder(f->folder, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
+    assert_compare(fputs(text, file), >=, 0);
     assert_int_equal(fclose(file), 0);
     return path;
 }
@@ -101,7 +102,7 @@ static void values_of_options_are_printed_without_control_bytes(void **state)
         }
         free(help);
     }
-    assert_true(count > 60);
+    assert_compare(count, >, 60);
 }
 
 static void gpu_files_are_repeated_without_control_bytes(void **state)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
@@ -19,7 +20,8 @@ static double sum_of(const char *json, const char *key)
 {
     double values[MAX_OPERATORS], sum = 0;
     size_t count = json_numbers(json, key, values, MAX_OPERATORS);
-    assert_true(count > 0 && count < MAX_OPERATORS);
+    assert_compare(count, >, 0);
+    assert_compare(count, <, MAX_OPERATORS);
     for (size_t i = 0; i < count; i++) sum += values[i];
     return sum;
 }

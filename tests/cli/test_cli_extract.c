@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 
@@ -119,7 +120,8 @@ static bool file_holds(const char *path, const char *text)
     FILE *stream = fopen(path, "rb");
     assert_non_null(stream);
     size_t size = fread(bytes, 1, sizeof bytes, stream);
-    assert_true(size > 0 && size < sizeof bytes);
+    assert_compare(size, >, 0);
+    assert_compare(size, <, sizeof bytes);
     fclose(stream);
     return memmem(bytes, size, text, strlen(text)) != NULL;
 }

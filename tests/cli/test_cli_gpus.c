@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdot.h"
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
@@ -33,21 +34,21 @@ static void a_gpu_may_be_described_by_spec_values(void **state)
     double of_a100 = 0;
     RUN(f, resnet, "--gpu", "A100", "-b", "64", "--precision", "amp", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "step_ms", &of_a100, 1), 1);
-    assert_true(step_of_spec(f, "like=A100") == of_a100);
-    assert_true(step_of_spec(f, "LIKE=a100") == of_a100);
-    assert_true(step_of_spec(f, "tflops=312,memory=40,bandwidth=1555,sms=108,mhz=1410") == of_a100);
+    assert_compare(step_of_spec(f, "like=A100"), ==, of_a100);
+    assert_compare(step_of_spec(f, "LIKE=a100"), ==, of_a100);
+    assert_compare(step_of_spec(f, "tflops=312,memory=40,bandwidth=1555,sms=108,mhz=1410"), ==, of_a100);
     double wide = step_of_spec(f, "name=Wide,like=A100,bandwidth=3110");
-    assert_true(step_of_spec(f, "name = Wide, like=A100 , bandwidth= 3110") == wide);
-    assert_true(wide < 0.9 * of_a100);
+    assert_compare(step_of_spec(f, "name = Wide, like=A100 , bandwidth= 3110"), ==, wide);
+    assert_compare(wide, <, 0.9 * of_a100);
     expect_contains(f->result.out, "\"gpu\": \"Wide\"");
-    assert_true(step_of_spec(f, "like=A100,watts=40") > 1.2 * of_a100);
+    assert_compare(step_of_spec(f, "like=A100,watts=40"), >, 1.2 * of_a100);
     char path[300];
     snprintf(path, sizeof path, "%s/wide.txt", f->folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("# a card of ours\nname=Wide\n  like = A100  # as sold\n\nmemory_gbps\t=3110\n", file);
     assert_int_equal(fclose(file), 0);
-    assert_true(step_of_spec(f, path) == wide);
+    assert_compare(step_of_spec(f, path), ==, wide);
 }
 
 static void invalid_gpu_specs_are_refused(void **state)
@@ -126,7 +127,7 @@ static void gpus_are_listed(void **state)
         expect_contains(f->result.out, *name);
     assert_int_equal(count_lines(f->result.out), 2 + count);
     for (const char *line = f->result.out; *line != '\0'; line += strcspn(line, "\n") + 1)
-        assert_true(strcspn(line, "\n") <= 80);
+        assert_compare(strcspn(line, "\n"), <=, 80);
     expect_contains(f->result.out, "trained on\n");
     process_run((const char *const[]){MDOT_CLI, "gpus", "--json", NULL}, &f->result);
     assert_true(json_is_valid(f->result.out));

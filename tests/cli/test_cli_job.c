@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 
@@ -85,7 +86,7 @@ static unsigned char *read_bytes(const char *path, size_t *out_size)
 static char *write_bytes(const char *folder, const char *name, const void *bytes, size_t size)
 {
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
+    assert_compare(asprintf(&path, "%s/%s", folder, name), >, 0);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);
@@ -160,7 +161,7 @@ static void models_of_other_frameworks_are_not_compiled(void **state)
 {
     fixture *f = *state;
     char *path = write_bytes(f->folder, "model.pt", "PK\3\4data", 8), *out = NULL;
-    assert_true(asprintf(&out, "%s/model.mdot", f->folder) > 0);
+    assert_compare(asprintf(&out, "%s/model.mdot", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "compile", path, "-o", out, NULL}, &f->result);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "a file of torch.save");
@@ -183,7 +184,7 @@ static void damaged_job_files_are_refused(void **state)
 {
     fixture *f = *state;
     char *model = write_model(f->folder, "net.onnx", linear("N,64")), *saved = NULL;
-    assert_true(asprintf(&saved, "%s/net.job", f->folder) > 0);
+    assert_compare(asprintf(&saved, "%s/net.job", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "extract", model, "-o", saved, NULL}, &f->result);
     assert_int_equal(f->result.status, 0);
     size_t size;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/predict_command.h"
 
@@ -32,7 +33,7 @@ static void output_matches_the_schema(void **state)
 {
     predict_command *f = *state;
     char *schema = read_text(MDOT_SOURCE_DIR "/docs/predict.schema.json"), *calibration = NULL;
-    assert_true(asprintf(&calibration, "--calibration=%s/site.cal", f->folder) > 0);
+    assert_compare(asprintf(&calibration, "--calibration=%s/site.cal", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "calibrate", MDOT_SOURCE_DIR "/examples/jobs/steps_gavel.csv", "-o",
                                       calibration + strlen("--calibration="), NULL},
                 &f->result);
@@ -77,8 +78,9 @@ static void the_schema_rejects_invalid_output(void **state)
         const char *at = strstr(f->result.out, changes[i][0]);
         char *wrong = NULL;
         assert_non_null(at);
-        assert_true(asprintf(&wrong, "%.*s%s%s", (int)(at - f->result.out), f->result.out, changes[i][1],
-                             at + strlen(changes[i][0])) > 0);
+        assert_compare(asprintf(&wrong, "%.*s%s%s", (int)(at - f->result.out), f->result.out, changes[i][1],
+                                at + strlen(changes[i][0])),
+                       >, 0);
         if (json_fits_schema(schema, wrong)) fail_msg("%s is not refused", changes[i][1]);
         free(wrong);
     }

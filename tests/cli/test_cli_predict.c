@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdot.h"
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
@@ -53,7 +54,7 @@ static void warnings_of_a_prediction_are_printed(void **state)
     mdot_job *job = NULL;
     char *path = NULL;
     assert_int_equal(mdot_job_create(&description, &job, NULL), MDOT_OK);
-    assert_true(asprintf(&path, "%s/fancy.job", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/fancy.job", f->folder), >, 0);
     assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
     RUN(f, path, "--gpu", "T4");
     expect_contains(f->result.err, "warning: unknown-operators: ");
@@ -83,7 +84,7 @@ static void job_file_values_are_the_default(void **state)
                                                              .optimizer = MDOT_OPTIMIZER_ADAMW},
                                      &job, NULL),
                      MDOT_OK);
-    assert_true(asprintf(&path, "%s/twelve.job", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/twelve.job", f->folder), >, 0);
     assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
     RUN(f, path, "--gpu", "T4");
     assert_int_equal(f->result.status, OK);
@@ -143,10 +144,12 @@ static void json_holds_every_prediction(void **state)
     /* for 1000 samples, with 16 to 64 per step */
     static const double batches[] = {8, 16, 32}, epoch_steps[] = {63, 32, 16};
     for (int i = 0; i < 6; i++) {
-        assert_true(batch[i] == batches[i % 3]);
-        assert_true(lower[i] > 0 && lower[i] <= step[i] && step[i] <= upper[i]);
+        assert_compare(batch[i], ==, batches[i % 3]);
+        assert_compare(lower[i], >, 0);
+        assert_compare(lower[i], <=, step[i]);
+        assert_compare(step[i], <=, upper[i]);
         assert_float_equal(rate[i] * step[i] / 1000, 2 * batch[i], 1e-3);
-        assert_true(steps[i] == 3 * epoch_steps[i % 3]);
+        assert_compare(steps[i], ==, 3 * epoch_steps[i % 3]);
         assert_float_equal(seconds[i] / (steps[i] * step[i] / 1000), 1, 1e-6);
     }
     expect_contains(f->result.out, "\"optimizer\": \"sgd\"");
@@ -172,7 +175,7 @@ static void a_job_file_predicts_the_same_as_its_model(void **state)
 {
     predict_command *f = *state;
     char *saved = NULL, *head;
-    assert_true(asprintf(&saved, "%s/net.job", f->folder) > 0);
+    assert_compare(asprintf(&saved, "%s/net.job", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "extract", bert, "--dim", "sequence=64", "-o", saved, NULL},
                 &f->result);
     assert_int_equal(f->result.status, OK);
@@ -220,7 +223,7 @@ static void unknown_types_are_named_once(void **state)
     enum { COUNT = 100000 };
     static const char *const types[] = {"One", "Two", "Three", "Four", "Five"};
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/many.job", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/many.job", f->folder), >, 0);
     for (size_t kinds = 2; kinds <= 5; kinds += 3) {
         mdot_job_operator *operators = calloc(COUNT, sizeof *operators);
         assert_non_null(operators);
@@ -276,7 +279,8 @@ static void memory_is_printed_by_category(void **state)
     RUN(f, resnet, "--gpu=T4", "-b32", "--optimizer=adam", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &peak, 1), 1);
     for (int i = 0; i < 4; i++, sum += part) assert_int_equal(json_numbers(f->result.out, parts[i], &part, 1), 1);
-    assert_true(sum >= peak - 4 && sum <= peak + 4);
+    assert_compare(sum, >=, peak - 4);
+    assert_compare(sum, <=, peak + 4);
     RUN(f, resnet, "--gpu=T4", "-b32", "--optimizer=adam", "--accumulate=2", "-q");
     expect_contains(f->result.out, "weights 0.10, gradients 0.10, optimizer 0.19, activations ");
 }
@@ -289,7 +293,8 @@ static void the_largest_batch_that_fits_is_found(void **state)
     RUN(f, resnet, "--gpu=T4,A100", "--fit", "--json", "-q");
     assert_int_equal(f->result.status, OK);
     assert_int_equal(json_numbers(f->result.out, "batch", batch, 3), 2);
-    assert_true(batch[0] > 50 && batch[1] > 2 * batch[0]);
+    assert_compare(batch[0], >, 50);
+    assert_compare(batch[1], >, 2 * batch[0]);
     for (int i = 0; i < 2; i++) {
         for (int more = 0; more < 2; more++) {
             char text[32];
@@ -300,7 +305,8 @@ static void the_largest_batch_that_fits_is_found(void **state)
     }
     RUN(f, bert, "--dim=sequence=512", "--gpu=T4", "--fit", "--parallel=pp=4,micro=12", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "batch", batch, 3), 1);
-    assert_true(batch[0] > 12 && (int)batch[0] % 12 == 0);
+    assert_compare(batch[0], >, 12);
+    assert_compare((int)batch[0] % 12, ==, 0);
     RUN(f, resnet, "--gpu=T4", "--fit", "-b8");
     assert_int_equal(f->result.status, USAGE);
     RUN(f, resnet, "--gpu=T4", "--fit", "--sweep=batch=8,16");
@@ -328,18 +334,20 @@ static void lines_are_sorted_and_show_costs(void **state)
     assert_int_equal(f->result.status, OK);
     assert_int_equal(json_numbers(f->result.out, "cost", cost, 4), 2);
     assert_int_equal(json_numbers(f->result.out, "total_seconds", seconds, 4), 3);
-    assert_true(cost[0] <= cost[1]);
+    assert_compare(cost[0], <=, cost[1]);
     const char *first = strstr(f->result.out, "\"gpu\": ");
     double price = strstr(first, "A100") < strstr(first, "\"T4\"") ? 2 : 0.5;
     assert_float_equal(cost[0], seconds[0] / 3600 * 4 * price, 1e-6 * cost[0]);
     assert_non_null(strstr(strstr(first, "\"T4\""), "H100"));
     RUN(f, resnet, "--gpu=T4,H100,A100", "-b64", "--sort=time", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "step_ms", step, 4), 3);
-    assert_true(step[0] <= step[1] && step[1] <= step[2]);
+    assert_compare(step[0], <=, step[1]);
+    assert_compare(step[1], <=, step[2]);
     RUN(f, resnet, "--gpu=T4", "--sweep=batch=8,512,64", "--sort=throughput", "--price=3", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "samples_per_second", rate, 4), 3);
     assert_int_equal(json_numbers(f->result.out, "cost_of_a_million_samples", cost, 4), 3);
-    assert_true(rate[0] >= rate[1] && rate[1] >= rate[2]);
+    assert_compare(rate[0], >=, rate[1]);
+    assert_compare(rate[1], >=, rate[2]);
     assert_float_equal(cost[0] * rate[0], 3 * 1e6 / 3600, 1e-3);
     RUN(f, resnet, "--gpu=T4", "--sort=cost");
     expect_contains(f->result.err, "--sort cost requires --price");
@@ -369,16 +377,17 @@ static void the_share_of_usable_memory_decides_what_fits(void **state)
     static const char *const parts[] = {"rounding_bytes", "context_bytes", "workspace_bytes", "collective_bytes"};
     RUN(f, resnet, "--gpu=T4,A100,H100", "--sweep=batch=1..2048", "--gpus=8", "--json", "-q");
     size_t count = json_numbers(f->result.out, "reserved_bytes", reserved, 64);
-    assert_true(count > 30 && json_numbers(f->result.out, "usable_bytes", usable, 64) == count);
-    assert_true(json_numbers(f->result.out, "peak_memory_bytes", peak, 64) == count);
-    for (int k = 0; k < 4; k++) assert_true(json_numbers(f->result.out, parts[k], part[k], 64) == count);
+    assert_compare(count, >, 30);
+    assert_compare(json_numbers(f->result.out, "usable_bytes", usable, 64), ==, count);
+    assert_compare(json_numbers(f->result.out, "peak_memory_bytes", peak, 64), ==, count);
+    for (int k = 0; k < 4; k++) assert_compare(json_numbers(f->result.out, parts[k], part[k], 64), ==, count);
     const char *at = f->result.out;
     for (size_t i = 0; i < count; i++) {
         at = strstr(at, "\"fits\": ") + strlen("\"fits\": ");
         assert_int_equal(strncmp(at, "true", 4) == 0, reserved[i] <= usable[i]);
         double sum = peak[i] + part[0][i] + part[1][i] + part[2][i] + part[3][i];
-        assert_true(fabs(sum - reserved[i]) <= 4);
-        assert_true(part[3][i] > 0);
+        assert_compare(fabs(sum - reserved[i]), <=, 4);
+        assert_compare(part[3][i], >, 0);
     }
 }
 
@@ -387,12 +396,12 @@ static void tables_fit_eighty_columns(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q");
-    assert_true(longest_line(strchr(f->result.out, '\n') + 1) <= 80);
+    assert_compare(longest_line(strchr(f->result.out, '\n') + 1), <=, 80);
     expect_contains(f->result.out, "step, ms");
     expect_contains(f->result.out, "cost");
     assert_null(strstr(f->result.out, "peak"));
     RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q", "--wide");
-    assert_true(longest_line(f->result.out) > 80);
+    assert_compare(longest_line(f->result.out), >, 80);
     expect_contains(f->result.out, "  95 %  samples/s  peak  ");
     expect_contains(f->result.out, "reserved    of  ");
 }

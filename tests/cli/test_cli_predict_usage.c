@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
@@ -25,7 +26,7 @@ static void quantities_take_units(void **state)
     assert_int_equal(json_numbers(f->result.out, "step_ms", &units[0], 1), 1);
     assert_int_equal(json_numbers(f->result.out, "cost", &units[1], 1), 1);
     assert_int_equal(json_numbers(f->result.out, "total_seconds", &units[2], 1), 1);
-    for (int i = 0; i < 3; i++) assert_true(plain[i] == units[i]);
+    for (int i = 0; i < 3; i++) assert_compare(plain[i], ==, units[i]);
     RUN(f, resnet, "--gpu=A100", "--network=100Gb");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "--network takes a rate, not \"100Gb\": the units are GB/s (bytes) and Gb/s");
@@ -49,8 +50,11 @@ static void power_limits_are_within_those_of_the_gpu(void **state)
         assert_int_equal(json_numbers(f->result.out, "energy_joules", &joules[i], 1), 1);
         assert_float_equal(joules[i], 4 * watts[i] * ms[i] / 1000, 1e-4 * joules[i]);
     }
-    assert_true(ms[0] < ms[1] && ms[1] < ms[2]);
-    assert_true(watts[0] > watts[1] && watts[1] > watts[2] && watts[2] > 50);
+    assert_compare(ms[0], <, ms[1]);
+    assert_compare(ms[1], <, ms[2]);
+    assert_compare(watts[0], >, watts[1]);
+    assert_compare(watts[1], >, watts[2]);
+    assert_compare(watts[2], >, 50);
     RUN(f, resnet, "--gpu=A100", "--power-limit=500");
     expect_contains(f->result.err, "power_limit is 500 W; accepted for A100-SXM-40GB: 80 to 400 W");
     RUN(f, resnet, "--gpu=A100", "--power-limit=70");
@@ -85,7 +89,7 @@ static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
     expect_contains(f->result.err, "the most similar names are ");
     expect_contains(f->result.err, "`mdot gpus` lists all "); /* test_gpus compares the number */
     expect_contains(f->result.err, "; --gpu-spec describes other GPUs");
-    assert_true(strlen(f->result.err) < 300);
+    assert_compare(strlen(f->result.err), <, 300);
     assert_string_equal(f->result.out, "");
 }
 

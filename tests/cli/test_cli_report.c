@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/predict_command.h"
 
 enum { MAX_BYTES = 1 << 19, MAX_DEPTH = 64 };
@@ -24,7 +25,8 @@ static void read_page(const char *path, char *out)
     assert_non_null(file);
     size_t size = fread(out, 1, MAX_BYTES - 1, file);
     fclose(file);
-    assert_true(size > 1000 && size < MAX_BYTES - 1);
+    assert_compare(size, >, 1000);
+    assert_compare(size, <, MAX_BYTES - 1);
     out[size] = '\0';
 }
 
@@ -44,7 +46,7 @@ static void assert_well_formed(const char *page)
         for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) is_empty = is_empty || strcmp(name, empty[i]) == 0;
         if (is_empty || end[-1] == '/') continue;
         if (!closes) {
-            assert_true(depth < MAX_DEPTH);
+            assert_compare(depth, <, MAX_DEPTH);
             strcpy(open[depth++], name);
         } else if (depth == 0 || strcmp(open[--depth], name) != 0) {
             fail_msg("</%s> closes <%s>", name, open[depth]);
@@ -58,7 +60,7 @@ static void a_page_is_self_contained(void **state)
     predict_command *f = *state;
     static char page[MAX_BYTES];
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "report", resnet, bert, "-o", path, "--gpu", "H20,A100", "--dim",
                                       "sequence=64", "--precision", "amp", "-q", NULL},
                 &f->result);
@@ -91,7 +93,7 @@ static void numbers_and_widths_suit_readers(void **state)
     predict_command *f = *state;
     static char page[MAX_BYTES];
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
     process_run(
         (const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpu", "T4,K80", "--batch=512", "-q", NULL},
         &f->result);
@@ -109,7 +111,7 @@ static void numbers_and_widths_suit_readers(void **state)
     assert_int_equal(narrow, 4);
     const char *drawing = strstr(page, "<svg class=\"narrow\""), *end = strstr(drawing, "</svg>");
     for (const char *at = drawing; (at = strstr(at, " x=\"")) != NULL && at < end; at++)
-        assert_true(strtod(at + 4, NULL) <= 360);
+        assert_compare(strtod(at + 4, NULL), <=, 360);
     free(path);
 }
 
@@ -119,7 +121,7 @@ static void gpus_that_wait_for_the_host_are_equal(void **state)
     predict_command *f = *state;
     static char page[MAX_BYTES];
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpu", "H200,H100,RTX-4090",
                                       "--batch=1", "-q", NULL},
                 &f->result);
@@ -177,7 +179,7 @@ static void colours_are_legible_in_light_and_dark_mode(void **state)
     static char page[MAX_BYTES];
     static const char *const texts[] = {"ink", "soft", "good", "bad"};
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "report", resnet, "-q", "-o", path, NULL}, &f->result);
     assert_int_equal(f->result.status, OK);
     read_page(path, page);
@@ -207,8 +209,8 @@ static void versions_of_pytorch_are_compared_in_a_table(void **state)
         assert_non_null(at);
         step_ms[v] = strtod(at + strlen("\"step_ms\": "), NULL);
     }
-    assert_true(step_ms[0] != step_ms[1]);
-    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    assert_compare(step_ms[0], !=, step_ms[1]);
+    assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
     process_run(
         (const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4,A100", "--torch=1.11,1.12", "-o", path, "-q", NULL},
         &f->result);
@@ -237,8 +239,8 @@ static void names_are_escaped(void **state)
     predict_command *f = *state;
     static char page[MAX_BYTES];
     char *path = NULL, *job = NULL;
-    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
-    assert_true(asprintf(&job, "%s/<script>alert(1)&.onnx", f->folder) > 0);
+    assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
+    assert_compare(asprintf(&job, "%s/<script>alert(1)&.onnx", f->folder), >, 0);
     assert_int_equal(symlink(resnet, job), 0);
     process_run((const char *const[]){MDOT_CLI, "report", job, "-o", path, "--gpu-spec",
                                       "name=<b>\"X\",tflops=100,memory=24,bandwidth=900", "-q", NULL},

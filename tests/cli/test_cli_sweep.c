@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
@@ -19,7 +20,7 @@ static void assert_numbers(const char *json, const char *key, const double *want
 {
     double got[MOST];
     assert_int_equal(json_numbers(json, key, got, MOST), count);
-    for (size_t i = 0; i < count; i++) assert_true(got[i] == want[i]);
+    for (size_t i = 0; i < count; i++) assert_compare(got[i], ==, want[i]);
 }
 
 static void a_dimension_and_the_batch_are_swept_together(void **state)
@@ -34,7 +35,7 @@ static void a_dimension_and_the_batch_are_swept_together(void **state)
     assert_int_equal(json_numbers(f->result.out, "step_ms", swept, MOST), 6);
     RUN(f, bert, "--gpu", "A100", "--dim", "sequence=128", "--batch", "16", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
-    assert_true(one[0] == swept[4]);
+    assert_compare(one[0], ==, swept[4]);
 }
 
 static void rows_keep_their_dimension_when_sorted(void **state)
@@ -50,10 +51,12 @@ static void rows_keep_their_dimension_when_sorted(void **state)
     assert_int_equal(json_numbers(f->result.out, "samples_per_second", rate, MOST), 4);
     for (size_t i = 0; i < 4; i++) {
         double tokens = rate[i] * length[i];
-        assert_true(tokens_rate[i] > 0.9999 * tokens && tokens_rate[i] < 1.0001 * tokens);
+        assert_compare(tokens_rate[i], >, 0.9999 * tokens);
+        assert_compare(tokens_rate[i], <, 1.0001 * tokens);
         assert_true(i == 0 || rate[i] <= rate[i - 1]);
     }
-    assert_true(length[0] == 64 && length[3] == 512);
+    assert_compare(length[0], ==, 64);
+    assert_compare(length[3], ==, 512);
 }
 
 static void a_table_has_a_column_for_tokens_per_second(void **state)
@@ -80,11 +83,11 @@ static void a_sweep_combines_every_gpu_batch_and_version(void **state)
     assert_int_equal(json_numbers(f->result.out, "step_ms", swept, MOST), 12);
     RUN(f, resnet, "--gpu", "T4", "--batch", "64", "--torch", "1.11", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
-    assert_true(one[0] == swept[2]);
+    assert_compare(one[0], ==, swept[2]);
     RUN(f, resnet, "--gpu", "T4", "--batch", "64", "--torch", "1.12", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
-    assert_true(one[0] == swept[3]);
-    assert_true(swept[2] != swept[3]);
+    assert_compare(one[0], ==, swept[3]);
+    assert_compare(swept[2], !=, swept[3]);
 
     RUN(f, resnet, "--gpu", "T4", "--batch", "3..17", "--json", "-q");
     assert_numbers(f->result.out, "batch", (const double[]){3, 4, 8, 16, 17}, 5);
@@ -129,7 +132,7 @@ static void unsupported_sweeps_are_refused(void **state)
 static void run_shell(predict_command *f, const char *format, const char *input)
 {
     char *line = NULL;
-    assert_true(asprintf(&line, format, MDOT_CLI, input) > 0);
+    assert_compare(asprintf(&line, format, MDOT_CLI, input), >, 0);
     process_run((const char *const[]){"/bin/sh", "-c", line, NULL}, &f->result);
     free(line);
 }
@@ -153,13 +156,13 @@ static void a_job_is_read_from_standard_input(void **state)
     run_shell(f, "%s predict - --gpu T4 --json -q < %s", resnet);
     assert_int_equal(f->result.status, OK);
     assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
-    assert_true(from_file[0] == from_stream[0]);
-    assert_true(asprintf(&job, "%s/resnet.job", f->folder) > 0);
+    assert_compare(from_file[0], ==, from_stream[0]);
+    assert_compare(asprintf(&job, "%s/resnet.job", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "extract", resnet, "-o", job, "-q", NULL}, &f->result);
     run_shell(f, "%s predict - --gpu T4 --json -q < %s", job);
     assert_int_equal(f->result.status, OK);
     assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
-    assert_true(from_file[0] == from_stream[0]);
+    assert_compare(from_file[0], ==, from_stream[0]);
     run_shell(f, "%s predict - --gpu T4 < %s", "/dev/null");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "standard input: the file is empty");

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdot.h"
+#include "tests/support/assertions.h"
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
@@ -88,7 +89,10 @@ static void parameters_may_be_frozen(void **state)
     assert_int_equal(json_numbers(f->result.out, "step_ms", &part[0], 1), 1);
     assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &part[1], 1), 1);
     assert_int_equal(json_numbers(f->result.out, "frozen_parameters", &frozen, 1), 1);
-    assert_true(part[0] < 0.8 * whole[0] && part[1] < 0.7 * whole[1] && frozen > 7e7 && frozen < 9e7);
+    assert_compare(part[0], <, 0.8 * whole[0]);
+    assert_compare(part[1], <, 0.7 * whole[1]);
+    assert_compare(frozen, >, 7e7);
+    assert_compare(frozen, <, 9e7);
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--trained=classifier", "-q");
     expect_contains(f->result.out, "% of parameters frozen");
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--frozen=bert.encodr");

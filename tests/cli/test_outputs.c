@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 
@@ -101,8 +102,10 @@ static void expect_refused(fixture *f, const char *output, int extract_status, c
         assert_string_equal(f->result.out, "");
         assert_int_equal(stat(f->model, &model[1]), 0);
         assert_int_equal(stat(f->weights, &weights[1]), 0);
-        assert_true(model[0].st_ino == model[1].st_ino && model[0].st_size == model[1].st_size);
-        assert_true(weights[0].st_ino == weights[1].st_ino && weights[0].st_size == weights[1].st_size);
+        assert_compare(model[0].st_ino, ==, model[1].st_ino);
+        assert_compare(model[0].st_size, ==, model[1].st_size);
+        assert_compare(weights[0].st_ino, ==, weights[1].st_ino);
+        assert_compare(weights[0].st_size, ==, weights[1].st_size);
         assert_int_equal(process_count_files(f->folder), files);
     }
 }
@@ -202,8 +205,10 @@ static void expect_inputs_kept(fixture *f, const char *const *arguments, const c
             fail_msg("mdot %s -o %s: exit status %d", arguments[0], inputs[i], f->result.status);
         expect_contains(f->result.err, "would replace its own input");
         assert_int_equal(stat(inputs[i], &after), 0);
-        assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
-        assert_true(before.st_mtim.tv_sec == after.st_mtim.tv_sec && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
+        assert_compare(before.st_ino, ==, after.st_ino);
+        assert_compare(before.st_size, ==, after.st_size);
+        assert_compare(before.st_mtim.tv_sec, ==, after.st_mtim.tv_sec);
+        assert_compare(before.st_mtim.tv_nsec, ==, after.st_mtim.tv_nsec);
     }
 }
 #define STRINGS(...)                                                                                                   \

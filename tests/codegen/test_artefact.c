@@ -6,6 +6,7 @@
 #include "mdot/mdot.h"
 #include "plan/kernel_kind.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cubin_fixture.h"
 #include "tests/support/process.h"
 
@@ -142,7 +143,7 @@ static void check_results(const mdot_predictor *predictor, size_t entry, float f
         mdot_input input = {"x", MDOT_DTYPE_F32, 1, &length, x};
         mdot_output output = {"y", y, sizeof y};
         assert_int_equal(mdot_run(context, entry, &input, 1, &output, 1, NULL), MDOT_OK);
-        for (int i = 0; i < 41; i++) assert_true(y[i] == (i < length ? x[i] * factor : -1));
+        for (int i = 0; i < 41; i++) assert_compare(y[i], ==, i < length ? x[i] * factor : -1);
     }
     mdot_context_destroy(context);
 }
@@ -205,10 +206,10 @@ static void table_describes_the_plans(void **state)
         assert_string_equal(image.kind, "cpu");
         assert_string_equal(image.target, i == 0 ? "x86-64-v3" : "x86-64-v4");
         assert_string_equal(image.kernel_precision, "fp32");
-        assert_true(image.image_bytes > 0);
+        assert_compare(image.image_bytes, >, 0);
         assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number, shared by both images */
     }
-    assert_true(info.weights_bytes >= sizeof(float));
+    assert_compare(info.weights_bytes, >=, sizeof(float));
     mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
     assert_int_equal(mdot_predictor_get_output(predictor, 0, 0, &tensor), MDOT_OK);
     assert_string_equal(tensor.name, "y");
@@ -216,13 +217,13 @@ static void table_describes_the_plans(void **state)
     mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
     assert_int_equal(mdot_predictor_get_bucket(predictor, 0, 1, &bucket), MDOT_OK);
     assert_int_equal(bucket.max_length, max_length[1]);
-    assert_true(bucket.flops == (double)max_length[1]);
+    assert_compare(bucket.flops, ==, (double)max_length[1]);
     for (size_t b = 0; b < BUCKETS; b++) {
         mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         assert_int_equal(mdot_predictor_get_kernel(predictor, 0, b, 0, &kernel), MDOT_OK);
         assert_string_equal(kernel.name, "nest.scale");
         assert_string_equal(kernel.kind, "nest");
-        assert_true(kernel.flops == (double)max_length[b]);
+        assert_compare(kernel.flops, ==, (double)max_length[b]);
     }
     mdot_predictor_close(predictor);
     ir_arena_destroy(m.arena);
@@ -248,7 +249,7 @@ static void buckets_of_the_same_kernels_share_one_list(void **state)
     (void)state;
     model m;
     make_model(&m, "predict", 2);
-    assert_true(m.kernels[0].flops != m.kernels[1].flops);
+    assert_compare(m.kernels[0].flops, !=, m.kernels[1].flops);
     assert_true(buckets_share_kernels(&m));
     m.kernels[1].name = "nest.other";
     assert_false(buckets_share_kernels(&m));
@@ -256,7 +257,8 @@ static void buckets_of_the_same_kernels_share_one_list(void **state)
     assert_true(buckets_share_kernels(&m));
     m.kernels[1].nest.loop_count = 2; /* enough points per row for a split */
     m.kernels[1].nest.extent[1] = ir_dim_affine(0, 64);
-    assert_true(pl_is_split(&m.plans[1], &m.kernels[1]) && !pl_is_split(&m.plans[0], &m.kernels[0]));
+    assert_true(pl_is_split(&m.plans[1], &m.kernels[1]));
+    assert_false(pl_is_split(&m.plans[0], &m.kernels[0]));
     assert_false(buckets_share_kernels(&m));
     ir_arena_destroy(m.arena);
 }

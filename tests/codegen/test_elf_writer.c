@@ -2,6 +2,7 @@
  * number. */
 #include "base/elf_read.h"
 #include "codegen/artefact.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 #include <elf.h>
@@ -19,7 +20,8 @@ static size_t read_whole(const char *path, unsigned char *bytes, size_t capacity
     assert_non_null(file);
     size_t size = fread(bytes, 1, capacity, file);
     fclose(file);
-    assert_true(size > 0 && size < capacity);
+    assert_compare(size, >, 0);
+    assert_compare(size, <, capacity);
     return size;
 }
 

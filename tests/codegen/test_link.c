@@ -3,6 +3,7 @@
 #include "codegen/artefact.h"
 #include "codegen/cpu/cpu_target.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 #include <dirent.h>
@@ -217,7 +218,8 @@ static size_t read_code(unsigned char *code, size_t capacity)
     assert_non_null(file);
     size_t size = fread(code, 1, capacity, file);
     fclose(file);
-    assert_true(size > 0 && size < capacity);
+    assert_compare(size, >, 0);
+    assert_compare(size, <, capacity);
     return size;
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/compiler.h"
 #include "mdot/mdot.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/process.h"
 #include "tests/support/shard.h"
@@ -127,7 +128,7 @@ static int setup(void **state)
 {
     (void)state;
     folder = process_make_folder();
-    assert_true(asprintf(&artefact, "%s/items.mdot", folder) > 0);
+    assert_compare(asprintf(&artefact, "%s/items.mdot", folder), >, 0);
     arena = ir_arena_create(0);
     return 0;
 }
@@ -160,7 +161,8 @@ static void prepare(call *c, const ir_graph *graph, int64_t length, uint64_t see
         c->bytes[o] = (size_t)ir_type_count_at(type, length) * mdot_dtype_size_bytes(type->dtype);
         c->alone[o] = malloc(c->bytes[o] + GUARD);
         c->together[o] = malloc(c->bytes[o] + GUARD);
-        assert_true(c->alone[o] != NULL && c->together[o] != NULL);
+        assert_non_null(c->alone[o]);
+        assert_non_null(c->together[o]);
         memset(c->together[o], 0x5a, c->bytes[o] + GUARD);
     }
 }
@@ -282,7 +284,8 @@ static void a_wrong_item_is_named_and_no_item_runs(void **state)
     items[1] = (mdot_item){1, inputs, NULL};
     assert_int_equal(mdot_run_many(context, 0, items, 2, &err), MDOT_INVALID_ARGUMENT);
     assert_string_equal(err.message, "item 1: inputs or outputs is NULL");
-    assert_true(t[0] == 5 && s[0] == 5);
+    assert_compare(t[0], ==, 5);
+    assert_compare(s[0], ==, 5);
     assert_int_equal(mdot_run_many(context, 0, NULL, 0, &err), MDOT_OK);
     mdot_context_destroy(context);
 }

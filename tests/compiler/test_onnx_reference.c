@@ -6,6 +6,7 @@
  * in the last place. */
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_parser.h"
 #include "tests/support/infer_graph.h"
 
@@ -234,7 +235,7 @@ static void onnx_node_tests_pass(void **state)
     print_message("%d of %d pass, %d are unsupported, %d fail\n", tally[PASSED], count, tally[UNSUPPORTED],
                   tally[FAILED]);
     assert_int_equal(tally[FAILED], 0);
-    assert_true(tally[PASSED] >= LEAST_PASSED);
+    assert_compare(tally[PASSED], >=, LEAST_PASSED);
 }
 
 /* The expected values of trained models were computed by ONNX Runtime in single precision, so the evaluator is more

@@ -2,6 +2,7 @@
  * name them. tests/runtime/predict/test_predictor_schema.c tests the columns in predictions. */
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
+#include "tests/support/assertions.h"
 #include "tests/support/decimal_point.h"
 #include "tests/support/onnx_builder.h"
 
@@ -66,7 +67,7 @@ static void defaults_apply_to_the_last_columns(void **state)
     assert_int_equal(r.columns[TABLE].default_count, 4);
     assert_memory_equal(r.columns[TABLE].defaults, table, sizeof table);
     assert_int_equal(r.columns[VECTOR].default_count, 1);
-    assert_true(r.columns[VECTOR].defaults[0] == 1);
+    assert_compare(r.columns[VECTOR].defaults[0], ==, 1);
     assert_int_equal(r.columns[IDS].default_count + r.columns[OPEN].default_count, 0);
     assert_string_equal(r.warnings, "");
     ir_arena_destroy(r.arena);

@@ -2,6 +2,7 @@
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static int64_t greatest_drawn(const char *text, int64_t length)
         const ir_wide *wide = co_random_input(graph, 0, length, &shape, &random, arena);
         assert_non_null(wide);
         for (int64_t i = 0; i < wide->count; i++) {
-            assert_true(wide->i[i] >= 0);
+            assert_compare(wide->i[i], >=, 0);
             if (wide->i[i] > greatest) greatest = wide->i[i];
         }
     }
@@ -98,10 +99,12 @@ static void only_narrow_models_may_round(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
-    assert_true(co_rounding(typed_graph("x = input f32[L]\ny = Exp(x)\nreturn y\n", arena)) == 0);
+    assert_compare(co_rounding(typed_graph("x = input f32[L]\ny = Exp(x)\nreturn y\n", arena)), ==, 0);
     double half = co_rounding(typed_graph("x = input f16[L]\ny = Exp(x)\nreturn y\n", arena));
     double brain = co_rounding(typed_graph("x = input bf16[L]\ny = Exp(x)\nreturn y\n", arena));
-    assert_true(half > 0 && half < 1e-2 && brain == 8 * half);
+    assert_compare(half, >, 0);
+    assert_compare(half, <, 1e-2);
+    assert_compare(brain, ==, 8 * half);
     ir_arena_destroy(arena);
 }
 

@@ -1,6 +1,7 @@
 /* test_random_models.c — compiled code on every CPU level, in f32 and in bf16, compared with the evaluator for
  * randomly generated models. The fuzz target fuzz_models generates more. */
 #include "mdot/mdotc.h"
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 #include "tests/support/random_model.h"
@@ -31,7 +32,7 @@ static bool agrees(const char *folder, const char *kernel_precision, int seed)
         bytes[i] = (uint8_t)(random >> 24);
     }
     char *model = write_model(folder, "random.onnx", random_model(bytes, BYTES)), *artefact = NULL;
-    assert_true(asprintf(&artefact, "%s/random.mdot", folder) > 0);
+    assert_compare(asprintf(&artefact, "%s/random.mdot", folder), >, 0);
     const mdotc_entry entry = {sizeof entry, "run", model};
     const mdotc_options options = {
         .struct_size = sizeof options, .buckets = buckets, .bucket_count = 1, .kernel_precision = kernel_precision};

@@ -1,6 +1,7 @@
 /* test_verify_inputs.c — mdotc_verify on given tensors and jobs, for models that accept only certain numbers, and the
  * error bound for 16-bit code. */
 #include "mdot/mdotc.h"
+#include "tests/support/assertions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/predict_fixture.h"
 
@@ -211,7 +212,8 @@ static void the_tolerance_of_16_bit_code_follows_rounding_error(void **state)
     compile(chain(1), "cpu=bf16");
     if (mdotc_verify(artefact, model, &options, &passed, &err) != MDOT_OK) fail_msg("%s", err.message);
     assert_true(passed);
-    assert_true(bound_seen > 0x1p-8 && bound_seen < 0.1);
+    assert_compare(bound_seen, >, 0x1p-8);
+    assert_compare(bound_seen, <, 0.1);
     write_bytes(model, onnx_finish(chain(1.2f)));
     if (mdotc_verify(artefact, model, &options, &passed, &err) != MDOT_OK) fail_msg("%s", err.message);
     assert_false(passed);

@@ -1,5 +1,6 @@
 /* test_weight_limit.c — a model with too many weights for CPU code is refused before its weights are read. */
 #include "mdot/mdotc.h"
+#include "tests/support/assertions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/process.h"
 
@@ -55,7 +56,7 @@ static mdot_status compile_with(const char *folder, int64_t data_bytes, mdot_err
     assert_int_equal(fclose(file), 0);
     pb_free(&bytes);
     int fd = open(data, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
+    assert_compare(fd, >=, 0);
     assert_int_equal(ftruncate(fd, (off_t)data_bytes), 0);
     assert_int_equal(close(fd), 0);
     const mdotc_entry entry = {.struct_size = sizeof entry, .name = "run", .model_path = model};
@@ -93,7 +94,7 @@ static void weights_beyond_the_limit_stay_unread(void **state)
     long long before = bytes_read();
     assert_int_equal(compile_with(folder, 2 * MATRIX_BYTES, &err), MDOT_UNSUPPORTED);
     expect_limit(&err);
-    if (before >= 0) assert_true(bytes_read() - before < OTHER_BYTES);
+    if (before >= 0) assert_compare(bytes_read() - before, <, OTHER_BYTES);
     process_remove_folder(folder);
 }
 

@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 
 enum { SEEDS = 2 };
@@ -31,7 +32,7 @@ static void assert_all_needed(program *p, int least)
 {
     static const cuda_argument none[] = {{NULL, NULL}};
     int deleted = assert_deletions_show(p->code.source, run, p, SEEDS, none);
-    assert_true(deleted >= least);
+    assert_compare(deleted, >=, least);
     program_done(p);
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/cuda_host/cuda_host_fixture.h"
+#include "tests/support/assertions.h"
 
 enum { BLOCKS = 3, THREADS = 64, SEEDS = 20 };
 
@@ -63,7 +64,7 @@ static void assert_passes(const char *kernel, float (*wanted)(int thread))
     float out[BLOCKS * THREADS];
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         if (!run(kernel, seed, out)) fail_msg("%s, seed %u: %s", kernel, seed, report.message);
-        for (int k = 0; k < BLOCKS * THREADS; k++) assert_true(out[k] == wanted(k % THREADS));
+        for (int k = 0; k < BLOCKS * THREADS; k++) assert_compare(out[k], ==, wanted(k % THREADS));
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/shard.h"
 
 static const int64_t LENGTHS[] = {17, 1, 64, 0};
@@ -145,7 +146,7 @@ static void assert_all_needed(const char *graph, int least)
     static const cuda_argument none[] = {{NULL, NULL}};
     program p = program_from_notation(graph, bucket, CG_FP32, CUDA_HOST_CHECKED);
     int deleted = assert_deletions_show(p.code.source, run, &p, SEEDS, none);
-    assert_true(deleted >= least);
+    assert_compare(deleted, >=, least);
     program_done(&p);
 }
 

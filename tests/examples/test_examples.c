@@ -1,5 +1,6 @@
 /* test_examples.c — the programs in examples/ print the expected answers, and report wrong arguments. run_entry.c is
  * tested in tests/cli/test_cli.c, and predict.py in predict.sh. */
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static void quickstart_predicts_and_sweeps(void **state)
     (void)state;
     RUN(MDOT_QUICKSTART, job, "A100", MDOT_SHIPPED_PREDICTOR);
     assert_int_equal(result.status, OK);
-    assert_true(step_ms("batch 32") > 1);
+    assert_compare(step_ms("batch 32"), >, 1);
     expect_contains(result.out, "batch 128: ");
     RUN(MDOT_QUICKSTART, job, "B17", MDOT_SHIPPED_PREDICTOR);
     assert_int_equal(result.status, FAILED);
@@ -49,7 +50,7 @@ static void encoded_job_gives_the_answers_of_quickstart(void **state)
     RUN(MDOT_ENCODE_AND_EVALUATE, job, MDOT_SHIPPED_PREDICTOR, "T4", "A100");
     assert_int_equal(result.status, OK);
     assert_float_equal(step_ms("A100, batch 32"), expected, 0.051); /* printed with one digit */
-    assert_true(step_ms("T4, batch 16") > step_ms("A100, batch 16"));
+    assert_compare(step_ms("T4, batch 16"), >, step_ms("A100, batch 16"));
     expect_contains(result.out, "best: A100, batch 128");
     RUN(MDOT_ENCODE_AND_EVALUATE, job, MDOT_SHIPPED_PREDICTOR);
     assert_int_equal(result.status, USAGE);
@@ -79,12 +80,13 @@ static void calibration_moves_predictions_towards_the_measurements(void **state)
     }
     RUN(MDOT_CALIBRATE, job, "A100", MDOT_SHIPPED_PREDICTOR, once[0], once[1], once[2]);
     double before = step_ms("predicted, batch 128"), after = step_ms("calibrated, batch 128");
-    assert_true(before > at_64);
+    assert_compare(before, >, at_64);
     assert_float_equal(after, before, 0.02 * before);
     RUN(MDOT_CALIBRATE, job, "A100", MDOT_SHIPPED_PREDICTOR, twice[0], twice[1], twice[2]);
     assert_float_equal(step_ms("predicted, batch 128"), before, 0.01);
     after = step_ms("calibrated, batch 128");
-    assert_true(after > 1.2 * before && after < 2.2 * before);
+    assert_compare(after, >, 1.2 * before);
+    assert_compare(after, <, 2.2 * before);
     RUN(MDOT_CALIBRATE, job, "A100", MDOT_SHIPPED_PREDICTOR, "16");
     assert_int_equal(result.status, FAILED);
     expect_contains(result.err, "BATCH=MILLISECONDS");

@@ -1,5 +1,6 @@
 /* cuda_life.c — see cuda_life.h. */
 #include "tests/fake_cuda/cuda_life.h"
+#include "tests/support/assertions.h"
 
 #include "runtime/core/objects.h"
 
@@ -79,7 +80,7 @@ cuda_life cuda_live(const char *device)
 static void assert_reported(mdot_status status, const char *message)
 {
     if (status != MDOT_DEVICE && status != MDOT_OUT_OF_MEMORY) fail_msg("%s", mdot_status_name(status));
-    assert_true(message[0] != '\0');
+    assert_compare(message[0], !=, '\0');
 }
 
 void cuda_life_check(const cuda_life *l, bool is_required)

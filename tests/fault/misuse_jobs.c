@@ -1,5 +1,6 @@
 /* misuse_jobs.c — wrong calls of functions with jobs, for test_misuse. */
 #include "tests/fault/misuse.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <limits.h>
@@ -61,8 +62,8 @@ static void job_accessors(void)
     INVALID(mdot_job_get_operator(misuse_job, 0, NULL));
     BEYOND(mdot_job_get_operator(misuse_job, 5, &op));
     BEYOND(mdot_job_get_operator(misuse_job, SIZE_MAX, &op));
-    assert_true(mdot_optimizer_load((mdot_optimizer)-1, 1).flops == 0);
-    assert_true(mdot_optimizer_load((mdot_optimizer)INT_MAX, NAN).flops == 0);
+    assert_compare(mdot_optimizer_load((mdot_optimizer)-1, 1).flops, ==, 0);
+    assert_compare(mdot_optimizer_load((mdot_optimizer)INT_MAX, NAN).flops, ==, 0);
 }
 
 static void job_program(void)

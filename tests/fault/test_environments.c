@@ -3,6 +3,7 @@
  * folders, and a locale with a decimal comma. Further, one model gives the same artefact in every place. */
 #include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
@@ -93,7 +94,8 @@ static void stacks_of_64_kb_suffice(void **state)
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
     if (mine.status != MDOT_OK || small.status != MDOT_OK) fail_msg("%s%s", mine.err.message, small.err.message);
-    assert_true(mine.ms > 0 && mine.ms == small.ms);
+    assert_compare(mine.ms, >, 0);
+    assert_compare(mine.ms, ==, small.ms);
     process_remove_folder(folder);
 }
 
@@ -156,7 +158,7 @@ static void few_descriptors_suffice_and_zero_descriptors_return_a_status(void **
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
     int first = open("/dev/null", O_RDONLY);
-    assert_true(first >= 0);
+    assert_compare(first, >=, 0);
     close(first);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
@@ -184,7 +186,7 @@ static void files_may_be_limited(void **state)
     const mdot_configuration c = predict_configuration(32, "A100");
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         pid_t child = fork();
-        assert_true(child >= 0);
+        assert_compare(child, >=, 0);
         if (child == 0) {
             mdot_predictor *predictor = NULL;
             mdot_context *context = NULL;
@@ -211,7 +213,7 @@ static void a_compilation_beyond_the_file_limit_returns_a_status(void **state)
     assert_int_equal(mkdir(output, 0700), 0);
     char *path = process_in_folder(output, "m.mdot");
     pid_t child = fork();
-    assert_true(child >= 0);
+    assert_compare(child, >=, 0);
     if (child == 0) {
         const mdotc_entry entry = {sizeof entry, "predict", model};
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){4096, 4096});
@@ -238,7 +240,7 @@ static void run_in_child(int (*inside)(const char *folder, double want_ms))
     char *folder = process_make_folder();
     if (live(folder, &want_ms, &err) != MDOT_OK) fail_msg("%s", err.message);
     pid_t child = fork();
-    assert_true(child >= 0);
+    assert_compare(child, >=, 0);
     if (child == 0) _exit(inside(folder, want_ms));
     int ended = -1;
     assert_int_equal(waitpid(child, &ended, 0), child);
@@ -408,7 +410,7 @@ static void compiling_needs_a_linker_and_the_output_folder(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), *model = write_model(folder, "m.onnx", encoder_model(1)), *output = NULL;
-    assert_true(asprintf(&output, "%s/m.mdot", folder) > 0);
+    assert_compare(asprintf(&output, "%s/m.mdot", folder), >, 0);
     const char *const argv[] = {MDOT_CLI, "compile", model, "-o", output, "-b", "8", "--target", "cpu:x86-64-v3", NULL};
     run_in("TMPDIR", "/nonexistent", argv);
     if (result.status != 0) fail_msg("%s", result.err);
@@ -435,7 +437,7 @@ static void expect_same_file(const char *a, const char *b)
         if (bytes[0] != bytes[1]) fail_msg("byte %ld differs", at);
         at++;
     } while (bytes[0] != EOF);
-    assert_true(at > 4096);
+    assert_compare(at, >, 4096);
     for (int i = 0; i < 2; i++) fclose(files[i]);
 }
 
@@ -446,7 +448,7 @@ static void the_artefact_is_independent_of_the_models_path(void **state)
     char *folders[] = {process_make_folder(), process_make_folder()}, *models[2], *outputs[2];
     for (int i = 0; i < 2; i++) {
         models[i] = write_model(folders[i], "m.onnx", encoder_model(2));
-        assert_true(asprintf(&outputs[i], "%s/%s.mdot", folders[i], i == 0 ? "a" : "another") > 0);
+        assert_compare(asprintf(&outputs[i], "%s/%s.mdot", folders[i], i == 0 ? "a" : "another"), >, 0);
         compile_to(models[i], outputs[i]);
         if (result.status != 0) fail_msg("%s", result.err);
     }

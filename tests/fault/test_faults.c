@@ -6,6 +6,7 @@
  * each call fails once, unless there are more than MANY.
  */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/check_directory.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
@@ -44,8 +45,9 @@ static int set_up(void **state)
     steps = process_in_folder(folder, "steps.csv");
     FILE *table = fopen(steps, "w");
     assert_non_null(table);
-    assert_true(
-        fprintf(table, "job,gpu,batch,ms\n%s,A100,8,4\n%s,T4,8,9\n%s,V100,16,11\n", exported, exported, exported) > 0);
+    assert_compare(
+        fprintf(table, "job,gpu,batch,ms\n%s,A100,8,4\n%s,T4,8,9\n%s,V100,16,11\n", exported, exported, exported), >,
+        0);
     assert_int_equal(fclose(table), 0);
     process_result r;
     const char *const compile[] = {MDOT_CLI, "compile",  model,           "-o", artefact, "-b",
@@ -148,7 +150,7 @@ static void fail_each(const char *const *argv, const char *kind)
     int runs = 0, failures = 0, files = process_count_files(folder);
     long calls = run_with_fault(argv, kind, 0, &right);
     if (right.status != 0) fail_msg("mdot %s: %s", argv[1], right.err);
-    assert_true(calls > 0);
+    assert_compare(calls, >, 0);
     bytes right_output = read_file(output);
     for (long at = 1; at <= calls; at = next_fault(at, calls), runs++) {
         run_with_fault(argv, kind, at, &got);
@@ -156,7 +158,7 @@ static void fail_each(const char *const *argv, const char *kind)
         failures += got.status != 0;
     }
     print_message("mdot %s: of %ld %s calls %d failed, %d with a message\n", argv[1], calls, kind, runs, failures);
-    assert_true(failures > 0);
+    assert_compare(failures, >, 0);
     free(right_output.data);
     unlink(output);
 }

@@ -3,6 +3,7 @@
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <pthread.h>
@@ -142,10 +143,10 @@ static void explaining_holds_the_context_throughout(void **state)
     predict_open_explained_with(&own, predict_bandwidth_model(), predict_bandwidth_explained(), &options);
     watched = own.context;
     assert_int_equal(mdot_explain(own.context, job, &configuration, &explanation, NULL), MDOT_OK);
-    assert_true(calls_inside > 0);
+    assert_compare(calls_inside, >, 0);
     int explaining = calls_inside;
     assert_int_equal(mdot_calibrate(own.context, jobs, &configuration, &ms, 1, &calibration, NULL), MDOT_OK);
-    assert_true(calls_inside > explaining);
+    assert_compare(calls_inside, >, explaining);
     assert_int_equal(accepted, 0);
     watched = NULL;
     assert_int_equal(predict(own.context, job, NULL), MDOT_OK); /* the context is free again */

@@ -4,6 +4,7 @@
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <fcntl.h>
@@ -232,9 +233,10 @@ static mdot_status listen(const row *r, void *object, char *out_words, size_t ca
 {
     int here = dup(STDERR_FILENO), ends[2];
     assert_int_equal(pipe(ends), 0);
-    assert_true(here >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    assert_compare(here, >=, 0);
+    assert_compare(dup2(ends[1], STDERR_FILENO), >=, 0);
     mdot_status status = r->call(object);
-    assert_true(dup2(here, STDERR_FILENO) >= 0);
+    assert_compare(dup2(here, STDERR_FILENO), >=, 0);
     close(here);
     close(ends[1]);
     ssize_t got = read(ends[0], out_words, capacity - 1);
@@ -305,7 +307,7 @@ static char *read_text(const char *name)
     snprintf(path, sizeof path, "%s/%s", MDOT_SOURCE_DIR, name);
     FILE *file = fopen(path, "r");
     if (file == NULL) fail_msg("%s is not there", path);
-    assert_true(fread(text, 1, CAPACITY - 1, file) < CAPACITY - 1);
+    assert_compare(fread(text, 1, CAPACITY - 1, file), <, CAPACITY - 1);
     fclose(file);
     return text;
 }
@@ -340,7 +342,7 @@ static bool find_parameters(const char *headers, const char *function, char *out
     for (const char *at = headers; (at = find_word(at, function)) != NULL; at++) {
         const char *begin = at + strlen(function), *end = *begin == '(' ? strstr(begin, ");") : NULL;
         if (end == NULL) continue;
-        assert_true((size_t)(end - begin) < capacity);
+        assert_compare((size_t)(end - begin), <, capacity);
         memcpy(out, begin, (size_t)(end - begin));
         out[end - begin] = '\0';
         return true;
@@ -375,7 +377,7 @@ static size_t find_kinds(const char *headers, char out[MOST_KINDS][NAME_BYTES])
     char name[NAME_BYTES], again[NAME_BYTES], end;
     for (const char *at = headers; (at = strstr(at, begin)) != NULL; at++) {
         if (sscanf(at, "typedef struct %63[a-z0-9_] %63[a-z0-9_]%c", name, again, &end) != 3 || end != ';') continue;
-        assert_true(count < MOST_KINDS);
+        assert_compare(count, <, MOST_KINDS);
         assert_string_equal(name, again);
         memcpy(out[count++], name, sizeof name);
     }

@@ -3,6 +3,7 @@
  * (runtime/core/lock.h). */
 #include "runtime/core/core.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <pthread.h>
@@ -61,7 +62,7 @@ static void children_never_wait_for_their_parents_threads(void **state)
     assert_int_equal(pthread_create(&thread, NULL, work, &is_right), 0);
     for (int i = 0; i < CHILDREN; i++) {
         pid_t child = fork();
-        assert_true(child >= 0);
+        assert_compare(child, >=, 0);
         if (child == 0) _exit(live_in_child(f.context));
         int ended = -1;
         assert_int_equal(waitpid(child, &ended, 0), child);

@@ -3,6 +3,7 @@
  * invariants in tests/fuzz/hostile_job.h. */
 #include "tests/fuzz/hostile_job.h"
 #include "tests/fuzz/seeds.h"
+#include "tests/support/assertions.h"
 #include "tests/support/onnx_mutator.h"
 #include "tests/support/predict_fixture.h"
 
@@ -27,10 +28,11 @@ static void changed_models_are_refused_or_predicted(void **state)
     uint8_t *bytes = malloc(CAPACITY), *last = malloc(CAPACITY), drawn[HOSTILE_DRAWN_BYTES];
     uint64_t random = 1;
     size_t model_count = 0, job_count = 0, prediction_count = 0;
-    assert_true(bytes != NULL && last != NULL);
+    assert_non_null(bytes);
+    assert_non_null(last);
     for (const seed_model *seed = seed_models; seed->name != NULL; seed++) {
         pb_buffer model = seed->make();
-        assert_true(model.size < CAPACITY / 2);
+        assert_compare(model.size, <, CAPACITY / 2);
         for (int round = 0; round < ROUNDS; round++) {
             size_t size = model.size;
             memcpy(last, model.data, size);
@@ -55,7 +57,8 @@ static void changed_models_are_refused_or_predicted(void **state)
     free(last);
     /* Most changes leave a readable model, because otherwise they would only reach the format checks. */
     print_message("%zu models, %zu jobs, %zu predictions\n", model_count, job_count, prediction_count);
-    assert_true(job_count > model_count / 4 && prediction_count > job_count / 8);
+    assert_compare(job_count, >, model_count / 4);
+    assert_compare(prediction_count, >, job_count / 8);
 }
 
 static int set_up(void **state)

@@ -8,6 +8,7 @@
 #include "mdot/mdotjob.h"
 #include "tests/fault/inject.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/check_directory.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/predict_fixture.h"
@@ -279,7 +280,7 @@ static void fail_each(const char *name, scenario s, bool each, const char *kind)
         failures += got.status != MDOT_OK;
     }
     print_message("%s: of %ld %s calls %d failed, %d with a status\n", name, right.calls, kind, runs, failures);
-    assert_true(failures > 0);
+    assert_compare(failures, >, 0);
     unlink(output);
 }
 

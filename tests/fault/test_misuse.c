@@ -5,6 +5,7 @@
 #include "mdot/mdotjob.h"
 #include "tests/fault/misuse.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <limits.h>
@@ -349,7 +350,7 @@ static void every_exported_function_is_covered(void **state)
         }
         fclose(file);
     }
-    assert_true(found > 40);
+    assert_compare(found, >, 40);
 }
 
 int main(void)

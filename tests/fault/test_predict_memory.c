@@ -1,6 +1,7 @@
 /* test_predict_memory.c — memory runs out while jobs and contexts for jobs are created. The limit rises by one
  * allocation until everything succeeds, and each failure frees all memory. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -43,7 +44,7 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
             .struct_size = sizeof(mdot_open_options), .allocate = take, .release = give_back, .user = &l});
     const int held = l.live, per_context = held - 1; /* all allocations except the predictor belong to the fixture's
                                                       * context */
-    assert_true(per_context >= 3);                   /* the context, its scratch memory and the operator features of a
+    assert_compare(per_context, >=, 3);              /* the context, its scratch memory and the operator features of a
                                                       * job */
     for (int granted = 0; granted <= per_context; granted++) {
         l.limit = l.granted + granted;
@@ -51,8 +52,8 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
         mdot_error err = {0};
         mdot_status status = mdot_context_create(f.predictor, &context, &err);
         assert_int_equal(status, granted < per_context ? MDOT_OUT_OF_MEMORY : MDOT_OK);
-        assert_true((context == NULL) == (status != MDOT_OK));
-        assert_true((err.message[0] != '\0') == (status != MDOT_OK));
+        assert_compare(context == NULL, ==, status != MDOT_OK);
+        assert_compare(err.message[0] != '\0', ==, status != MDOT_OK);
         mdot_context_destroy(context);
         assert_int_equal(l.live, held);
     }
@@ -123,13 +124,13 @@ static void refused_memory_for_a_job_is_a_clean_failure(void **state)
         status = mdot_job_create(&description, &job, &err);
         allocations_left = -1;
         assert_int_equal(status, refusals > 0 ? MDOT_OUT_OF_MEMORY : MDOT_OK);
-        assert_true((job == NULL) == (status != MDOT_OK));
-        assert_true((err.message[0] != '\0') == (status != MDOT_OK));
+        assert_compare(job == NULL, ==, status != MDOT_OK);
+        assert_compare(err.message[0] != '\0', ==, status != MDOT_OK);
         mdot_job_destroy(job);
         assert_int_equal(live, held);
     }
     assert_int_equal(status, MDOT_OK);
-    assert_true(limit > 10);
+    assert_compare(limit, >, 10);
 }
 #endif
 

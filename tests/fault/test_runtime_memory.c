@@ -1,6 +1,7 @@
 /* test_runtime_memory.c — memory that runs out during open and create. The limit rises by one allocation until
  * everything succeeds, so every exit path runs. Each failure must be clean and free all allocations. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,13 +21,13 @@ typedef struct ledger {
 static void *take(void *user, size_t bytes, size_t alignment)
 {
     ledger *l = user;
-    assert_true(bytes > 0);
+    assert_compare(bytes, >, 0);
     assert_int_equal(alignment, MDOT_ABI_ALIGNMENT);
     if (l->granted >= l->limit) {
         l->refused++;
         return NULL;
     }
-    assert_true(l->live < MAX_BLOCKS);
+    assert_compare(l->live, <, MAX_BLOCKS);
     void *memory = aligned_alloc(alignment, bytes);
     assert_non_null(memory);
     memset(memory, 0xA5, bytes); /* fresh memory may contain anything */
@@ -85,11 +86,11 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
         }
         assert_int_equal(status, MDOT_OUT_OF_MEMORY);
         assert_int_equal(err.status, MDOT_OUT_OF_MEMORY);
-        assert_true(err.message[0] != '\0');
-        assert_true(l.refused > 0);
+        assert_compare(err.message[0], !=, '\0');
+        assert_compare(l.refused, >, 0);
     }
     assert_int_equal(status, MDOT_OK);
-    assert_true(limit > 2); /* the allocations of a predictor and a context, at least, were refused before */
+    assert_compare(limit, >, 2); /* the allocations of a predictor and a context, at least, were refused before */
     free(path);
     fixture_close(&f);
 }

@@ -18,6 +18,7 @@
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
 #include "tests/growth/growth_models.h"
+#include "tests/support/assertions.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -200,7 +201,7 @@ static void work_grows_linearly_with_the_model(void **state)
             double more = large[s].blocks / small[s].blocks;
             double more_bytes = small[s].bytes > 0 ? large[s].bytes / small[s].bytes : 0;
             double more_llvm = small[s].llvm > 0 ? large[s].llvm / small[s].llvm : 0;
-            assert_true(small[s].blocks > SMALL); /* checks that the counter works */
+            assert_compare(small[s].blocks, >, SMALL); /* checks that the counter works */
             print_message("%-9s %-20s %6.0f blocks a node, %.2f times; %6.0f bytes, %.2f times", model->name, stages[s],
                           small[s].blocks / SMALL, more, small[s].bytes / SMALL, more_bytes);
             if (s == CODE) print_message("; %4.0f of LLVM's, %.2f times", small[s].llvm / SMALL, more_llvm);
@@ -258,7 +259,7 @@ static void hash_collisions_cost_no_extra_time(void **state)
     make_colliding(operators, TIMES * COLLIDING);
     double more = work_of_job(operators, TIMES * COLLIDING) / work_of_job(operators, COLLIDING);
     print_message("%d times the operators, %.2f times the work\n", TIMES, more);
-    assert_true(more <= most);
+    assert_compare(more, <=, most);
 }
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
@@ -281,7 +282,8 @@ static double work_of_types(size_t count)
 {
     cli_type_time *rows = calloc(count, sizeof *rows);
     char(*names)[8] = calloc(count, sizeof *names);
-    assert_true(rows != NULL && names != NULL);
+    assert_non_null(rows);
+    assert_non_null(names);
     for (size_t i = 0; i < count; i++) {
         snprintf(names[i], sizeof names[i], "%zx", i * 2654435761u % 1048573);
         rows[i] = (cli_type_time){.type = names[i], .ms = {1}};
@@ -335,7 +337,7 @@ static void analytic_correction_adds_up_equal_rooflines_once(void **state)
         blocks = 0;
         rt_roofline_of(job, &requested);
         const double one = (double)blocks;
-        assert_true(one > OPERATORS);
+        assert_compare(one, >, OPERATORS);
         blocks = 0;
         rt_correct(&requested, &queried, job, 100);
         print_message("configuration %zu: %.2f rooflines\n", i, (double)blocks / one);

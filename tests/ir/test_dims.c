@@ -1,5 +1,6 @@
 /* test_dims.c — dimensions with a floor of the length: every operation is held to the values at all lengths. */
 #include "ir/ops/families.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_parser.h"
 
 #include <setjmp.h>
@@ -70,10 +71,16 @@ static ir_dim draw_dim(void)
 static void assert_normal(ir_dim d)
 {
     if (d.times == 0) {
-        assert_true(d.step == 0 && d.start == 0 && d.divisor == 0);
+        assert_compare(d.step, ==, 0);
+        assert_compare(d.start, ==, 0);
+        assert_compare(d.divisor, ==, 0);
         return;
     }
-    assert_true(d.times > 0 && d.step > 0 && d.step < d.divisor && d.start >= 0 && d.start < d.divisor);
+    assert_compare(d.times, >, 0);
+    assert_compare(d.step, >, 0);
+    assert_compare(d.step, <, d.divisor);
+    assert_compare(d.start, >=, 0);
+    assert_compare(d.start, <, d.divisor);
     for (int32_t k = 2; k <= d.step; k++) assert_false(d.step % k == 0 && d.divisor % k == 0);
 }
 
@@ -99,7 +106,7 @@ static void sums_and_products_have_the_values_of_their_operands(void **state)
             assert_int_equal(ir_dim_at(product, n), ir_dim_at(a, n) * factor);
         }
     }
-    assert_true(found > ROUNDS / 100);
+    assert_compare(found, >, ROUNDS / 100);
 }
 
 static void quotients_round_down_at_every_length(void **state)
@@ -123,8 +130,8 @@ static void quotients_round_down_at_every_length(void **state)
             if (has_rest) assert_int_equal(ir_dim_at(rest, n), value - quotient * divisor);
         }
     }
-    assert_true(found > ROUNDS / 2);
-    assert_true(nested > ROUNDS / 20);
+    assert_compare(found, >, ROUNDS / 2);
+    assert_compare(nested, >, ROUNDS / 20);
 }
 
 static void comparisons_hold_at_every_length_or_are_undecided(void **state)
@@ -151,8 +158,10 @@ static void comparisons_hold_at_every_length_or_are_undecided(void **state)
         assert_int_equal(ir_dim_always_lt(&graph, a, b), lt);
         if (graph.max_length - first > 50) assert_int_equal(ir_dim_equal(a, b), equal); /* the form is unique */
         if (ir_dim_min(&graph, a, b, &d))
-            for (int64_t n = first; n <= graph.max_length; n++)
-                assert_true(ir_dim_at(d, n) <= ir_dim_at(a, n) && ir_dim_at(d, n) <= ir_dim_at(b, n));
+            for (int64_t n = first; n <= graph.max_length; n++) {
+                assert_compare(ir_dim_at(d, n), <=, ir_dim_at(a, n));
+                assert_compare(ir_dim_at(d, n), <=, ir_dim_at(b, n));
+            }
     }
 }
 

@@ -1,5 +1,6 @@
 /* test_evaluate.c — the reference evaluation on whole graphs. */
 #include "ir/ops.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_parser.h"
 
 #include <setjmp.h>
@@ -162,7 +163,7 @@ static void intermediate_values_are_released(void **state)
     x->f[999] = 5;
     assert_int_equal(ir_evaluate(graph, (const ir_wide *const[]){x}, results, &out, NULL), MDOT_OK);
     assert_float_equal(out->f[999], 5, 0);
-    assert_true(ir_arena_used_bytes(results) < 3 * 1000 * sizeof(double));
+    assert_compare(ir_arena_used_bytes(results), <, 3 * 1000 * sizeof(double));
     ir_arena_destroy(results);
     ir_arena_destroy(arena);
 }
@@ -190,7 +191,7 @@ static void comparisons_use_f32_values(void **state)
     const ir_wide *in[] = {floats(&f, 3, (const double[]){16, 32, 64})};
     assert_int_equal(ir_evaluate(f.graph, in, f.arena, out, &f.err), MDOT_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(out[0]->i[i], 2 * i + 2);
-    assert_true(out[1]->f[0] != (float)out[1]->f[0]); /* values without effect on decisions stay double */
+    assert_compare(out[1]->f[0], !=, (float)out[1]->f[0]); /* values without effect on decisions stay double */
     ir_arena_destroy(f.arena);
 }
 

@@ -1,5 +1,6 @@
 /* test_infer.c — inference over whole graphs, the operator table, and operations on dimensions. */
 #include "ir/ops/families.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_parser.h"
 #include "tests/support/infer_graph.h"
 
@@ -265,7 +266,7 @@ static void a_long_message_is_cut(void **state)
     ir_graph *graph = ir_graph_create(arena, "m.onnx");
     for (int i = 0; i < 200; i++) ir_graph_add_node(graph, NULL, NULL, "a rather long name", NULL, 0, 1);
     assert_int_equal(ir_check_supported(graph, &err), MDOT_UNSUPPORTED);
-    assert_true(strlen(err.message) < sizeof err.message);
+    assert_compare(strlen(err.message), <, sizeof err.message);
     ir_arena_destroy(arena);
 }
 
@@ -287,8 +288,10 @@ static void operator_table_rows_are_consistent(void **state)
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
         const ir_op *op = &ir_ops[i];
-        assert_true(op->min_inputs <= op->max_inputs && op->min_outputs <= op->max_outputs && op->min_outputs >= 0 &&
-                    op->max_outputs >= 1);
+        assert_compare(op->min_inputs, <=, op->max_inputs);
+        assert_compare(op->min_outputs, <=, op->max_outputs);
+        assert_compare(op->min_outputs, >=, 0);
+        assert_compare(op->max_outputs, >=, 1);
         assert_non_null(op->shape);
         assert_non_null(op->cost);
         assert_in_range(op->lowering, 0, IR_LOWER_COUNT - 1);

@@ -1,5 +1,6 @@
 /* test_tensor.c — half-precision formats, wrapping, and both constant data forms. */
 #include "ir/tensor.h"
+#include "tests/support/assertions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -30,11 +31,11 @@ static void every_16_bit_float_round_trips_through_f32(void **state)
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
         float f16 = ir_f16_to_f32((uint16_t)bits), bf16 = ir_bf16_to_f32((uint16_t)bits);
         if (isnan(f16))
-            assert_true((ir_f32_to_f16(f16) & 0x7fff) > 0x7c00);
+            assert_compare(ir_f32_to_f16(f16) & 0x7fff, >, 0x7c00);
         else
             assert_int_equal(ir_f32_to_f16(f16), bits);
         if (isnan(bf16))
-            assert_true((ir_f32_to_bf16(bf16) & 0x7fff) > 0x7f80);
+            assert_compare(ir_f32_to_bf16(bf16) & 0x7fff, >, 0x7f80);
         else
             assert_int_equal(ir_f32_to_bf16(bf16), bits);
     }

@@ -9,6 +9,7 @@
 
 #include "plan/expr.h"
 #include "plan/kind_tools.h"
+#include "tests/support/assertions.h"
 #include "tests/support/decimal_point.h"
 
 static ir_arena *arena;
@@ -73,10 +74,10 @@ static void constants_fold_in_their_type(void **state)
 static void floats_are_rounded_to_their_type(void **state)
 {
     (void)state;
-    assert_true(real(0.1)->f == (double)0.1f);
-    assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 65519)->f == 65504);
-    assert_true(pl_const_f(arena, MDOT_DTYPE_BF16, 1.00390625)->f == 1);
-    assert_true(pl_const_f(arena, MDOT_DTYPE_F64, 0.1)->f == 0.1);
+    assert_compare(real(0.1)->f, ==, (double)0.1f);
+    assert_compare(pl_const_f(arena, MDOT_DTYPE_F16, 65519)->f, ==, 65504);
+    assert_compare(pl_const_f(arena, MDOT_DTYPE_BF16, 1.00390625)->f, ==, 1);
+    assert_compare(pl_const_f(arena, MDOT_DTYPE_F64, 0.1)->f, ==, 0.1);
 }
 
 static void zeros_and_ones_are_folded_in_indices(void **state)
@@ -146,9 +147,9 @@ static void zeros_of_two_signs_are_two_constants(void **state)
 static void f16_constants_are_rounded_once(void **state)
 {
     (void)state;
-    assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11 + 0x1p-30)->f == 1 + 0x1p-10);
-    assert_true(pl_const_f(arena, MDOT_DTYPE_BF16, 1 + 0x1p-8 + 0x1p-30)->f == 1 + 0x1p-7);
-    assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11)->f == 1);
+    assert_compare(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11 + 0x1p-30)->f, ==, 1 + 0x1p-10);
+    assert_compare(pl_const_f(arena, MDOT_DTYPE_BF16, 1 + 0x1p-8 + 0x1p-30)->f, ==, 1 + 0x1p-7);
+    assert_compare(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11)->f, ==, 1);
 }
 
 static void numbers_use_a_decimal_point_in_every_locale(void **state)
@@ -253,7 +254,7 @@ static void remainders_take_the_right_sign(void **state)
     assert_int_equal(integer(PL_FMOD, MDOT_DTYPE_I32, -7, 3), -1);
     assert_int_equal(integer(PL_FLOORDIV, MDOT_DTYPE_I32, 7, -3), -3);
     pl_scalar m = pl_scalar_apply(PL_PYMOD, MDOT_DTYPE_F32, MDOT_DTYPE_F32, (pl_scalar[]){{.f = -1}, {.f = 3}});
-    assert_true(m.f == 2);
+    assert_compare(m.f, ==, 2);
 }
 
 static void unsigned_numbers_compare_as_such(void **state)

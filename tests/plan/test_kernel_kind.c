@@ -1,5 +1,6 @@
 /* test_kernel_kind.c — the function table for each kernel kind is complete, and the calling functions follow it. */
 #include "plan/kernel_kind.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,14 +34,14 @@ typedef struct visits {
 static void count_visit(void *user, int buffer, bool is_written)
 {
     visits *v = user;
-    assert_true(buffer >= 0);
+    assert_compare(buffer, >=, 0);
     *(is_written ? &v->writes : &v->reads) += 1;
 }
 
 static void count_factor(void *user, int buffer)
 {
     visits *v = user;
-    assert_true(buffer >= 0);
+    assert_compare(buffer, >=, 0);
     v->factors++;
 }
 

@@ -9,6 +9,7 @@
 
 #include "ir/ops.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/infer_graph.h"
 #include "tests/support/plan_interpreter.h"
@@ -159,8 +160,8 @@ static void cost_is_counted_at_full_length(void **state)
     (void)state;
     ir_arena *arena = ir_arena_create(0);
     pl_plan *p = plan("x = input f32[L,4]\nw = weights f32[4,6]\ny = mdot.Linear(x, w)\nreturn y\n", arena);
-    assert_true(p->flops == 2.0 * MAX_LENGTH * 4 * 6);
-    assert_true(p->kernels[0].flops == p->flops);
+    assert_compare(p->flops, ==, 2.0 * MAX_LENGTH * 4 * 6);
+    assert_compare(p->kernels[0].flops, ==, p->flops);
     ir_arena_destroy(arena);
 }
 
@@ -278,7 +279,7 @@ static void exhausted_memory_is_reported(void **state)
         ir_arena_destroy(tight);
     }
     assert_int_equal(status, MDOT_OK);
-    assert_true(failures > 50);
+    assert_compare(failures, >, 50);
     ir_arena_destroy(arena);
 }
 

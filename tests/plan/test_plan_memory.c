@@ -9,6 +9,7 @@
 
 #include "plan/plan.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 
 enum { MAX_BUFFERS = 64 };
 
@@ -52,7 +53,8 @@ static void assert_sound(const fixture *f)
     for (int i = 0; i < f->plan.buffer_count; i++) {
         const pl_buffer *a = &f->buffers[i];
         assert_int_equal(a->offset_bytes % 64, 0);
-        assert_true(a->offset_bytes >= 0 && a->offset_bytes + a->max_bytes <= f->plan.scratch_bytes);
+        assert_compare(a->offset_bytes, >=, 0);
+        assert_compare(a->offset_bytes + a->max_bytes, <=, f->plan.scratch_bytes);
         for (int j = 0; j < i; j++) {
             const pl_buffer *b = &f->buffers[j];
             bool meet = a->first_use <= b->last_use && b->first_use <= a->last_use;

@@ -15,6 +15,7 @@
 #include "ir/passes.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 #include "tests/support/plan_oracle.h"
 
 enum { MAX_INPUTS = 32 };
@@ -50,7 +51,7 @@ static void assert_kinds(const pl_plan *plan, const char *expected)
     static const char letters[] = {
         [PL_LINEAR] = 'l', [PL_ATTENTION] = 'a', [PL_NORM] = 'n', [PL_NEST] = 'e', [PL_SEQUENTIAL] = 's'};
     char kinds[256];
-    assert_true(plan->kernel_count < (int)sizeof kinds);
+    assert_compare(plan->kernel_count, <, (int)sizeof kinds);
     for (int k = 0; k < plan->kernel_count; k++) kinds[k] = letters[plan->kernels[k].kind];
     kinds[plan->kernel_count] = 0;
     assert_string_equal(kinds, expected);
@@ -218,7 +219,7 @@ static void plans_of_onnx_node_tests_match(void **state)
     }
     closedir(folder);
     print_message("%d node tests agree, %d are not supported\n", agreed, unsupported);
-    assert_true(agreed >= 650);
+    assert_compare(agreed, >=, 650);
 }
 
 int main(void)

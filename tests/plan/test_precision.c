@@ -12,6 +12,7 @@
 #include "ir/ops.h"
 #include "plan/kernel_kind.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/infer_graph.h"
 #include "tests/support/plan_interpreter.h"
@@ -250,7 +251,7 @@ static void storing_a_factor_in_16_bits_keeps_the_result(void **state)
     const ir_wide *kept = interpret(p, MDOT_DTYPE_BF16, inputs, arena);
     assert_true(pl_is_half(buffer_called(p, "a")));
     for (int b = 0; b < p->buffer_count; b++) p->buffers[b].reads |= PL_READ_WHOLE;
-    assert_true(worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), kept) == 0);
+    assert_compare(worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), kept), ==, 0);
     ir_arena_destroy(arena);
 }
 
@@ -265,7 +266,7 @@ static void a_residual_is_never_rounded(void **state)
     pl_buffer *residual = buffer_called(p, "h");
     assert_int_equal(residual->reads, PL_READ_WHOLE | PL_READ_HALF);
     residual->reads = PL_READ_HALF;
-    assert_true(worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), right) > 1e-4);
+    assert_compare(worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), right), >, 1e-4);
     ir_arena_destroy(arena);
 }
 

@@ -1,5 +1,6 @@
 /* artefact_fixture.c — see artefact_fixture.h. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 
 #include "codegen/artefact.h"
 #include "codegen/cpu/cpu_target.h"
@@ -24,7 +25,7 @@ typedef struct text_builder {
 static uint32_t text(text_builder *b, const char *string)
 {
     size_t bytes = strlen(string) + 1, at = b->used;
-    assert_true(at + bytes <= sizeof b->table->text);
+    assert_compare(at + bytes, <=, sizeof b->table->text);
     memcpy(b->table->text + at, string, bytes);
     b->used += bytes;
     return (uint32_t)(offsetof(fixture_table, text) + at);

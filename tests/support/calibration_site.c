@@ -1,5 +1,6 @@
 /* calibration_site.c — a site with a small predictor, jobs and measured steps, for tests of calibrations. */
 #include "tests/support/calibration_site.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +43,7 @@ mdot_configuration calibration_site_configure(const char *gpu, int64_t batch)
 void calibration_site_add(calibration_site *s, const mdot_job *job, mdot_configuration c, double times, double more)
 {
     size_t i = s->count++;
-    assert_true(i < CALIBRATION_SITE_ROWS);
+    assert_compare(i, <, CALIBRATION_SITE_ROWS);
     mdot_prediction p = predict_one(&s->f, job, &c);
     s->c[i] = c;
     s->rows[i] = (mdot_measurement){.struct_size = sizeof s->rows[i],

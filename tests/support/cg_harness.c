@@ -1,5 +1,6 @@
 /* cg_harness.c — see cg_harness.h. */
 #include "tests/support/cg_harness.h"
+#include "tests/support/assertions.h"
 
 #include "codegen/cpu/cpu_images.h"
 #include "codegen/cpu/object.h"
@@ -217,7 +218,7 @@ static remote_call call_of(const harness_library *library, const char *function)
 void harness_call(const harness *h, const char *name, const guarded *const *buffers, int count, int64_t length)
 {
     enum { MOST = 7 };
-    assert_true(count <= MOST);
+    assert_compare(count, <=, MOST);
     if (h->library.path) {
         remote_memory memory[MOST];
         for (int i = 0; i < count; i++) memory[i] = pages_of(buffers[i]);
@@ -338,7 +339,7 @@ static void call_remotely(const harness_plan *h, const void *const *inputs, void
         if (buffer->kind == PL_OUTPUT && buffer->index >= call.output_count) call.output_count = buffer->index + 1;
     }
     call.buffer_count = call.input_count + call.output_count + 2;
-    assert_true(call.buffer_count <= REMOTE_MOST_BUFFERS);
+    assert_compare(call.buffer_count, <=, REMOTE_MOST_BUFFERS);
     for (int b = 0; b < h->plan->buffer_count; b++) {
         const pl_buffer *buffer = &h->plan->buffers[b];
         bool is_input = buffer->kind == PL_INPUT;

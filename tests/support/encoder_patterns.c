@@ -4,6 +4,7 @@
  * joined), y (attention's residual), m (normalised), z (the result). `key` is a mask bool[1,1,1,L], `half`, `zero`
  * and `scale` are numbers, `count` the length, `range` 0 … L - 1. */
 #include "tests/support/encoder_patterns.h"
+#include "tests/support/assertions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -128,7 +129,7 @@ static double size_of(const char *name, const encoder_form *form)
 static const char *read_word(const char *at, char word[MAX_NAME_BYTES])
 {
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    assert_true(length < MAX_NAME_BYTES);
+    assert_compare(length, <, MAX_NAME_BYTES);
     memcpy(word, at, length);
     word[length] = 0;
     return at + length;
@@ -190,7 +191,7 @@ static void write_line(FILE *out, const char *line, const char *end, const nth_l
     bool is_input = equals != NULL && strncmp(equals, "= input ", 8) == 0;
     if (equals == NULL ? layer->number < form->layers - 1 : is_input && layer->number > 0) return;
     if (equals == NULL) {
-        assert_true(strncmp(line, "return ", 7) == 0);
+        assert_compare(strncmp(line, "return ", 7), ==, 0);
         fputs("return ", out);
         write_names(out, line + 7, end, layer);
     } else {

@@ -1,4 +1,5 @@
 #include "tests/support/graph_code.h"
+#include "tests/support/assertions.h"
 
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -84,7 +85,8 @@ static void check(const char *notation, const int64_t *lengths, bool everywhere)
     ir_graph *graph = graph_from_notation(notation, lengths[count - 1], arena);
     graph->min_length = lengths[0];
     mdot_error err = {0};
-    assert_true(graph->input_count <= MAX_TENSORS && graph->output_count <= MAX_TENSORS);
+    assert_compare(graph->input_count, <=, MAX_TENSORS);
+    assert_compare(graph->output_count, <=, MAX_TENSORS);
     if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
     pl_plan *plan = plan_of(graph, arena);
     for (int l = 0; l < count; l++) assert_plan_agrees(graph, plan, lengths[l], 2e-5);

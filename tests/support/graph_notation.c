@@ -1,5 +1,6 @@
 /* graph_notation.c — translates the notation in graph_notation.h into the text form for ir_graph_parse. */
 #include "tests/support/graph_notation.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_parser.h"
 
 #include "ir/ops.h"
@@ -32,7 +33,7 @@ static void read_name(const char **at, char *out)
     int length = 0;
     while (is_name_char(**at) && length < MAX_NAME_BYTES - 1) out[length++] = *(*at)++;
     out[length] = 0;
-    assert_true(length > 0);
+    assert_compare(length, >, 0);
     while (**at == ' ') (*at)++;
 }
 
@@ -85,7 +86,7 @@ static void write_line(notation *n, const char *line)
         while (*line == ' ' || *line == ',') line++;
         read_name(&line, results[count++]);
     } while (*line == ',');
-    assert_true(*line == '=');
+    assert_compare(*line, ==, '=');
     line += strspn(line, "= ");
     for (int i = 0; i < count; i++) {
         fprintf(n->out, "%s%%%d \"%s\" : ", i ? ", " : "", n->name_count + i, results[i]);
@@ -107,7 +108,7 @@ static void write_line(notation *n, const char *line)
         fprintf(n->out, "%s\n", strchr(open, ')'));
     }
     for (int i = 0; i < count; i++) {
-        assert_true(n->name_count < MAX_NAMES);
+        assert_compare(n->name_count, <, MAX_NAMES);
         memcpy(n->names[n->name_count++], results[i], MAX_NAME_BYTES);
     }
 }

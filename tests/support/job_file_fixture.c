@@ -1,5 +1,6 @@
 /* job_file_fixture.c — see job_file_fixture.h. */
 #include "tests/support/job_file_fixture.h"
+#include "tests/support/assertions.h"
 
 #include "mdot/mdot_abi.h"
 #include "tests/support/process.h"
@@ -133,14 +134,14 @@ void job_file_expect_fault(const unsigned char *bytes, size_t size, mdot_status 
     assert_null(job);
     assert_int_equal(status, expected);
     assert_int_equal(err.status, expected);
-    assert_true(err.message[0] != '\0');
+    assert_compare(err.message[0], !=, '\0');
 }
 
 size_t job_file_list_sections(const unsigned char *bytes, job_file_section out[JOB_FILE_MAX_SECTIONS])
 {
     uint32_t count;
     memcpy(&count, bytes + JOB_FILE_CHECKSUM_END, sizeof count);
-    assert_true(count <= JOB_FILE_MAX_SECTIONS - 1);
+    assert_compare(count, <=, JOB_FILE_MAX_SECTIONS - 1);
     const unsigned char *content = bytes + JOB_FILE_HEADER_BYTES + count * JOB_FILE_ENTRY_BYTES;
     for (uint32_t i = 0; i < count; i++) {
         memcpy(&out[i], bytes + JOB_FILE_HEADER_BYTES + i * JOB_FILE_ENTRY_BYTES, JOB_FILE_ENTRY_BYTES);
@@ -160,7 +161,7 @@ size_t job_file_write_sections(const unsigned char *bytes, const job_file_sectio
     for (size_t i = 0; i < count; i++, size += JOB_FILE_ENTRY_BYTES)
         memcpy(out + size, &sections[i], JOB_FILE_ENTRY_BYTES);
     for (size_t i = 0; i < count; i++) {
-        assert_true(size + sections[i].size < capacity);
+        assert_compare(size + sections[i].size, <, capacity);
         memcpy(out + size, sections[i].bytes, sections[i].size);
         size += sections[i].size;
     }
@@ -176,7 +177,7 @@ size_t job_file_bytes_of(const mdot_job *job, unsigned char *out, size_t capacit
     FILE *stream = fopen(path, "rb");
     assert_non_null(stream);
     size_t size = fread(out, 1, capacity, stream);
-    assert_true(size < capacity);
+    assert_compare(size, <, capacity);
     fclose(stream);
     process_remove_folder(folder);
     return size;

@@ -1,5 +1,6 @@
 /* job_fixture.c — see job_fixture.h. */
 #include "tests/support/job_fixture.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +91,7 @@ void job_expect_same(const job_reading *a, const job_reading *b)
             job_expect_load(p.per_sample[phase], x.flops, x.bytes_read, x.bytes_written);
             job_expect_load(p.per_step[phase], y.flops, y.bytes_read, y.bytes_written);
         }
-        assert_true(p.parameters == q.parameters);
+        assert_compare(p.parameters, ==, q.parameters);
         assert_int_equal(p.input_count, q.input_count);
         assert_memory_equal(p.inputs, q.inputs, p.input_count * sizeof *p.inputs);
     }

@@ -1,5 +1,6 @@
 /* plan_fixture.c — see plan_fixture.h. */
 #include "tests/support/plan_fixture.h"
+#include "tests/support/assertions.h"
 
 #include "tests/support/plan_interpreter.h"
 
@@ -30,7 +31,7 @@ void plan_end(plan_fixture *f)
 static int add_buffer(plan_fixture *f, pl_buffer_kind kind, mdot_dtype dtype, int rank, const ir_dim *dims, int index)
 {
     int number = f->plan.buffer_count++;
-    assert_true(number < PLAN_MAX_BUFFERS);
+    assert_compare(number, <, PLAN_MAX_BUFFERS);
     f->buffers[number] = (pl_buffer){.kind = kind, .name = "b", .type = {.dtype = dtype, .rank = rank}, .index = index};
     for (int d = 0; d < rank; d++) f->buffers[number].type.dim[d] = dims[d];
     return number;
@@ -58,7 +59,7 @@ int plan_output(plan_fixture *f, mdot_dtype dtype, int rank, const ir_dim *dims)
 static pl_kernel *add_kernel(plan_fixture *f, pl_kind kind)
 {
     int number = f->plan.kernel_count++;
-    assert_true(number < PLAN_MAX_KERNELS);
+    assert_compare(number, <, PLAN_MAX_KERNELS);
     f->kernels[number] = (pl_kernel){.kind = kind, .name = ir_arena_printf(f->arena, "k%d", number), .origin = ""};
     return &f->kernels[number];
 }

@@ -1,6 +1,7 @@
 /* predict_fixture.c — see predict_fixture.h. */
 #include "tests/support/predict_fixture.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
@@ -40,7 +41,7 @@ static void open_entries(predict_fixture *f, onnx_builder *const *models, const 
     static const int64_t buckets[] = {PREDICT_SMALL_BUCKET, PREDICT_LARGE_BUCKET};
     char *folder = process_make_folder(), model_path[MOST][512], path[512];
     mdotc_entry entries[MOST];
-    assert_true(count <= MOST);
+    assert_compare(count, <=, MOST);
     snprintf(path, sizeof path, "%s/model.mdot", folder);
     for (size_t i = 0; i < count; i++) {
         snprintf(model_path[i], sizeof model_path[i], "%s/%s.onnx", folder, names[i]);
@@ -442,7 +443,8 @@ mdot_job *predict_job(size_t count, size_t period)
 {
     mdot_job_operator *operators = calloc(count, sizeof *operators);
     uint32_t *inputs = calloc(count, sizeof *inputs);
-    assert_true(operators != NULL && inputs != NULL);
+    assert_non_null(operators);
+    assert_non_null(inputs);
     for (size_t i = 0; i < count; i++) {
         operators[i] = predict_operator(i % period);
         if (i == 0) continue;

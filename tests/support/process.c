@@ -1,5 +1,6 @@
 /* process.c — see process.h. */
 #include "tests/support/process.h"
+#include "tests/support/assertions.h"
 
 #include <dirent.h>
 #include <ftw.h>
@@ -54,7 +55,7 @@ char *process_make_folder(void)
 {
     const char *root = getenv("TMPDIR");
     char *folder = NULL;
-    assert_true(asprintf(&folder, "%s/mdot-test-XXXXXX", root != NULL ? root : "/tmp") > 0);
+    assert_compare(asprintf(&folder, "%s/mdot-test-XXXXXX", root != NULL ? root : "/tmp"), >, 0);
     assert_non_null(mkdtemp(folder));
     return folder;
 }
@@ -62,7 +63,7 @@ char *process_make_folder(void)
 char *process_in_folder(const char *folder, const char *name)
 {
     char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
+    assert_compare(asprintf(&path, "%s/%s", folder, name), >, 0);
     return path;
 }
 

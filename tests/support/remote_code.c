@@ -1,5 +1,6 @@
 /* remote_code.c — see remote_code.h. */
 #include "tests/support/remote_code.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,7 @@ static void start_server(void)
     assert_int_equal(pipe(answers), 0);
     signal(SIGPIPE, SIG_IGN); /* a server that ends makes a write fail */
     pid_t server = fork();
-    assert_true(server >= 0);
+    assert_compare(server, >=, 0);
     if (server == 0) {
         dup2(requests[0], STDIN_FILENO);
         dup2(answers[1], STDOUT_FILENO);

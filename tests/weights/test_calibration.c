@@ -1,6 +1,7 @@
 /* test_calibration.c — calibrating the shipped predictor with either half of a site's published steps improves the
  * predictions for the other half on average. A half counts as worse from half a point in mean error on. */
 #include "base/training/measurements_csv.h"
+#include "tests/support/assertions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static int tear_down(void **state)
  * are predicted from other GPUs. */
 static void order_rows(size_t count, uint32_t seed, size_t out[MAX_ROWS])
 {
-    assert_true(count <= MAX_ROWS);
+    assert_compare(count, <=, MAX_ROWS);
     for (size_t i = 0; i < count; i++) out[i] = seed == 0 ? i / 2 + i % 2 * ((count + 1) / 2) : i;
     for (size_t i = count - 1; seed != 0 && i > 0; i--) {
         seed = seed * 1664525u + 1013904223u; /* the generator from Numerical Recipes */
@@ -133,9 +134,9 @@ static void check_site(const char *path, limits most)
         "%s: rows left out are off by %.1f %%, calibrated by %.1f %%; %zu of %zu halves get worse, by %.2f points at "
         "most\n",
         path, 100 * expm1(t.before / ORDERS), 100 * expm1(t.after / ORDERS), t.worse, t.halves, 100 * t.most);
-    assert_true(t.worse <= most.worse);
-    assert_true(t.most <= most.increase);
-    assert_true(t.after <= most.remaining * t.before);
+    assert_compare(t.worse, <=, most.worse);
+    assert_compare(t.most, <=, most.increase);
+    assert_compare(t.after, <=, most.remaining * t.before);
 }
 
 static void calibration_corrects_an_input_pipeline(void **state)

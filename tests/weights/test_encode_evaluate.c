@@ -13,6 +13,7 @@
 
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 static const mdot_dim_binding sequences[] = {{"sequence", 128, NULL}};
@@ -93,7 +94,7 @@ static size_t make_configurations(mdot_configuration *out)
     size_t count = 0;
     for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++)
         for (int i = 0; i < 6 * 2; i++) {
-            assert_true(count < MOST);
+            assert_compare(count, <, MOST);
             out[count] = (mdot_configuration){.struct_size = sizeof *out,
                                               .gpu = *gpu,
                                               .batch = batches[count % 5],
@@ -111,9 +112,11 @@ static void encode_and_evaluate_match_predict(void **state)
     (void)state;
     mdot_configuration *c = calloc(MOST, sizeof *c);
     mdot_prediction *p[PIECES] = {calloc(MOST, sizeof **p), calloc(MOST, sizeof **p)};
-    assert_true(c != NULL && p[0] != NULL && p[1] != NULL);
+    assert_non_null(c);
+    assert_non_null(p[0]);
+    assert_non_null(p[1]);
     size_t count = make_configurations(c);
-    assert_true(count > 500);
+    assert_compare(count, >, 500);
     for (int n = 0; n < NETWORKS; n++) {
         mdot_job_options options = {
             .struct_size = sizeof options, .dims = sequences, .dim_count = networks[n].dim_count};

@@ -4,6 +4,7 @@
  * one network). If a step uses less than a third of the GPU, the host takes most of the time, because it launches
  * kernels. Spec values and jobs do not describe hosts, and the training data have several. Therefore an eighth is
  * allowed there. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -317,7 +318,7 @@ static void hold(tally *t, const mdot_prediction *p, const mdot_prediction *q, c
 static void expect_held(const tally *t, const char *what)
 {
     print_message("%s: %d of %d fall, by %.1f %% at most\n", what, t->wrong, t->checked, 100 * t->worst);
-    assert_true(network_count >= 40);
+    assert_compare(network_count, >=, 40);
     assert_int_equal(t->wrong, 0);
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 typedef struct fixture {
@@ -66,9 +67,13 @@ static void prediction_matches_the_labels_of_the_gpu(void **state)
     mdot_configuration c = labelled();
     mdot_prediction p = predict(*state, ((fixture *)*state)->job, &c);
     assert_int_equal(p.warnings, 0);
-    assert_true(p.lower_ms < p.step_ms && p.step_ms < p.upper_ms);
+    assert_compare(p.lower_ms, <, p.step_ms);
+    assert_compare(p.step_ms, <, p.upper_ms);
     /* timm's table for torch 1.12 has 619 ms */
-    assert_true(p.step_ms > 619 / 1.2 && p.step_ms < 619 * 1.2);
+    {
+        assert_compare(p.step_ms, >, 619 / 1.2);
+        assert_compare(p.step_ms, <, 619 * 1.2);
+    }
 }
 
 static void default_software_is_that_of_the_labels(void **state)
@@ -77,8 +82,8 @@ static void default_software_is_that_of_the_labels(void **state)
     same.torch = 112;
     older.torch = 110;
     const mdot_job *job = ((fixture *)*state)->job;
-    assert_true(predict(*state, job, &newest).step_ms == predict(*state, job, &same).step_ms);
-    assert_true(predict(*state, job, &newest).step_ms != predict(*state, job, &older).step_ms);
+    assert_compare(predict(*state, job, &newest).step_ms, ==, predict(*state, job, &same).step_ms);
+    assert_compare(predict(*state, job, &newest).step_ms, !=, predict(*state, job, &older).step_ms);
 }
 
 static void inputs_outside_of_the_training_range_give_warnings(void **state)
@@ -88,9 +93,9 @@ static void inputs_outside_of_the_training_range_give_warnings(void **state)
     batch.batch = 1024;
     software.torch = 204;
     const mdot_job *job = ((fixture *)*state)->job;
-    assert_true((predict(*state, job, &other_gpu).warnings & MDOT_WARN_GPU_NOT_MEASURED) != 0);
-    assert_true((predict(*state, job, &batch).warnings & MDOT_WARN_BATCH_ABOVE_DATA) != 0);
-    assert_true((predict(*state, job, &software).warnings & MDOT_WARN_SOFTWARE_NOT_MEASURED) != 0);
+    assert_compare(predict(*state, job, &other_gpu).warnings & MDOT_WARN_GPU_NOT_MEASURED, !=, 0);
+    assert_compare(predict(*state, job, &batch).warnings & MDOT_WARN_BATCH_ABOVE_DATA, !=, 0);
+    assert_compare(predict(*state, job, &software).warnings & MDOT_WARN_SOFTWARE_NOT_MEASURED, !=, 0);
 }
 
 static void several_gpus_are_estimated_analytically(void **state)
@@ -100,7 +105,7 @@ static void several_gpus_are_estimated_analytically(void **state)
     const mdot_job *job = ((fixture *)*state)->job;
     mdot_prediction alone = predict(*state, job, &one), together = predict(*state, job, &eight);
     assert_int_equal(together.warnings & MDOT_WARN_OPTIMIZER_OR_GPUS_NOT_MEASURED, 0);
-    assert_true(together.step_ms > alone.step_ms); /* the gradients' all-reduce uses PCIe */
+    assert_compare(together.step_ms, >, alone.step_ms); /* the gradients' all-reduce uses PCIe */
 }
 
 static void jobs_beyond_the_largest_bucket_are_shortened(void **state)

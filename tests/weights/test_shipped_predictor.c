@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 static const int64_t batches[] = {1,  2,  3,  4,  6,   8,   12,  16,  20,  24,  32,
@@ -129,8 +130,11 @@ static void intervals_hold_their_median(void **state)
                   (mdot_configuration){
                       .struct_size = sizeof(mdot_configuration), .gpu = *gpu, .layout = MDOT_LAYOUT_NHWC},
                   p);
-            for (int i = 0; i < BATCH_COUNT; i++)
-                assert_true(p[i].lower_ms > 0 && p[i].lower_ms < p[i].step_ms && p[i].step_ms < p[i].upper_ms);
+            for (int i = 0; i < BATCH_COUNT; i++) {
+                assert_compare(p[i].lower_ms, >, 0);
+                assert_compare(p[i].lower_ms, <, p[i].step_ms);
+                assert_compare(p[i].step_ms, <, p[i].upper_ms);
+            }
         }
 }
 

@@ -1,6 +1,7 @@
 /* test_options.c — the loop for every command line, with a table of this test and with those of all subcommands. */
 #include "base/command/command.h"
 #include "cli/cli.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -188,9 +189,11 @@ static void every_option_kind_sets_its_field(void **state)
 {
     (void)state;
     reading *g = read_words("--whole 9 --real 2.5 --choice green -fq -d a=3 --dim b=c");
-    assert_true(g->read && g->r.flag && g->r.quiet);
+    assert_true(g->read);
+    assert_true(g->r.flag);
+    assert_true(g->r.quiet);
     assert_int_equal(g->r.whole, 9);
-    assert_true(g->r.real == 2.5);
+    assert_compare(g->r.real, ==, 2.5);
     assert_int_equal(g->r.choice, 1);
     assert_int_equal(g->r.dims.count, 2);
     assert_string_equal(g->r.dims.item[1].same_as, "c");
@@ -200,7 +203,8 @@ static void operands_may_stand_anywhere_and_keep_their_order(void **state)
 {
     (void)state;
     reading *g = read_words("one --flag two - -t x -- --three -4");
-    assert_true(g->read && g->r.flag);
+    assert_true(g->read);
+    assert_true(g->r.flag);
     static const char *const operands[] = {"one", "two", "-", "--three", "-4"};
     assert_int_equal(g->operands.count, 5);
     for (int i = 0; i < 5; i++) assert_string_equal(g->operands.item[i], operands[i]);
@@ -396,7 +400,7 @@ static const char *example_of(const cli_option *option)
     if (option->kind == CLI_REAL || option->kind == CLI_RATE) return "1";
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (option->kind == CLI_CALL && strcmp(option->name, calls[i].name) == 0) return calls[i].value;
-    assert_true(option->kind == CLI_TEXT);
+    assert_compare(option->kind, ==, CLI_TEXT);
     return "x";
 }
 
@@ -412,7 +416,7 @@ static void non_repeatable_options_are_refused_twice(void **state)
         expect_command_refuses(*command, given, given, "is given twice");
         refused++;
     }
-    assert_true(refused > 20);
+    assert_compare(refused, >, 20);
 }
 
 /* Names and letters are unique, and options that refer to others refer to existing ones. */

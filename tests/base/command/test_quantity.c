@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/command/quantity.h"
+#include "tests/support/assertions.h"
 
 static void counts_take_exponents_underscores_and_suffixes(void **state)
 {
@@ -58,10 +59,10 @@ static void counts_that_a_double_would_round_are_refused(void **state)
     (void)state;
     int64_t value = 0;
     assert_null(cli_read_count("9007199254740991", 0, 1, INT64_MAX, &value));
-    assert_true(value == INT64_C(9007199254740991));
+    assert_compare(value, ==, INT64_C(9007199254740991));
     assert_non_null(cli_read_count("9007199254740992", 0, 1, INT64_MAX, &value));
     assert_non_null(cli_read_count("9007199254740993", 0, 1, INT64_MAX, &value));
-    assert_true(value == INT64_C(9007199254740991));
+    assert_compare(value, ==, INT64_C(9007199254740991));
 }
 
 static void rates_distinguish_bits_from_bytes(void **state)

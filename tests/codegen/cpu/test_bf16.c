@@ -3,6 +3,7 @@
 #include "codegen/cpu/dot_products.h"
 #include "ir/ops.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/infer_graph.h"
@@ -66,7 +67,7 @@ static void check_multiplication(const harness *h)
         for (int i = 0; i < LANES; i++) {
             float want = fmaf(ir_bf16_to_f32(a[2 * i + 1]), ir_bf16_to_f32(b[2 * i + 1]), before[i]);
             want = fmaf(ir_bf16_to_f32(a[2 * i]), ir_bf16_to_f32(b[2 * i]), want);
-            assert_true(sum[i] == want);
+            assert_compare(sum[i], ==, want);
         }
     }
 }
@@ -156,7 +157,8 @@ static void check_length(const half_case *c, const ir_graph *graph, const pl_pla
     if (pl_interpret_in(plan, MDOT_DTYPE_BF16, length, in, arena, rounded, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     float *out = calloc((size_t)want[0]->count, sizeof *out), *shared = calloc((size_t)want[0]->count, sizeof *out);
-    assert_true(out != NULL && shared != NULL);
+    assert_non_null(out);
+    assert_non_null(shared);
     harness_call_plan(code, inputs, (void *[]){out}, length);
     harness_call_slices(code, inputs, (void *[]){shared}, length, cuts, 2);
     assert_memory_equal(out, shared, (size_t)want[0]->count * sizeof *out);

@@ -1,5 +1,6 @@
 /* Operators and conversions in every element type, in vectors and scalars, against the plan interpreter. */
 #include "codegen/cpu/cpu_values.h"
+#include "tests/support/assertions.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/shard.h"
 
@@ -188,9 +189,10 @@ static void f16_rounds_to_nearest_even_once(void **state)
         uint16_t got[35];
         run_on(&f, pattern, sizeof pattern[0], 7, got, level);
         for (int i = 0; i < 35; i++) {
-            if (i % 7 == 6)
-                assert_true((got[i] & 0x7c00) == 0x7c00 && (got[i] & 0x3ff) != 0);
-            else
+            if (i % 7 == 6) {
+                assert_compare(got[i] & 0x7c00, ==, 0x7c00);
+                assert_compare(got[i] & 0x3ff, !=, 0);
+            } else
                 assert_int_equal(got[i], ir_f64_to_f16(pattern[i % 7]));
         }
         plan_end(&f);
@@ -304,8 +306,8 @@ static void min_and_max_keep_nan_of_either_operand(void **state)
             run_on(&f, pattern, sizeof pattern[0], 3, got, level);
             for (int i = 0; i + 2 < 35; i += 3) {
                 assert_true(isnan(got[i]));
-                assert_true(got[i + 1] == (side < 2 ? 0 : 2));
-                assert_true(got[i + 2] == 3);
+                assert_compare(got[i + 1], ==, side < 2 ? 0 : 2);
+                assert_compare(got[i + 2], ==, 3);
             }
             plan_end(&f);
         }
@@ -330,7 +332,7 @@ static void common_subexpressions_are_emitted_once(void **state)
     int instructions = 0;
     LLVMBasicBlockRef block = LLVMGetInsertBlock(h.e.builder);
     for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) instructions++;
-    assert_true(instructions < 30);
+    assert_compare(instructions, <, 30);
     cg_end_function(&h.e);
     harness_end(&h);
     plan_end(&f);

@@ -2,6 +2,7 @@
  * bf16 on every CPU level. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/dot_products.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 #include "tests/support/shard.h"
@@ -241,7 +242,7 @@ static void check_result(const form *f, const shape *s, const data *d, int64_t r
     int64_t next = 0; /* the gaps between rows must stay as they are */
     for (int64_t row = 0; row < rows; row++) {
         int64_t start = s->out_offset + row * s->out_stride;
-        for (; next < start; next++) assert_true(d->after[next] == d->before[next]);
+        for (; next < start; next++) assert_compare(d->after[next], ==, d->before[next]);
         for (int64_t column = 0; column < s->columns; column++, next++) {
             double want = expected(s, d, row, column), got = d->after[next];
             if (fabs(got - want) <= tolerance * fmax(1, fabs(want))) continue;
@@ -250,7 +251,7 @@ static void check_result(const form *f, const shape *s, const data *d, int64_t r
                      (int)column, got, want);
         }
     }
-    for (; next < out_count; next++) assert_true(d->after[next] == d->before[next]);
+    for (; next < out_count; next++) assert_compare(d->after[next], ==, d->before[next]);
 }
 
 static float rounded(float value)
@@ -391,7 +392,7 @@ static void check_shapes(const shape *shapes, int count)
     const cg_cpu_target *const *target = harness_targets(&targets);
     shape few[MOST];
     int few_count = 0;
-    assert_true(count <= MOST);
+    assert_compare(count, <=, MOST);
     for (int i = 0; i < count; i += ONE_OF) few[few_count++] = shapes[i];
     for (int t = 0; t < targets; t++) {
         bool second = is_second(target, t);

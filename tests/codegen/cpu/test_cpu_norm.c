@@ -1,6 +1,7 @@
 /* The norm kernel against the definition in double: every mode, every column remainder, rows in registers and rows
  * through scratch memory, on both CPU levels. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/cpu_kind.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -168,7 +169,10 @@ static void check_row(const problem *p, int64_t row, double *want)
         expect(p, "result", row, c, out[c], want[c]);
     }
     if (row == p->rows - 1) return;
-    for (int64_t c = p->columns; c < p->stride; c++) assert_true(out[c] == 77 && sum[c] == before[c]);
+    for (int64_t c = p->columns; c < p->stride; c++) {
+        assert_compare(out[c], ==, 77);
+        assert_compare(sum[c], ==, before[c]);
+    }
 }
 
 static void check_problem(problem *p)
@@ -176,7 +180,7 @@ static void check_problem(problem *p)
     double *want = malloc((size_t)p->columns * sizeof *want);
     assert_non_null(want);
     for (int64_t row = 0; row < p->rows; row++) check_row(p, row, want);
-    assert_true(p->data[OUT][0] == 77);
+    assert_compare(p->data[OUT][0], ==, 77);
     free(want);
     free(p->sum_before);
     for (int b = 0; b <= BUFFERS; b++) {

@@ -1,4 +1,5 @@
 /* Running sums, the k best and scatters against the plan interpreter, on random shapes and types. */
+#include "tests/support/assertions.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/shard.h"
 
@@ -204,7 +205,7 @@ static void out_of_range_indices_are_clamped(void **state)
         float got[6] = {9, 9, 9, 9, 9, 9};
         harness_run_plan(&f.plan, level, (const void *[]){data, indices, updates}, (void *[]){got}, 0);
         const float want[6] = {2, 3, 0, 1, 9, 9};
-        for (int i = 0; i < 6; i++) assert_true(got[i] == want[i]);
+        for (int i = 0; i < 6; i++) assert_compare(got[i], ==, want[i]);
         plan_end(&f);
     }
 }

@@ -1,4 +1,5 @@
 /* The emitters' primitives: loops, conditions, dimensions, lanes, transposes. */
+#include "tests/support/assertions.h"
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>
@@ -121,11 +122,12 @@ static void check_lanes(const harness *h)
     for (int i = 0; i < lanes * lanes; i++) in[i] = (float)((i * 37) % 101);
     ((on_floats)(uintptr_t)harness_get(h, "transpose"))(in, out, 0);
     for (int i = 0; i < lanes; i++)
-        for (int j = 0; j < lanes; j++) assert_true(out[i * lanes + j] == in[j * lanes + i]);
+        for (int j = 0; j < lanes; j++) assert_compare(out[i * lanes + j], ==, in[j * lanes + i]);
     float most = in[0];
     for (int i = 0; i < lanes; i++) sum += in[i], most = fmaxf(most, in[i]);
     ((on_floats)(uintptr_t)harness_get(h, "reduce"))(in, reduced, 0);
-    assert_true(reduced[0] == sum && reduced[1] == most);
+    assert_compare(reduced[0], ==, sum);
+    assert_compare(reduced[1], ==, most);
 }
 
 static void lanes_transpose_and_fold(void **state)
@@ -157,7 +159,7 @@ static void assert_level_has_targets(mdot_cpu_isa level, const char *name)
         assert_int_equal(target->matmul == CG_MATMUL_F32, c == CG_FP32);
         assert_ptr_equal(target->layout, c == CG_FP32 ? &cg_layout_f32 : &cg_layout_bf16);
     }
-    assert_true(count > 0);
+    assert_compare(count, >, 0);
 }
 
 static void every_level_of_the_abi_has_a_target(void **state)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "plan/kernel_kind.h"
+#include "tests/support/assertions.h"
 #include "tests/support/mutate.h"
 #include "tests/support/signature_fixture.h"
 
@@ -171,7 +172,7 @@ static void assert_all_count(signature_fixture *s, const pl_kernel *kernel, size
                              int count)
 {
     int steps = mutate_fields(fields, count, (char *)&(pl_kernel){0} + offset, -1, NULL);
-    assert_true(steps >= count);
+    assert_compare(steps, >=, count);
     for (int step = 0; step < steps; step++) {
         pl_kernel changed = *kernel;
         const char *name = NULL;

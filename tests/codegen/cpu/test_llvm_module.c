@@ -1,5 +1,6 @@
 /* The images from cg_cpu_make_images: shared kernels, names, entry functions, refusals. */
 #include "codegen/cpu/cpu_images.h"
+#include "tests/support/assertions.h"
 #include "tests/support/plan_fixture.h"
 
 #include <setjmp.h>
@@ -151,8 +152,8 @@ static void chains_pass_through_scratch_memory(void **state)
         float in[19], out[20] = {0};
         for (int i = 0; i < 19; i++) in[i] = (float)i;
         harness_run_plan(&f->plan, level, (const void *[]){in}, (void *[]){out}, 19);
-        for (int i = 0; i < 19; i++) assert_true(out[i] == in[i] + 7);
-        assert_true(out[19] == 0);
+        for (int i = 0; i < 19; i++) assert_compare(out[i], ==, in[i] + 7);
+        assert_compare(out[19], ==, 0);
         plan_end(f);
         free(f);
     }
@@ -181,7 +182,7 @@ static void weights_are_found_at_their_offsets(void **state)
                                           pl_binary(f->arena, PL_ADD, load(f, weight[0]), load(f, weight[1]))}}});
         float got[3];
         harness_run_plan(&f->plan, level, NULL, (void *[]){got}, 0);
-        for (int i = 0; i < 3; i++) assert_true(got[i] == first[i] + second[i]);
+        for (int i = 0; i < 3; i++) assert_compare(got[i], ==, first[i] + second[i]);
         plan_end(f);
         free(f);
     }

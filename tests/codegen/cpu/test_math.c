@@ -1,5 +1,6 @@
 /* Elementary functions against libm, at every vector width of this machine. */
 #include "codegen/cpu/real_functions.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>
@@ -280,12 +281,13 @@ static void gelu_of_negative_infinity_is_nan(void **state)
         symbol_name(symbol, sizeof symbol, forms[l % 2], false, loaded[l / 2].e.target->lanes);
         map_f32(&loaded[l / 2], symbol, in, out, WIDEST);
         assert_true(isnan(out[0]));
-        assert_true(isinf(out[1]) && out[1] > 0);
-        assert_true(fabsf(out[2]) < 1e-6f);
+        assert_true(isinf(out[1]));
+        assert_compare(out[1], >, 0);
+        assert_compare(fabsf(out[2]), <, 1e-6f);
         assert_true(isnan(out[3]));
-        assert_true(fabsf(out[4]) < 1e-6f);
-        assert_true(out[5] == in[5]);
-        assert_true(fabsf(out[6]) <= in[6]);
+        assert_compare(fabsf(out[4]), <, 1e-6f);
+        assert_compare(out[5], ==, in[5]);
+        assert_compare(fabsf(out[6]), <=, in[6]);
     }
 }
 
@@ -303,9 +305,11 @@ static void gelu_keeps_zero_and_the_sign_of_tiny_arguments(void **state)
         int lanes = loaded[l].e.target->lanes;
         symbol_name(symbol, sizeof symbol, "gelu", false, lanes);
         map_f32(&loaded[l], symbol, in, out, WIDEST);
-        assert_true(out[0] == 0 && !signbit(out[0]));
-        assert_true(out[1] == 0 && signbit(out[1]));
-        for (int i = 2; i < 6; i++) assert_true(fabsf(out[i] - in[i] / 2) <= 1e-5f * fabsf(in[i]));
+        assert_compare(out[0], ==, 0);
+        assert_false(signbit(out[0]));
+        assert_compare(out[1], ==, 0);
+        assert_true(signbit(out[1]));
+        for (int i = 2; i < 6; i++) assert_compare(fabsf(out[i] - in[i] / 2), <=, 1e-5f * fabsf(in[i]));
         symbol_name(symbol, sizeof symbol, "gelu", false, 1);
         map_f32(&loaded[l], symbol, in, narrow, WIDEST);
         assert_memory_equal(narrow, out, sizeof out);
@@ -321,7 +325,10 @@ static void sine_of_negative_zero_is_negative_zero(void **state)
         if (!harness_runs(test_levels[l])) continue;
         symbol_name(symbol, sizeof symbol, "sin", false, loaded[l].e.target->lanes);
         map_f32(&loaded[l], symbol, in, out, WIDEST);
-        assert_true(out[0] == 0 && signbit(out[0]) && out[1] == 0 && !signbit(out[1]));
+        assert_compare(out[0], ==, 0);
+        assert_true(signbit(out[0]));
+        assert_compare(out[1], ==, 0);
+        assert_false(signbit(out[1]));
     }
 }
 
@@ -334,7 +341,7 @@ static void exp2_of_minus_infinity_is_nearly_zero(void **state)
         if (!harness_runs(test_levels[l])) continue;
         symbol_name(symbol, sizeof symbol, "exp2_negative", false, loaded[l].e.target->lanes);
         map_f32(&loaded[l], symbol, in, out, WIDEST);
-        for (int i = 0; i < 3; i++) assert_true(out[i] == 0x1p-100f);
+        for (int i = 0; i < 3; i++) assert_compare(out[i], ==, 0x1p-100f);
     }
 }
 
@@ -404,7 +411,8 @@ static void powers_of_two_are_exact_to_bf16(void **state)
             if (error > largest) largest = error;
         }
     }
-    assert_true(largest < 5.6e-3 && largest > 5e-3);
+    assert_compare(largest, <, 5.6e-3);
+    assert_compare(largest, >, 5e-3);
     for (int t = 0; t < count; t++) harness_end(&h[t]);
 }
 
@@ -423,9 +431,10 @@ static void powers_of_two_for_bf16_keep_nan_and_infinity(void **state)
         emit_map(&h.e, "power", cg_exp2_before_truncation, h.e.f32, WIDEST);
         harness_load(&h);
         map_f32(&h, "power", in, out, WIDEST);
-        assert_true(isnan(out[0]) && isnan(truncated(out[0])));
+        assert_true(isnan(out[0]));
+        assert_true(isnan(truncated(out[0])));
         static const float want[] = {INFINITY, 0, 0, 0, INFINITY, INFINITY, 0, 1, 1, 0x1p-126f, 0x1p127f, INFINITY, 0};
-        for (int i = 0; i < 13; i++) assert_true(truncated(out[1 + i]) == want[i]);
+        for (int i = 0; i < 13; i++) assert_compare(truncated(out[1 + i]), ==, want[i]);
         harness_end(&h);
     }
 }

@@ -1,5 +1,6 @@
 /* test_pack.c — packed constants, compared with a direct implementation of the formula in pack.h. */
 #include "codegen/cpu/cpu_target.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,7 @@ static void check_panels(int rank, const int64_t *dims, int64_t k_count, int64_t
     for (int64_t k = 0; k < k_count; k++)
         for (int64_t c = 0; c < panels * 64; c++) {
             float expected = c < columns ? data[k * columns + c] : 0;
-            assert_true(out[(c / 64 * k_count + k) * 64 + c % 64] == expected);
+            assert_compare(out[(c / 64 * k_count + k) * 64 + c % 64], ==, expected);
         }
     uint32_t beyond;
     memcpy(&beyond, (char *)out + bytes, sizeof beyond);
@@ -95,7 +96,7 @@ static void check_taps(int64_t channels, int64_t columns)
             double sum = 0;
             for (int t = 0; t < 9 && c < columns; t++)
                 sum += g[element / 4][t / 3] * g[element % 4][t % 3] * data[(t * channels + channel) * columns + c];
-            assert_true(out[(c / 64 * 16 * channels + row) * 64 + c % 64] == (float)sum);
+            assert_compare(out[(c / 64 * 16 * channels + row) * 64 + c % 64], ==, (float)sum);
         }
     free(out);
     free(data);

@@ -1,6 +1,7 @@
 /* test_weights.c — several plans' weights packed into one block. */
 #include "codegen/cpu/cpu_images.h"
 #include "mdot/mdot_abi.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,10 +66,12 @@ static void plans_share_equal_weights(void **state)
     assert_memory_equal(weights.bytes + at[0], a, sizeof a);
     assert_memory_equal(weights.bytes + at_second[0], b, sizeof b);
     const float *panel = (const float *)(weights.bytes + at[1]);
-    assert_true(panel[2] == 3 && panel[3] == 0 && panel[64] == 4);
+    assert_compare(panel[2], ==, 3);
+    assert_compare(panel[3], ==, 0);
+    assert_compare(panel[64], ==, 4);
     assert_int_equal(weights.size_bytes % MDOT_ABI_ALIGNMENT, 0);
     assert_int_equal(placement.first, 0);
-    assert_true(placement.end <= weights.size_bytes);
+    assert_compare(placement.end, <=, weights.size_bytes);
     cg_pool_done(&weights);
     ir_arena_destroy(arena);
 }
@@ -90,7 +93,8 @@ static void layouts_share_all_weights_except_matrices(void **state)
     for (int p = 0; p < 2; p++)
         for (int k = 0; k < 2; k++) {
             at[p][k] = placement[p].first + (size_t)placement[p].offset[0][k];
-            assert_true(at[p][k] >= placement[p].first && at[p][k] + 16 <= placement[p].end);
+            assert_compare(at[p][k], >=, placement[p].first);
+            assert_compare(at[p][k] + 16, <=, placement[p].end);
         }
     assert_int_equal(at[0][1], at[1][1]);
     assert_int_not_equal(at[0][0], at[1][0]);

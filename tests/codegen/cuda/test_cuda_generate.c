@@ -10,6 +10,7 @@
 #include "codegen/cuda/cuda_program.h"
 #include "codegen/cuda/cuda_stages.h"
 #include "compiler/compiler.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
@@ -70,7 +71,7 @@ static void kernels_are_ordered_by_entry_and_bucket(void **state)
         assert_int_equal(kernel->grid_barriers, k < 2 ? 2 : 0);
         assert_non_null(strstr(program.source, names[k]));
     }
-    assert_true(program.kernels[0].scratch_bytes < program.kernels[1].scratch_bytes);
+    assert_compare(program.kernels[0].scratch_bytes, <, program.kernels[1].scratch_bytes);
     assert_int_equal(program.weights.size_bytes % 256, 0);
     cu_program_done(&program);
 }
@@ -111,7 +112,7 @@ static void layers_and_buckets_share_the_functions_of_their_steps(void **state)
              six = entry_of("predict", cuda_encoder(6), buckets, 2);
     cu_program small = generate(&two, 1, CG_BF16), large = generate(&six, 1, CG_BF16);
     int functions = count_of(small.source, "__noinline__");
-    assert_true(functions > 10);
+    assert_compare(functions, >, 10);
     assert_int_equal(count_of(large.source, "__noinline__"), functions);
     assert_int_equal(count_of(small.source, "grid_barrier("), 4);
     assert_int_equal(count_of(large.source, "grid_barrier("), 2 * 7);

@@ -4,6 +4,7 @@
 #include "codegen/cuda/cuda_target.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cubin_fixture.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
@@ -117,9 +118,11 @@ static void assert_kernel_fits(const mdot_image_info *image, uint32_t sm, const 
         fail_msg("%s, %s: %u registers in %u threads", image->target, kernel->name, kernel->registers, kernel->threads);
     if (kernel->shared_bytes > cu_shared_limit_bytes(sm))
         fail_msg("%s, %s: %zu bytes of shared memory", image->target, kernel->name, kernel->shared_bytes);
-    assert_true(kernel->threads >= 32 && kernel->threads % 32 == 0 && kernel->threads <= 1024);
-    assert_true(kernel->barriers <= 16);
-    assert_true(kernel->code_bytes > 0);
+    assert_compare(kernel->threads, >=, 32);
+    assert_compare(kernel->threads % 32, ==, 0);
+    assert_compare(kernel->threads, <=, 1024);
+    assert_compare(kernel->barriers, <=, 16);
+    assert_compare(kernel->code_bytes, >, 0);
 }
 
 /* The CPU's images come first. */
@@ -144,7 +147,7 @@ static void assert_images_fit(const mdot_predictor *predictor)
         assert_int_equal(mdot_predictor_get_image(predictor, first + i, &image), MDOT_OK);
         assert_string_equal(image.kind, "cuda");
         assert_string_equal(image.target, cubin_architectures[i].name);
-        assert_true(image.weights_bytes > 0);
+        assert_compare(image.weights_bytes, >, 0);
         assert_int_equal(mdot_predictor_get_image_kernel(predictor, first + i, 0, 0, &kernel), MDOT_OK);
         assert_kernel_fits(&image, cu_targets[i].sm, &kernel);
     }
@@ -249,7 +252,7 @@ static void verification_compares_results_of_the_gpu(void **state)
     bool passed = true;
     rows r = verify(f, MDOT_FAKE_CUDA, &passed);
     assert_false(passed);
-    assert_true(r.cpu_passed > 0);
+    assert_compare(r.cpu_passed, >, 0);
     assert_int_equal(r.gpu_passed, 0);
     assert_int_equal(r.gpu_failed, 1);
     assert_string_equal(f->warning, "");
@@ -263,7 +266,7 @@ static void verification_without_a_gpu_reports_it(void **state)
     bool passed = false;
     rows r = verify(f, "/nonexistent/libcuda.so", &passed);
     assert_true(passed);
-    assert_true(r.cpu_passed > 0);
+    assert_compare(r.cpu_passed, >, 0);
     assert_int_equal(r.gpu_passed + r.gpu_failed, 0);
     assert_non_null(strstr(f->warning, "CUDA code is not verified"));
 }

@@ -12,6 +12,7 @@
 #include "ir/passes.h"
 #include "plan/kernel_kind.h"
 #include "plan/planner.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
@@ -56,7 +57,7 @@ static void assert_steps(const cu_stages *stages, const char *wanted)
         if (s->part == CU_FINISH) letter = 'F';
         if (s->distribution == CU_FREE) text[size++] = '*';
         text[size++] = s->distribution == CU_SINGLE ? (char)(letter - 'A' + 'a') : letter;
-        assert_true(size + 2 < sizeof text);
+        assert_compare(size + 2, <, sizeof text);
     }
     assert_string_equal(text, wanted);
 }
@@ -107,7 +108,7 @@ static void reading_a_neighbouring_row_needs_a_barrier(void **state)
                                           "return y\n");
     const cu_step *linear = find(&stages, "linear.h");
     for (int k = 0; k < stages.step_count; k++)
-        if (&stages.steps[k] != linear) assert_true(stages.steps[k].stage > linear->stage);
+        if (&stages.steps[k] != linear) assert_compare(stages.steps[k].stage, >, linear->stage);
 }
 
 static void reductions_of_the_length_keep_a_result_for_each_tile(void **state)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "codegen/cuda/cuda_text.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/decimal_point.h"
 
@@ -108,7 +109,7 @@ static void a_double_becomes_the_nearest_f32(void **state)
         others += strtof(nine, NULL) != (float)value;
         if (read_back(cu_float_text(cuda_arena, value)) != (float)value) fail_msg("%.17g", value);
     }
-    assert_true(others > 1000); /* otherwise the digit test would be vacuous */
+    assert_compare(others, >, 1000); /* otherwise the digit test would be vacuous */
 }
 
 static void the_locale_is_ignored(void **state)

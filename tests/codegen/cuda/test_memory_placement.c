@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "codegen/cuda/memory_placement.h"
+#include "tests/support/assertions.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
@@ -76,11 +77,11 @@ static int pieces_of(const cu_layout *layout, piece *out)
 static void assert_no_overlap(const cu_layout *layout)
 {
     piece pieces[512];
-    assert_true(2 * layout->stages->buffer_count + layout->stages->step_count < 512);
+    assert_compare(2 * layout->stages->buffer_count + layout->stages->step_count, <, 512);
     int count = pieces_of(layout, pieces);
     for (int i = 0; i < count; i++) {
         const piece *a = &pieces[i];
-        assert_true(a->end <= (a->kind == CU_SHARED ? layout->shared_bytes : layout->scratch_bytes));
+        assert_compare(a->end, <=, a->kind == CU_SHARED ? layout->shared_bytes : layout->scratch_bytes);
         assert_int_equal(a->begin % 16, 0);
         for (int j = 0; j < i; j++) {
             const piece *b = &pieces[j];
@@ -96,7 +97,7 @@ static void assert_shared_stays_in_its_block(const cu_layout *layout)
 {
     const cu_stages *stages = layout->stages;
     int stage_of[256];
-    assert_true(stages->buffer_count <= 256);
+    assert_compare(stages->buffer_count, <=, 256);
     for (int b = 0; b < stages->buffer_count; b++) stage_of[b] = -1;
     for (int s = 0; s < stages->step_count; s++) {
         for (int k = 0; k < stages->steps[s].access_count; k++) {
@@ -121,8 +122,8 @@ static void live_buffers_do_not_overlap(void **state)
             if (lay_out(cuda_encoder(layers), computes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
             assert_no_overlap(&layout);
             assert_shared_stays_in_its_block(&layout);
-            assert_true(layout.shared_bytes > 0);
-            assert_true(layout.scratch_bytes > 0);
+            assert_compare(layout.shared_bytes, >, 0);
+            assert_compare(layout.scratch_bytes, >, 0);
         }
     }
 }
@@ -138,7 +139,7 @@ static void memory_is_constant_for_a_chain(void **state)
                                "g = mdot.Linear(f, w)\nh = Softmax(g)\ny = mdot.Linear(h, w)\nreturn y\n";
     cu_layout small = layout_of(few, CG_BF16), large = layout_of(many, CG_BF16);
     assert_no_overlap(&large);
-    assert_true(large.shared_bytes <= small.shared_bytes);
+    assert_compare(large.shared_bytes, <=, small.shared_bytes);
     assert_int_equal(large.scratch_bytes, 0);
 }
 
@@ -275,7 +276,7 @@ static void scratch_memory_fits_the_most_expensive_length(void **state)
     int shrinking = -1;
     for (int b = 0; b < stages->buffer_count; b++)
         if (stages->buffers[b].kind == PL_SCRATCH) shrinking = b;
-    assert_true(shrinking >= 0);
+    assert_compare(shrinking, >=, 0);
     ((pl_buffer *)stages->buffers)[shrinking].type =
         (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{.scale = -1, .offset = 1000}, {.scale = 1}}};
     assert_int_equal(cu_lay_out(stages, CG_FP32, cuda_arena, &layout, &err), MDOT_OK);
@@ -293,7 +294,7 @@ static void the_sum_of_a_norm_has_the_written_row_width(void **state)
     int target = -1;
     for (int b = 0; b < stages->buffer_count; b++)
         if (strcmp(stages->buffers[b].name, "h") == 0) target = b;
-    assert_true(target >= 0);
+    assert_compare(target, >=, 0);
     for (int s = 0; s < stages->step_count; s++) {
         pl_kernel *kernel = (pl_kernel *)stages->steps[s].kernel;
         if (kernel->kind == PL_NORM) kernel->norm.sum = (pl_matrix){.buffer = target, .row_stride = {0, 16}};
@@ -325,15 +326,15 @@ static void the_largest_buffer_is_evicted_from_full_shared_memory(void **state)
                                  "c = Softmax(a)\nd = Softmax(b)\naxes = constant i64[1] [2]\n"
                                  "e = ReduceSum(c, axes)\nf = ReduceSum(d, axes)\ny = Add(e, f)\nreturn y\n",
                                  CG_FP32);
-    assert_true(layout.shared_bytes <= 99 << 10);
+    assert_compare(layout.shared_bytes, <=, 99 << 10);
     int moved = 0, kept = 0;
     for (int b = 0; b < layout.stages->plan->buffer_count; b++) {
         const cu_location *p = &layout.placements[b].plain;
         moved += p->kind == CU_SCRATCH && p->size_bytes == MAX_LENGTH * 1024 * 4;
         kept += p->kind == CU_SHARED && p->width == 512;
     }
-    assert_true(moved >= 1);
-    assert_true(kept >= 1);
+    assert_compare(moved, >=, 1);
+    assert_compare(kept, >=, 1);
     assert_no_overlap(&layout);
 }
 

@@ -1,5 +1,6 @@
 /* test_nvrtc.c — CUDA C compiled by NVRTC into cubins for every architecture, without a GPU. If NVRTC is absent, only
  * the absence test runs. */
+#include "tests/support/assertions.h"
 #include "tests/support/cubin_fixture.h"
 
 #include <pthread.h>
@@ -109,7 +110,7 @@ static void resources_match_ptxas_on_every_architecture(void **state)
             assert_int_equal(kernel->shared_bytes, reported(cubin.log, kernel->name, "bytes smem"));
             assert_int_equal(kernel->local_bytes, reported(cubin.log, kernel->name, "bytes stack frame"));
             assert_int_equal(kernel->parameter_bytes, 64);
-            assert_true(kernel->code_bytes > 0);
+            assert_compare(kernel->code_bytes, >, 0);
         }
         const cu_cubin_kernel *exchange = cu_cubin_find(&cubin, "exchange");
         assert_int_equal(exchange->shared_bytes, 256);
@@ -120,7 +121,7 @@ static void resources_match_ptxas_on_every_architecture(void **state)
         assert_int_equal(cu_cubin_find(&cubin, "on_the_stack")->local_bytes, 400);
         assert_int_equal(cu_cubin_find(&cubin, "on_the_stack")->spill_bytes, 0);
         assert_int_equal(cu_cubin_find(&cubin, "eight_products")->tensor_instructions, 8);
-        assert_true(cu_cubin_find(&cubin, "too_many_values")->spill_bytes > 0);
+        assert_compare(cu_cubin_find(&cubin, "too_many_values")->spill_bytes, >, 0);
         assert_int_equal(cu_cubin_find(&cubin, "too_many_values")->registers, 64);
         ir_arena_destroy(arena);
     }

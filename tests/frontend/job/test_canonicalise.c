@@ -1,5 +1,6 @@
 /* test_canonicalise.c — frontend/job/: operator costs against closed forms, and the canonical job for all ways to write
  * a network. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -29,7 +30,7 @@ static void convolutions_cost_their_closed_form(void **state)
     job_expect_load(full.per_sample[MDOT_PHASE_DATA_GRADIENT], 0, 0, 0); /* the inputs before it need no gradient */
     job_expect_load(full.per_sample[MDOT_PHASE_WEIGHT_GRADIENT], 2 * macs + 32 * 64, map32 + map16, 0);
     job_expect_load(full.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * (weights + 32));
-    assert_true(full.parameters == weights + 32);
+    assert_compare(full.parameters, ==, weights + 32);
     assert_int_equal(full.setting[MDOT_SETTING_KERNEL_H], 3);
     assert_int_equal(full.setting[MDOT_SETTING_PADDING_W], 2);
     assert_int_equal(full.setting[MDOT_SETTING_CHANNELS_IN], 16);
@@ -71,7 +72,7 @@ static void linear_layers_have_one_canonical_form(void **state)
     job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 2 * 64 * 10 + 10, 4 * 64, 4 * 10);
     job_expect_load(op.per_step[MDOT_PHASE_FORWARD], 0, 4 * 650, 0);
     job_expect_load(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 650);
-    assert_true(op.parameters == 650);
+    assert_compare(op.parameters, ==, 650);
     assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_IN], 64);
     assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_OUT], 10);
     assert_int_equal(op.setting[MDOT_SETTING_SIZE_IN], 1);
@@ -121,10 +122,10 @@ static void recurrent_layers_cost_every_step(void **state)
     job_expect_types(&r, "LSTM");
     mdot_job_operator op = job_operator(&r, 0);
     double flops = 16 * (2.0 * 256 * (32 + 64) + 10 * 256);
-    assert_true(job_info(&r).batch == 1); /* one sample of 16 steps */
-    assert_true(op.per_sample[MDOT_PHASE_FORWARD].flops == flops);
-    assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == flops);
-    assert_true(op.parameters == 256 * (32 + 64));
+    assert_compare(job_info(&r).batch, ==, 1); /* one sample of 16 steps */
+    assert_compare(op.per_sample[MDOT_PHASE_FORWARD].flops, ==, flops);
+    assert_compare(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops, ==, flops);
+    assert_compare(op.parameters, ==, 256 * (32 + 64));
     assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_OUT], 64);
     job_end(&r);
 }
@@ -164,7 +165,7 @@ static void embeddings_read_only_selected_rows(void **state)
     job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 0, 4 * 32 * 16, 4 * 32 * 16);
     job_expect_load(op.per_step[MDOT_PHASE_FORWARD], 0, 0, 0);
     job_expect_load(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 16000);
-    assert_true(op.parameters == 16000);
+    assert_compare(op.parameters, ==, 16000);
     job_end(&r);
 }
 
@@ -245,7 +246,7 @@ static void bias_or_scale_alone_stays_pointwise(void **state)
     job_expect_types(&r, "Conv Relu Conv Mul");
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_BIAS], 1);
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_NORMALISED], 0);
-    assert_true(job_operator(&r, 3).parameters == 16);
+    assert_compare(job_operator(&r, 3).parameters, ==, 16);
     job_end(&r);
 }
 
@@ -263,7 +264,7 @@ static void layer_scale_behind_a_norm_stays(void **state)
         if (both) onnx_node(b, "Add", "y,shift", "z");
         job_reading r = job_expect_output(b, both ? "z" : "y");
         job_expect_types(&r, both ? "Conv" : "Conv Mul");
-        if (!both) assert_true(job_operator(&r, 1).parameters == 16);
+        if (!both) assert_compare(job_operator(&r, 1).parameters, ==, 16);
         job_end(&r);
     }
 }
@@ -278,7 +279,7 @@ static void norm_with_other_readers_stays_separate(void **state)
     onnx_node(b, "Add", "n,c", "y"); /* reads the convolution's result, too */
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "BatchNormalization Conv BatchNormalization Add");
-    assert_true(job_operator(&r, 0).parameters == 6);
+    assert_compare(job_operator(&r, 0).parameters, ==, 6);
     mdot_job_operator sum = job_operator(&r, 3);
     assert_int_equal(sum.input_count, 2);
     assert_int_equal(sum.inputs[0], 1);
@@ -486,7 +487,7 @@ static void window_masks_join_the_attention(void **state)
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Attention");
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_HEADS], 3);
-    assert_true(job_info(&r).parameters == 3 * 81);
+    assert_compare(job_info(&r).parameters, ==, 3 * 81);
     job_end(&r);
 }
 

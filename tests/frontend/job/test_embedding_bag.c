@@ -1,5 +1,6 @@
 /* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, exported by PyTorch as a
  * Loop. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -84,7 +85,7 @@ static void many_counts_of_bags_keep_the_loop(void **state)
     (void)state;
     static const int64_t counts[64] = {8};
     job_reading r = job_expect(with_bag_counts(one_bag("ReduceSum", "table"), "64", counts));
-    assert_true(job_info(&r).unknown_count > 0);
+    assert_compare(job_info(&r).unknown_count, >, 0);
     job_end(&r);
 }
 
@@ -97,9 +98,9 @@ static void bag_loop_becomes_gather_and_reduction(void **state)
         char types[64];
         snprintf(types, sizeof types, "Gather %s Linear", reductions[i]);
         job_expect_types(&r, types);
-        assert_true(job_operator(&r, 0).parameters == 1000 * 16);
+        assert_compare(job_operator(&r, 0).parameters, ==, 1000 * 16);
         assert_int_equal(job_operator(&r, 1).setting[MDOT_SETTING_EXTENT], 3);
-        assert_true(job_info(&r).parameters == 1000 * 16 + 16 * 4);
+        assert_compare(job_info(&r).parameters, ==, 1000 * 16 + 16 * 4);
         assert_int_equal(job_info(&r).unknown_count, 0);
         job_end(&r);
     }
@@ -220,7 +221,7 @@ static void bag_list_becomes_gather_and_reduction(void **state)
         job_reading r = job_expect(with_listed_bags(one_listed_bag(mode, "rows"), 8, 1));
         job_expect_types(&r, types[mode]);
         assert_int_equal(job_operator(&r, 1).setting[MDOT_SETTING_EXTENT], 3);
-        assert_true(job_info(&r).parameters == 1000 * 16 + 16 * 4);
+        assert_compare(job_info(&r).parameters, ==, 1000 * 16 + 16 * 4);
         assert_int_equal(job_info(&r).unknown_count, 0);
         job_end(&r);
     }
@@ -238,7 +239,7 @@ static void other_lists_stay_opaque(void **state)
     } others[] = {{one_listed_bag(0, "longer"), 8}, {one_listed_bag(0, "rows"), 7}, {one_listed_bag(0, "rows"), 0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         job_reading r = job_expect(with_listed_bags(others[i].body, others[i].bags, 1));
-        assert_true(job_info(&r).unknown_count >= 1);
+        assert_compare(job_info(&r).unknown_count, >=, 1);
         job_end(&r);
     }
     /* A list concatenation with an unnamed result. */
@@ -263,7 +264,7 @@ static void other_loops_stay_opaque(void **state)
                   {one_bag("ReduceSum", "table"), 0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         job_reading r = job_expect(with_bags(others[i].body, others[i].bags));
-        assert_true(job_info(&r).unknown_count >= 1);
+        assert_compare(job_info(&r).unknown_count, >=, 1);
         assert_int_equal(strncmp(job_operator(&r, 0).type, "Loop", 4), 0);
         job_end(&r);
     }

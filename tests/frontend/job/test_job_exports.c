@@ -1,5 +1,6 @@
 /* test_job_exports.c — the job reader on networks in all PyTorch exporter forms. fixture/exports holds graphs without
  * weights, made by lab/mdot_lab/checks/exporters.py. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -77,8 +78,8 @@ static void parameter_counts_equal_those_of_timm(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         job_reading r = read_export(rows[i].network, "training");
         print_message("%s: %.3f GMAC\n", rows[i].network, giga_macs(&r));
-        assert_true(fabs(giga_macs(&r) - rows[i].giga_macs) <= fmax(0.01 * rows[i].giga_macs, 0.005));
-        assert_true(fabs(job_info(&r).parameters / 1e6 - rows[i].mega_parameters) <= 0.005);
+        assert_compare(fabs(giga_macs(&r) - rows[i].giga_macs), <=, fmax(0.01 * rows[i].giga_macs, 0.005));
+        assert_compare(fabs(job_info(&r).parameters / 1e6 - rows[i].mega_parameters), <=, 0.005);
         assert_int_equal(job_info(&r).unknown_count, 0);
         job_end(&r);
     }

@@ -1,5 +1,6 @@
 /* test_job_gradients.c — frontend/job/: the backward pass's additions for a value with several readers, as in automatic
  * differentiation. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -123,7 +124,7 @@ static void split_results_have_separate_gradients(void **state)
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Split Mul");
     expect_additions(&r, 0);
-    assert_true(data_gradient(&r, 2).flops == 0);
+    assert_compare(data_gradient(&r, 2).flops, ==, 0);
     job_end(&r);
 }
 
@@ -182,7 +183,7 @@ static void sparse_gradient_of_a_table_has_the_picked_rows(void **state)
         job_reading r = job_expect_output(b, "y");
         mdot_job_operator op = job_operator(&r, 0);
         double rows = 4 * 4 * 64;
-        assert_true(op.parameters == 64000);
+        assert_compare(op.parameters, ==, 64000);
         job_expect_load(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT], 2 * 4 * 64, rows, sparse ? rows : 0);
         job_expect_load(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, sparse ? 0 : 4 * 64000);
         job_end(&r);

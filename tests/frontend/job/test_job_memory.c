@@ -6,6 +6,7 @@
  * lies between two failures. */
 #include "ir/arena.h"
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -50,7 +51,7 @@ char *__wrap_ir_arena_printf(ir_arena *arena, const char *format, ...)
     va_start(args, format);
     int length = vasprintf(&text, format, args);
     va_end(args);
-    assert_true(length >= 0);
+    assert_compare(length, >=, 0);
     char *copy = __wrap_ir_arena_strndup(arena, text, (size_t)length);
     free(text);
     return copy;

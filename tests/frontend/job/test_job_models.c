@@ -1,5 +1,6 @@
 /* test_job_models.c — published networks from ../shared/onnx as jobs. */
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -82,8 +83,8 @@ static void known_networks_have_their_known_counts(void **state)
         mdot_job_get_info(job, &info);
         double macs = giga_macs(job), parameters = info.parameters / 1e6;
         print_message("%s: %.3f GMAC, %.2f M parameters\n", rows[i].file, macs, parameters);
-        assert_true(fabs(macs - rows[i].macs) < 0.03 * rows[i].macs);
-        assert_true(fabs(parameters - rows[i].parameters) < 0.02 * rows[i].parameters);
+        assert_within(macs, rows[i].macs, 0.03 * rows[i].macs);
+        assert_within(parameters, rows[i].parameters, 0.02 * rows[i].parameters);
         assert_int_equal(info.unknown_count, 0);
         mdot_job_destroy(job);
     }

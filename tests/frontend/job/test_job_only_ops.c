@@ -1,6 +1,7 @@
 /* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not
  * contain it. */
 #include "frontend/job/job_tables.h"
+#include "tests/support/assertions.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ static const char *name_by(const char *pattern, char *name, size_t size)
 {
     size_t length = 0;
     for (; *pattern; pattern++) {
-        assert_true(length + 3 < size);
+        assert_compare(length + 3, <, size);
         if (*pattern != '*')
             name[length++] = *pattern;
         else
@@ -111,9 +112,10 @@ static void alias_operands_fit_their_operators(void **state)
         assert_int_equal(fe_job_op_is_alias(row->domain, row->op_type), alias);
         const ir_op *op = &ir_ops[row->op];
         if (!alias) continue;
-        assert_true(row->inputs >= op->min_inputs && row->outputs >= op->min_outputs);
+        assert_compare(row->inputs, >=, op->min_inputs);
+        assert_compare(row->outputs, >=, op->min_outputs);
         assert_true(op->max_inputs < 0 || row->inputs == ALL || row->inputs <= op->max_inputs);
-        assert_true(row->outputs <= op->max_outputs);
+        assert_compare(row->outputs, <=, op->max_outputs);
     }
     assert_false(fe_job_op_is_alias("", "_aten_as_strided_onnx"));
 }

@@ -1,4 +1,5 @@
 /* test_job_read.c — frontend/job/: batches, unknown operators, training graphs and bad input. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/job_fixture.h"
 
@@ -222,7 +223,7 @@ static void gradients_and_updates_count_for_their_operators(void **state)
     assert_false(job_info(&forward).has_optimizer);
     assert_true(job_info(&training).has_optimizer);
     assert_int_equal(job_info(&training).optimizer, MDOT_OPTIMIZER_ADAMW);
-    assert_true(job_info(&training).parameters == 32 * 64 + 32 + 320 + 10);
+    assert_compare(job_info(&training).parameters, ==, 32 * 64 + 32 + 320 + 10);
     assert_int_equal(job_info(&training).unknown_count, 0);
     job_end(&forward);
     job_end(&training);
@@ -330,7 +331,7 @@ static void damaged_models_are_refused_or_read(void **state)
             bytes.data[i] = (unsigned char)(whole ^ flip);
             mdot_status status = mdot_job_read_bytes(bytes.data, bytes.size, "job.onnx", NULL, &job, &err);
             assert_int_equal(status == MDOT_OK, job != NULL);
-            if (status != MDOT_OK) assert_true(err.message[0] != '\0');
+            if (status != MDOT_OK) assert_compare(err.message[0], !=, '\0');
             mdot_job_destroy(job);
         }
         bytes.data[i] = whole;
@@ -401,9 +402,9 @@ static void unknown_operator_with_many_outputs_needs_little_memory(void **state)
     onnx_output(b, "y");
     long before = peak_kib();
     job_reading r = job_expect(b);
-    assert_true(peak_kib() - before < MOST_KIB);
+    assert_compare(peak_kib() - before, <, MOST_KIB);
     assert_int_equal(job_info(&r).operator_count, 2);
-    assert_true(job_operator(&r, 0).per_sample[MDOT_PHASE_FORWARD].bytes_written == OUTPUTS * 16.0);
+    assert_compare(job_operator(&r, 0).per_sample[MDOT_PHASE_FORWARD].bytes_written, ==, OUTPUTS * 16.0);
     job_end(&r);
     free(names);
 }

@@ -1,6 +1,7 @@
 /* test_job_small.c — frontend/job*.c: scalars, empty tensors and operands with unknown rank, from shape and mask
  * computations. Every operator in the table handles them. */
 #include "ir/ops.h"
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -50,7 +51,7 @@ static void shape_without_dimensions_gives_scalars(void **state)
         assert_int_equal(job_info(&r).unknown_count, 0);
         mdot_job_operator last = job_operator(&r, job_info(&r).operator_count - 1);
         assert_string_equal(last.type, "Add");
-        assert_true(last.per_sample[MDOT_PHASE_FORWARD].bytes_written == 4.0 * 4 * 16 * 16);
+        assert_compare(last.per_sample[MDOT_PHASE_FORWARD].bytes_written, ==, 4.0 * 4 * 16 * 16);
         job_end(&r);
     }
 }
@@ -117,7 +118,7 @@ static void every_operator_accepts_small_tensors(void **state)
         }
     }
     print_message("%d graphs read\n", read);
-    assert_true(read > 1000);
+    assert_compare(read, >, 1000);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* test_modules.c — frontend/job/modules.c: module names in jobs, and parameters frozen by these names. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -87,7 +88,8 @@ static void parameters_are_frozen_by_names_that_the_job_may_drop(void **state)
             assert_int_equal(mdot_job_get_operator(read, i, &y), MDOT_OK);
             assert_memory_equal(x.per_sample, y.per_sample, sizeof x.per_sample);
             assert_memory_equal(x.per_step, y.per_step, sizeof x.per_step);
-            assert_true(x.parameters == y.parameters && x.frozen_parameters == y.frozen_parameters);
+            assert_compare(x.parameters, ==, y.parameters);
+            assert_compare(x.frozen_parameters, ==, y.frozen_parameters);
             assert_true(keep != 0 ? (x.module == NULL) == (y.module == NULL) : y.module == NULL);
         }
         mdot_job_destroy(named);

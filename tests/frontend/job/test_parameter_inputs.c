@@ -1,4 +1,5 @@
 /* test_parameter_inputs.c — frontend/job/parameter_inputs.c: parameters declared as graph inputs in a file. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -59,7 +60,7 @@ static void inputs_with_names_of_parameters_are_parameters(void **state)
     assert_string_equal(stored.warnings, "");
     assert_non_null(
         strstr(left.warnings, "7 inputs of the graph, 'stem.conv.weight' first, are treated as parameters"));
-    assert_true(job_info(&left).parameters == 16 * 27 + 2 * 16 + 160 + 10);
+    assert_compare(job_info(&left).parameters, ==, 16 * 27 + 2 * 16 + 160 + 10);
     job_expect_same(&stored, &left);
     job_end(&stored);
     job_end(&left);
@@ -70,7 +71,7 @@ static void inputs_in_parameter_positions_are_parameters(void **state)
     (void)state;
     job_reading r = job_expect(classifier(false, false));
     assert_non_null(strstr(r.warnings, "6 inputs of the graph, 'a' first, are treated as parameters"));
-    assert_true(job_info(&r).parameters == 16 * 27 + 2 * 16 + 160);
+    assert_compare(job_info(&r).parameters, ==, 16 * 27 + 2 * 16 + 160);
     job_end(&r);
 }
 
@@ -85,7 +86,7 @@ static void table_inputs_are_parameters_without_stored_ones(void **state)
         onnx_node(b, "Gather", "rows,ids", "e");
         onnx_node(b, "MatMul", "e,weight", "y");
         job_reading r = job_expect_output(b, "y");
-        assert_true(job_info(&r).parameters == (stored ? 128 : 16128));
+        assert_compare(job_info(&r).parameters, ==, stored ? 128 : 16128);
         job_end(&r);
     }
 }

@@ -1,4 +1,5 @@
 /* test_parameters.c — frontend/job/parameters.c: which values count as parameters, and how often. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -37,7 +38,7 @@ static void gathered_table_counts_its_rows(void **state)
     (void)state;
     job_reading r = job_expect(with_table(1));
     job_expect_types(&r, "Add");
-    assert_true(job_operator(&r, 0).parameters == 49 * 4);
+    assert_compare(job_operator(&r, 0).parameters, ==, 49 * 4);
     /* In every step, the added bias is as large as the gathered one. */
     job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_FORWARD], 0, 4 * 1600, 0);
     job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 1600);
@@ -49,8 +50,8 @@ static void shared_table_counts_at_its_first_reader(void **state)
     (void)state;
     job_reading r = job_expect(with_table(3));
     job_expect_types(&r, "Add Add Add");
-    assert_true(job_info(&r).parameters == 49 * 4);
-    assert_true(job_operator(&r, 1).parameters == 0);
+    assert_compare(job_info(&r).parameters, ==, 49 * 4);
+    assert_compare(job_operator(&r, 1).parameters, ==, 0);
     job_end(&r);
 }
 
@@ -71,7 +72,7 @@ static void parameters_of_one_constant_count_together(void **state)
     onnx_node(b, "Add", "p,bias", "y");
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
-    assert_true(job_info(&r).parameters == 8 * 24 + 2 * 8);
+    assert_compare(job_info(&r).parameters, ==, 8 * 24 + 2 * 8);
     job_end(&r);
 }
 
@@ -91,9 +92,9 @@ static void single_elements_without_a_value_are_parameters(void **state)
     onnx_node(b, "Max", "scaled,half", "y");
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Mul Max");
-    assert_true(job_operator(&r, 0).parameters == 9);
-    assert_true(job_operator(&r, 1).parameters == 1);
-    assert_true(job_operator(&r, 2).parameters == 0);
+    assert_compare(job_operator(&r, 0).parameters, ==, 9);
+    assert_compare(job_operator(&r, 1).parameters, ==, 1);
+    assert_compare(job_operator(&r, 2).parameters, ==, 0);
     job_end(&r);
 }
 
@@ -145,7 +146,7 @@ static void single_elements_of_unknown_operators_count_by_their_names(void **sta
     onnx_node(b, "some.domain:Odd", "x,a,odd.weight", "p");
     onnx_node(b, "Add", "p,a", "y"); /* the other operand comes from an unknown operator */
     job_reading r = job_expect_output(b, "y");
-    assert_true(job_info(&r).parameters == 1);
+    assert_compare(job_info(&r).parameters, ==, 1);
     job_end(&r);
 }
 
@@ -163,8 +164,8 @@ static void scalars_count_by_their_names(void **state)
     onnx_node(b, "Mul", "q,onnx::Mul_12", "y");
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Mul Mul");
-    assert_true(job_operator(&r, 1).parameters == 1);
-    assert_true(job_operator(&r, 2).parameters == 0);
+    assert_compare(job_operator(&r, 1).parameters, ==, 1);
+    assert_compare(job_operator(&r, 2).parameters, ==, 0);
     job_end(&r);
 }
 
@@ -184,8 +185,8 @@ static void single_biases_and_factors_count(void **state)
     onnx_node(b, "Conv", "q,k,b", "y");
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Conv");
-    assert_true(job_operator(&r, 0).parameters == 9);
-    assert_true(job_operator(&r, 1).parameters == 1); /* the first reader counts the bias */
+    assert_compare(job_operator(&r, 0).parameters, ==, 9);
+    assert_compare(job_operator(&r, 1).parameters, ==, 1); /* the first reader counts the bias */
     job_end(&r);
 }
 
@@ -201,7 +202,7 @@ static void repeated_parameter_counts_once(void **state)
     onnx_attr_int(b, "axis", 1);
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Concat");
-    assert_true(job_info(&r).parameters == 8);
+    assert_compare(job_info(&r).parameters, ==, 8);
     job_end(&r);
 }
 
@@ -228,8 +229,8 @@ static void constants_among_nodes_are_not_parameters(void **state)
 {
     (void)state;
     job_reading stored = job_expect(with_constant("gamma", true)), number = job_expect(with_constant("c", false));
-    assert_true(job_info(&stored).parameters == 4 + 16);
-    assert_true(job_info(&number).parameters == 16);
+    assert_compare(job_info(&stored).parameters, ==, 4 + 16);
+    assert_compare(job_info(&number).parameters, ==, 16);
     job_end(&stored);
     job_end(&number);
 }
@@ -239,8 +240,8 @@ static void buffers_are_recognised_by_name(void **state)
     (void)state;
     job_reading mask = job_expect(with_constant("blocks.1.attn_mask", true));
     job_reading weight = job_expect(with_constant("blocks.1.attn_mask.weight", true));
-    assert_true(job_info(&mask).parameters == 16);
-    assert_true(job_info(&weight).parameters == 4 + 16);
+    assert_compare(job_info(&mask).parameters, ==, 16);
+    assert_compare(job_info(&weight).parameters, ==, 4 + 16);
     job_end(&mask);
     job_end(&weight);
 }
@@ -256,7 +257,7 @@ static void weights_in_constant_nodes_are_parameters(void **state)
     onnx_node(b, "MatMul", "x,w", "y");
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
-    assert_true(job_info(&r).parameters == 16);
+    assert_compare(job_info(&r).parameters, ==, 16);
     job_end(&r);
 }
 
@@ -272,7 +273,7 @@ static void constants_of_a_shape_replace_missing_weights(void **state)
     onnx_node(b, "Add", "p,bias", "y");
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
-    assert_true(job_info(&r).parameters == 64 * 64 + 64);
+    assert_compare(job_info(&r).parameters, ==, 64 * 64 + 64);
     job_end(&r);
 }
 
@@ -292,7 +293,7 @@ static void the_scales_of_a_resize_are_never_weights(void **state)
     job_expect_types(&r, "Conv Resize");
     assert_true(job_operator(&r, 1).known);
     assert_int_equal(job_operator(&r, 1).setting[MDOT_SETTING_SIZE_OUT], 256);
-    assert_true(job_info(&r).parameters == 4 * 27);
+    assert_compare(job_info(&r).parameters, ==, 4 * 27);
     assert_string_equal(r.warnings, "");
     job_end(&r);
 }
@@ -315,7 +316,7 @@ static void running_statistics_are_not_parameters(void **state)
     onnx_node(b, "Reshape", "standard,kernel", "w");
     onnx_node(b, "Conv", "x,w", "y");
     job_reading r = job_expect_output(b, "y");
-    assert_true(job_info(&r).parameters == 432 + 16);
+    assert_compare(job_info(&r).parameters, ==, 432 + 16);
     job_end(&r);
 }
 

@@ -3,6 +3,7 @@
 #include "frontend/job/stages.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/job_fixture.h"
 
@@ -130,7 +131,7 @@ static void einsum_with_a_parameter_is_a_linear(void **state)
     job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
     mdot_job_operator op = job_operator(&r, 0);
-    assert_true(op.parameters == 12 * 4 * 5);
+    assert_compare(op.parameters, ==, 12 * 4 * 5);
     assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_IN], 12);
     assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_OUT], 20);
     job_end(&r);

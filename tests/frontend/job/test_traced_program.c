@@ -1,5 +1,6 @@
 /* test_traced_program.c — frontend/job/traced_program.c and gradient_flow.c: a tracer's notes, and gradients stopped by
  * a program. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -40,15 +41,19 @@ static void region_without_gradient_has_no_backward_cost_and_is_frozen(void **st
     (void)state;
     job_reading job = job_expect(two_layers(true)), plain = job_expect(two_layers(false));
     mdot_job_operator back = job_operator(&job, 0), head = job_operator(&job, 1);
-    assert_true(back.parameters == 0 && back.frozen_parameters == 272);
-    assert_true(head.parameters == 272 && head.frozen_parameters == 0);
-    assert_true(backward_bytes(&back, MDOT_PHASE_WEIGHT_GRADIENT) == 0);
-    assert_true(backward_bytes(&back, MDOT_PHASE_DATA_GRADIENT) == 0);
-    assert_true(backward_bytes(&head, MDOT_PHASE_DATA_GRADIENT) == 0);
-    assert_true(backward_bytes(&head, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
-    assert_true(head.known && head.input_count == 1);
+    assert_compare(back.parameters, ==, 0);
+    assert_compare(back.frozen_parameters, ==, 272);
+    assert_compare(head.parameters, ==, 272);
+    assert_compare(head.frozen_parameters, ==, 0);
+    assert_compare(backward_bytes(&back, MDOT_PHASE_WEIGHT_GRADIENT), ==, 0);
+    assert_compare(backward_bytes(&back, MDOT_PHASE_DATA_GRADIENT), ==, 0);
+    assert_compare(backward_bytes(&head, MDOT_PHASE_DATA_GRADIENT), ==, 0);
+    assert_compare(backward_bytes(&head, MDOT_PHASE_WEIGHT_GRADIENT), >, 0);
+    assert_true(head.known);
+    assert_compare(head.input_count, ==, 1);
     mdot_job_operator trained = job_operator(&plain, 0);
-    assert_true(trained.parameters == 272 && backward_bytes(&trained, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
+    assert_compare(trained.parameters, ==, 272);
+    assert_compare(backward_bytes(&trained, MDOT_PHASE_WEIGHT_GRADIENT), >, 0);
     job_end(&plain);
     job_end(&job);
 }
@@ -64,12 +69,13 @@ static void stopped_branch_beside_a_trained_one_gets_no_gradient(void **state)
     onnx_node(b, "Mul", "u,y", "z");
     job_reading job = job_expect_output(b, "z");
     mdot_job_info info = job_info(&job);
-    assert_true(info.parameters == 544 && info.frozen_parameters == 0);
+    assert_compare(info.parameters, ==, 544);
+    assert_compare(info.frozen_parameters, ==, 0);
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op = job_operator(&job, i);
         bool is_stopped = strcmp(op.type, "Sigmoid") == 0;
         assert_int_equal(op.flags, is_stopped ? MDOT_OPERATOR_STOPS_GRADIENT : 0);
-        if (is_stopped) assert_true(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT) == 0);
+        if (is_stopped) assert_compare(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT), ==, 0);
     }
     job_end(&job);
 }
@@ -85,7 +91,8 @@ static void program_without_any_gradient_is_trained_as_before(void **state)
     onnx_node(b, "mdot:StopGradient", "h", "y");
     job_reading job = job_expect_output(b, "y");
     mdot_job_operator op = job_operator(&job, 0);
-    assert_true(op.parameters == 256 && backward_bytes(&op, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
+    assert_compare(op.parameters, ==, 256);
+    assert_compare(backward_bytes(&op, MDOT_PHASE_WEIGHT_GRADIENT), >, 0);
     job_end(&job);
 }
 
@@ -99,12 +106,13 @@ static void parameters_freeze_one_by_one(void **state)
     job_reading job = job_expect(b), plain = job_expect(two_layers(false));
     for (size_t i = 0; i < 2; i++) {
         mdot_job_operator op = job_operator(&job, i), trained = job_operator(&plain, i);
-        assert_true(op.parameters == 16 && op.frozen_parameters == 256);
-        assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 16); /* the bias: a sum over the batch */
-        assert_true(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written == 64);
-        assert_true(trained.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 16);
-        assert_true(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT) ==
-                    backward_bytes(&trained, MDOT_PHASE_DATA_GRADIENT));
+        assert_compare(op.parameters, ==, 16);
+        assert_compare(op.frozen_parameters, ==, 256);
+        assert_compare(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops, ==, 16); /* the bias: a sum over the batch */
+        assert_compare(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written, ==, 64);
+        assert_compare(trained.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops, >, 16);
+        assert_compare(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT), ==,
+                       backward_bytes(&trained, MDOT_PHASE_DATA_GRADIENT));
     }
     job_end(&plain);
     job_end(&job);

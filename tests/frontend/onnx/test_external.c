@@ -1,4 +1,5 @@
 /* test_external.c — external data, which may only be read from the model's folder, and invalid files. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ static void whole_file_is_read(void **state)
 {
     sandbox *s = *state;
     imported m = import_bytes(model_with("8", "weights.bin", NULL, NULL), s->model, NULL);
-    assert_true(weights_of(&m)[7] == 7);
+    assert_compare(weights_of(&m)[7], ==, 7);
     release(&m);
 }
 
@@ -119,8 +120,8 @@ static void part_of_a_file_in_a_subfolder_is_read(void **state)
 {
     sandbox *s = *state;
     imported m = import_bytes(model_with("2", "sub/weights.bin", "12", "8"), s->model, NULL);
-    assert_true(weights_of(&m)[0] == 3);
-    assert_true(weights_of(&m)[1] == 4);
+    assert_compare(weights_of(&m)[0], ==, 3);
+    assert_compare(weights_of(&m)[1], ==, 4);
     release(&m);
 }
 

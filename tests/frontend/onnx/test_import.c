@@ -1,4 +1,5 @@
 /* test_import.c — nodes and values: names, order, single assignment, attributes, and models that break these rules. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -117,7 +118,7 @@ static void constant_nodes_become_constants(void **state)
     assert_int_equal(node_count(m.graph), 2);
     expect_ints(node_of(m.graph, IR_OP_Reshape)->inputs[1], 2, ints);
     assert_true(ir_value_scalar(node_of(m.graph, IR_OP_Mul)->inputs[1], &value));
-    assert_true(value == 2.5);
+    assert_compare(value, ==, 2.5);
     assert_int_equal(node_of(m.graph, IR_OP_Mul)->inputs[1]->type.rank, 0);
     release(&m);
 }
@@ -205,11 +206,11 @@ static void every_kind_of_attribute_is_read(void **state)
     imported m = expect_imported(b, NULL);
     const ir_node *node = node_at(m.graph, 0);
     assert_int_equal(ir_node_int(node, "i", 0), -3);
-    assert_true(ir_node_float(node, "f", 0) == 0.5);
+    assert_compare(ir_node_float(node, "f", 0), ==, 0.5);
     assert_string_equal(ir_node_string(node, "s", ""), "text");
     assert_int_equal(ir_node_attr(node, "ints")->count, 2);
-    assert_true(ir_node_attr(node, "ints")->ints[1] == INT64_MIN);
-    assert_true(ir_node_attr(node, "floats")->floats[0] == 0.25);
+    assert_compare(ir_node_attr(node, "ints")->ints[1], ==, INT64_MIN);
+    assert_compare(ir_node_attr(node, "floats")->floats[0], ==, 0.25);
     assert_int_equal(ir_node_attr(node, "t")->tensor->dims[0], 2);
     release(&m);
 }
@@ -225,7 +226,7 @@ static void attribute_without_type_is_read_by_its_field(void **state)
     pb_float(&attribute, 2, 2);
     onnx_attr_raw(b, &attribute);
     imported m = expect_imported(b, NULL);
-    assert_true(ir_node_float(node_at(m.graph, 0), "alpha", 0) == 2);
+    assert_compare(ir_node_float(node_at(m.graph, 0), "alpha", 0), ==, 2);
     release(&m);
 }
 

@@ -1,4 +1,5 @@
 /* test_import_models.c — published files from ../shared/onnx: each imports, or is refused with a message. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <dirent.h>
@@ -68,7 +69,7 @@ static tally visit(const char *name, bool must_import)
         skip();
     }
     visit_folder(folder, must_import, &counts);
-    assert_true(counts.imported + counts.refused > 0);
+    assert_compare(counts.imported + counts.refused, >, 0);
     return counts;
 }
 
@@ -94,14 +95,15 @@ static void real_models_import_or_report_the_reason(void **state)
 {
     (void)state;
     static const char *const folders[] = {"real/cnn", "real/transformer", "real/training"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) assert_true(visit(folders[i], false).imported > 0);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        assert_compare(visit(folders[i], false).imported, >, 0);
 }
 
 static void hostile_files_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(visit("real/negative/gen", false).imported, 0);
-    assert_true(visit("real/negative", false).refused > 0);
+    assert_compare(visit("real/negative", false).refused, >, 0);
 }
 
 static imported import_shared(const char *name, const fe_options *options)
@@ -136,7 +138,7 @@ static void functions_of_an_exporter_are_inlined(void **state)
     fe_options options = {.skip_weights = true};
     imported m = import_shared("real/cnn/mobilenetv2_100_dynamo.onnx", &options);
     for (const ir_node *node = m.graph->first; node; node = node->next) assert_null(strstr(node->op_type, "pkg."));
-    assert_true(node_count(m.graph) > 100);
+    assert_compare(node_count(m.graph), >, 100);
     release(&m);
 }
 

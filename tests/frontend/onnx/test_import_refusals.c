@@ -1,4 +1,5 @@
 /* test_import_refusals.c — models that break ONNX's rules. Each is refused with file, node and reason. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -263,11 +264,11 @@ static void out_of_memory_is_reported(void **state)
         ir_graph *graph = NULL;
         mdot_error err = {0};
         status = fe_import_bytes(bytes.data, bytes.size, "m", NULL, NULL, arena, &graph, &err);
-        assert_true((status == MDOT_OK) == (graph != NULL));
+        assert_compare(status == MDOT_OK, ==, graph != NULL);
         ir_arena_destroy(arena);
     }
     assert_int_equal(status, MDOT_OK);
-    assert_true(limit > 256);
+    assert_compare(limit, >, 256);
     pb_free(&bytes);
 }
 
@@ -285,8 +286,8 @@ static void the_bound_on_memory_is_named(void **state)
         mdot_error err = {0};
         mdot_status status = fe_import_bytes(bytes.data, bytes.size, "m", NULL, &options, arena, &graph, &err);
         if (status != MDOT_OK) fail_msg("%s", err.message);
-        assert_true(ir_arena_limit_bytes(arena) > 512 * bytes.size);
-        assert_true(ir_arena_limit_bytes(arena) < ((size_t)2 << 30));
+        assert_compare(ir_arena_limit_bytes(arena), >, 512 * bytes.size);
+        assert_compare(ir_arena_limit_bytes(arena), <, (size_t)2 << 30);
         assert_int_equal(fe_explain_memory(arena, "m", MDOT_OUT_OF_MEMORY, &err), MDOT_OUT_OF_MEMORY);
         assert_string_equal(err.message, "");
         assert_null(ir_arena_alloc(arena, ir_arena_limit_bytes(arena), 1));

@@ -1,5 +1,6 @@
 /* test_matmul_nbits.c — packed weights with a few bits become a MatMul matrix; other forms are refused with the
  * reason. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -83,7 +84,7 @@ static void expect_weights(const ir_tensor *tensor, int bits, zeros form, bool h
             int block = has_groups ? k < 5 && k % 2 == 0 : k / BLOCK;
             double z = form == NONE ? 1 << (bits - 1) : zero(block, n, bits) + (form == FLOATS ? 0.5 : 0);
             double wanted = (element(k, n, bits) - z) * (double)scales[n * BLOCKS + block];
-            assert_true(ir_tensor_real(tensor, k * N + n) == wanted);
+            assert_compare(ir_tensor_real(tensor, k * N + n), ==, wanted);
         }
     }
 }

@@ -1,5 +1,6 @@
 /* test_ml_trees.c — ai.onnx.ml tree ensembles: random trees with every mode against a walk by the definition,
  * classifier scores, and faulty files. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/infer_graph.h"
 
@@ -562,7 +563,7 @@ static void members_of_sets_take_the_true_branch(void **state)
     onnx_builder *b = tree_ensemble(&j, MDOT_DTYPE_F32, 1);
     put_floats(b, "membership_values", MDOT_DTYPE_F32, 5, members);
     results r = run(b, x, 6, MDOT_DTYPE_F32);
-    for (int row = 0; row < 6; row++) assert_true(r.out[0]->f[row * TARGETS] == wanted[row]);
+    for (int row = 0; row < 6; row++) assert_compare(r.out[0]->f[row * TARGETS], ==, wanted[row]);
     ir_arena_destroy(r.arena);
 }
 

@@ -1,4 +1,5 @@
 /* test_onnx_tensor.c — TensorProto's element types and data fields, and shapes contradicting the data. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -246,7 +247,7 @@ static void tensor_file_is_read(void **state)
     pb_buffer bytes = onnx_tensor("input", MDOT_DTYPE_I64, "2,1", values);
     char path[] = "/tmp/mdot-tensor-XXXXXX";
     int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    assert_compare(fd, >=, 0);
     assert_int_equal(write(fd, bytes.data, bytes.size), (ssize_t)bytes.size);
     ir_arena *arena = ir_arena_create(0);
     ir_tensor *tensor = NULL;

@@ -1,5 +1,6 @@
 /* test_read.c — files whose owner changes them while they are read. */
 #include "frontend/onnx/source.h"
+#include "tests/support/assertions.h"
 
 #include "mdot/mdotjob.h"
 #include "tests/support/frontend_fixture.h"
@@ -24,7 +25,7 @@ static int make_file(char path[32])
 {
     strcpy(path, "/tmp/mdot-read-XXXXXX");
     int file = mkstemp(path);
-    assert_true(file >= 0);
+    assert_compare(file, >=, 0);
     for (int i = 0; i < FILE_BYTES; i++) {
         char letter = (char)('a' + i / FE_CHUNK_BYTES);
         assert_int_equal(pwrite(file, &letter, 1, i), 1);
@@ -106,18 +107,18 @@ static void job_is_read_or_refused_while_its_owner_truncates_it(void **state)
     (void)state;
     enum { READS = 300 };
     pb_buffer model = long_job();
-    assert_true(model.size > 4 * 4096);
+    assert_compare(model.size, >, 4 * 4096);
     char path[] = "/tmp/mdot-read-XXXXXX";
     int file = mkstemp(path);
     assert_int_equal(pwrite(file, model.data, model.size, 0), model.size);
     pid_t writer = fork();
-    assert_true(writer >= 0);
+    assert_compare(writer, >=, 0);
     if (writer == 0) rewrite_forever(path, &model);
     for (int i = 0; i < READS; i++) {
         mdot_job *job = NULL;
         mdot_error err = {0};
         mdot_status status = mdot_job_read(path, NULL, &job, &err);
-        assert_true((status == MDOT_OK) == (job != NULL));
+        assert_compare(status == MDOT_OK, ==, job != NULL);
         if (status != MDOT_OK) assert_int_equal(status, MDOT_MALFORMED);
         mdot_job_destroy(job);
     }
@@ -163,7 +164,7 @@ static void weights_of_a_job_stay_unread(void **state)
     getrusage(RUSAGE_SELF, &after);
     /* the job is refused or read; either way the scan has passed the weights */
     assert_true(status == MDOT_OK || strstr(err.message, "byte") == NULL);
-    assert_true((after.ru_maxrss - before.ru_maxrss) * 1024 < WEIGHT_BYTES / 4);
+    assert_compare((after.ru_maxrss - before.ru_maxrss) * 1024, <, WEIGHT_BYTES / 4);
     mdot_job_destroy(job);
     pb_free(&tensor);
     pb_free(&graph);

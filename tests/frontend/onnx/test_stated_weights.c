@@ -1,4 +1,5 @@
 /* test_stated_weights.c — weights are counted from the shapes in the file, and a limit on them ends the import. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -61,7 +62,7 @@ static void floats_that_nodes_read_count(void **state)
     onnx_node(b, "MatMulInteger", "bytes,bytes", "i");
     onnx_node(b, "Concat", "empty,empty,w", "e");
     onnx_output(b, "z");
-    assert_true(count_of(b) == 8000 + 1000);
+    assert_compare(count_of(b), ==, 8000 + 1000);
 }
 
 /* The import refuses such shapes after the count, each with a separate message. */
@@ -75,7 +76,7 @@ static void invalid_shapes_count_nothing(void **state)
     onnx_initializer_elsewhere(b, "u", MDOT_DTYPE_F32, "4294967296,4294967296");
     onnx_node(b, "Concat", "w,v,u", "y");
     onnx_output(b, "y");
-    assert_true(count_of(b) == 0);
+    assert_compare(count_of(b), ==, 0);
 }
 
 static void constants_count_like_initializers(void **state)
@@ -91,7 +92,7 @@ static void constants_count_like_initializers(void **state)
     onnx_node(b, "MatMul", "x,w", "y");
     onnx_node(b, "Add", "y,one", "z");
     onnx_output(b, "z");
-    assert_true(count_of(b) == 40);
+    assert_compare(count_of(b), ==, 40);
 }
 
 /* The taken branch is unknown before shapes are. */
@@ -109,7 +110,7 @@ static void branches_do_not_count(void **state)
     onnx_attr_graph(b, "then_branch", first);
     onnx_attr_graph(b, "else_branch", second);
     onnx_output(b, "y");
-    assert_true(count_of(b) == 0);
+    assert_compare(count_of(b), ==, 0);
 }
 
 static void accepted_models_are_imported(void **state)
@@ -123,7 +124,7 @@ static void accepted_models_are_imported(void **state)
     onnx_output(b, "y");
     seen = (counted){0};
     imported m = expect_imported(b, &options);
-    assert_true(seen.elements == 24);
+    assert_compare(seen.elements, ==, 24);
     release(&m);
 }
 

@@ -1,4 +1,5 @@
 /* test_upgrade.c — nodes of old opsets are imported in the newest form with the old meaning. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@ static void expect_scalar(const ir_value *value, mdot_dtype dtype, double expect
     assert_non_null(value);
     assert_int_equal(value->type.dtype, dtype);
     assert_true(ir_value_scalar(value, &got));
-    assert_true(got == expected);
+    assert_compare(got, ==, expected);
 }
 
 static void expect_valid(imported *m)
@@ -444,8 +445,8 @@ static void old_selu_keeps_its_rounded_constants(void **state)
     onnx_builder *b = begin_model(5, "4");
     onnx_node(b, "Selu", "x", "y");
     imported m = expect_imported(b, NULL);
-    assert_true((float)ir_node_float(node_of(m.graph, IR_OP_Selu), "alpha", 0) == 1.6732f);
-    assert_true((float)ir_node_float(node_of(m.graph, IR_OP_Selu), "gamma", 0) == 1.0507f);
+    assert_compare((float)ir_node_float(node_of(m.graph, IR_OP_Selu), "alpha", 0), ==, 1.6732f);
+    assert_compare((float)ir_node_float(node_of(m.graph, IR_OP_Selu), "gamma", 0), ==, 1.0507f);
     release(&m);
 }
 
@@ -461,7 +462,7 @@ static void constant_of_shape_states_its_zero(void **state)
     assert_non_null(value);
     assert_int_equal(value->tensor->dtype, MDOT_DTYPE_F32);
     assert_int_equal(value->tensor->count, 1);
-    assert_true(*(const float *)value->tensor->data == 0);
+    assert_compare(*(const float *)value->tensor->data, ==, 0);
     release(&m);
 }
 

@@ -1,4 +1,5 @@
 /* test_wire.c — damaged and hostile bytes are refused with a message, and are never trusted. */
+#include "tests/support/assertions.h"
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -52,7 +53,7 @@ static mdot_status import_copy(const unsigned char *bytes, size_t size, mdot_err
     ir_arena *arena = ir_arena_create(0);
     ir_graph *graph = NULL;
     mdot_status status = fe_import_bytes(copy, size, "model.onnx", NULL, NULL, arena, &graph, err);
-    assert_true((status == MDOT_OK) == (graph != NULL));
+    assert_compare(status == MDOT_OK, ==, graph != NULL);
     ir_arena_destroy(arena);
     free(copy);
     return status;
@@ -74,7 +75,7 @@ static void truncated_models_fail(void **state)
     for (size_t size = 0; size < bytes.size; size++) {
         mdot_error err = {0};
         assert_int_not_equal(import_copy(bytes.data, size, &err), MDOT_OK);
-        assert_true(err.message[0] != '\0');
+        assert_compare(err.message[0], !=, '\0');
     }
     pb_free(&bytes);
 }

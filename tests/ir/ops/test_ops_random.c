@@ -1,6 +1,7 @@
 /* test_ops_random.c — every operator table row on random nodes. For any file content, the rules read only existing
  * inputs, inference and evaluation agree on types, too little memory is reported, and every message names the node. The
  * seed is fixed. */
+#include "tests/support/assertions.h"
 #include "tests/support/random_node.h"
 
 #include <setjmp.h>
@@ -81,7 +82,7 @@ static void random_nodes_agree_or_are_refused(void **unused)
         /* random integers are no trees (test_ops_trees) */
         evaluators += ir_ops[op].eval != NULL && ir_ops[op].lowering != IR_LOWER_TREES;
     }
-    assert_true(operators >= evaluators * 9 / 10);
+    assert_compare(operators, >=, evaluators * 9 / 10);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* test_match.c — patterns: backtracking over operand orders and alternatives, slots, numbers. */
 #include "ir/passes/match.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 
 #include <math.h>
@@ -125,7 +126,7 @@ static void scalars_are_bound_with_their_value(void **state)
     ir_match m;
     assert_true(
         ir_match_value(P(Mul, P_ANY(X), P_SCALAR(Y)), value_of("c = constant f32[1] [0.25]\nr = Mul(c, x)"), &m));
-    assert_true(ir_match_scalar(&m, Y) == 0.25);
+    assert_compare(ir_match_scalar(&m, Y), ==, 0.25);
     assert_false(matches(P(Mul, P_ANY(X), P_SCALAR(Y)), "c = constant f32[2] [1.0, 2.0]\nr = Mul(c, x)"));
 }
 

@@ -2,6 +2,7 @@
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
+#include "tests/support/assertions.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/infer_graph.h"
 
@@ -130,7 +131,7 @@ static void operators_of_many_inputs_become_trees(void **state)
             assert_int_equal(ir_run_pass(graph, "expand", &changed, NULL), MDOT_OK);
             assert_int_equal(changed, inputs > MOST);
             for (const ir_node *node = graph->first; node != NULL; node = node->next)
-                assert_true(node->input_count <= MOST);
+                assert_compare(node->input_count, <=, MOST);
             assert_same_values(before, graph, 5, 1e-9);
             ir_arena_destroy(arena);
         }
@@ -185,9 +186,9 @@ static void exhausted_memory_is_reported(void **state)
             if (status != MDOT_OK) assert_int_equal(status, MDOT_OUT_OF_MEMORY);
         }
         ir_arena_destroy(small);
-        assert_true(limit < 1 << 22);
+        assert_compare(limit, <, 1 << 22);
     }
-    assert_true(failures > 10);
+    assert_compare(failures, >, 10);
     ir_arena_destroy(arena);
 }
 

@@ -1,6 +1,7 @@
 /* test_context.c — other components' state in a context (rt_extension in core.h), tested with components in this file,
  * and how long a context keeps the predictor. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 
 #include "runtime/core/core.h"
 
@@ -153,7 +154,7 @@ static void contexts_keep_a_closed_predictor_alive(void **state)
         assert_int_equal(pthread_create(&thread[i], NULL, use_and_destroy, context[i]), 0);
     for (int i = 1; i < CONTEXTS; i++) pthread_join(thread[i], NULL);
     assert_doubles(context[0]);
-    assert_true(live > 0);
+    assert_compare(live, >, 0);
     mdot_context_destroy(context[0]);
     assert_int_equal(live, 0);
     unlink(path);

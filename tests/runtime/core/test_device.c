@@ -1,6 +1,7 @@
 /* test_device.c — core with unknown devices: a table brings device kinds from this file (core.h). ../cuda tests the
  * CUDA device. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 
 #include "runtime/core/core.h"
 
@@ -83,7 +84,7 @@ static mdot_status run(rt_device_context *context, const mdot_abi_entry *entry, 
 {
     behaviour *b = (behaviour *)context;
     b->runs++;
-    assert_true(length <= bucket->max_length);
+    assert_compare(length, <=, bucket->max_length);
     now_ns += b->delay_ns;
     if (b->run != MDOT_OK) return mdot_fail(err, b->run, "bent");
     for (size_t i = 0; i < count && !entry->least_length; i++) {
@@ -315,11 +316,11 @@ static void items_of_one_length_are_batched_on_the_device(void **state)
     int runs = tin.runs;
     assert_int_equal(mdot_run_many(context, 0, items, ITEMS, NULL), MDOT_OK);
     assert_int_equal(tin.runs, runs + 3);
-    assert_true(y[0][0] == -1);
+    assert_compare(y[0][0], ==, -1);
     tin.run = MDOT_DEVICE; /* after the first failure the device gets no further calls, and the CPU answers all items */
     assert_int_equal(mdot_run_many(context, 0, items, ITEMS, NULL), MDOT_OK);
     assert_int_equal(tin.runs, runs + 4);
-    for (int i = 0; i < ITEMS; i++) assert_true(y[i][0] == 4);
+    for (int i = 0; i < ITEMS; i++) assert_compare(y[i][0], ==, 4);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
 }

@@ -1,5 +1,6 @@
 /* test_info.c — accessors for an opened artefact. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,10 +64,10 @@ static void accessors_return_table_contents(void **state)
     assert_int_equal(mdot_predictor_get_kernel(p, 0, 1, 1, &k), MDOT_OK);
     assert_string_equal(k.name, "nest.about");
     assert_string_equal(k.kind, "nest");
-    assert_true(k.flops == 0);
+    assert_compare(k.flops, ==, 0);
     for (size_t i = 0; i < FIXTURE_BUCKETS; i++) {
         assert_int_equal(mdot_predictor_get_kernel(p, 0, i, 0, &k), MDOT_OK);
-        assert_true(k.flops == (i == 0 ? 4 * 4 : 4 * FIXTURE_MAX_LENGTH));
+        assert_compare(k.flops, ==, i == 0 ? 4 * 4 : 4 * FIXTURE_MAX_LENGTH);
     }
     mdot_predictor_close(p);
 }

@@ -1,6 +1,7 @@
 /* test_lock.c — the lock in handle validation: one thread at a time holds it, and a child of fork never waits for it in
  * vain. */
 #include "runtime/core/lock.h"
+#include "tests/support/assertions.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -55,7 +56,7 @@ static void a_forked_child_takes_the_lock_of_a_lost_thread(void **state)
     pthread_join(thread, NULL);
     int owner = lock.owner;
     pid_t child = fork();
-    assert_true(child >= 0);
+    assert_compare(child, >=, 0);
     if (child == 0) {
         alarm(PATIENCE_S);
         rt_lock_take(&lock);

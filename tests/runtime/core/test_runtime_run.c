@@ -1,5 +1,6 @@
 /* test_runtime_run.c — running an entry: results, refused calls, and the guarantee: no allocations, no kernel calls. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/call_guard.h"
 
 #include <pthread.h>
@@ -288,7 +289,7 @@ static void wrong_calls_are_refused_and_write_nothing(void **state)
         mdot_status status = run(&c, &err);
         if (status != refusals[i].status || strstr(err.message, refusals[i].part) == NULL)
             fail_msg("fault %zu: %s, \"%s\"", i, mdot_status_name(status), err.message);
-        assert_true(c.y[0] == -1);
+        assert_compare(c.y[0], ==, -1);
         assert_int_equal(run(&c, NULL), refusals[i].status);
     }
 }

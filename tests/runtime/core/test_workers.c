@@ -2,6 +2,7 @@
  * order of threads. The threads sleep between calls, and one system call wakes them. */
 #include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 
@@ -131,7 +132,7 @@ static size_t count_steps(size_t bucket)
         if (i > 0 && kernel.step == step) joined++;
         step = kernel.step;
     }
-    assert_true(joined > 0); /* the encoder has small kernels that run side by side */
+    assert_compare(joined, >, 0); /* the encoder has small kernels that run side by side */
     return step + 1;
 }
 
@@ -230,7 +231,7 @@ static void side_by_side(void *user, piece_fn piece, void *argument, uint32_t co
     pthread_t threads[MOST];
     errand errands[MOST];
     callbacks += *(int *)user;
-    assert_true(count <= MOST);
+    assert_compare(count, <=, MOST);
     for (uint32_t i = 0; i < count; i++) {
         errands[i] = (errand){piece, argument, i};
         assert_int_equal(pthread_create(&threads[i], NULL, run_errand, &errands[i]), 0);
@@ -292,7 +293,7 @@ static void idle_threads_sleep_and_one_call_wakes_them(void **state)
         asleep = atomic_load(&waits);
         int before = atomic_load(&wakes);
         answer(shared, in, LONGEST);
-        assert_true(atomic_load(&wakes) <= before + 1);
+        assert_compare(atomic_load(&wakes), <=, before + 1);
     }
     free(in);
     mdot_context_destroy(shared);
@@ -342,7 +343,7 @@ static void a_forked_child_continues_without_workers(void **state)
     uint32_t want = answer(shared, in, LONGEST);
     for (int i = 0; i < CHILDREN; i++) { /* forks right after a call, so that the threads are awake */
         pid_t child = fork();
-        assert_true(child >= 0);
+        assert_compare(child, >=, 0);
         if (child == 0) {
             alarm(PATIENCE_S);
             _exit(child_is_right(shared, in, want) ? 0 : 1);

@@ -3,6 +3,7 @@
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/gpus.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
@@ -97,7 +98,7 @@ static void specs_without_links_default_to_pcie_4(void **state)
     gpu.struct_size = offsetof(mdot_gpu, nvlink_gbps);
     s = read((mdot_configuration){.gpu_spec = &gpu});
     predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
-    assert_true(s.gpu.watts == 0);
+    assert_compare(s.gpu.watts, ==, 0);
 }
 
 static mdot_status read_status(mdot_configuration c, mdot_error *err)
@@ -145,7 +146,7 @@ static void unprintable_names_of_specs_are_refused(void **state)
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     gpu.name = "A100\n";
     assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);
-    assert_true(err.message[0] != '\0');
+    assert_compare(err.message[0], !=, '\0');
     gpu.name = "A100 of a lab";
     assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);
 }

@@ -1,6 +1,7 @@
 /* test_configuration_facts.c — the column `facts` in configuration.def: each row behaves as stated there. */
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +71,7 @@ static void options_are_copied_and_reset_as_their_rows_state(void **state)
         if (rt_option_is_set(&reset, option) != ((option->facts & RT_UNREAD) == 0))
             fail_msg("%s: rt_set_unread_defaults", option->field);
         if (option->kind == RT_KIND_COUNT && (option->facts & RT_UNREAD) != 0)
-            assert_true(rt_option_get(&reset, option) == 1);
+            assert_compare(rt_option_get(&reset, option), ==, 1);
     }
 }
 

@@ -2,6 +2,7 @@
  * the public header documents the same. The test `tables` compares the documents and the Python module with it. */
 #include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 #include <ctype.h>
@@ -35,7 +36,7 @@ static void each_member_of_the_struct_has_one_row(void **state)
     while (rows[end - 1] == 0 && end > offsetof(mdot_configuration, batch)) end--;
     for (size_t at = offsetof(mdot_configuration, batch); at < end; at++)
         if (rows[at] != 1) fail_msg("byte %zu of mdot_configuration belongs to %d rows", at, rows[at]);
-    assert_true(sizeof rows - end < sizeof(double));
+    assert_compare(sizeof rows - end, <, sizeof(double));
 }
 
 static void expect_value_refused(const rt_option *option, double value)
@@ -80,7 +81,7 @@ static void values_are_stored_in_their_members(void **state)
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         mdot_configuration c = {0}, zero = {0};
         rt_option_set(&c, &rt_options[i], 3);
-        assert_true(rt_option_get(&c, &rt_options[i]) == (rt_options[i].kind == RT_KIND_GPU ? 0 : 3));
+        assert_compare(rt_option_get(&c, &rt_options[i]), ==, rt_options[i].kind == RT_KIND_GPU ? 0 : 3);
         rt_option_set(&c, &rt_options[i], 0);
         assert_memory_equal(&c, &zero, sizeof c);
     }
@@ -99,7 +100,7 @@ static void inputs_are_those_of_the_public_map(void **state)
         const rt_option *option = &rt_options[rt_option_inputs[i].option];
         assert_string_equal(rt_option_inputs[i].name, names[i]);
         assert_true(option->choices != NULL ? rt_option_inputs[i].ones != 0 : rt_option_inputs[i].ones == 0);
-        if (option->choices != NULL) assert_true(rt_option_inputs[i].ones >> 1 <= (1u << (int)option->most));
+        if (option->choices != NULL) assert_compare(rt_option_inputs[i].ones >> 1, <=, 1u << (int)option->most);
     }
 }
 
@@ -123,7 +124,7 @@ static char *read_header(void)
     char *text = calloc(1, MAX_BYTES);
     assert_non_null(file);
     assert_non_null(text);
-    assert_true(fread(text, 1, MAX_BYTES - 1, file) > 0);
+    assert_compare(fread(text, 1, MAX_BYTES - 1, file), >, 0);
     fclose(file);
     return text;
 }
@@ -166,7 +167,10 @@ static void range_of(const rt_option *option, char *out, size_t size)
     else if (option->kind == RT_KIND_WHOLE)
         snprintf(out, size, "%.0f to %.0f", option->least, option->most);
     if (option->kind == RT_KIND_REAL) snprintf(out, size, "1e-6 to 1e9");
-    if (option->kind == RT_KIND_REAL) assert_true(option->least == 1e-6 && option->most == 1e9);
+    if (option->kind == RT_KIND_REAL) {
+        assert_compare(option->least, ==, 1e-6);
+        assert_compare(option->most, ==, 1e9);
+    }
 }
 
 static void header_documents_the_meaning_and_range_of_each_member(void **state)

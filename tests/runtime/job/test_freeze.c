@@ -1,6 +1,7 @@
 /* test_freeze.c — jobs with frozen parameters: pattern matching, and the remaining gradients, memory and files. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/peak_memory.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
@@ -52,11 +53,11 @@ static void expect(const char *frozen, const char *trained, const char *result)
         bool is_frozen = result[i] == 'f';
         const mdot_job_operator *op = &after->operators[i];
         if ((op->parameters == 0) != is_frozen) fail_msg("%s, %s: operator %zu", frozen, trained, i);
-        assert_true(op->parameters + op->frozen_parameters == job->operators[i].parameters);
-        assert_true((op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 0) == is_frozen);
-        assert_true(op->per_sample[MDOT_PHASE_FORWARD].flops == 10);
+        assert_compare(op->parameters + op->frozen_parameters, ==, job->operators[i].parameters);
+        assert_compare(op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 0, ==, is_frozen);
+        assert_compare(op->per_sample[MDOT_PHASE_FORWARD].flops, ==, 10);
     }
-    assert_true(after->info.parameters + after->info.frozen_parameters == job->info.parameters);
+    assert_compare(after->info.parameters + after->info.frozen_parameters, ==, job->info.parameters);
     mdot_job_destroy(after);
     mdot_job_destroy(job);
 }
@@ -81,10 +82,10 @@ static void frozen_leading_layers_have_no_backward_pass(void **state)
     assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
     static const double of_lora[COUNT] = {0, 0, 0, 10}; /* the adapter's input needs no gradient */
     for (size_t i = 0; i < COUNT; i++)
-        assert_true(lora->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == of_lora[i]);
+        assert_compare(lora->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops, ==, of_lora[i]);
     assert_int_equal(freeze(job, "model.layers", NULL, &embedding, NULL), MDOT_OK);
     for (size_t i = 1; i < COUNT; i++)
-        assert_true(embedding->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 10);
+        assert_compare(embedding->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops, ==, 10);
     mdot_job_destroy(job);
     mdot_job_destroy(lora);
     mdot_job_destroy(embedding);
@@ -103,10 +104,13 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     rt_resolve(job, &configuration, &of_job);
     rt_resolve(lora, &configuration, &of_lora);
     rt_memory before = rt_measure_memory(job, &of_job), after = rt_measure_memory(lora, &of_lora);
-    assert_true(before.weights == 4 * 360 && after.weights == 4 * 360);
-    assert_true(before.gradients == 4 * 360 && after.gradients == 4 * 10);
-    assert_true(before.optimizer == 8 * 360 && after.optimizer == 8 * 10);
-    assert_true(after.activations < before.activations);
+    assert_compare(before.weights, ==, 4 * 360);
+    assert_compare(after.weights, ==, 4 * 360);
+    assert_compare(before.gradients, ==, 4 * 360);
+    assert_compare(after.gradients, ==, 4 * 10);
+    assert_compare(before.optimizer, ==, 8 * 360);
+    assert_compare(after.optimizer, ==, 8 * 10);
+    assert_compare(after.activations, <, before.activations);
     mdot_job_destroy(job);
     mdot_job_destroy(lora);
 }
@@ -130,15 +134,16 @@ static void a_tied_layer_trains_the_weights_that_it_shares(void **state)
     const mdot_job_freezing f = {.struct_size = sizeof f, .frozen = &frozen, .frozen_count = 1};
     mdot_error err = {0};
     if (mdot_operators_freeze(&f, operators, 3, &err) != MDOT_OK) fail_msg("%s", err.message);
-    assert_true(operators[0].frozen_parameters == 100 && operators[2].frozen_parameters == 100);
-    assert_true(operators[1].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 10);
-    assert_true(operators[1].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 0); /* nothing before it is trained */
-    assert_true(operators[2].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 10);
-    assert_true(operators[2].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 0);
+    assert_compare(operators[0].frozen_parameters, ==, 100);
+    assert_compare(operators[2].frozen_parameters, ==, 100);
+    assert_compare(operators[1].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops, ==, 10);
+    assert_compare(operators[1].per_sample[MDOT_PHASE_DATA_GRADIENT].flops, ==, 0); /* nothing before it is trained */
+    assert_compare(operators[2].per_sample[MDOT_PHASE_DATA_GRADIENT].flops, ==, 10);
+    assert_compare(operators[2].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops, ==, 0);
     /* Behind an operator that stops gradients, nothing is computed. */
     operators[1].flags = MDOT_OPERATOR_STOPS_GRADIENT;
     assert_int_equal(mdot_operators_freeze(&f, operators, 3, &err), MDOT_OK);
-    assert_true(operators[2].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 0);
+    assert_compare(operators[2].per_sample[MDOT_PHASE_DATA_GRADIENT].flops, ==, 0);
 }
 
 static void files_keep_frozen_parameters(void **state)
@@ -151,8 +156,8 @@ static void files_keep_frozen_parameters(void **state)
     assert_int_equal(mdot_job_save(lora, path, NULL), MDOT_OK);
     assert_int_equal(mdot_job_load(path, &read, NULL), MDOT_OK);
     for (size_t i = 0; i < COUNT; i++)
-        assert_true(read->operators[i].frozen_parameters == lora->operators[i].frozen_parameters);
-    assert_true(read->info.frozen_parameters == 350);
+        assert_compare(read->operators[i].frozen_parameters, ==, lora->operators[i].frozen_parameters);
+    assert_compare(read->info.frozen_parameters, ==, 350);
     mdot_job_destroy(job);
     mdot_job_destroy(lora);
     mdot_job_destroy(read);
@@ -190,8 +195,8 @@ static void operators_can_be_frozen_before_the_job_is_created(void **state)
     for (size_t i = 0; i < COUNT; i++) operators[i] = job->operators[i];
     assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, NULL), MDOT_OK);
     for (size_t i = 0; i < COUNT; i++) {
-        assert_true(operators[i].parameters == frozen->operators[i].parameters);
-        assert_true(operators[i].frozen_parameters == frozen->operators[i].frozen_parameters);
+        assert_compare(operators[i].parameters, ==, frozen->operators[i].parameters);
+        assert_compare(operators[i].frozen_parameters, ==, frozen->operators[i].frozen_parameters);
         assert_memory_equal(operators[i].per_sample, frozen->operators[i].per_sample, sizeof operators[i].per_sample);
     }
     mdot_job_destroy(job);
@@ -225,7 +230,7 @@ static void operators_that_read_later_ones_are_refused(void **state)
     operators[COUNT - 1].input_count = 1;
     memcpy(before, operators, sizeof before);
     assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, &err), MDOT_INVALID_ARGUMENT);
-    assert_true(err.message[0] != '\0');
+    assert_compare(err.message[0], !=, '\0');
     assert_memory_equal(operators, before, sizeof before);
     mdot_job_destroy(job);
 }
@@ -302,7 +307,7 @@ static void matching_time_is_linear_in_name_length(void **state)
         assert_int_equal(freeze(job, others[i], NULL, &out, NULL), MDOT_NOT_FOUND);
     assert_int_equal(freeze(job, "*.b", NULL, &out, NULL), MDOT_INVALID_ARGUMENT);
     assert_int_equal(freeze(job, NULL, "*a.b", &out, NULL), MDOT_OK);
-    assert_true(out->info.parameters == 10.0 * OPERATORS);
+    assert_compare(out->info.parameters, ==, 10.0 * OPERATORS);
     mdot_job_destroy(out);
     mdot_job_destroy(job);
     free(module);
@@ -331,7 +336,8 @@ static void a_program_is_frozen_with_its_job(void **state)
     assert_int_equal(mdot_job_with_program(plain, &program, &job, NULL), MDOT_OK);
     assert_int_equal(freeze(job, "model.embed", NULL, &frozen, NULL), MDOT_OK);
     assert_int_equal(mdot_job_get_program(frozen, &got), MDOT_OK);
-    assert_true(got.trained_bytes == 2600 && got.frozen_bytes == 1040); /* 260 parameters stay trained, 100 do not */
+    assert_compare(got.trained_bytes, ==, 2600);
+    assert_compare(got.frozen_bytes, ==, 1040); /* 260 parameters stay trained, 100 do not */
     mdot_job_destroy(frozen);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
@@ -416,12 +422,13 @@ static void all_gradients_of_frozen_operators_disappear(void **state)
         for (size_t i = 0; i < 3; i++) {
             const mdot_job_operator *op = &operators[i];
             bool is_trained = *names[i] == *orders[o];
-            assert_true(op->parameters == (is_trained ? 5 : 0) && op->frozen_parameters == (is_trained ? 3 : 8));
+            assert_compare(op->parameters, ==, is_trained ? 5 : 0);
+            assert_compare(op->frozen_parameters, ==, is_trained ? 3 : 8);
             const mdot_load *loads[] = {op->per_sample, op->per_step};
             for (int k = 0; k < 2; k++) {
-                assert_true(loads[k][MDOT_PHASE_FORWARD].bytes_written == 3);
-                assert_true(loads[k][MDOT_PHASE_WEIGHT_GRADIENT].bytes_read == (is_trained ? 2 : 0));
-                assert_true(loads[k][MDOT_PHASE_DATA_GRADIENT].bytes_read == (i == 2 ? 2 : 0));
+                assert_compare(loads[k][MDOT_PHASE_FORWARD].bytes_written, ==, 3);
+                assert_compare(loads[k][MDOT_PHASE_WEIGHT_GRADIENT].bytes_read, ==, is_trained ? 2 : 0);
+                assert_compare(loads[k][MDOT_PHASE_DATA_GRADIENT].bytes_read, ==, i == 2 ? 2 : 0);
             }
         }
     }
@@ -467,7 +474,8 @@ static void a_program_without_parameters_keeps_its_bytes(void **state)
     assert_int_equal(mdot_job_with_program(plain, &program, &job, NULL), MDOT_OK);
     assert_int_equal(freeze(job, frozen, NULL, &out, NULL), MDOT_OK);
     assert_int_equal(mdot_job_get_program(out, &got), MDOT_OK);
-    assert_true(got.trained_bytes == 3600 && got.frozen_bytes == 40);
+    assert_compare(got.trained_bytes, ==, 3600);
+    assert_compare(got.frozen_bytes, ==, 40);
     mdot_job_destroy(out);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);

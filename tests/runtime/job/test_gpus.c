@@ -1,6 +1,7 @@
 /* test_gpus.c — the GPU table: names are found in the forms that people and drivers use, and spec values agree with
  * each other. */
 #include "runtime/job/gpus.h"
+#include "tests/support/assertions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -29,7 +30,7 @@ static void every_name_is_found(void **state)
 {
     (void)state;
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) assert_string_equal(name_of(*name), *name);
-    assert_true(gpu_count() >= 20);
+    assert_compare(gpu_count(), >=, 20);
 }
 
 static void names_are_found_in_common_forms(void **state)
@@ -76,7 +77,7 @@ static void unknown_names_are_refused_with_the_five_most_similar(void **state)
         mdot_gpu info = {.struct_size = sizeof info, .sm_count = 7};
         mdot_error err = {0};
         assert_int_equal(mdot_gpu_find(wrong[i], &info, &err), MDOT_INVALID_ARGUMENT);
-        assert_true(info.sm_count == 7);
+        assert_compare(info.sm_count, ==, 7);
         size_t named = 0;
         const char *list = strstr(err.message, "the most similar names are ");
         assert_non_null(list);
@@ -193,7 +194,7 @@ static void the_suggestion_is_the_first_of_the_similar_names(void **state)
             for (size_t k = 0; k < 3; k++, count++) suggestions += suggests_the_first_of_the_list(wrong[k]);
         }
     }
-    assert_true(suggestions * 10 > count * 9);
+    assert_compare(suggestions * 10, >, count * 9);
 }
 
 /* Every name and alias finds the row in which it stands, because it is absent from all earlier rows. */
@@ -209,7 +210,7 @@ static void no_two_gpus_share_a_name(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char aliases[256];
-        assert_true(strlen(rows[i].aliases) < sizeof aliases);
+        assert_compare(strlen(rows[i].aliases), <, sizeof aliases);
         strcpy(aliases, rows[i].aliases);
         for (char *alias = strtok(aliases, "|"); alias != NULL; alias = strtok(NULL, "|"))
             assert_string_equal(name_of(alias), rows[i].name);

@@ -1,5 +1,6 @@
 /* test_job_bytes.c — runtime/job/job_bytes.c: numbers, texts and `.job` file parts, whole, cut off and overlong. */
 #include "runtime/job/job_file.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,12 +43,13 @@ static void numbers_take_seven_bits_of_a_byte(void **state)
         rt_put(&w, cases[i].number);
         assert_false(w.failed);
         assert_int_equal(w.size, cases[i].size);
-        assert_true(get(w.bytes, w.size, &failed, &left) == cases[i].number);
+        assert_compare(get(w.bytes, w.size, &failed, &left), ==, cases[i].number);
         assert_false(failed);
         assert_int_equal(left, 0);
         for (size_t size = 0; size < w.size; size++) { /* cut off */
-            assert_true(get(w.bytes, size, &failed, &left) == 0);
-            assert_true(failed && left == 0);
+            assert_compare(get(w.bytes, size, &failed, &left), ==, 0);
+            assert_true(failed);
+            assert_compare(left, ==, 0);
         }
         free(w.bytes);
     }
@@ -69,7 +71,7 @@ static void overlong_numbers_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool failed = false;
         size_t left = 1;
-        assert_true(get((const unsigned char *)cases[i].bytes, cases[i].size, &failed, &left) == 0);
+        assert_compare(get((const unsigned char *)cases[i].bytes, cases[i].size, &failed, &left), ==, 0);
         if (!failed || left != 0) fail_msg("case %zu is accepted", i);
     }
 }
@@ -83,8 +85,10 @@ static void numbers_beyond_their_bound_are_refused(void **state)
     rt_put(&w, (UINT64_C(1) << 53) + 1);
     rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
     assert_int_equal(rt_get_below(&r, 6), 5);
-    assert_true(rt_get_count(&r) == 0x1p53 && !r.failed);
-    assert_true(rt_get_count(&r) == 0 && r.failed);
+    assert_compare(rt_get_count(&r), ==, 0x1p53);
+    assert_false(r.failed);
+    assert_compare(rt_get_count(&r), ==, 0);
+    assert_true(r.failed);
     r = (rt_reader){.at = w.bytes, .end = w.bytes + w.size};
     assert_int_equal(rt_get_below(&r, 5), 0);
     assert_true(r.failed);
@@ -111,7 +115,9 @@ static void texts_and_parts_come_back(void **state)
     assert_int_equal(rt_bytes_left(&inner), 3);
     assert_int_equal(rt_get(&inner), 300); /* the 7 stays unread */
     assert_int_equal(rt_get(&r), 9);
-    assert_true(!r.failed && !inner.failed && rt_bytes_left(&r) == 0);
+    assert_false(r.failed);
+    assert_false(inner.failed);
+    assert_compare(rt_bytes_left(&r), ==, 0);
     free(first);
     free(second);
     free(w.bytes);
@@ -135,13 +141,17 @@ static void cut_texts_and_parts_are_refused(void **state)
     free(text);
     r = (rt_reader){.at = beyond, .end = beyond + sizeof beyond};
     rt_reader part = rt_get_part(&r);
-    assert_true(r.failed && part.failed && rt_bytes_left(&part) == 0 && rt_bytes_left(&r) == 0);
+    assert_true(r.failed);
+    assert_true(part.failed);
+    assert_compare(rt_bytes_left(&part), ==, 0);
+    assert_compare(rt_bytes_left(&r), ==, 0);
     r = (rt_reader){.at = whole, .end = whole + sizeof whole};
     part = rt_get_bytes(&r, 3);
     assert_false(part.failed || r.failed);
     assert_int_equal(rt_bytes_left(&part), 3);
     part = rt_get_bytes(&r, 1);
-    assert_true(part.failed && r.failed);
+    assert_true(part.failed);
+    assert_true(r.failed);
 }
 
 static void a_failed_part_makes_its_writer_fail(void **state)
@@ -204,13 +214,13 @@ static void operators_keep_known_numbers_and_skip_others(void **state)
     rt_writer w = write_operator(1 | 1 << 3 | last, 1 | UINT64_C(1) << (RT_LOAD_COUNT - 1) | last, 2);
     assert_true(read_operator(&w, 5, &op, &input));
     assert_int_equal(op.struct_size, sizeof op);
-    assert_true(op.parameters == 1000);
+    assert_compare(op.parameters, ==, 1000);
     assert_int_equal(op.setting[0], -1);
     assert_int_equal(op.setting[3], 4);
     for (int s = 0; s < MDOT_SETTING_COUNT; s++)
         if (s != 0 && s != 3) assert_int_equal(op.setting[s], 0);
     for (int k = 0; k < RT_LOAD_COUNT; k++)
-        assert_true(*rt_load_at(&op, k) == (k == 0 ? 10 : k == RT_LOAD_COUNT - 1 ? RT_LOAD_COUNT + 9 : 0));
+        assert_compare(*rt_load_at(&op, k), ==, k == 0 ? 10 : k == RT_LOAD_COUNT - 1 ? RT_LOAD_COUNT + 9 : 0);
     assert_int_equal(op.input_count, 1);
     assert_int_equal(input, 3);                                  /* operator 5 reads the one two before */
     w = write_operator(UINT64_C(1) << 40, UINT64_C(1) << 41, 1); /* all unknown */
@@ -239,10 +249,10 @@ static void the_first_unknown_numbers_are_skipped(void **state)
     rt_writer w = write_operator(settings, loads, 1);
     assert_true(read_operator(&w, 1, &op, &input));
     for (int s = 0; s < MDOT_SETTING_CAPACITY; s++) assert_int_equal(op.setting[s] != 0, s == MDOT_SETTING_COUNT - 1);
-    for (int k = 0; k < RT_LOAD_COUNT; k++) assert_true((*rt_load_at(&op, k) > 0) == (k == RT_LOAD_COUNT - 1));
+    for (int k = 0; k < RT_LOAD_COUNT; k++) assert_compare(*rt_load_at(&op, k) > 0, ==, k == RT_LOAD_COUNT - 1);
     w = write_operator(1, UINT64_C(1) << RT_LOAD_COUNT, 1);
     assert_true(read_operator(&w, 1, &op, &input));
-    for (int k = 0; k < RT_LOAD_COUNT; k++) assert_true(*rt_load_at(&op, k) == 0);
+    for (int k = 0; k < RT_LOAD_COUNT; k++) assert_compare(*rt_load_at(&op, k), ==, 0);
 }
 
 /* An operator cut anywhere is refused, and so is a number beyond the limit. */
@@ -274,7 +284,8 @@ static void signs_are_in_the_lowest_bit(void **state)
         rt_writer w = {0};
         rt_put_signed(&w, cases[i].number);
         rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
-        assert_true(rt_get(&r) == cases[i].coded && !r.failed);
+        assert_compare(rt_get(&r), ==, cases[i].coded);
+        assert_false(r.failed);
         free(w.bytes);
     }
 }
@@ -314,8 +325,12 @@ static void loads_have_places(void **state)
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op.per_sample[phase], *step = &op.per_step[phase];
         double first = phase * RT_LOADS_PER_PHASE + 1;
-        assert_true(sample->flops == first && sample->bytes_read == first + 1 && sample->bytes_written == first + 2);
-        assert_true(step->flops == first + 3 && step->bytes_read == first + 4 && step->bytes_written == first + 5);
+        assert_compare(sample->flops, ==, first);
+        assert_compare(sample->bytes_read, ==, first + 1);
+        assert_compare(sample->bytes_written, ==, first + 2);
+        assert_compare(step->flops, ==, first + 3);
+        assert_compare(step->bytes_read, ==, first + 4);
+        assert_compare(step->bytes_written, ==, first + 5);
     }
 }
 

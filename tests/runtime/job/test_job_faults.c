@@ -6,6 +6,7 @@
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
 #include "tests/fault/inject.h"
+#include "tests/support/assertions.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -133,7 +134,7 @@ static void fail_each(scenario s, long least)
     mdot_job_destroy(job);
     if (status != MDOT_OK) fail_msg("%s", err.message);
     assert_int_equal(inject_get_held().memory, before);
-    assert_true(calls >= least);
+    assert_compare(calls, >=, least);
     for (long at = 1; at <= calls; at++) {
         job = NULL;
         err = (mdot_error){0};

@@ -1,4 +1,5 @@
 /* test_job_file.c — runtime/job/job_file.c: intact, damaged and later-version `.job` files. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -34,7 +35,8 @@ static int set_up(void **state)
     assert_non_null(stream);
     f->size = fread(f->bytes, 1, sizeof f->bytes, stream);
     fclose(stream);
-    assert_true(f->size > JOB_FILE_HEADER_BYTES && f->size < MAX_FILE_BYTES);
+    assert_compare(f->size, >, JOB_FILE_HEADER_BYTES);
+    assert_compare(f->size, <, MAX_FILE_BYTES);
     *state = f;
     return 0;
 }
@@ -140,7 +142,7 @@ static void every_field_round_trips_through_a_file(void **state)
         mdot_job_destroy(loaded);
         mdot_job_destroy(job);
     }
-    assert_true(count >= 60);
+    assert_compare(count, >=, 60);
     mdot_job_destroy(plain);
 }
 
@@ -157,7 +159,8 @@ static void job_without_names_has_no_module_section(void **state)
     assert_non_null(stream);
     size_t size = fread(f->bytes, 1, sizeof f->bytes, stream);
     fclose(stream);
-    assert_true(size > JOB_FILE_HEADER_BYTES && size < f->size);
+    assert_compare(size, >, JOB_FILE_HEADER_BYTES);
+    assert_compare(size, <, f->size);
     assert_null(memmem(f->bytes, size, "encoder", 7));
     mdot_job_destroy(job);
 }
@@ -218,7 +221,7 @@ static void damaged_content_is_refused_or_gives_a_job(void **state)
         }
         f->bytes[at] = whole;
     }
-    assert_true(refused > 1000);
+    assert_compare(refused, >, 1000);
     for (size_t size = JOB_FILE_CHECKSUM_END; size < f->size; size++) { /* cut, and sealed with a new checksum */
         unsigned char bytes[MAX_FILE_BYTES];
         memcpy(bytes, f->bytes, size);
@@ -291,7 +294,7 @@ static void append_fields(job_file_section *s, unsigned char *out)
         size_t record = 1u + s->bytes[at];
         memcpy(out + size, s->bytes + at, record);
         out[size] = (unsigned char)(out[size] + 2);
-        assert_true(out[size] < 0x80);
+        assert_compare(out[size], <, 0x80);
         at += record;
         size += record;
         out[size++] = 5;
@@ -313,7 +316,7 @@ static void appended_fields_and_optional_sections_are_skipped(void **state)
             sections[count++] = (job_file_section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
         if (tag > 0) append_fields(&sections[tag - 1], longer);
         size_t size = job_file_write_sections(f->bytes, sections, count, bytes, MAX_FILE_BYTES);
-        assert_true(size > f->size);
+        assert_compare(size, >, f->size);
         mdot_job *later = NULL;
         mdot_error err = {0};
         if (job_file_parse(bytes, size, &later, &err) != MDOT_OK)
@@ -377,7 +380,8 @@ static void cut_records_of_types_and_other_truths_are_refused(void **state)
     job_file_section sections[JOB_FILE_MAX_SECTIONS];
     size_t count = job_file_list_sections(f->bytes, sections);
     job_file_section *all = &sections[1];
-    assert_true(all->tag == 2 && all->size < sizeof types);
+    assert_compare(all->tag, ==, 2);
+    assert_compare(all->size, <, sizeof types);
     memcpy(types, all->bytes, all->size);
     size_t known_at = 3u + types[2]; /* behind the type count, the record size and the name */
     assert_in_range(types[known_at], 0, 1);
@@ -397,7 +401,7 @@ static void cut_records_of_types_and_other_truths_are_refused(void **state)
 static void bytes_behind_the_last_section_are_refused(void **state)
 {
     file *f = *state;
-    assert_true(f->size + 2 < MAX_FILE_BYTES);
+    assert_compare(f->size + 2, <, MAX_FILE_BYTES);
     for (size_t more = 1; more <= 2; more++) {
         f->bytes[f->size + more - 1] = 0;
         job_file_sign(f->bytes, f->size + more);

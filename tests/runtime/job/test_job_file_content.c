@@ -1,5 +1,6 @@
 /* test_job_file_content.c — runtime/job/job_file.c: the bytes in a `.job` file, at each number's limits, without the
  * newer fields, and with sections in other orders. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -49,10 +50,11 @@ static void expect_round_trip(const mdot_job_description *d)
 static size_t read_names(const job_file_section *s, bool in_records, char names[MAX_NAMES][32])
 {
     size_t count = s->bytes[0], at = 1;
-    assert_true(count <= MAX_NAMES);
+    assert_compare(count, <=, MAX_NAMES);
     for (size_t i = 0; i < count; i++) {
         size_t text = at + in_records, length = s->bytes[text];
-        assert_true(length < 32 && text + length < s->size);
+        assert_compare(length, <, 32);
+        assert_compare(text + length, <, s->size);
         memcpy(names[i], s->bytes + text + 1, length);
         names[i][length] = '\0';
         at = in_records ? at + 1 + s->bytes[at] : text + 1 + length;
@@ -224,7 +226,7 @@ static void fields_that_early_files_lack_are_zero(void **state)
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         assert_int_equal(mdot_job_get_operator(job, 3, &op), MDOT_OK);
         assert_int_equal(op.block, 1);
-        assert_true(op.frozen_parameters == (count > 1 ? 7 : 0));
+        assert_compare(op.frozen_parameters, ==, count > 1 ? 7 : 0);
         assert_int_equal(op.flags, count > 2 ? 2 : 0);
         mdot_job_destroy(job);
     }
@@ -408,7 +410,7 @@ static void expect_program(const mdot_job *job)
     mdot_job_program got = MDOT_INIT(mdot_job_program);
     assert_int_equal(mdot_job_get_program(job, &got), MDOT_OK);
     assert_int_equal(got.precision, MDOT_PRECISION_BF16);
-    assert_true(got.trained_bytes == 3456);
+    assert_compare(got.trained_bytes, ==, 3456);
 }
 
 /* Sections 6 and 9 belong to later versions. */

@@ -1,4 +1,5 @@
 /* test_job_model.c — runtime/job/job_model.c: jobs from valid and invalid descriptions. */
+#include "tests/support/assertions.h"
 #include "tests/support/job_file_fixture.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ static void positions_follow_from_dependencies(void **state)
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     assert_int_equal(info.unknown_count, 1);
-    assert_true(info.parameters == 1728);
+    assert_compare(info.parameters, ==, 1728);
     mdot_job_destroy(job);
     mdot_job_destroy(NULL);
 }
@@ -85,7 +86,8 @@ static void a_job_keeps_copies_of_its_description(void **state)
         assert_string_equal(op.type, "Linear");
         assert_int_equal(op.input_count, i > 0);
         if (i > 0) assert_int_equal(op.inputs[0], i - 1);
-        assert_true(op.parameters == (i == 1 ? 10 : 0) && op.frozen_parameters == (i == 1 ? 3 : 0));
+        assert_compare(op.parameters, ==, i == 1 ? 10 : 0);
+        assert_compare(op.frozen_parameters, ==, i == 1 ? 3 : 0);
     }
     mdot_job_destroy(job);
 }
@@ -224,7 +226,8 @@ static void choices_of_the_job_have_limits(void **state)
     d.notes = MDOT_JOB_NOTES_ALL;
     job = job_file_create(&d);
     assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
-    assert_true(info.batch == INT64_MAX && info.notes == MDOT_JOB_NOTES_ALL);
+    assert_compare(info.batch, ==, INT64_MAX);
+    assert_compare(info.notes, ==, MDOT_JOB_NOTES_ALL);
     mdot_job_destroy(job);
     job = NULL;
     for (int i = 0; i < 2; i++) {
@@ -321,7 +324,8 @@ static void positions_are_the_longest_paths(void **state)
         mdot_job_info info = MDOT_INIT(mdot_job_info);
         assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
         assert_int_equal(info.unknown_count, unknown);
-        assert_true(info.parameters == parameters && info.frozen_parameters == frozen);
+        assert_compare(info.parameters, ==, parameters);
+        assert_compare(info.frozen_parameters, ==, frozen);
         mdot_job_destroy(job);
     }
 }
@@ -339,8 +343,12 @@ static void loads_are_rounded(void **state)
     assert_int_equal(mdot_job_get_operator(job, 1, &op), MDOT_OK);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *a = &op.per_sample[phase], *b = &op.per_step[phase];
-        assert_true(a->flops == phase + 1 && a->bytes_read == phase + 10 && a->bytes_written == phase + 21);
-        assert_true(b->flops == phase + 30 && b->bytes_read == phase + 41 && b->bytes_written == phase + 50);
+        assert_compare(a->flops, ==, phase + 1);
+        assert_compare(a->bytes_read, ==, phase + 10);
+        assert_compare(a->bytes_written, ==, phase + 21);
+        assert_compare(b->flops, ==, phase + 30);
+        assert_compare(b->bytes_read, ==, phase + 41);
+        assert_compare(b->bytes_written, ==, phase + 50);
     }
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     assert_int_equal(mdot_job_get_info(NULL, &info), MDOT_INVALID_ARGUMENT);
@@ -395,7 +403,7 @@ static void updates_cost_what_their_formulas_count(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_load load = mdot_optimizer_load(cases[i].optimizer, 10);
-        assert_true(load.flops == 10 * cases[i].flops);
+        assert_compare(load.flops, ==, 10 * cases[i].flops);
         assert_float_equal(load.bytes_read, 10 * bytes * cases[i].read, 1e-9);
         assert_float_equal(load.bytes_written, 10 * bytes * cases[i].written, 1e-9);
     }
@@ -405,10 +413,13 @@ static void optimizers_cost_what_their_update_rule_reads_and_writes(void **state
 {
     (void)state;
     mdot_load sgd = mdot_optimizer_load(MDOT_OPTIMIZER_SGD, 10), adam = mdot_optimizer_load(MDOT_OPTIMIZER_ADAM, 10);
-    assert_true(sgd.bytes_read == 120 && sgd.bytes_written == 80);
-    assert_true(adam.bytes_read == 160 && adam.bytes_written == 120);
-    assert_true(mdot_optimizer_load(MDOT_OPTIMIZER_ADAMW, 10).flops > adam.flops && adam.flops > sgd.flops);
-    assert_true(mdot_optimizer_load((mdot_optimizer)77, 10).flops == 0);
+    assert_compare(sgd.bytes_read, ==, 120);
+    assert_compare(sgd.bytes_written, ==, 80);
+    assert_compare(adam.bytes_read, ==, 160);
+    assert_compare(adam.bytes_written, ==, 120);
+    assert_compare(mdot_optimizer_load(MDOT_OPTIMIZER_ADAMW, 10).flops, >, adam.flops);
+    assert_compare(adam.flops, >, sgd.flops);
+    assert_compare(mdot_optimizer_load((mdot_optimizer)77, 10).flops, ==, 0);
 }
 
 static void settings_have_names(void **state)

@@ -2,6 +2,7 @@
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
+#include "tests/support/assertions.h"
 #include "tests/support/job_file_fixture.h"
 
 #include <math.h>
@@ -55,8 +56,9 @@ static void expect_equal(const mdot_job_program *a, const mdot_job_program *b)
 {
     assert_int_equal(a->precision, b->precision);
     assert_int_equal(a->attention, b->attention);
-    assert_true(a->trained_bytes == b->trained_bytes && a->frozen_bytes == b->frozen_bytes);
-    assert_true(a->buffer_bytes == b->buffer_bytes);
+    assert_compare(a->trained_bytes, ==, b->trained_bytes);
+    assert_compare(a->frozen_bytes, ==, b->frozen_bytes);
+    assert_compare(a->buffer_bytes, ==, b->buffer_bytes);
     assert_int_equal(a->has_loss, b->has_loss);
     assert_int_equal(a->recorded_count, b->recorded_count);
     for (size_t i = 0; i < a->recorded_count; i++) {
@@ -65,11 +67,11 @@ static void expect_equal(const mdot_job_program *a, const mdot_job_program *b)
         assert_int_equal(p->recompute, q->recompute);
         assert_int_equal(p->moment_count, q->moment_count);
         for (size_t k = 0; k < p->moment_count; k++) {
-            assert_true(p->moments[k].per_sample == q->moments[k].per_sample);
-            assert_true(p->moments[k].per_step == q->moments[k].per_step);
-            assert_true(p->moments[k].weight_copies == q->moments[k].weight_copies);
-            assert_true(p->moments[k].logits == q->moments[k].logits);
-            assert_true(fabs(p->moments[k].gradients - q->moments[k].gradients) < 1e-6);
+            assert_compare(p->moments[k].per_sample, ==, q->moments[k].per_sample);
+            assert_compare(p->moments[k].per_step, ==, q->moments[k].per_step);
+            assert_compare(p->moments[k].weight_copies, ==, q->moments[k].weight_copies);
+            assert_compare(p->moments[k].logits, ==, q->moments[k].logits);
+            assert_within(p->moments[k].gradients, q->moments[k].gradients, 1e-6);
         }
     }
 }
@@ -236,7 +238,7 @@ static void all_choices_are_accepted(void **state)
             got = get(loaded);
             expect_equal(&p, &got);
             for (size_t i = 0; i < MDOT_RECORDED_MEMORY_MAX; i++)
-                assert_true(loaded->program->analytic_bytes[i] == job->program->analytic_bytes[i]);
+                assert_compare(loaded->program->analytic_bytes[i], ==, job->program->analytic_bytes[i]);
             mdot_job_destroy(loaded);
             mdot_job_destroy(job);
         }
@@ -272,9 +274,14 @@ static void numbers_are_rounded(void **state)
     mdot_job *job = make_with(&p);
     const mdot_job_program got = get(job);
     const mdot_peak_moment *m = &got.recorded[0].moments[0];
-    assert_true(got.trained_bytes == 2 && got.frozen_bytes == 2 && got.buffer_bytes == 4);
-    assert_true(m->per_sample == 10 && m->per_step == 3 && m->weight_copies == 4 && m->logits == 8);
-    assert_true(m->gradients == 349525 / 1048576.);
+    assert_compare(got.trained_bytes, ==, 2);
+    assert_compare(got.frozen_bytes, ==, 2);
+    assert_compare(got.buffer_bytes, ==, 4);
+    assert_compare(m->per_sample, ==, 10);
+    assert_compare(m->per_step, ==, 3);
+    assert_compare(m->weight_copies, ==, 4);
+    assert_compare(m->logits, ==, 8);
+    assert_compare(m->gradients, ==, 349525 / 1048576.);
     mdot_job_destroy(job);
 }
 
@@ -300,9 +307,9 @@ static void missing_bytes_are_estimated(void **state)
         rt_program_take(&source, &p);
         p.analytic_bytes[0] = 1;
         rt_program_estimate(&analyzer, NULL, &p);
-        assert_true(p.analytic_bytes[0] == 1);
-        assert_true(p.analytic_bytes[1] == 100 + 10 * MDOT_PRECISION_AMP + MDOT_RECOMPUTE_BLOCKS);
-        assert_true(p.analytic_bytes[2] == 0);
+        assert_compare(p.analytic_bytes[0], ==, 1);
+        assert_compare(p.analytic_bytes[1], ==, 100 + 10 * MDOT_PRECISION_AMP + MDOT_RECOMPUTE_BLOCKS);
+        assert_compare(p.analytic_bytes[2], ==, 0);
         assert_int_equal(asked, attention == MDOT_ATTENTION_EAGER ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH);
     }
 }
@@ -471,7 +478,7 @@ static void damaged_sections_are_refused_or_give_a_valid_program(void **state)
         }
         bytes[at] = whole;
     }
-    assert_true(refused > 1000);
+    assert_compare(refused, >, 1000);
     mdot_job_destroy(job);
 }
 
@@ -495,10 +502,20 @@ static void cut_records_are_refused(void **state)
         assert_int_equal(r.failed, count < NUMBERS);
         if (!r.failed) {
             const mdot_peak_moment *m = p.program.recorded[0].moments;
-            assert_true(p.program.trained_bytes == 10 && p.program.frozen_bytes == 20 && p.program.buffer_bytes == 30);
-            assert_true(p.program.has_loss && p.analytic_bytes[0] == 77 && p.program.recorded[0].moment_count == 2);
-            assert_true(m[0].per_sample == 40 && m[0].per_step == 7 && m[0].weight_copies == 8 && m[0].logits == 9);
-            assert_true(m[0].gradients == 1 && m[1].per_sample == 50 && m[1].gradients == 0 && m[1].logits == 3);
+            assert_compare(p.program.trained_bytes, ==, 10);
+            assert_compare(p.program.frozen_bytes, ==, 20);
+            assert_compare(p.program.buffer_bytes, ==, 30);
+            assert_true(p.program.has_loss);
+            assert_compare(p.analytic_bytes[0], ==, 77);
+            assert_compare(p.program.recorded[0].moment_count, ==, 2);
+            assert_compare(m[0].per_sample, ==, 40);
+            assert_compare(m[0].per_step, ==, 7);
+            assert_compare(m[0].weight_copies, ==, 8);
+            assert_compare(m[0].logits, ==, 9);
+            assert_compare(m[0].gradients, ==, 1);
+            assert_compare(m[1].per_sample, ==, 50);
+            assert_compare(m[1].gradients, ==, 0);
+            assert_compare(m[1].logits, ==, 3);
         }
         free(w.bytes);
         free(record.bytes);

@@ -1,6 +1,7 @@
 /* test_string_pool.c — runtime/job/string_pool.c: a job stores each name once, and the job's memory grows in proportion
  * to the file. */
 #include "runtime/job/job_model.h"
+#include "tests/support/assertions.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -55,7 +56,11 @@ static mdot_job *make_job(const char *type, const char *module)
 {
     char *types[] = {strdup(type), strdup(type)}, *modules[] = {strdup(module), strdup(module)};
     mdot_job_operator *operators = calloc(OPERATORS, sizeof *operators);
-    assert_true(types[0] && types[1] && modules[0] && modules[1] && operators);
+    assert_true(types[0]);
+    assert_true(types[1]);
+    assert_true(modules[0]);
+    assert_true(modules[1]);
+    assert_true(operators);
     for (size_t i = 0; i < OPERATORS; i++) {
         operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .parameters = 3};
         operators[i].type = types[i % 2];
@@ -122,10 +127,10 @@ static void a_repeated_name_is_stored_once(void **state)
     requests without = measure_requests(SHORT), with = measure_requests(LONG);
     enum { NAMES = 2 * LONG, COPIES = 16 };
     assert_in_range(with.file - without.file, NAMES - 64, NAMES + 64);
-    assert_true(with.make - without.make <= COPIES * NAMES);
-    assert_true(with.save - without.save <= COPIES * NAMES);
-    assert_true(with.load - without.load <= COPIES * NAMES);
-    assert_true(with.freeze - without.freeze <= COPIES * NAMES);
+    assert_compare(with.make - without.make, <=, COPIES * NAMES);
+    assert_compare(with.save - without.save, <=, COPIES * NAMES);
+    assert_compare(with.load - without.load, <=, COPIES * NAMES);
+    assert_compare(with.freeze - without.freeze, <=, COPIES * NAMES);
 }
 
 /* The memory per operator stated in mdot_job.h. */
@@ -134,8 +139,8 @@ static void an_operator_takes_the_documented_memory(void **state)
     (void)state;
     enum { KILOBYTE = 1024 };
     requests a = measure_requests(SHORT);
-    assert_true(a.load - a.file * (1 + sizeof(uint32_t)) <= (size_t)2 * KILOBYTE * OPERATORS);
-    assert_true(a.load >= OPERATORS * sizeof(mdot_job_operator));
+    assert_compare(a.load - a.file * (1 + sizeof(uint32_t)), <=, (size_t)2 * KILOBYTE * OPERATORS);
+    assert_compare(a.load, >=, OPERATORS * sizeof(mdot_job_operator));
 }
 
 /* Short types and modules with few different letters. Many are equal but stand at different addresses, and some modules
@@ -165,8 +170,9 @@ static void equal_names_share_a_string_and_others_differ(void **state)
         for (size_t k = 0; k < COUNT; k++) {
             const char *x = job->operators[i].type, *y = job->operators[k].type, *z = job->operators[k].module;
             int letters = strcmp(x, y);
-            assert_true((letters < 0) == (x < y) && (letters > 0) == (x > y));
-            if (z != NULL) assert_true((strcmp(x, z) == 0) == (x == z));
+            assert_compare(letters < 0, ==, x < y);
+            assert_compare(letters > 0, ==, x > y);
+            if (z != NULL) assert_compare(strcmp(x, z) == 0, ==, x == z);
         }
     }
     mdot_job_destroy(job);
@@ -179,7 +185,8 @@ static void a_long_type_is_read_once_for_all_operators(void **state)
     enum { LETTERS = 1 << 22, COUNT = 100000 };
     char *type = malloc(LETTERS + 1);
     mdot_job_operator *operators = calloc(COUNT, sizeof *operators);
-    assert_true(type != NULL && operators != NULL);
+    assert_non_null(type);
+    assert_non_null(operators);
     memset(type, 'T', LETTERS);
     type[LETTERS] = '\0';
     for (size_t i = 0; i < COUNT; i++)

@@ -4,6 +4,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -192,8 +193,8 @@ static void cross_entropy_has_four_tensors_of_logits(void **state)
     network_add_units(&n, "SoftmaxCrossEntropyLoss", 0, 0, "0");
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_activation_table *a = &job->analysis->activations;
-    assert_true(a->of[RT_ACTIVATION_FP32][0][0].all == (1 + 4 * 4) * NETWORK_UNIT);
-    assert_true(a->of[RT_ACTIVATION_BF16][0][0].all == (1 + 4 * 2) * NETWORK_UNIT);
+    assert_compare(a->of[RT_ACTIVATION_FP32][0][0].all, ==, (1 + 4 * 4) * NETWORK_UNIT);
+    assert_compare(a->of[RT_ACTIVATION_BF16][0][0].all, ==, (1 + 4 * 2) * NETWORK_UNIT);
     mdot_job_destroy(job);
 }
 
@@ -391,7 +392,7 @@ static void replicated_bytes_omit_sharded_tensors(void **state)
     n.operators[1].setting[MDOT_SETTING_AXIS] = n.operators[8].setting[MDOT_SETTING_AXIS] = 1;
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
-    assert_true(a->all == 23 * NETWORK_UNIT);
+    assert_compare(a->all, ==, 23 * NETWORK_UNIT);
     assert_int_equal(job->analysis->sharding.role[2], RT_ROLE_COLUMNS);
     assert_int_equal(job->analysis->sharding.role[6], RT_ROLE_ROWS);
     if (a->whole != (1 + 4 + 3) * NETWORK_UNIT) fail_msg("%g units", a->whole / NETWORK_UNIT);
@@ -434,12 +435,12 @@ static void scores_without_gradient_are_temporary(void **state)
         mdot_job *job = predict_make_job(n.operators, n.count);
         const rt_activation_table *a = &job->analysis->activations;
         for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
-            assert_true(a->inference[type][MDOT_ATTENTION_EAGER].all == units[type] * NETWORK_UNIT);
-            assert_true(a->inference[type][MDOT_ATTENTION_FLASH].all == fused[type] * NETWORK_UNIT);
-            assert_true(a->inference[type][MDOT_ATTENTION_PROGRAM].all == fused[type] * NETWORK_UNIT);
-            assert_true(a->inference[type][MDOT_ATTENTION_EAGER].moments[0].gradients == 0);
+            assert_compare(a->inference[type][MDOT_ATTENTION_EAGER].all, ==, units[type] * NETWORK_UNIT);
+            assert_compare(a->inference[type][MDOT_ATTENTION_FLASH].all, ==, fused[type] * NETWORK_UNIT);
+            assert_compare(a->inference[type][MDOT_ATTENTION_PROGRAM].all, ==, fused[type] * NETWORK_UNIT);
+            assert_compare(a->inference[type][MDOT_ATTENTION_EAGER].moments[0].gradients, ==, 0);
             for (int recompute = 0; is_frozen && recompute < RT_RECOMPUTATIONS; recompute++)
-                assert_true(a->of[type][MDOT_ATTENTION_EAGER][recompute].all == units[type] * NETWORK_UNIT);
+                assert_compare(a->of[type][MDOT_ATTENTION_EAGER][recompute].all, ==, units[type] * NETWORK_UNIT);
         }
         mdot_job_destroy(job);
     }
@@ -464,10 +465,10 @@ static void checkpoints_of_a_program_recompute_its_blocks(void **state)
     for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
         const rt_activations *without = plain->analysis->activations.of[type][MDOT_ATTENTION_FLASH],
                              *with = marked->analysis->activations.of[type][MDOT_ATTENTION_FLASH];
-        assert_true(with[MDOT_RECOMPUTE_NOTHING].all == without[MDOT_RECOMPUTE_BLOCKS].all);
-        assert_true(with[MDOT_RECOMPUTE_NOTHING].all < without[MDOT_RECOMPUTE_NOTHING].all);
-        assert_true(with[MDOT_RECOMPUTE_BLOCKS].all == without[MDOT_RECOMPUTE_BLOCKS].all);
-        assert_true(with[MDOT_RECOMPUTE_SELECTIVE].all == without[MDOT_RECOMPUTE_SELECTIVE].all);
+        assert_compare(with[MDOT_RECOMPUTE_NOTHING].all, ==, without[MDOT_RECOMPUTE_BLOCKS].all);
+        assert_compare(with[MDOT_RECOMPUTE_NOTHING].all, <, without[MDOT_RECOMPUTE_NOTHING].all);
+        assert_compare(with[MDOT_RECOMPUTE_BLOCKS].all, ==, without[MDOT_RECOMPUTE_BLOCKS].all);
+        assert_compare(with[MDOT_RECOMPUTE_SELECTIVE].all, ==, without[MDOT_RECOMPUTE_SELECTIVE].all);
     }
     mdot_job_destroy(plain);
     mdot_job_destroy(marked);
@@ -536,7 +537,7 @@ static void tensors_of_operators_sum_to_the_peak(void **state)
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_analysis *analysis = job->analysis;
     assert_int_equal(analysis->totals.logits, 14);
-    assert_true(analysis->sharding.common > 0);
+    assert_compare(analysis->sharding.common, >, 0);
     for (int i = 0; i < RT_ACTIVATION_TYPES * 2 * RT_RECOMPUTATIONS * RT_LOSSES; i++) {
         const rt_activation_case which = {
             .type = (rt_activation_type)(i % RT_ACTIVATION_TYPES),
@@ -544,7 +545,9 @@ static void tensors_of_operators_sum_to_the_peak(void **state)
             .recompute = (mdot_recompute)(i / RT_ACTIVATION_TYPES / 2 % RT_RECOMPUTATIONS),
             .loss = (mdot_loss)(i / RT_ACTIVATION_TYPES / 2 / RT_RECOMPUTATIONS)};
         const rt_activations *a = rt_activations_of(&analysis->activations, &which);
-        assert_true(a->whole < a->all && a->moments[0].all == a->all && a->moments[0].whole == a->whole);
+        assert_compare(a->whole, <, a->all);
+        assert_compare(a->moments[0].all, ==, a->all);
+        assert_compare(a->moments[0].whole, ==, a->whole);
         for (double tensor = 1; tensor <= 4; tensor *= 2) {
             double bytes[NETWORK_MAX_OPERATORS], sum = 0, want = a->whole + (a->all - a->whole) / tensor;
             assert_true(rt_shard_activations(job, &analysis->sharding, analysis->totals.logits, &which, tensor, bytes));

@@ -3,6 +3,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -39,12 +40,12 @@ static void kernels_of_the_loss_keep_parts_of_the_logits(void **state)
             if (has_view) network_add_units(&n, "Transpose", 8, 0, "0");
             network_add_units(&n, "SoftmaxCrossEntropyLoss", 0, 0, has_view ? "1" : "0");
             mdot_job *job = predict_make_job(n.operators, n.count);
-            assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_WHOLE) == 1 + 4 * 8);
-            assert_true(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_WHOLE) == 1 + 4 * 4);
-            assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED) == 1 + 2 * 8 + 2 * 8 / 8.0);
-            assert_true(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_CHUNKED) == 1 + 2 * 4 + 2 * 4 / 8.0);
-            assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED) == 1 + 4 * 8 * cases[i].part);
-            assert_true(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_FUSED) == 1 + 4 * 4 * cases[i].part);
+            assert_compare(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_WHOLE), ==, 1 + 4 * 8);
+            assert_compare(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_WHOLE), ==, 1 + 4 * 4);
+            assert_compare(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED), ==, 1 + 2 * 8 + 2 * 8 / 8.0);
+            assert_compare(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_CHUNKED), ==, 1 + 2 * 4 + 2 * 4 / 8.0);
+            assert_compare(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED), ==, 1 + 4 * 8 * cases[i].part);
+            assert_compare(with_loss(job, RT_ACTIVATION_BF16, MDOT_LOSS_FUSED), ==, 1 + 4 * 4 * cases[i].part);
             mdot_job_destroy(job);
         }
     }
@@ -62,8 +63,8 @@ static void tensors_beside_the_logits_are_whole(void **state)
     network_add_units(&n, "Sigmoid", 16, 0, "");
     network_add_units(&n, "SoftmaxCrossEntropyLoss", 0, 0, "0");
     mdot_job *job = predict_make_job(n.operators, n.count);
-    assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED) == 2 + 8 + 16);
-    assert_true(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED) == 2 + 1 + 16);
+    assert_compare(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_CHUNKED), ==, 2 + 8 + 16);
+    assert_compare(with_loss(job, RT_ACTIVATION_FP32, MDOT_LOSS_FUSED), ==, 2 + 1 + 16);
     mdot_job_destroy(job);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/activation_memory.h"
 #include "runtime/perf/analysis.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -83,8 +84,9 @@ static void moments_have_the_largest_sum_at_any_batch(void **state)
         const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][MDOT_ATTENTION_FLASH][0];
         assert_in_range(a->moment_count, 1, RT_ACTIVATION_MOMENTS);
         full += a->moment_count == RT_ACTIVATION_MOMENTS;
-        assert_true(a->all == search(count, units, parameters, 0) * NETWORK_UNIT && a->all == a->moments[0].all);
-        assert_true(a->moments[a->moment_count - 1].gradients == 1);
+        assert_compare(a->all, ==, search(count, units, parameters, 0) * NETWORK_UNIT);
+        assert_compare(a->all, ==, a->moments[0].all);
+        assert_compare(a->moments[a->moment_count - 1].gradients, ==, 1);
         for (double weight = 0.125; weight < 1000; weight *= 1.5) {
             double want = search(count, units, parameters, weight), got = largest_of(a, weight);
             if (got > want * (1 + 1e-12)) fail_msg("chain %d: %g, more than %g", i, got, want);
@@ -94,7 +96,7 @@ static void moments_have_the_largest_sum_at_any_batch(void **state)
         }
         mdot_job_destroy(job);
     }
-    assert_true(full > 0);
+    assert_compare(full, >, 0);
 }
 
 static void expect_moments(const rt_activations *a, size_t count, const double moments[][2])
@@ -193,11 +195,14 @@ static void moments_of_shards_have_whole_tensors(void **state)
     static const rt_activation_moment moments[] = {{12 * NETWORK_UNIT, 6 * NETWORK_UNIT, 10 / 22.0},
                                                    {8 * NETWORK_UNIT, 4 * NETWORK_UNIT, 20 / 22.0},
                                                    {3 * NETWORK_UNIT, 3 * NETWORK_UNIT, 1}};
-    assert_true(a->all == 12 * NETWORK_UNIT && a->whole == 6 * NETWORK_UNIT);
+    assert_compare(a->all, ==, 12 * NETWORK_UNIT);
+    assert_compare(a->whole, ==, 6 * NETWORK_UNIT);
     assert_int_equal(a->moment_count, 3);
     for (int i = 0; i < 3; i++) {
         const rt_activation_moment *m = &a->moments[i];
-        assert_true(m->all == moments[i].all && m->whole == moments[i].whole && m->gradients == moments[i].gradients);
+        assert_compare(m->all, ==, moments[i].all);
+        assert_compare(m->whole, ==, moments[i].whole);
+        assert_compare(m->gradients, ==, moments[i].gradients);
     }
     static const double units[2][4] = {{2, 8, 1, 1}, {2, 4, .5, .5 + 2}};
     for (int halved = 0; halved < 2; halved++) {
@@ -214,8 +219,8 @@ static void long_jobs_get_an_estimate(void **state)
     (void)state;
     mdot_job *job = predict_job(20000, 3);
     double fp32 = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].all;
-    assert_true(fp32 > 20000.0 / 3 * 2000);
-    assert_true(job->analysis->activations.of[RT_ACTIVATION_AMP][0][0].all < fp32);
+    assert_compare(fp32, >, 20000.0 / 3 * 2000);
+    assert_compare(job->analysis->activations.of[RT_ACTIVATION_AMP][0][0].all, <, fp32);
     mdot_job_destroy(job);
 }
 

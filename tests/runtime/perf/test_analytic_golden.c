@@ -15,6 +15,7 @@
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -218,9 +219,9 @@ static size_t find_result(const char *name, size_t length)
 
 static void put_result(const char *group, const char *name, double value)
 {
-    assert_true(result_count < MAX_CASES);
+    assert_compare(result_count, <, MAX_CASES);
     result *r = &results[result_count++];
-    assert_true(snprintf(r->name, sizeof r->name, "%s, %s", group, name) < MAX_NAME);
+    assert_compare(snprintf(r->name, sizeof r->name, "%s, %s", group, name), <, MAX_NAME);
     r->value = value;
 }
 
@@ -234,7 +235,7 @@ static void put_difference(const char *base, const char *group, const char *name
 {
     char other[MAX_NAME];
     int length = snprintf(other, sizeof other, "%s, %s", base, name);
-    assert_true(length < MAX_NAME);
+    assert_compare(length, <, MAX_NAME);
     size_t i = find_result(other, (size_t)length);
     if (!is_near(i < result_count ? results[i].value : 0, value)) put_result(group, name, value);
 }

@@ -4,6 +4,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -99,7 +100,7 @@ static void sharded_heads_without_sums_wait_for_nothing(void **state)
     operators[1].input_count = 1;
     mdot_job *job = predict_make_job(operators, 2);
     assert_int_equal(job->analysis->sharding.common, 4);
-    assert_true(exchange_ms(job, (mdot_configuration){.tensor_parallel = 2}) == 0);
+    assert_compare(exchange_ms(job, (mdot_configuration){.tensor_parallel = 2}), ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -174,7 +175,8 @@ static void context_parallelism_passes_keys_and_values(void **state)
             double ring = started_ms(4, passes * 3, 3 / 4.0 * passes * 8 * 2 * BYTES / 1e6);
             double hidden = (1 + again + 2.5) * 8 * flops / 4 * r.rates.ms_per_flop[RT_RATE_MATMUL];
             double waited = is_slow ? ring / 10 : ring - hidden;
-            assert_true(hidden > 0 && (is_slow ? hidden > ring : hidden < ring / 2));
+            assert_compare(hidden, >, 0);
+            assert_true(is_slow ? hidden > ring : hidden < ring / 2);
             assert_float_equal(rt_communication_ms(job, &r, 0), gradients + waited, 1e-9);
             mdot_job_destroy(job);
         }
@@ -265,7 +267,8 @@ static void rings_of_sharded_heads_are_smaller(void **state)
     double samples = (double)r.configuration.micro_batch, gradients = 2 * 3 / 4.0 * 4 * 64 * 64 / 2 / 1e6;
     double ring = started_ms(4, 3 * 3, 3 / 4.0 * 3 * samples * 2 * BYTES / 2 / 1e6);
     double hidden = (1 + 2.5) * samples * 1e6 / (4 * 2) * r.rates.ms_per_flop[RT_RATE_MATMUL];
-    assert_true(hidden > 0 && hidden < ring / 2);
+    assert_compare(hidden, >, 0);
+    assert_compare(hidden, <, ring / 2);
     assert_float_equal(rt_communication_ms(job, &r, 0), gradients + 2 * (ring - hidden), 1e-9);
     mdot_job_destroy(job);
 }

@@ -6,6 +6,7 @@
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -85,11 +86,12 @@ static void experts_follow_a_router(void **state)
         assert_int_equal(d->experts.is_expert[i], at == UP || at == GATE || at == DOWN);
     }
     assert_int_equal(d->experts.common_count, EXPERTS);
-    assert_true(d->experts.exchanged_bytes == LAYERS * 2 * TOKEN_BYTES); /* two matmuls receive the tokens once, and one
+    assert_compare(d->experts.exchanged_bytes, ==,
+                   LAYERS * 2 * TOKEN_BYTES); /* two matmuls receive the tokens once, and one
                                                                   * result returns */
     assert_int_equal(d->experts.exchange_count, LAYERS * 2);
-    assert_true(d->parameters.experts[RT_PIPELINE_BLOCKS] == LAYERS * OF_EXPERTS);
-    assert_true(d->parameters.all[RT_PIPELINE_BLOCKS] == LAYERS * (OF_EXPERTS + DENSE));
+    assert_compare(d->parameters.experts[RT_PIPELINE_BLOCKS], ==, LAYERS * OF_EXPERTS);
+    assert_compare(d->parameters.all[RT_PIPELINE_BLOCKS], ==, LAYERS * (OF_EXPERTS + DENSE));
     mdot_job_destroy(job);
 }
 
@@ -106,7 +108,7 @@ static void scaled_results_of_experts_are_exchanged_once(void **state)
     mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
     const rt_experts *experts = &job->analysis->sharding.experts;
     assert_int_equal(experts->exchange_count, LAYERS * 2);
-    assert_true(experts->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES);
+    assert_compare(experts->exchanged_bytes, ==, LAYERS * 2 * TOKEN_BYTES);
     mdot_job_destroy(job);
 }
 
@@ -115,7 +117,7 @@ static void stacked_matrices_without_a_router_are_not_experts(void **state)
     (void)state;
     mdot_job *job = mixture("Relu");
     assert_int_equal(job->analysis->sharding.experts.common_count, 0);
-    assert_true(job->analysis->sharding.experts.exchanged_bytes == 0);
+    assert_compare(job->analysis->sharding.experts.exchanged_bytes, ==, 0);
     mdot_job_destroy(job);
     network n;
     make_mixture(&n, "Relu");
@@ -155,7 +157,8 @@ static void the_largest_block_has_its_experts(void **state)
         for (size_t k = 0; i == 3 && k < LAYERS * EACH; k++) n.operators[k].block = 0;
         mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
         const rt_sharding *d = &job->analysis->sharding;
-        assert_true(d->experts.common_count == EXPERTS && d->largest_block_experts == experts);
+        assert_compare(d->experts.common_count, ==, EXPERTS);
+        assert_compare(d->largest_block_experts, ==, experts);
         mdot_job_destroy(job);
     }
 }
@@ -184,7 +187,8 @@ static void matmuls_of_several_matrices_behind_a_router_are_experts(void **state
         const rt_experts *experts = &job->analysis->sharding.experts;
         if (experts->common_count != common[i]) fail_msg("case %d: %d", i, (int)experts->common_count);
         assert_int_equal(experts->is_expert[UP], is_expert[i]);
-        assert_true(experts->is_expert[GATE] && experts->is_expert[EACH + UP]);
+        assert_true(experts->is_expert[GATE]);
+        assert_true(experts->is_expert[EACH + UP]);
         mdot_job_destroy(job);
     }
 }
@@ -328,8 +332,9 @@ static void expert_parallelism_divides_matrices_and_keeps_flops(void **state)
     const mdot_job_operator *whole = &job->operators[UP],
                             *part = rt_sharded_operator(job, &job->analysis->sharding, UP, &share, &storage);
     assert_ptr_equal(part, &storage);
-    assert_true(part->parameters == whole->parameters / 4);
-    assert_true(part->per_step[MDOT_PHASE_FORWARD].bytes_read == whole->per_step[MDOT_PHASE_FORWARD].bytes_read / 4);
+    assert_compare(part->parameters, ==, whole->parameters / 4);
+    assert_compare(part->per_step[MDOT_PHASE_FORWARD].bytes_read, ==,
+                   whole->per_step[MDOT_PHASE_FORWARD].bytes_read / 4);
     assert_memory_equal(part->per_sample, whole->per_sample, sizeof part->per_sample);
     assert_int_equal(part->setting[MDOT_SETTING_GROUPS], EXPERTS / 4);
     assert_int_equal(part->setting[MDOT_SETTING_SIZE_IN], 64);
@@ -388,7 +393,7 @@ static void tokens_are_exchanged_in_both_directions(void **state)
                                                           .link_gbps = 1,
                                                           .network_gbps = 0.5});
     double borders = 3 * 2 * 4 * job->analysis->sharding.border_bytes / 0.5 / 1e6;
-    assert_true(borders > 0);
+    assert_compare(borders, >, 0);
     assert_float_equal(stages, 3 * 2 * way_ms(tokens / 2) / 2 + borders + gradients / 2, 1e-9);
     mdot_job_destroy(job);
 }
@@ -455,7 +460,7 @@ static void experts_reach_the_next_matmul_through_any_operand(void **state)
         mdot_job *job = predict_make_job(n.operators, LAYERS * EACH);
         const rt_experts *experts = &job->analysis->sharding.experts;
         assert_int_equal(experts->exchange_count, LAYERS * 2);
-        assert_true(experts->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES);
+        assert_compare(experts->exchanged_bytes, ==, LAYERS * 2 * TOKEN_BYTES);
         mdot_job_destroy(job);
     }
 }

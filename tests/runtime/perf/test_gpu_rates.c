@@ -1,5 +1,6 @@
 /* test_gpu_rates.c — the rates of a GPU in each precision. */
 #include "runtime/perf/resolved_configuration.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,11 +39,13 @@ static void each_precision_has_its_rates(void **state)
             configuration.gpu.fp8_tflops = 80;
             configuration.gpu.memory_gbps = 500;
             rt_rates r = rt_rates_of(&configuration);
-            assert_true(r.ms_per_flop[RT_RATE_VECTOR] == 1 / 10e9 && r.ms_per_byte == 1 / 500e6);
-            assert_true(r.ms_per_flop[RT_RATE_MATMUL] == 1 / (cases[i].matmul[has_tf32] * 1e9));
-            assert_true(r.ms_per_flop[RT_RATE_LINEAR] == 1 / (cases[i].linear[has_tf32] * 1e9));
-            assert_true(r.ms_per_flop[RT_RATE_CONVOLUTION] == 1 / (cases[i].convolution[has_tf32] * 1e9));
-            assert_true(r.half_byte_ratio == cases[i].half && r.fp32_byte_ratio == cases[i].fp32);
+            assert_compare(r.ms_per_flop[RT_RATE_VECTOR], ==, 1 / 10e9);
+            assert_compare(r.ms_per_byte, ==, 1 / 500e6);
+            assert_compare(r.ms_per_flop[RT_RATE_MATMUL], ==, 1 / (cases[i].matmul[has_tf32] * 1e9));
+            assert_compare(r.ms_per_flop[RT_RATE_LINEAR], ==, 1 / (cases[i].linear[has_tf32] * 1e9));
+            assert_compare(r.ms_per_flop[RT_RATE_CONVOLUTION], ==, 1 / (cases[i].convolution[has_tf32] * 1e9));
+            assert_compare(r.half_byte_ratio, ==, cases[i].half);
+            assert_compare(r.fp32_byte_ratio, ==, cases[i].fp32);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -61,7 +62,7 @@ static void expect_near(double value, double expected)
 static void nothing_waits_without_offloading(void **state)
 {
     (void)state;
-    assert_true(host_ms((mdot_configuration){.optimizer = MDOT_OPTIMIZER_ADAM}, 16, 0, 0) == 0);
+    assert_compare(host_ms((mdot_configuration){.optimizer = MDOT_OPTIMIZER_ADAM}, 16, 0, 0), ==, 0);
 }
 
 /* Gradients leave during the backward pass. The update and the way back of the weights are not hidden. */
@@ -71,7 +72,10 @@ static void the_backward_pass_hides_gradients(void **state)
     const mdot_configuration c = {.optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_OPTIMIZER};
     double all = host_ms(c, 16, 0, 0), hidden = host_ms(c, 16, 0, LONG_MS), fast = host_ms(c, 32, 0, 0);
     double way = all - hidden; /* fp32 gradients one way; the weights that return are as large */
-    assert_true(way > 0 && hidden > way);
+    {
+        assert_compare(way, >, 0);
+        assert_compare(hidden, >, way);
+    }
     expect_near(host_ms(c, 16, 0, way / 2), all - way / 2);
     expect_near(host_ms(c, 16, LONG_MS, 0), all);
     expect_near(all - fast, way); /* half of both ways */
@@ -86,7 +90,8 @@ static void weights_arrive_for_every_pass(void **state)
         .optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 3, .gpu_count = 2};
     double once = host_ms(c, 16, 0, 0), hidden = host_ms(c, 16, LONG_MS, 0), update = host_ms(c, 16, LONG_MS, LONG_MS);
     double way = once - hidden;
-    assert_true(way > 0 && update > 0);
+    assert_compare(way, >, 0);
+    assert_compare(update, >, 0);
     expect_near(hidden - update, 2 * way); /* the weights and gradients of this GPU's part, both in fp32 */
     c.accumulate = 4;
     expect_near(host_ms(c, 16, 0, 0) - once, 2 * 3 * way);
@@ -152,13 +157,13 @@ static void activations_travel_twice(void **state)
     configuration.c.batch = 8;
     assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
     rt_resolve(job, &configuration, &resolved);
-    assert_true(both > 0);
+    assert_compare(both, >, 0);
     expect_near(both, 2 * 8 * rt_offloaded_bytes(job, &resolved) / PCIE_RATE);
     expect_near(host_ms(c, 16, LONG_MS, 0), both / 2);
     expect_near(host_ms(c, 16, 0, LONG_MS), both / 2);
     expect_near(host_ms(c, 16, both / 4, both / 4), both / 2);
     expect_near(host_ms(c, 32, 0, 0), both / 2);
-    assert_true(host_ms(c, 16, LONG_MS, LONG_MS) == 0);
+    assert_compare(host_ms(c, 16, LONG_MS, LONG_MS), ==, 0);
     c.accumulate = 3;
     expect_near(host_ms(c, 16, 0, 0), 3 * both);
 }
@@ -186,7 +191,8 @@ static void pages_leave_that_do_not_fit(void **state)
         expect_near(all, 2 * pages / PCIE_RATE); /* to the GPU and back */
         resolved.configuration.gpu.memory_gib = (taken + fitting[i] * pages) / of_gib;
         double got = rt_host_memory_ms(job, &resolved, 0, 0);
-        assert_true(all > 0 && fabs(got - (1 - fitting[i]) * all) <= 1e-6 * all);
+        assert_compare(all, >, 0);
+        assert_compare(fabs(got - (1 - fitting[i]) * all), <=, 1e-6 * all);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -27,10 +28,11 @@ static int class_of(int64_t kernel_h, int64_t kernel_w, int64_t groups)
     int found = -1;
     for (int i = 0; i < RT_WORK_CLASSES; i++) {
         if (identity.share[i] == 0) continue;
-        assert_true(identity.share[i] == 1 && found < 0);
+        assert_compare(identity.share[i], ==, 1);
+        assert_compare(found, <, 0);
         found = i;
     }
-    assert_true(found >= 0);
+    assert_compare(found, >=, 0);
     return found;
 }
 
@@ -38,7 +40,9 @@ static void the_longer_side_of_a_kernel_and_its_groups_make_the_class(void **sta
 {
     (void)state;
     int point = class_of(1, 1, 1), three = class_of(3, 3, 1), large = class_of(7, 7, 1);
-    assert_true(point != three && three != large && point != large);
+    assert_compare(point, !=, three);
+    assert_compare(three, !=, large);
+    assert_compare(point, !=, large);
     assert_int_equal(class_of(7, 1, 1), large);
     assert_int_equal(class_of(1, 7, 1), large);
     assert_int_equal(class_of(1, 4, 1), large);
@@ -47,7 +51,9 @@ static void the_longer_side_of_a_kernel_and_its_groups_make_the_class(void **sta
     assert_int_equal(class_of(0, 1, 1), point);
     assert_int_equal(class_of(3, 3, 0), three);
     int some = class_of(3, 3, 2), depthwise = class_of(3, 3, 64);
-    assert_true(some != three && depthwise != three && some != depthwise);
+    assert_compare(some, !=, three);
+    assert_compare(depthwise, !=, three);
+    assert_compare(some, !=, depthwise);
     assert_int_equal(class_of(3, 3, 32), some);
 }
 
@@ -55,9 +61,10 @@ static void distance_is_half_of_the_differences(void **state)
 {
     (void)state;
     const float a[RT_WORK_CLASSES] = {.5F, .5F}, b[RT_WORK_CLASSES] = {.5F, 0, .5F}, c[RT_WORK_CLASSES] = {0, 0, 0, 1};
-    assert_true(rt_job_distance(a, a) == 0);
-    assert_true(rt_job_distance(a, b) == .5);
-    assert_true(rt_job_distance(a, c) == 1 && rt_job_distance(c, a) == 1);
+    assert_compare(rt_job_distance(a, a), ==, 0);
+    assert_compare(rt_job_distance(a, b), ==, .5);
+    assert_compare(rt_job_distance(a, c), ==, 1);
+    assert_compare(rt_job_distance(c, a), ==, 1);
 }
 
 /* Shares are in ten-thousandths of the job's work. If the job's work is zero, so are all shares. */
@@ -82,7 +89,7 @@ static void shares_are_rounded_fractions_of_the_work(void **state)
     }
     assert_int_equal(thirds, 3);
     rt_identify_job(job, none, &identity);
-    for (int i = 0; i < RT_WORK_CLASSES; i++) assert_true(identity.share[i] == 0);
+    for (int i = 0; i < RT_WORK_CLASSES; i++) assert_compare(identity.share[i], ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -114,7 +121,7 @@ static void digests_depend_on_attributes(void **state)
         if (other == 3) op->type = "Sub";
         digests[i] = digest_of(operators, 3);
         operators[1].per_sample[MDOT_PHASE_FORWARD].flops *= 2;
-        assert_true(digest_of(operators, 3) == digests[i]);
+        assert_compare(digest_of(operators, 3), ==, digests[i]);
         for (int k = 0; k < i; k++)
             if (digests[k] == digests[i]) fail_msg("changes %d and %d have one digest", k, i);
     }
@@ -135,8 +142,11 @@ static void long_types_differ_in_their_first_letters(void **state)
         mdot_job_operator op = {.struct_size = sizeof op, .type = type};
         digests[i] = digest_of(&op, 1);
     }
-    assert_true(digests[1] != digests[0] && digests[2] != digests[0] && digests[1] != digests[2]);
-    assert_true(digests[3] == digests[0] && digests[4] == digests[0]);
+    assert_compare(digests[1], !=, digests[0]);
+    assert_compare(digests[2], !=, digests[0]);
+    assert_compare(digests[1], !=, digests[2]);
+    assert_compare(digests[3], ==, digests[0]);
+    assert_compare(digests[4], ==, digests[0]);
 }
 
 int main(void)

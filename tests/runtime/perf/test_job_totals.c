@@ -3,6 +3,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -29,8 +30,11 @@ static void flops_of_all_phases_and_costs_are_summed(void **state)
     mdot_job *job = predict_make_job(n.operators, n.count);
     static const double costs[] = {10, 200, 3000};
     rt_job_totals t = rt_sum_job(job, costs);
-    assert_true(t.flops_per_sample == 6 * (1 + 256 + 65536) && t.forward_flops_per_sample == 6);
-    assert_true(t.cost == 3210 && t.cost_without_type_id == 200 && t.lacks_type_id);
+    assert_compare(t.flops_per_sample, ==, 6 * (1 + 256 + 65536));
+    assert_compare(t.forward_flops_per_sample, ==, 6);
+    assert_compare(t.cost, ==, 3210);
+    assert_compare(t.cost_without_type_id, ==, 200);
+    assert_true(t.lacks_type_id);
     assert_int_equal(t.highest_type_id, job->operators[0].traits.number);
     assert_int_equal(t.logits, 0);
     assert_false(t.has_attention || t.is_recomputed || t.is_convolutional);
@@ -41,7 +45,9 @@ static void flops_of_all_phases_and_costs_are_summed(void **state)
     job = predict_make_job(n.operators, n.count);
     t = rt_sum_job(job, costs);
     assert_int_equal(t.highest_type_id, 1000);
-    assert_true(t.cost_without_type_id == 0 && !t.lacks_type_id && t.is_recomputed);
+    assert_compare(t.cost_without_type_id, ==, 0);
+    assert_false(t.lacks_type_id);
+    assert_true(t.is_recomputed);
     mdot_job_destroy(job);
 }
 
@@ -68,8 +74,10 @@ static void attention_reads_keys_and_values(void **state)
         network_add(&n, "Relu", 0, "1")->per_sample[MDOT_PHASE_FORWARD].flops = 100;
         mdot_job *job = predict_make_job(n.operators, n.count);
         const rt_job_totals *t = &job->analysis->totals;
-        assert_true(t->has_attention && t->attention_count == 2 && t->attention_flops == 2 * cases[i].flops);
-        assert_true(t->key_value_bytes == 2 * cases[i].key_values);
+        assert_true(t->has_attention);
+        assert_compare(t->attention_count, ==, 2);
+        assert_compare(t->attention_flops, ==, 2 * cases[i].flops);
+        assert_compare(t->key_value_bytes, ==, 2 * cases[i].key_values);
         mdot_job_destroy(job);
     }
 }

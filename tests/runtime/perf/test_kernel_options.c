@@ -3,6 +3,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -56,8 +57,10 @@ static void assert_equal_memory(const mdot_job *job, mdot_configuration one, mdo
 {
     rt_resolved_configuration a = resolve(job, one), b = resolve(job, other);
     rt_memory m = rt_measure_memory(job, &a), n = rt_measure_memory(job, &b);
-    assert_true(m.weights == n.weights && m.gradients == n.gradients);
-    assert_true(m.optimizer == n.optimizer && m.activations == n.activations);
+    assert_compare(m.weights, ==, n.weights);
+    assert_compare(m.gradients, ==, n.gradients);
+    assert_compare(m.optimizer, ==, n.optimizer);
+    assert_compare(m.activations, ==, n.activations);
 }
 
 /* Compares the times of operators from `first` on. */
@@ -68,8 +71,8 @@ static void assert_equal_times(const mdot_job *job, size_t first, mdot_configura
         double ms[MDOT_PHASE_COUNT], other_ms[MDOT_PHASE_COUNT];
         rt_operator_roofline(job, i, &a, ms);
         rt_operator_roofline(job, i, &b, other_ms);
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) assert_true(ms[phase] == other_ms[phase]);
-        assert_true(ms[MDOT_PHASE_FORWARD] > 0);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) assert_compare(ms[phase], ==, other_ms[phase]);
+        assert_compare(ms[MDOT_PHASE_FORWARD], >, 0);
     }
 }
 

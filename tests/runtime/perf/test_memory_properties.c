@@ -7,6 +7,7 @@
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -169,7 +170,7 @@ static void memory_is_at_least_that_of_weights_and_state(void **state)
         }
         mdot_job_destroy(job);
     }
-    assert_true(checked > JOBS * CONFIGURATIONS / 50);
+    assert_compare(checked, >, JOBS * CONFIGURATIONS / 50);
 }
 
 static void memory_grows_with_work_and_falls_with_saving(void **state)
@@ -208,7 +209,7 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
         }
         mdot_job_destroy(job);
     }
-    assert_true(compared > JOBS * CONFIGURATIONS / 10);
+    assert_compare(compared, >, JOBS * CONFIGURATIONS / 10);
 }
 
 /* Compares peaks in random configurations: `larger` has at least the peak of `smaller`. */
@@ -223,12 +224,12 @@ static void expect_order(network smaller, network larger, const char *property)
         c.frozen_weights = MDOT_FROZEN_UNCHANGED; /* quantised weights are dequantised, one matrix at a time */
         if (c.tensor_parallel > 1) continue;
         double less = peak(small, c), more = peak(large, c);
-        assert_true((less < 0) == (more < 0));
+        assert_compare(less < 0, ==, more < 0);
         if (less < 0) continue;
         if (less > more * (1 + 1e-12)) fail_case(property, more, less, &c);
         compared++;
     }
-    assert_true(compared > 0);
+    assert_compare(compared, >, 0);
     mdot_job_destroy(small);
     mdot_job_destroy(large);
 }
@@ -280,7 +281,7 @@ static void memory_falls_with_sharding(void **state)
         }
         mdot_job_destroy(job);
     }
-    assert_true(compared > JOBS * CONFIGURATIONS / 10);
+    assert_compare(compared, >, JOBS * CONFIGURATIONS / 10);
 }
 
 /* ---- Plain configurations ---------------------------------------------------------------------------------------- */
@@ -333,7 +334,7 @@ static void plain_peaks_are_linear_in_the_batch(void **state)
         mdot_job *job = job_of(network_of(j));
         mdot_configuration c = {.struct_size = sizeof c, .batch = 256};
         double one = peak(job, c), two = PEAK_WITH(c, batch, 512), four = PEAK_WITH(c, batch, 1024);
-        assert_true(two > one);
+        assert_compare(two, >, one);
         if (fabs((four - two) - 2 * (two - one)) > 1e-9 * four) fail_case("batch", two - one, four - two, &c);
         mdot_job_destroy(job);
     }

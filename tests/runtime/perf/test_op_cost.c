@@ -2,6 +2,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -27,7 +28,7 @@ static void costs_are_bytes_of_a_batch(void **state)
             if (part == 2) load->bytes_written = 900;
             mdot_job *job = predict_make_job(n.operators, n.count);
             double bytes = part == 0 ? 10 : part == 1 ? 700 : 900;
-            assert_true(job->analysis->op_costs.cost[0] == bytes * (i < MDOT_PHASE_COUNT ? 64 : 1));
+            assert_compare(job->analysis->op_costs.cost[0], ==, bytes * (i < MDOT_PHASE_COUNT ? 64 : 1));
             mdot_job_destroy(job);
         }
     }
@@ -37,7 +38,7 @@ static void costs_are_bytes_of_a_batch(void **state)
     op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){64, 4000, 0};
     op->per_step[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){96, 50000, 600000};
     mdot_job *job = predict_make_job(n.operators, n.count);
-    assert_true(job->analysis->op_costs.cost[0] == 64 * (1 + 20 + 300 + 2 + 4000) + 3 + 50000 + 600000);
+    assert_compare(job->analysis->op_costs.cost[0], ==, 64 * (1 + 20 + 300 + 2 + 4000) + 3 + 50000 + 600000);
     mdot_job_destroy(job);
 }
 
@@ -77,7 +78,10 @@ static void all_operands_of_a_reader_are_fused(void **state)
     network_add(&n, "Add", 0, "0,1,2");
     mdot_job *job = predict_make_job(n.operators, n.count);
     const double *saved = job->analysis->op_costs.fused_bytes;
-    assert_true(saved[0] == 20 && saved[1] == 0 && saved[2] == 60 && saved[3] == 0);
+    assert_compare(saved[0], ==, 20);
+    assert_compare(saved[1], ==, 0);
+    assert_compare(saved[2], ==, 60);
+    assert_compare(saved[3], ==, 0);
     mdot_job_destroy(job);
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/sharding.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -104,7 +105,8 @@ static void operators_that_shard_differently_are_in_different_groups(void **stat
     for (size_t i = 0; i < COUNT; i++) {
         assert_int_equal(groups.items[i].first, i);
         assert_int_equal(groups.items[i].count, 2);
-        assert_true(groups.of[i] == i && groups.of[i + COUNT] == i);
+        assert_compare(groups.of[i], ==, i);
+        assert_compare(groups.of[i + COUNT], ==, i);
     }
     rt_free_operator_groups(&groups);
     assert_true(rt_group_operators(job, &unsharded));
@@ -134,9 +136,9 @@ static void cost_grows_with_work(void **state)
     operators[2].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 1e3;
     operators[3] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
     mdot_job *job = predict_make_job(operators, 4);
-    assert_true(job->analysis->op_costs.cost[1] > job->analysis->op_costs.cost[0]);
-    assert_true(job->analysis->op_costs.cost[2] > job->analysis->op_costs.cost[0]);
-    assert_true(job->analysis->op_costs.cost[3] == 0);
+    assert_compare(job->analysis->op_costs.cost[1], >, job->analysis->op_costs.cost[0]);
+    assert_compare(job->analysis->op_costs.cost[2], >, job->analysis->op_costs.cost[0]);
+    assert_compare(job->analysis->op_costs.cost[3], ==, 0);
     mdot_job_destroy(job);
 }
 

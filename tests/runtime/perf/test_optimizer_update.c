@@ -4,6 +4,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ static void check(const mdot_job *job, const update_case *cases, size_t count)
         double launch = 0.005 * 2 * cases[i].launches;
         assert_float_equal(rt_launch_ms(job, &r, 0), launch, 1e-12);
         assert_float_equal(rt_launch_ms(job, &r, 0.004), launch > 0.004 ? launch - 0.004 : 0, 1e-12);
-        assert_true(rt_launch_ms(job, &r, 1) == 0);
+        assert_compare(rt_launch_ms(job, &r, 1), ==, 0);
     }
 }
 
@@ -142,7 +143,8 @@ static void precisions_and_workers_change_the_update(void **state)
     };
     check(job, cases, sizeof cases / sizeof *cases);
     rt_resolved_configuration inference = resolve(job, (mdot_configuration){ADAM, LOOP, .mode = MDOT_MODE_INFERENCE});
-    assert_true(rt_optimizer_ms(job, &inference, &inference.shard) == 0 && rt_launch_ms(job, &inference, 0) == 0);
+    assert_compare(rt_optimizer_ms(job, &inference, &inference.shard), ==, 0);
+    assert_compare(rt_launch_ms(job, &inference, 0), ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -161,7 +163,9 @@ static void tensor_parallelism_divides_matrices(void **state)
         rt_resolved_configuration r = resolve(job, cases[i].c);
         r.shard.tensor = 2;
         rt_optimizer_memory m = rt_optimizer_memory_of(job, &r);
-        assert_true(m.state == cases[i].state && m.moments == cases[i].state && m.update == cases[i].temporary);
+        assert_compare(m.state, ==, cases[i].state);
+        assert_compare(m.moments, ==, cases[i].state);
+        assert_compare(m.update, ==, cases[i].temporary);
     }
     mdot_job_destroy(job);
 }

@@ -5,6 +5,7 @@
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
+#include "tests/support/assertions.h"
 #include "tests/support/memory_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -97,10 +98,10 @@ static void gradients_begin_in_the_backward_pass(void **state)
     mdot_job *job = predict_make_job(operators, 2);
     const rt_activation_case fp32 = {.type = RT_ACTIVATION_FP32};
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
-    assert_true(peak(job, (mdot_configuration){.batch = 1}) == 2 * 40000 + passing(job, fp32, 1, 40000));
-    assert_true(passing(job, fp32, 1, 40000) > a);
-    assert_true(peak(job, (mdot_configuration){.batch = 1, .accumulate = 2}) == 3 * 40000 + a);
-    assert_true(peak(job, (mdot_configuration){.batch = 1000}) < 3 * 40000 + 1000 * a);
+    assert_compare(peak(job, (mdot_configuration){.batch = 1}), ==, 2 * 40000 + passing(job, fp32, 1, 40000));
+    assert_compare(passing(job, fp32, 1, 40000), >, a);
+    assert_compare(peak(job, (mdot_configuration){.batch = 1, .accumulate = 2}), ==, 3 * 40000 + a);
+    assert_compare(peak(job, (mdot_configuration){.batch = 1000}), <, 3 * 40000 + 1000 * a);
     mdot_job_destroy(job);
 }
 
@@ -129,7 +130,7 @@ static void zero_shards_over_workers(void **state)
         double bytes = 4 * fp32->moments[i].all + (fp32->moments[i].gradients > 0 ? whole_gradients : 0);
         if (bytes > largest) largest = bytes;
     }
-    assert_true(peak(job, c[3]) == shards + gathered + largest);
+    assert_compare(peak(job, c[3]), ==, shards + gathered + largest);
     mdot_job_destroy(job);
 }
 
@@ -139,10 +140,10 @@ static void tensor_parallelism_shards_matmuls(void **state)
     mdot_job *job = memory_small_network(1);
     const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
     assert_int_equal(job->analysis->sharding.role[1], RT_ROLE_COLUMNS);
-    assert_true(a->whole < a->all);
+    assert_compare(a->whole, <, a->all);
     double weights = 4 * (24 + 1000 / 4.0), sample = a->whole + (a->all - a->whole) / 4;
-    assert_true(peak(job, (mdot_configuration){.batch = 1, .tensor_parallel = 4, .accumulate = 2}) ==
-                3 * weights + sample);
+    assert_compare(peak(job, (mdot_configuration){.batch = 1, .tensor_parallel = 4, .accumulate = 2}), ==,
+                   3 * weights + sample);
     mdot_job_destroy(job);
 }
 
@@ -156,11 +157,11 @@ static void pipeline_parallelism_distributes_blocks(void **state)
     double weights = 4 * (1000 / 2.0 + (job->analysis->sharding.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
     double sent = job->analysis->sharding.border_bytes;
-    assert_true(sent == 8 * MEMORY_UNIT);
-    assert_true(peak(job, c) == 3 * weights + 2 * 2 * (a / 2 + sent));
+    assert_compare(sent, ==, 8 * MEMORY_UNIT);
+    assert_compare(peak(job, c), ==, 3 * weights + 2 * 2 * (a / 2 + sent));
     c.micro_batches = 1;
     c.accumulate = 2;
-    assert_true(peak(job, c) == 3 * weights + 8 * 2 * (a / 2 + sent));
+    assert_compare(peak(job, c), ==, 3 * weights + 8 * 2 * (a / 2 + sent));
     mdot_job_destroy(job);
 }
 
@@ -194,17 +195,19 @@ static void stages_of_a_pipeline_have_one_end_each(void **state)
         double copy = heads[i] > 0 ? heads[i] : 400;
         double sent = job->analysis->sharding.border_bytes;
         double first = 3 * 4 * (400 + 500) + 2 * 2 * (a / 2 + sent), last = 3 * 4 * (500 + copy) + 2 * a / 2;
-        assert_true(peak(job, c) == (first > last ? first : last));
+        assert_compare(peak(job, c), ==, first > last ? first : last);
         c.precision = MDOT_PRECISION_MIXED_BF16; /* the flat gradients are those of the same stage */
         rt_memory mixed = memory_measure(job, c);
-        assert_true(mixed.flat > 0 && mixed.flat == 3 * mixed.weights);
+        assert_compare(mixed.flat, >, 0);
+        assert_compare(mixed.flat, ==, 3 * mixed.weights);
         mdot_job_destroy(job);
     }
     mdot_job *job = language_model(0);
     const rt_sharding *d = &job->analysis->sharding;
-    assert_true(d->tied.all[RT_PIPELINE_AFTER] == 400 && d->frozen_tied.all[RT_PIPELINE_AFTER] == 0);
+    assert_compare(d->tied.all[RT_PIPELINE_AFTER], ==, 400);
+    assert_compare(d->frozen_tied.all[RT_PIPELINE_AFTER], ==, 0);
     rt_shard last = {1, 1, {0, .5, 1}};
-    assert_true(rt_sum_elements(rt_trained_part(&job->analysis->sharding, &last)) == 900);
+    assert_compare(rt_sum_elements(rt_trained_part(&job->analysis->sharding, &last)), ==, 900);
     mdot_job_destroy(job);
 }
 
@@ -217,7 +220,7 @@ static void half_gradients_may_stay_beside_fp32_ones(void **state)
         .batch = 1, .precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32, .zero_stage = 1};
     double megatron = peak(job, c);
     c.reduce_type = MDOT_NUMBER_HALF;
-    assert_true(peak(job, c) == megatron + 2 * 1024);
+    assert_compare(peak(job, c), ==, megatron + 2 * 1024);
     mdot_job_destroy(job);
 }
 
@@ -227,11 +230,12 @@ static void an_update_on_the_host_takes_no_memory(void **state)
     (void)state;
     mdot_job *job = memory_small_network(0);
     mdot_configuration c = {.batch = 1, .precision = MDOT_PRECISION_MIXED_BF16, .zero_stage = 1};
-    assert_true(memory_measure(job, c).flat == (2 + 4) * 1024);
-    assert_true(memory_measure(job, c).optimizer > 0);
+    assert_compare(memory_measure(job, c).flat, ==, (2 + 4) * 1024);
+    assert_compare(memory_measure(job, c).optimizer, >, 0);
     c.offload = MDOT_OFFLOAD_OPTIMIZER;
     rt_memory m = memory_measure(job, c);
-    assert_true(m.flat == 0 && m.optimizer == 0);
+    assert_compare(m.flat, ==, 0);
+    assert_compare(m.optimizer, ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -241,10 +245,10 @@ static void pages_of_the_optimizer_are_not_allocated(void **state)
     (void)state;
     mdot_job *job = memory_small_network(0);
     mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW, .offload = MDOT_OFFLOAD_PAGES};
-    assert_true(memory_measure(job, c).optimizer == 0);
+    assert_compare(memory_measure(job, c).optimizer, ==, 0);
     c.precision = MDOT_PRECISION_MIXED_BF16;
-    assert_true(memory_measure(job, c).optimizer == 4 * 1024);
-    assert_true(memory_measure(job, c).flat == (2 + 4) * 1024); /* the GPU updates */
+    assert_compare(memory_measure(job, c).optimizer, ==, 4 * 1024);
+    assert_compare(memory_measure(job, c).flat, ==, (2 + 4) * 1024); /* the GPU updates */
     mdot_job_destroy(job);
 }
 
@@ -261,7 +265,8 @@ static void update_in_the_backward_pass_never_adds_gradients(void **state)
     rt_memory whole = memory_measure(job, c);
     c.step_in_backward = 1;
     rt_memory by_tensor = memory_measure(job, c);
-    assert_true(whole.gradients < 4 * 1000 && by_tensor.gradients <= whole.gradients);
+    assert_compare(whole.gradients, <, 4 * 1000);
+    assert_compare(by_tensor.gradients, <=, whole.gradients);
     mdot_job_destroy(job);
 }
 
@@ -272,11 +277,11 @@ static void update_of_adam_may_be_the_peak(void **state)
     mdot_job_operator op = memory_operator("Linear", 1, 1e6);
     mdot_job *job = predict_make_job(&op, 1);
     mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW};
-    assert_true(peak(job, c) == 5 * 4 * 1000000);
+    assert_compare(peak(job, c), ==, 5 * 4 * 1000000);
     c.optimizer = MDOT_OPTIMIZER_SGD;
-    assert_true(peak(job, c) < 4 * 4 * 1000000);
+    assert_compare(peak(job, c), <, 4 * 4 * 1000000);
     c = (mdot_configuration){.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW, .offload = MDOT_OFFLOAD_OPTIMIZER};
-    assert_true(peak(job, c) < 3 * 4 * 1000000); /* the host has the temporary memory */
+    assert_compare(peak(job, c), <, 3 * 4 * 1000000); /* the host has the temporary memory */
     mdot_job_destroy(job);
 }
 
@@ -294,7 +299,8 @@ static void the_first_of_equal_moments_is_the_peak(void **state)
     }
     mdot_job *job = predict_make_job(operators, 3);
     rt_memory m = memory_measure(job, (mdot_configuration){.batch = 1});
-    assert_true(m.activations == 10 * MEMORY_UNIT && m.gradients == 3.75 * MEMORY_UNIT);
+    assert_compare(m.activations, ==, 10 * MEMORY_UNIT);
+    assert_compare(m.gradients, ==, 3.75 * MEMORY_UNIT);
     mdot_job_destroy(job);
 }
 
@@ -308,11 +314,11 @@ static void overflowing_peak_saturates(void **state)
         operators[i].per_sample[MDOT_PHASE_FORWARD].bytes_written = RT_JOB_MAX_COUNT;
     }
     mdot_job *job = predict_make_job(operators, 100);
-    assert_true(peak(job, (mdot_configuration){.batch = 1 << 24}) == (double)UINT64_MAX);
+    assert_compare(peak(job, (mdot_configuration){.batch = 1 << 24}), ==, (double)UINT64_MAX);
     mdot_job_destroy(job);
     const rt_memory largest = {.weights = 0x1p64 - 2048}, overflows = {.weights = 0x1p63, .optimizer = 0x1p63};
-    assert_true(rt_sum_memory(&largest) == UINT64_MAX - 2047);
-    assert_true(rt_sum_memory(&overflows) == UINT64_MAX);
+    assert_compare(rt_sum_memory(&largest), ==, UINT64_MAX - 2047);
+    assert_compare(rt_sum_memory(&overflows), ==, UINT64_MAX);
 }
 
 /* A table of 10,000 elements (8 picked per sample) beside a matmul of 100 parameters. */
@@ -337,7 +343,7 @@ static void sparse_gradients_have_the_picked_rows(void **state)
     };
     check(job, cases, sizeof cases / sizeof *cases);
     /* The matmul's gradient is the only dense one. */
-    assert_true(job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients == 1);
+    assert_compare(job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients, ==, 1);
     mdot_job_destroy(job);
 }
 
@@ -348,7 +354,7 @@ static void networks_without_parameters_have_activations(void **state)
     const mdot_job_operator relu = memory_operator("Relu", 8, 0);
     mdot_job *job = predict_make_job(&relu, 1);
     double plain = peak(job, (mdot_configuration){.batch = 4});
-    assert_true(plain > 0);
+    assert_compare(plain, >, 0);
     const memory_case cases[] = {
         {{.batch = 4, .gpu_count = 2, .data_parallel = 2, .zero_stage = 3}, plain},
         {{.batch = 4, .gpu_count = 2, .data_parallel = 2, .zero_stage = 3, .keep_gathered = 1}, plain},
@@ -366,17 +372,23 @@ static void inference_has_weights_and_live_tensors(void **state)
     static const double w = 4 * 1024;
     const mdot_configuration c = {.batch = 3, .mode = MDOT_MODE_INFERENCE, .optimizer = MDOT_OPTIMIZER_ADAM};
     rt_memory m = memory_measure(job, c);
-    assert_true(m.weights == w && m.gradients == 0 && m.optimizer == 0);
+    assert_compare(m.weights, ==, w);
+    assert_compare(m.gradients, ==, 0);
+    assert_compare(m.optimizer, ==, 0);
     const rt_activation_case inference = {.type = RT_ACTIVATION_FP32, .is_inference = true};
-    assert_true(m.activations == 3 * rt_activations_of(&job->analysis->activations, &inference)->all);
-    assert_true(m.activations >= 3 * (2 + 8) * MEMORY_UNIT && m.activations <= 3 * (1 + 8 + 8) * MEMORY_UNIT);
-    assert_true(m.activations < 3 * activations(job, RT_ACTIVATION_FP32, 0, 0));
+    assert_compare(m.activations, ==, 3 * rt_activations_of(&job->analysis->activations, &inference)->all);
+    assert_compare(m.activations, >=, 3 * (2 + 8) * MEMORY_UNIT);
+    assert_compare(m.activations, <=, 3 * (1 + 8 + 8) * MEMORY_UNIT);
+    assert_compare(m.activations, <, 3 * activations(job, RT_ACTIVATION_FP32, 0, 0));
     mdot_configuration half = c;
     half.precision = MDOT_PRECISION_BF16;
-    assert_true(memory_measure(job, half).weights == w / 2);
+    assert_compare(memory_measure(job, half).weights, ==, w / 2);
     half.precision = MDOT_PRECISION_MIXED_BF16;
     m = memory_measure(job, half);
-    assert_true(m.weights == w / 2 && m.gradients == 0 && m.optimizer == 0 && m.flat == 0);
+    assert_compare(m.weights, ==, w / 2);
+    assert_compare(m.gradients, ==, 0);
+    assert_compare(m.optimizer, ==, 0);
+    assert_compare(m.flat, ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -388,7 +400,7 @@ static void stages_send_parts_of_sequences(void **state)
     mdot_configuration c = {
         .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .tensor_parallel = 2, .sequence_parallel = 1};
     double all = activations(job, RT_ACTIVATION_FP32, 0, 0);
-    assert_true(memory_measure(job, c).pass_activations == 2 * 2000 * (all / 2 / 2 + 8 * MEMORY_UNIT / 2));
+    assert_compare(memory_measure(job, c).pass_activations, ==, 2 * 2000 * (all / 2 / 2 + 8 * MEMORY_UNIT / 2));
     mdot_job_destroy(job);
 }
 
@@ -404,7 +416,7 @@ static void update_in_the_backward_pass_has_the_largest_gradient(void **state)
                                 .precision = MDOT_PRECISION_MIXED_BF16,
                                 .gradient_type = MDOT_NUMBER_FP32,
                                 .step_in_backward = 1};
-        assert_true(memory_measure(job, c).gradients == 4 * 600 / (stage == 1 ? 1 : 4));
+        assert_compare(memory_measure(job, c).gradients, ==, 4 * 600 / (stage == 1 ? 1 : 4));
     }
     mdot_job_destroy(job);
 }
@@ -433,22 +445,23 @@ static void quantised_weights_are_dequantised_one_by_one(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_configuration c = {.batch = 1, .precision = cases[i].precision, .frozen_weights = MDOT_FROZEN_INT8};
         rt_memory m = memory_measure(job, c);
-        assert_true(m.weights == cases[i].width * 400 + 600 * (1 + 4.0 / 1024) && m.half_weights == cases[i].copies);
+        assert_compare(m.weights, ==, cases[i].width * 400 + 600 * (1 + 4.0 / 1024));
+        assert_compare(m.half_weights, ==, cases[i].copies);
         c.frozen_weights = MDOT_FROZEN_NF4;
         m = memory_measure(job, c);
-        assert_true(m.weights == cases[i].width * 400 + 600 * (0.5 + 1 / 64.0 + 1 / 4096.0));
-        assert_true(m.half_weights == cases[i].copies);
+        assert_compare(m.weights, ==, cases[i].width * 400 + 600 * (0.5 + 1 / 64.0 + 1 / 4096.0));
+        assert_compare(m.half_weights, ==, cases[i].copies);
         c.frozen_weights = MDOT_FROZEN_UNCHANGED;
         m = memory_measure(job, c);
-        assert_true(m.weights == cases[i].width * 1000);
-        assert_true(m.half_weights == (cases[i].precision == MDOT_PRECISION_AMP_BF16 ? 2 * 1000 : 0));
+        assert_compare(m.weights, ==, cases[i].width * 1000);
+        assert_compare(m.half_weights, ==, cases[i].precision == MDOT_PRECISION_AMP_BF16 ? 2 * 1000 : 0);
     }
     mdot_job_destroy(job);
     operators[0].frozen_parameters = 1;
     job = predict_make_job(operators, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_configuration c = {.batch = 1, .precision = cases[i].precision, .frozen_weights = MDOT_FROZEN_INT8};
-        assert_true(memory_measure(job, c).half_weights == (cases[i].precision == MDOT_PRECISION_FP32 ? 4 : 2));
+        assert_compare(memory_measure(job, c).half_weights, ==, cases[i].precision == MDOT_PRECISION_FP32 ? 4 : 2);
     }
     mdot_job_destroy(job);
 }

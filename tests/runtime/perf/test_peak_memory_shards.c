@@ -1,6 +1,7 @@
 /* test_peak_memory_shards.c — peak memory of one GPU with a shard: by ZeRO, tensor parallelism and pipelines. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "tests/support/assertions.h"
 #include "tests/support/memory_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -38,8 +39,8 @@ static void sharded_weights_are_copied_by_block(void **state)
     rt_memory whole = memory_measure(job, c);
     c.zero_stage = 3;
     rt_memory sharded = memory_measure(job, c);
-    assert_true(whole.half_weights == 2 * 1000);
-    assert_true(fabs(sharded.half_weights - 2 * 1000 * 600 / 1024.0) < 1e-9);
+    assert_compare(whole.half_weights, ==, 2 * 1000);
+    assert_within(sharded.half_weights, 2 * 1000 * 600 / 1024.0, 1e-9);
     mdot_job_destroy(job);
 }
 
@@ -52,28 +53,32 @@ static void zero_stage_three_gathers_blocks_and_the_root(void **state)
     mdot_job *job = four_blocks();
     const double trained = 384, all = 424;
     double f = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients;
-    assert_true(f == 90 / trained);
+    assert_compare(f, ==, 90 / trained);
     mdot_configuration c = {.batch = 1000, .gpu_count = 4, .zero_stage = 3};
     rt_memory m = memory_measure(job, c);
     double whole = trained / all * (4 * 124 + 4 * 100);
-    assert_true(m.weights == all + 4 * 224);
-    assert_true(fabs(m.gradients - (f * trained + whole)) < 1e-9 && m.optimizer == trained);
+    assert_compare(m.weights, ==, all + 4 * 224);
+    assert_within(m.gradients, f * trained + whole, 1e-9);
+    assert_compare(m.optimizer, ==, trained);
     c.keep_gathered = 1;
     m = memory_measure(job, c);
-    assert_true(fabs(m.weights - (all + 4 * all * (1 - f))) < 1e-9);
+    assert_within(m.weights, all + 4 * all * (1 - f), 1e-9);
     c.ema = 1;
-    assert_true(fabs(memory_measure(job, c).weights - m.weights - trained) < 1e-9);
+    assert_compare(fabs(memory_measure(job, c).weights - m.weights - trained), <, 1e-9);
     c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 3, .accumulate = 2};
-    assert_true(fabs(memory_measure(job, c).gradients - (trained + whole)) < 1e-9);
+    assert_within(memory_measure(job, c).gradients, trained + whole, 1e-9);
     c.whole_gradients = 1; /* all of them, and new ones for a block and the root */
-    assert_true(fabs(memory_measure(job, c).gradients - (4 * trained + trained / all * 4 * 124)) < 1e-9);
+    assert_within(memory_measure(job, c).gradients, 4 * trained + trained / all * 4 * 124, 1e-9);
     c.whole_gradients = 0;
     c.offload = MDOT_OFFLOAD_PARAMETERS;
     m = memory_measure(job, c);
-    assert_true(m.weights == 4 * 224 && fabs(m.gradients - whole) < 1e-9 && m.optimizer == 0);
+    assert_compare(m.weights, ==, 4 * 224);
+    assert_within(m.gradients, whole, 1e-9);
+    assert_compare(m.optimizer, ==, 0);
     c = (mdot_configuration){.batch = 1000, .gpu_count = 4, .zero_stage = 2, .ema = 1};
     m = memory_measure(job, c);
-    assert_true(m.weights == 4 * (all + trained) && fabs(m.gradients - f * trained) < 1e-9);
+    assert_compare(m.weights, ==, 4 * (all + trained));
+    assert_within(m.gradients, f * trained, 1e-9);
     mdot_job_destroy(job);
 }
 
@@ -86,7 +91,7 @@ static void zero_stage_three_gathers_quantised_weights(void **state)
     const double width = (32 + 1 + 4 / 256.0) / 64, trained = 384, all = 424;
     mdot_configuration c = {.batch = 1000, .gpu_count = 4, .zero_stage = 3, .frozen_weights = MDOT_FROZEN_NF4};
     double each = (4 * trained + width * 40) / all;
-    assert_true(fabs(memory_measure(job, c).weights - each * (all / 4 + 224)) < 1e-9);
+    assert_within(memory_measure(job, c).weights, each * (all / 4 + 224), 1e-9);
     c = (mdot_configuration){.batch = 1000,
                              .gpu_count = 4,
                              .zero_stage = 3,
@@ -94,8 +99,8 @@ static void zero_stage_three_gathers_quantised_weights(void **state)
                              .gradient_type = MDOT_NUMBER_FP32,
                              .reduce_type = MDOT_NUMBER_HALF};
     rt_memory m = memory_measure(job, c);
-    assert_true(m.weights == all + 2 * 224);
-    assert_true(fabs(m.gradients - (90 + trained / all * (2 * 124 + 2 * 100))) < 1e-9);
+    assert_compare(m.weights, ==, all + 2 * 224);
+    assert_within(m.gradients, 90 + trained / all * (2 * 124 + 2 * 100), 1e-9);
     mdot_job_destroy(job);
 }
 
@@ -107,10 +112,10 @@ static void zero_stage_three_gathers_the_blocks_of_a_shard(void **state)
     mdot_job *job = four_blocks();
     mdot_configuration c = {.batch = 1000, .gpu_count = 4, .tensor_parallel = 2, .zero_stage = 3};
     rt_memory m = memory_measure(job, c);
-    assert_true(m.weights == 4 * (224 / 2.0 + 2 * 50 + 24));
+    assert_compare(m.weights, ==, 4 * (224 / 2.0 + 2 * 50 + 24));
     c.precision = MDOT_PRECISION_AMP_BF16; /* copies of one block */
     m = memory_measure(job, c);
-    assert_true(fabs(m.half_weights - 2 * 200 * 50 / 224.0) < 1e-9);
+    assert_within(m.half_weights, 2 * 200 * 50 / 224.0, 1e-9);
     mdot_job_destroy(job);
 }
 
@@ -132,18 +137,19 @@ static void tensor_parallelism_shards_sparse_tables(void **state)
     mdot_configuration c = {.batch = 2, .accumulate = 2, .tensor_parallel = 2}; /* two passes of two samples */
     rt_memory m = memory_measure(job, c);
     double picked = (double)c.batch * 8 / 2;
-    assert_true(m.weights == 4 * 11000 / 2.0);
-    assert_true(m.gradients == 4 * (500 + 2 * picked) && m.optimizer == 4 * (500 + 2 * picked));
+    assert_compare(m.weights, ==, 4 * 11000 / 2.0);
+    assert_compare(m.gradients, ==, 4 * (500 + 2 * picked));
+    assert_compare(m.optimizer, ==, 4 * (500 + 2 * picked));
     c.optimizer = MDOT_OPTIMIZER_ADAM;
-    assert_true(memory_measure(job, c).optimizer == 2 * 4 * 11000 / 2.0);
+    assert_compare(memory_measure(job, c).optimizer, ==, 2 * 4 * 11000 / 2.0);
     c.optimizer = MDOT_OPTIMIZER_SGD_PLAIN;
-    assert_true(memory_measure(job, c).optimizer == 0);
+    assert_compare(memory_measure(job, c).optimizer, ==, 0);
     c = (mdot_configuration){.batch = 1,
                              .tensor_parallel = 2,
                              .precision = MDOT_PRECISION_MIXED_BF16,
                              .gradient_type = MDOT_NUMBER_FP32,
                              .step_in_backward = 1};
-    assert_true(memory_measure(job, c).gradients == 4 * (600 + 8) / 2.0);
+    assert_compare(memory_measure(job, c).gradients, ==, 4 * (600 + 8) / 2.0);
     mdot_job_destroy(job);
 }
 
@@ -156,13 +162,15 @@ static void stages_with_sharded_weights_keep_whole_gradients(void **state)
     mdot_configuration c = {
         .batch = 8000, .pipeline_parallel = 2, .micro_batches = 4, .data_parallel = 2, .zero_stage = 3};
     rt_memory m = memory_measure(job, c);
-    assert_true(m.gradients == 4 * (524 / 2.0 + 524) && m.weights == 4 * (524 / 2.0 + 524));
+    assert_compare(m.gradients, ==, 4 * (524 / 2.0 + 524));
+    assert_compare(m.weights, ==, 4 * (524 / 2.0 + 524));
     c.zero_stage = 2;
     m = memory_measure(job, c);
-    assert_true(m.gradients == 4 * 524 / 2.0 && m.weights == 4 * 524);
+    assert_compare(m.gradients, ==, 4 * 524 / 2.0);
+    assert_compare(m.weights, ==, 4 * 524);
     c.precision = MDOT_PRECISION_BF16; /* the results sent have half the bytes, too */
     const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_BF16][0][0];
-    assert_true(memory_measure(job, c).pass_activations == 2 * 2000 * (a->all / 2 + 8 * MEMORY_UNIT / 2));
+    assert_compare(memory_measure(job, c).pass_activations, ==, 2 * 2000 * (a->all / 2 + 8 * MEMORY_UNIT / 2));
     mdot_job_destroy(job);
 }
 

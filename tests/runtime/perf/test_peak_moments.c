@@ -5,6 +5,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -54,11 +55,14 @@ static void moments_have_fewer_activations_and_more_gradients(void **state)
     mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     size_t count = moments_of(job, (mdot_configuration){0}, m);
     assert_in_range(count, 2, MDOT_PEAK_MOMENTS_MAX);
-    assert_true(m[0].per_sample == job->analysis->activations.of[0][0][0].all);
-    for (size_t i = 1; i < count; i++)
-        assert_true(m[i].per_sample < m[i - 1].per_sample && m[i].gradients > m[i - 1].gradients);
-    assert_true(m[0].gradients == 0.7); /* the gradient of the last matmul's operand is alive besides all results */
-    assert_true(m[count - 1].gradients == 1);
+    assert_compare(m[0].per_sample, ==, job->analysis->activations.of[0][0][0].all);
+    for (size_t i = 1; i < count; i++) {
+        assert_compare(m[i].per_sample, <, m[i - 1].per_sample);
+        assert_compare(m[i].gradients, >, m[i - 1].gradients);
+    }
+    assert_compare(m[0].gradients, ==,
+                   0.7); /* the gradient of the last matmul's operand is alive besides all results */
+    assert_compare(m[count - 1].gradients, ==, 1);
     mdot_job_destroy(job);
 }
 
@@ -74,8 +78,8 @@ static void many_layers_are_cut_to_the_most_important_moments(void **state)
     mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     size_t count = moments_of(job, (mdot_configuration){0}, m);
     assert_int_equal(count, RT_ACTIVATION_MOMENTS);
-    assert_true(m[0].per_sample == job->analysis->activations.of[0][0][0].all);
-    assert_true(m[count - 1].gradients > 0.999);
+    assert_compare(m[0].per_sample, ==, job->analysis->activations.of[0][0][0].all);
+    assert_compare(m[count - 1].gradients, >, 0.999);
     mdot_job_destroy(job);
 }
 
@@ -95,8 +99,10 @@ static void jobs_of_few_layers_keep_all_moments(void **state)
         /* one for each matmul but the last, whose moment has less of both than the one before it */
         size_t wanted = layers - 1 < RT_ACTIVATION_MOMENTS ? layers - 1 : RT_ACTIVATION_MOMENTS;
         if (count != wanted) fail_msg("%zu moments of %zu layers", count, layers);
-        for (size_t i = 1; i < count; i++)
-            assert_true(m[i].per_sample < m[i - 1].per_sample && m[i].gradients > m[i - 1].gradients);
+        for (size_t i = 1; i < count; i++) {
+            assert_compare(m[i].per_sample, <, m[i - 1].per_sample);
+            assert_compare(m[i].gradients, >, m[i - 1].gradients);
+        }
         mdot_job_destroy(job);
     }
 }
@@ -124,11 +130,12 @@ static void tensors_of_a_moment_are_whole_or_divided(void **state)
     mdot_job *job = predict_make_job(operators, 4);
     const rt_activations *a = &job->analysis->activations.of[0][0][0];
     mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
-    assert_true(a->moments[0].whole > 0 && a->moments[0].whole < a->moments[0].all);
+    assert_compare(a->moments[0].whole, >, 0);
+    assert_compare(a->moments[0].whole, <, a->moments[0].all);
     moments_of(job, (mdot_configuration){.gpu_count = 4, .tensor_parallel = 4}, m);
-    assert_true(m[0].per_sample == a->moments[0].whole + (a->moments[0].all - a->moments[0].whole) / 4);
+    assert_compare(m[0].per_sample, ==, a->moments[0].whole + (a->moments[0].all - a->moments[0].whole) / 4);
     moments_of(job, (mdot_configuration){.gpu_count = 4, .tensor_parallel = 4, .sequence_parallel = 1}, m);
-    assert_true(m[0].per_sample == a->moments[0].all / 4);
+    assert_compare(m[0].per_sample, ==, a->moments[0].all / 4);
     mdot_job_destroy(job);
 }
 
@@ -139,9 +146,9 @@ static void autocast_copies_the_weights_of_matmuls(void **state)
     mdot_job *job = chain(2, units, parameters);
     mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     moments_of(job, (mdot_configuration){.precision = MDOT_PRECISION_AMP_BF16}, m);
-    assert_true(m[0].weight_copies == 600);
+    assert_compare(m[0].weight_copies, ==, 600);
     moments_of(job, (mdot_configuration){.precision = MDOT_PRECISION_BF16}, m);
-    assert_true(m[0].weight_copies == 0);
+    assert_compare(m[0].weight_copies, ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -224,12 +231,14 @@ static void records_replace_moments_of_training(void **state)
     assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
     mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     assert_int_equal(moments_of(job, (mdot_configuration){0}, m), 2);
-    assert_true(m[0].per_sample == 2100 && m[0].gradients == .5 && m[1].per_sample == 420);
+    assert_compare(m[0].per_sample, ==, 2100);
+    assert_compare(m[0].gradients, ==, .5);
+    assert_compare(m[1].per_sample, ==, 420);
     assert_int_equal(moments_of(job, (mdot_configuration){.offload_activations = 1}, m), 2);
     assert_float_equal(m[0].per_sample, 1600, 1e-9);
     assert_float_equal(m[1].per_sample, 320, 1e-9);
     assert_int_equal(moments_of(job, (mdot_configuration){.mode = MDOT_MODE_INFERENCE}, m), 1);
-    assert_true(m[0].per_sample == job->analysis->activations.inference[0][MDOT_ATTENTION_FLASH].all);
+    assert_compare(m[0].per_sample, ==, job->analysis->activations.inference[0][MDOT_ATTENTION_FLASH].all);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
 }

@@ -1,5 +1,6 @@
 /* test_power.c — average power and step energy, and the time cost of a power limit. */
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -32,10 +33,10 @@ static void lower_limits_take_more_time_and_less_power(void **state)
     (void)state;
     for (double used = 5; used <= 100; used += 5) {
         for (double watts = 75; watts < 250; watts += 5) {
-            assert_true(slowdown("V100-PCIe-32GB", watts, used) >= slowdown("V100-PCIe-32GB", watts + 5, used));
-            assert_true(average("V100-PCIe-32GB", watts, used) <= average("V100-PCIe-32GB", watts + 5, used));
-            assert_true(slowdown("V100-PCIe-32GB", watts, used) >= 1);
-            assert_true(average("V100-PCIe-32GB", watts, used) < watts);
+            assert_compare(slowdown("V100-PCIe-32GB", watts, used), >=, slowdown("V100-PCIe-32GB", watts + 5, used));
+            assert_compare(average("V100-PCIe-32GB", watts, used), <=, average("V100-PCIe-32GB", watts + 5, used));
+            assert_compare(slowdown("V100-PCIe-32GB", watts, used), >=, 1);
+            assert_compare(average("V100-PCIe-32GB", watts, used), <, watts);
         }
     }
 }
@@ -43,9 +44,11 @@ static void lower_limits_take_more_time_and_less_power(void **state)
 static void waiting_gpus_take_less_power_and_are_slowed_less(void **state)
 {
     (void)state;
-    assert_true(average("A100", 0, 5) < average("A100", 0, 20) && average("A100", 0, 20) < average("A100", 0, 90));
-    assert_true(average("A100", 0, 0.01) < 0.2 * 400);
-    assert_true(slowdown("A100", 200, 5) < 1.001 && slowdown("A100", 200, 90) > 1.1);
+    assert_compare(average("A100", 0, 5), <, average("A100", 0, 20));
+    assert_compare(average("A100", 0, 20), <, average("A100", 0, 90));
+    assert_compare(average("A100", 0, 0.01), <, 0.2 * 400);
+    assert_compare(slowdown("A100", 200, 5), <, 1.001);
+    assert_compare(slowdown("A100", 200, 90), >, 1.1);
 }
 
 /* ResNet-50, batch 128, fp32, measured by Zeus: its utilisation, and the measured slowdown and power. */
@@ -74,14 +77,14 @@ static void unknown_boards_have_no_power(void **state)
     (void)state;
     rt_configuration c = limited("V100", 100);
     c.gpu.watts = 0;
-    assert_true(rt_average_watts(&c, &(rt_roofline_terms){.compute_ms = 50}, 100) == 0);
-    assert_true(rt_power_slowdown(&c, &(rt_roofline_terms){.compute_ms = 50}, 100) == 1);
+    assert_compare(rt_average_watts(&c, &(rt_roofline_terms){.compute_ms = 50}, 100), ==, 0);
+    assert_compare(rt_power_slowdown(&c, &(rt_roofline_terms){.compute_ms = 50}, 100), ==, 1);
 }
 
 static void absent_limits_cost_no_time(void **state)
 {
     (void)state;
-    assert_true(slowdown("V100", 0, 90) == 1);
+    assert_compare(slowdown("V100", 0, 90), ==, 1);
 }
 
 /* The demand of a 200 W board without limit. GPUs older than Volta have a lower one. */
@@ -119,16 +122,17 @@ static void boards_limit_their_power(void **state)
     assert_float_equal(rt_average_watts(&c, &terms, 10), average, 1e-9 * average);
     c.c.power_limit = 0.5; /* limits below a watt are limits, too */
     assert_float_equal(rt_average_watts(&c, &terms, 10), 0.5, 1e-9);
-    assert_true(rt_power_slowdown(&c, &terms, 10) > 1e6);
+    assert_compare(rt_power_slowdown(&c, &terms, 10), >, 1e6);
     c.c.power_limit = 1;
-    assert_true(rt_power_slowdown(&c, &terms, 10) > 1e6);
+    assert_compare(rt_power_slowdown(&c, &terms, 10), >, 1e6);
     c.gpu.watts = 1;
     c.c.power_limit = 0;
     assert_float_equal(rt_average_watts(&c, &terms, 10), average / 200, 1e-9);
     c.c.power_limit = 0.5;
-    assert_true(rt_power_slowdown(&c, &terms, 10) > 1);
+    assert_compare(rt_power_slowdown(&c, &terms, 10), >, 1);
     c = (rt_configuration){0};
-    assert_true(rt_average_watts(&c, &terms, 10) == 0 && rt_power_slowdown(&c, &terms, 10) == 1);
+    assert_compare(rt_average_watts(&c, &terms, 10), ==, 0);
+    assert_compare(rt_power_slowdown(&c, &terms, 10), ==, 1);
 }
 
 int main(void)

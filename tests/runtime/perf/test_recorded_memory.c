@@ -7,6 +7,7 @@
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/sharding.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -184,8 +185,10 @@ static void recorded_case_is_used_as_it_is(void **state)
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
     assert_int_equal(rt_recorded_moments(job, &r, got), 2);
     for (int i = 0; i < 2; i++) {
-        assert_true(got[i].per_sample == moments[i].per_sample && got[i].per_step == moments[i].per_step);
-        assert_true(got[i].gradients == moments[i].gradients && got[i].weight_copies == 0);
+        assert_compare(got[i].per_sample, ==, moments[i].per_sample);
+        assert_compare(got[i].per_step, ==, moments[i].per_step);
+        assert_compare(got[i].gradients, ==, moments[i].gradients);
+        assert_compare(got[i].weight_copies, ==, 0);
     }
     assert_int_equal(rt_recorded_moments(plain, &r, got), 0);
     mdot_job_destroy(plain);
@@ -214,7 +217,7 @@ static void copies_of_weights_are_those_of_the_record(void **state)
     mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_AMP});
     assert_int_equal(rt_recorded_moments(job, &r, got), 1);
-    assert_true(got[0].weight_copies == 900);
+    assert_compare(got[0].weight_copies, ==, 900);
     mdot_job_destroy(plain);
     mdot_job_destroy(job);
 }
@@ -236,8 +239,9 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
         double scale = table->of[which->type][which->attention][which->recompute].all / base;
         if (fabs(scale - 1) < 1e-3) fail_msg("case %zu: the estimates are equal", i);
         assert_int_equal(rt_recorded_moments(job, &r, got), 2);
-        assert_true(fabs(got[0].per_sample - 1000 * scale) < 1 && fabs(got[0].per_step - 10 * scale) < 1);
-        assert_true(got[0].gradients == .5);
+        assert_within(got[0].per_sample, 1000 * scale, 1);
+        assert_within(got[0].per_step, 10 * scale, 1);
+        assert_compare(got[0].gradients, ==, .5);
     }
     mdot_job_destroy(job);
 }
@@ -281,7 +285,7 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
             resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH, .loss = (mdot_loss)loss});
         assert_int_equal(rt_recorded_moments(job, &r, got), 1);
         if (fabs(got[0].per_sample - (200 + 800 * kept[loss])) > 1) fail_msg("loss %d: %.0f", loss, got[0].per_sample);
-        assert_true(got[0].logits > 0);
+        assert_compare(got[0].logits, >, 0);
         r.configuration.micro_batch = 10000; /* so that the pass has more memory than the update */
         assert_float_equal(rt_measure_memory(job, &r).logits, 10000 * got[0].logits, 1e-3);
     }
@@ -303,7 +307,7 @@ static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
         assert_int_equal(rt_recorded_moments(job, &r, got), 1);
         logits[i] = got[0].logits;
     }
-    assert_true(fabs(logits[1] / logits[0] - (2 + 2 / 8.0) / 16) < 1e-6);
+    assert_within(logits[1] / logits[0], (2 + 2 / 8.0) / 16, 1e-6);
     mdot_job_destroy(job);
 }
 
@@ -331,7 +335,8 @@ static void records_are_divided_over_gpus(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
         const rt_activations *a = rt_activations_of(&job->analysis->activations, &r.activation_case);
-        assert_true(a->all == 11 * UNIT && a->whole == 3 * UNIT); /* test_activation_memory.c follows the tensors */
+        assert_compare(a->all, ==, 11 * UNIT);
+        assert_compare(a->whole, ==, 3 * UNIT); /* test_activation_memory.c follows the tensors */
         r.shard.tensor = cases[i].tensor;
         r.replicated = cases[i].replicated;
         r.sequence = cases[i].sequence;
@@ -360,7 +365,7 @@ static void sharded_logits_have_a_fourth_tensor(void **state)
         assert_int_equal(rt_recorded_moments(job, &r, two), 1);
         double scale = (two[0].per_sample - two[0].logits) / (one[0].per_sample - one[0].logits);
         double more = loss == MDOT_LOSS_WHOLE ? 4 / 3.0 : 1;
-        assert_true(fabs(two[0].logits - more * scale * one[0].logits) < 1);
+        assert_within(two[0].logits, more * scale * one[0].logits, 1);
     }
     mdot_job_destroy(job);
 }
@@ -394,11 +399,13 @@ static void one_stage_has_the_logits(void **state)
     r.shard = (rt_shard){1, 1, {1, .5, 0}};
     mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
     assert_int_equal(rt_recorded_moments(job, &r, got), 1);
-    assert_true(got[0].per_sample == 100 && got[0].logits == 0);
+    assert_compare(got[0].per_sample, ==, 100);
+    assert_compare(got[0].logits, ==, 0);
     r.shard = (rt_shard){1, 1, {0, .5, 1}};
     r.in_flight = 2;
     assert_int_equal(rt_recorded_moments(job, &r, got), 1);
-    assert_true(got[0].per_sample == 100 + 800 / 2 && got[0].logits == 400);
+    assert_compare(got[0].per_sample, ==, 100 + 800 / 2);
+    assert_compare(got[0].logits, ==, 400);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
 }
@@ -407,11 +414,11 @@ static void weights_have_the_programs_sizes(void **state)
 {
     (void)state;
     mdot_job *plain = network(-1), *half = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER);
-    assert_true(rt_weight_bytes(plain, 4, 1000) == 4000);
-    assert_true(rt_weight_bytes(half, 2, 1000) == 1300 + 900 + 50);
-    assert_true(rt_weight_bytes(half, 2, 500) == 650 + 450 + 50); /* a shard */
+    assert_compare(rt_weight_bytes(plain, 4, 1000), ==, 4000);
+    assert_compare(rt_weight_bytes(half, 2, 1000), ==, 1300 + 900 + 50);
+    assert_compare(rt_weight_bytes(half, 2, 500), ==, 650 + 450 + 50); /* a shard */
     /* Of the frozen 900 bytes, 800 are 400 floats, and the others are packed. */
-    assert_true(rt_weight_bytes(half, 4, 1000) == 2 * (1300 + 800) + 100 + 50);
+    assert_compare(rt_weight_bytes(half, 4, 1000), ==, 2 * (1300 + 800) + 100 + 50);
     mdot_job_destroy(half);
     mdot_job_destroy(plain);
 }
@@ -434,7 +441,7 @@ static void every_worker_has_all_buffers(void **state)
 {
     (void)state;
     const mdot_configuration c = {.gpu_count = 4, .data_parallel = 4, .zero_stage = 3};
-    assert_true(peak_with_buffers(1e9 + 50, c) == peak_with_buffers(50, c) + 1e9);
+    assert_compare(peak_with_buffers(1e9 + 50, c), ==, peak_with_buffers(50, c) + 1e9);
 }
 
 static void checkpointed_operators_run_forward_again(void **state)
@@ -445,8 +452,9 @@ static void checkpointed_operators_run_forward_again(void **state)
     rt_roofline before = rt_roofline_of(plain, &r), after = rt_roofline_of(job, &r);
     double ms[MDOT_PHASE_COUNT];
     rt_operator_roofline(plain, 0, &r, ms);
-    assert_true(after.forward_ms == before.forward_ms && after.optimizer_ms == before.optimizer_ms);
-    assert_true(fabs(after.backward_ms - before.backward_ms - ms[MDOT_PHASE_FORWARD]) < 1e-9);
+    assert_compare(after.forward_ms, ==, before.forward_ms);
+    assert_compare(after.optimizer_ms, ==, before.optimizer_ms);
+    assert_compare(fabs(after.backward_ms - before.backward_ms - ms[MDOT_PHASE_FORWARD]), <, 1e-9);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
 }
@@ -471,8 +479,8 @@ static void losses_in_fp32_have_no_copies(void **state)
         c.loss = MDOT_LOSS_CHUNKED;
         r = resolve(job, c);
         assert_int_equal(rt_recorded_moments(job, &r, chunked), 1);
-        assert_true(whole[0].logits > 0);
-        assert_true(fabs(chunked[0].logits / whole[0].logits - cases[i].kept) < 1e-9);
+        assert_compare(whole[0].logits, >, 0);
+        assert_within(chunked[0].logits / whole[0].logits, cases[i].kept, 1e-9);
     }
     mdot_job_destroy(job);
 }
@@ -490,7 +498,9 @@ static void records_of_jobs_without_parameters_have_activations(void **state)
     if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.gpu_count = 2, .zero_stage = 3});
     rt_memory m = rt_measure_memory(job, &r);
-    assert_true(m.weights == 0 && m.gradients == 0 && m.activations == 4 * 1000 + 10);
+    assert_compare(m.weights, ==, 0);
+    assert_compare(m.gradients, ==, 0);
+    assert_compare(m.activations, ==, 4 * 1000 + 10);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
 }
@@ -506,10 +516,11 @@ static void autocast_adds_copies_that_a_record_lacks(void **state)
         mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
         rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = precisions[i]});
         assert_int_equal(rt_recorded_moments(job, &r, got), 2);
-        assert_true(got[0].weight_copies == (i == 0 ? 2 * 600 : 0) && got[1].weight_copies == got[0].weight_copies);
+        assert_compare(got[0].weight_copies, ==, i == 0 ? 2 * 600 : 0);
+        assert_compare(got[1].weight_copies, ==, got[0].weight_copies);
         r.shard.of[RT_PIPELINE_BLOCKS] = 0.5; /* a job without blocks stands for one block */
         assert_int_equal(rt_recorded_moments(job, &r, got), 2);
-        assert_true(got[0].weight_copies == (i == 0 ? 600 : 0));
+        assert_compare(got[0].weight_copies, ==, i == 0 ? 600 : 0);
     }
     mdot_job_destroy(job);
 }

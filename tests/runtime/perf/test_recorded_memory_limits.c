@@ -5,6 +5,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/resolved_configuration.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -95,7 +96,9 @@ static void records_of_other_networks_are_taken_or_left(void **state)
     for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
         r.activation_case.loss = (mdot_loss)loss;
         mdot_peak_moment moment = only_moment(job, &r);
-        assert_true(moment.logits == 900 && moment.per_sample == 1000 && moment.weight_copies == 0);
+        assert_compare(moment.logits, ==, 900);
+        assert_compare(moment.per_sample, ==, 1000);
+        assert_compare(moment.weight_copies, ==, 0);
     }
     mdot_job_destroy(job);
     n.operators[0].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0};

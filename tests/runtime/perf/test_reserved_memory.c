@@ -3,6 +3,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -81,10 +82,13 @@ static void newer_architectures_reserve_more_context_and_workspace(void **state)
     rt_reserved v100 = reserve(job, "V100", (mdot_configuration){0}).reserved,
                 a100 = reserve(job, "A100", (mdot_configuration){0}).reserved,
                 h100 = reserve(job, "H100", (mdot_configuration){0}).reserved;
-    assert_true(250 * MIB <= v100.context && v100.context < a100.context && a100.context < h100.context);
-    assert_true(h100.context <= 650 * MIB);
-    assert_true(v100.workspace == 2 * 8.125 * MIB && a100.workspace == v100.workspace);
-    assert_true(h100.workspace == 2 * 32 * MIB);
+    assert_compare(250 * MIB, <=, v100.context);
+    assert_compare(v100.context, <, a100.context);
+    assert_compare(a100.context, <, h100.context);
+    assert_compare(h100.context, <=, 650 * MIB);
+    assert_compare(v100.workspace, ==, 2 * 8.125 * MIB);
+    assert_compare(a100.workspace, ==, v100.workspace);
+    assert_compare(h100.workspace, ==, 2 * 32 * MIB);
     mdot_job_destroy(job);
 }
 
@@ -97,8 +101,8 @@ static void early_versions_load_all_kernels(void **state)
     static const double mib[] = {1271, 1573};
     for (size_t i = 0; i < 2; i++) {
         double newest = reserve(job, gpus[i], (mdot_configuration){0}).reserved.context;
-        assert_true(reserve(job, gpus[i], (mdot_configuration){.torch = 113}).reserved.context == newest);
-        assert_true(reserve(job, gpus[i], (mdot_configuration){.torch = 112}).reserved.context == mib[i] * MIB);
+        assert_compare(reserve(job, gpus[i], (mdot_configuration){.torch = 113}).reserved.context, ==, newest);
+        assert_compare(reserve(job, gpus[i], (mdot_configuration){.torch = 112}).reserved.context, ==, mib[i] * MIB);
     }
     mdot_job_destroy(job);
 }
@@ -107,8 +111,8 @@ static void convolutions_need_a_workspace_of_cudnn(void **state)
 {
     (void)state;
     mdot_job *matmul = make_job("Linear"), *convolution = make_job("Conv");
-    assert_true(reserve(convolution, "A100", (mdot_configuration){0}).reserved.workspace >
-                reserve(matmul, "A100", (mdot_configuration){0}).reserved.workspace);
+    assert_compare(reserve(convolution, "A100", (mdot_configuration){0}).reserved.workspace, >,
+                   reserve(matmul, "A100", (mdot_configuration){0}).reserved.workspace);
     mdot_job_destroy(matmul);
     mdot_job_destroy(convolution);
 }
@@ -120,8 +124,8 @@ static void rounding_grows_with_the_tensors(void **state)
     double before = 0;
     for (int64_t batch = 1; batch <= 4096; batch *= 4) {
         answer a = reserve(job, "A100", (mdot_configuration){.batch = batch});
-        assert_true(a.reserved.rounding > before);
-        assert_true(a.reserved.rounding <= 0.15 * (double)rt_sum_memory(&a.memory) + 22 * MIB);
+        assert_compare(a.reserved.rounding, >, before);
+        assert_compare(a.reserved.rounding, <=, 0.15 * (double)rt_sum_memory(&a.memory) + 22 * MIB);
         before = a.reserved.rounding;
     }
     mdot_job_destroy(job);
@@ -143,12 +147,13 @@ static void flat_gradients_take_a_segment(void **state)
         double sum = m->weights + m->gradients + m->optimizer + m->activations;
         double persistent = 0.005 * (m->weights + m->gradients + m->optimizer), temporary = 0.06 * m->activations;
         double flat = half.reserved.rounding - persistent - temporary - 22 * MIB;
-        assert_true(m->pass > 0 && fabs(sum + flat - (m->pass + 6e6)) < 1);
+        assert_compare(m->pass, >, 0);
+        assert_compare(fabs(sum + flat - (m->pass + 6e6)), <, 1);
         c.gradient_type = MDOT_NUMBER_FP32;
         answer full = reserve(job, "A100", c);
         m = &full.memory;
         persistent = 0.005 * (m->weights + m->gradients + m->optimizer), temporary = 0.06 * m->activations;
-        assert_true(fabs(full.reserved.rounding - persistent - temporary - 22 * MIB) < 1);
+        assert_compare(fabs(full.reserved.rounding - persistent - temporary - 22 * MIB), <, 1);
     }
     mdot_job_destroy(job);
 }
@@ -207,8 +212,8 @@ static void segments_of_logits_are_those_of_a_shard(void **state)
             for (r.sequence = 1; r.sequence <= 2; r.sequence++) {
                 double full = 6 * 8192 / r.sequence / (role == RT_ROLE_COLUMNS ? r.shard.tensor : 1);
                 const rt_memory three = {.logits = 3 * full}, two = {.logits = 2 * full};
-                assert_true(rt_reserve_memory(job, &r, &three).rounding == 22 * MIB + full / 2);
-                assert_true(rt_reserve_memory(job, &r, &two).rounding == 22 * MIB);
+                assert_compare(rt_reserve_memory(job, &r, &three).rounding, ==, 22 * MIB + full / 2);
+                assert_compare(rt_reserve_memory(job, &r, &two).rounding, ==, 22 * MIB);
             }
         }
     }
@@ -217,13 +222,13 @@ static void segments_of_logits_are_those_of_a_shard(void **state)
     for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
         r.activation_case.loss = (mdot_loss)loss;
         double segment = loss == MDOT_LOSS_WHOLE ? 6 * 8192 / 2 : 0;
-        assert_true(rt_reserve_memory(job, &r, &whole).rounding == 22 * MIB + segment);
+        assert_compare(rt_reserve_memory(job, &r, &whole).rounding, ==, 22 * MIB + segment);
     }
     job->analysis->sharding.role[HEAD] = found;
     mdot_job_destroy(job);
     job = make_job("Linear"); /* has no loss, and therefore no logits */
     r.activation_case.loss = MDOT_LOSS_WHOLE;
-    assert_true(rt_reserve_memory(job, &r, &whole).rounding == 22 * MIB);
+    assert_compare(rt_reserve_memory(job, &r, &whole).rounding, ==, 22 * MIB);
     mdot_job_destroy(job);
 }
 
@@ -235,24 +240,28 @@ static void several_gpus_need_buffers_for_collectives(void **state)
                              both = {.data_parallel = 2, .tensor_parallel = 2},
                              pipeline = {.batch = 2, .pipeline_parallel = 2, .tensor_parallel = 2},
                              experts = {.expert_parallel = 8, .gpu_count = 8};
-    assert_true(reserve(job, "A100", (mdot_configuration){0}).reserved.collectives == 0);
+    assert_compare(reserve(job, "A100", (mdot_configuration){0}).reserved.collectives, ==, 0);
     double nvlink = reserve(job, "A100", two).reserved.collectives;
-    assert_true(100 * MIB < nvlink && nvlink < 400 * MIB);
-    assert_true(reserve(job, "A100", linked).reserved.collectives < nvlink / 2);
-    assert_true(reserve(job, "T4", two).reserved.collectives < nvlink / 2);
+    assert_compare(100 * MIB, <, nvlink);
+    assert_compare(nvlink, <, 400 * MIB);
+    assert_compare(reserve(job, "A100", linked).reserved.collectives, <, nvlink / 2);
+    assert_compare(reserve(job, "T4", two).reserved.collectives, <, nvlink / 2);
     /* One for each dimension, one for all GPUs, and one for the GPUs of a model that a pipeline divides, too. */
-    assert_true(reserve(job, "A100", both).reserved.collectives == 3 * nvlink);
-    assert_true(reserve(job, "A100", pipeline).reserved.collectives == 4 * nvlink);
-    assert_true(reserve(job, "H100", two).reserved.collectives > nvlink);
+    assert_compare(reserve(job, "A100", both).reserved.collectives, ==, 3 * nvlink);
+    assert_compare(reserve(job, "A100", pipeline).reserved.collectives, ==, 4 * nvlink);
+    assert_compare(reserve(job, "H100", two).reserved.collectives, >, nvlink);
     double all_to_all = reserve(job, "H100", experts).reserved.collectives; /* 3.3 GB were measured */
-    assert_true(1.5e9 < all_to_all && all_to_all < 3.3e9);
+    {
+        assert_compare(1.5e9, <, all_to_all);
+        assert_compare(all_to_all, <, 3.3e9);
+    }
     /* An expert's tokens come from each other GPU in a node, or from one in another node. */
     double hopper = reserve(job, "H100", two).reserved.collectives;
-    assert_true(all_to_all == 7 * hopper);
+    assert_compare(all_to_all, ==, 7 * hopper);
     static const uint32_t nodes[] = {2, 4, 8};
     for (int i = 0; i < 3; i++) {
         const mdot_configuration c = {.expert_parallel = 8, .gpu_count = 8, .node_count = nodes[i]};
-        assert_true(reserve(job, "H100", c).reserved.collectives == (i == 0 ? 3 : 1) * hopper);
+        assert_compare(reserve(job, "H100", c).reserved.collectives, ==, (i == 0 ? 3 : 1) * hopper);
     }
     mdot_job_destroy(job);
 }
@@ -264,16 +273,18 @@ static void early_versions_connect_rings_and_trees(void **state)
     mdot_job *job = make_job("Linear");
     mdot_configuration two = {.gpu_count = 2}, four = {.gpu_count = 4};
     double ring = reserve(job, "A100", two).reserved.collectives;
-    assert_true(reserve(job, "A100", four).reserved.collectives == ring);
+    assert_compare(reserve(job, "A100", four).reserved.collectives, ==, ring);
     two.torch = four.torch = 207;
-    assert_true(reserve(job, "A100", two).reserved.collectives == ring);
+    assert_compare(reserve(job, "A100", two).reserved.collectives, ==, ring);
     two.torch = four.torch = 206;
     double small = reserve(job, "A100", two).reserved.collectives;
     double large = reserve(job, "A100", four).reserved.collectives;
-    assert_true(0.8 * 544e6 < small && small < 1.2 * 544e6);
-    assert_true(0.9 * 688e6 < large && large < 1.1 * 688e6);
+    assert_compare(0.8 * 544e6, <, small);
+    assert_compare(small, <, 1.2 * 544e6);
+    assert_compare(0.9 * 688e6, <, large);
+    assert_compare(large, <, 1.1 * 688e6);
     const mdot_configuration three = {.gpu_count = 3, .torch = 206, .batch = 3};
-    assert_true(reserve(job, "A100", three).reserved.collectives == large);
+    assert_compare(reserve(job, "A100", three).reserved.collectives, ==, large);
     mdot_job_destroy(job);
 }
 
@@ -284,12 +295,13 @@ static void tied_heads_have_a_communicator_in_a_pipeline(void **state)
     const mdot_configuration c = {.batch = 2, .pipeline_parallel = 2};
     mdot_job *untied = language_model(100), *tied = language_model(0);
     double one = reserve(untied, "A100", c).reserved.collectives;
-    assert_true(one > 0 && reserve(tied, "A100", c).reserved.collectives == 2 * one);
-    assert_true(reserve(tied, "A100", (mdot_configuration){.gpu_count = 2}).reserved.collectives == one);
+    assert_compare(one, >, 0);
+    assert_compare(reserve(tied, "A100", c).reserved.collectives, ==, 2 * one);
+    assert_compare(reserve(tied, "A100", (mdot_configuration){.gpu_count = 2}).reserved.collectives, ==, one);
     mdot_configuration early = c; /* a communicator has a ring and a tree */
     early.torch = 206;
-    assert_true(reserve(untied, "A100", early).reserved.collectives == 2 * one);
-    assert_true(reserve(tied, "A100", early).reserved.collectives == 4 * one);
+    assert_compare(reserve(untied, "A100", early).reserved.collectives, ==, 2 * one);
+    assert_compare(reserve(tied, "A100", early).reserved.collectives, ==, 4 * one);
     mdot_job_destroy(untied);
     mdot_job_destroy(tied);
 }
@@ -317,7 +329,7 @@ static void usable_memory_is_near_the_total_that_pytorch_reports(void **state)
             fail_msg("%s: %.2f GiB, PyTorch reports %.2f", reported[i].gpu, usable, reported[i].gib);
     }
     mdot_gpu unnamed = {.struct_size = sizeof unnamed, .memory_gib = 16};
-    assert_true(rt_usable_memory(&unnamed) < UINT64_C(16) << 30);
+    assert_compare(rt_usable_memory(&unnamed), <, UINT64_C(16) << 30);
 }
 
 static void the_interval_contains_the_estimate_and_is_narrower_for_recorded_memory(void **state)
@@ -332,18 +344,21 @@ static void the_interval_contains_the_estimate_and_is_narrower_for_recorded_memo
     rt_memory memory = reserve(onnx, "A100", (mdot_configuration){.batch = 1024}).memory;
     double peak = (double)rt_sum_memory(&memory);
     rt_memory_interval wide = rt_memory_within(onnx, &memory), narrow = rt_memory_within(traced, &memory);
-    assert_true((double)wide.lower_bytes < peak && peak < (double)wide.upper_bytes);
-    assert_true((double)narrow.lower_bytes < peak && peak < (double)narrow.upper_bytes);
-    assert_true(narrow.upper_bytes - narrow.lower_bytes < wide.upper_bytes - wide.lower_bytes);
+    assert_compare((double)wide.lower_bytes, <, peak);
+    assert_compare(peak, <, (double)wide.upper_bytes);
+    assert_compare((double)narrow.lower_bytes, <, peak);
+    assert_compare(peak, <, (double)narrow.upper_bytes);
+    assert_compare(narrow.upper_bytes - narrow.lower_bytes, <, wide.upper_bytes - wide.lower_bytes);
     const mdot_job_program bare = {
         .struct_size = sizeof bare, .precision = MDOT_PRECISION_PYTORCH, .trained_bytes = 4e6};
     mdot_job *unrecorded = NULL;
     assert_int_equal(mdot_job_with_program(onnx, &bare, &unrecorded, NULL), MDOT_OK);
     rt_memory_interval same = rt_memory_within(unrecorded, &memory);
-    assert_true(same.lower_bytes == wide.lower_bytes && same.upper_bytes == wide.upper_bytes);
+    assert_compare(same.lower_bytes, ==, wide.lower_bytes);
+    assert_compare(same.upper_bytes, ==, wide.upper_bytes);
     mdot_job_destroy(unrecorded);
     const rt_memory weights = {.weights = 8e9, .optimizer = 16e9, .activations = 1e6};
-    assert_true(rt_memory_within(onnx, &weights).lower_bytes >= UINT64_C(24000000000));
+    assert_compare(rt_memory_within(onnx, &weights).lower_bytes, >=, UINT64_C(24000000000));
     mdot_job_destroy(onnx);
     mdot_job_destroy(traced);
 }
@@ -353,8 +368,8 @@ static void sums_saturate(void **state)
     (void)state;
     mdot_job *job = make_job("Linear");
     const rt_memory huge = {.activations = 0x1p64};
-    assert_true(rt_sum_reserved(&huge, &(rt_reserved){0}) == UINT64_MAX);
-    assert_true(rt_memory_within(job, &huge).upper_bytes == UINT64_MAX);
+    assert_compare(rt_sum_reserved(&huge, &(rt_reserved){0}), ==, UINT64_MAX);
+    assert_compare(rt_memory_within(job, &huge).upper_bytes, ==, UINT64_MAX);
     mdot_job_destroy(job);
 }
 

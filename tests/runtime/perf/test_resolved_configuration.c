@@ -3,6 +3,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/resolved_configuration.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -93,7 +94,8 @@ static void one_gpu_has_the_whole_job(void **state)
     mdot_job *job = make_job();
     rt_resolved_configuration r = resolve(job, &configurations[3]);
     assert_true(rt_is_unsharded(&r.shard));
-    assert_true(r.steps == 4 && r.micro_steps == 4);
+    assert_compare(r.steps, ==, 4);
+    assert_compare(r.micro_steps, ==, 4);
     assert_int_equal(r.activation_case.type, RT_ACTIVATION_FP32);
     assert_int_equal(r.activation_case.recompute, MDOT_RECOMPUTE_BLOCKS);
     mdot_job_destroy(job);
@@ -105,10 +107,11 @@ static void stage_of_a_pipeline_has_its_blocks_and_the_heavier_end(void **state)
     (void)state;
     mdot_job *job = make_job();
     rt_resolved_configuration r = resolve(job, &configurations[6]);
-    assert_true(r.shard.of[RT_PIPELINE_BLOCKS] == 0.5);
-    assert_true(r.shard.of[RT_PIPELINE_BEFORE] + r.shard.of[RT_PIPELINE_AFTER] == 1);
-    assert_true(r.shard.of[job->analysis->sharding.heavier_end] == 1);
-    assert_true(r.steps == 4 && r.micro_steps == 5);
+    assert_compare(r.shard.of[RT_PIPELINE_BLOCKS], ==, 0.5);
+    assert_compare(r.shard.of[RT_PIPELINE_BEFORE] + r.shard.of[RT_PIPELINE_AFTER], ==, 1);
+    assert_compare(r.shard.of[job->analysis->sharding.heavier_end], ==, 1);
+    assert_compare(r.steps, ==, 4);
+    assert_compare(r.micro_steps, ==, 5);
     mdot_job_destroy(job);
 }
 
@@ -133,7 +136,7 @@ static void interleaved_stages_keep_more_micro_batches(void **state)
         mdot_error err = {0};
         if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
         rt_resolve(job, &configuration, &r);
-        assert_true(r.in_flight == cases[i].in_flight);
+        assert_compare(r.in_flight, ==, cases[i].in_flight);
     }
     mdot_job_destroy(job);
 }
@@ -164,7 +167,8 @@ static void variant_is_resolved_like_the_configuration_it_stands_for(void **stat
     assert_int_equal(got.activation_case.type, want.activation_case.type);
     assert_int_equal(got.activation_case.attention, want.activation_case.attention);
     assert_int_equal(got.activation_case.recompute, want.activation_case.recompute);
-    assert_true(got.configuration.c.compiled == 1 && got.configuration.c.precision == MDOT_PRECISION_AMP);
+    assert_compare(got.configuration.c.compiled, ==, 1);
+    assert_compare(got.configuration.c.precision, ==, MDOT_PRECISION_AMP);
     got = rt_with_micro_batch(&base, 32);
     assert_int_equal(got.configuration.micro_batch, 32);
     assert_memory_equal(&got.shard, &base.shard, sizeof got.shard);
@@ -233,8 +237,10 @@ static void stages_keep_their_end_and_their_micro_batches(void **state)
                                 .micro_batches = 4};
         c.accumulate = 2;
         rt_resolved_configuration r = resolve(job, &c), first = rt_first_stage(&r), last = rt_last_stage(&r);
-        assert_true(r.steps == 8 && r.micro_steps == cases[i].micro_steps);
-        assert_true(first.in_flight == cases[i].first && last.in_flight == cases[i].last);
+        assert_compare(r.steps, ==, 8);
+        assert_compare(r.micro_steps, ==, cases[i].micro_steps);
+        assert_compare(first.in_flight, ==, cases[i].first);
+        assert_compare(last.in_flight, ==, cases[i].last);
         static const double of_first[] = {1, .5, 0}, of_last[] = {0, .5, 1};
         assert_memory_equal(first.shard.of, of_first, sizeof of_first);
         assert_memory_equal(last.shard.of, of_last, sizeof of_last);
@@ -243,17 +249,21 @@ static void stages_keep_their_end_and_their_micro_batches(void **state)
         c.accumulate = 1;
         r = resolve(job, &c);
         last = rt_last_stage(&r);
-        assert_true(r.in_flight == 1 && last.in_flight == 1);
+        assert_compare(r.in_flight, ==, 1);
+        assert_compare(last.in_flight, ==, 1);
     }
     mdot_configuration c = {BASE, .pipeline_parallel = 2, .micro_batches = 4, .schedule = MDOT_SCHEDULE_ZERO_BUBBLE};
-    assert_true(resolve(job, &c).micro_steps == 4 + 1 / 3.0);
+    assert_compare(resolve(job, &c).micro_steps, ==, 4 + 1 / 3.0);
     c = (mdot_configuration){BASE, .pipeline_parallel = 3, .micro_batches = 4};
-    assert_true(resolve(job, &c).shard.of[RT_PIPELINE_BLOCKS] == 2 / 4.0);
+    assert_compare(resolve(job, &c).shard.of[RT_PIPELINE_BLOCKS], ==, 2 / 4.0);
     c = (mdot_configuration){BASE, .tensor_parallel = 2, .context_parallel = 4};
     rt_resolved_configuration r = resolve(job, &c);
-    assert_true(r.sequence == 4 && r.replicated == 1 && r.shard.tensor == 2 && r.shard.experts == 1);
+    assert_compare(r.sequence, ==, 4);
+    assert_compare(r.replicated, ==, 1);
+    assert_compare(r.shard.tensor, ==, 2);
+    assert_compare(r.shard.experts, ==, 1);
     c.sequence_parallel = 1;
-    assert_true(resolve(job, &c).replicated == 2);
+    assert_compare(resolve(job, &c).replicated, ==, 2);
     mdot_job_destroy(job);
 }
 
@@ -331,7 +341,8 @@ static void sweep_resolves_each_configuration_once(void **state)
     expect_counts(COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         mdot_prediction one = predict_one(&predict_bandwidth, job, &configurations[i]);
-        assert_true(predictions[i].step_ms == one.step_ms && predictions[i].upper_ms == one.upper_ms);
+        assert_compare(predictions[i].step_ms, ==, one.step_ms);
+        assert_compare(predictions[i].upper_ms, ==, one.upper_ms);
         assert_int_equal(predictions[i].peak_memory_bytes, one.peak_memory_bytes);
     }
     mdot_job_destroy(job);

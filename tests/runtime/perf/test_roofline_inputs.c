@@ -2,6 +2,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -55,7 +56,8 @@ static void operators_have_their_rate(void **state)
         rt_roofline_inputs inputs = inputs_of(&n, 0, &whole);
         if (inputs.rate != cases[i].rate) fail_msg("case %zu: rate %d", i, inputs.rate);
         assert_int_equal(inputs.uses_tensor_cores, cases[i].type[0] != 'R');
-        assert_true(inputs.weights == cases[i].trained + cases[i].frozen && inputs.frozen_weights == cases[i].frozen);
+        assert_compare(inputs.weights, ==, cases[i].trained + cases[i].frozen);
+        assert_compare(inputs.frozen_weights, ==, cases[i].frozen);
     }
 }
 
@@ -71,10 +73,15 @@ static void loads_are_taken_by_phase(void **state)
     }
     rt_roofline_inputs inputs = inputs_of(&n, 0, &whole);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
-        assert_true(inputs.sample[phase].flops == 1 + phase && inputs.sample[phase].bytes == 840 << phase);
-        assert_true(inputs.step[phase].flops == 7 + phase && inputs.step[phase].bytes == 63 << phase);
+        assert_compare(inputs.sample[phase].flops, ==, 1 + phase);
+        assert_compare(inputs.sample[phase].bytes, ==, 840 << phase);
+        assert_compare(inputs.step[phase].flops, ==, 7 + phase);
+        assert_compare(inputs.step[phase].bytes, ==, 63 << phase);
     }
-    assert_true(inputs.operand == 10 && inputs.result == 200 && inputs.count == 1 && inputs.score_bytes == 0);
+    assert_compare(inputs.operand, ==, 10);
+    assert_compare(inputs.result, ==, 200);
+    assert_compare(inputs.count, ==, 1);
+    assert_compare(inputs.score_bytes, ==, 0);
 }
 
 /* Each property of a chain's operators: a matmul, a normalisation and an activation in a block, and a loss. */
@@ -119,10 +126,12 @@ static void shards_have_a_part_of_fused_bytes(void **state)
     network_add(&n, "Relu", 0, "4");
     for (int i = 0; i < 3; i++) n.operators[i].block = 1;
     const rt_shard quarter = {4, 1, {1, 1, 1}};
-    assert_true(inputs_of(&n, 1, &whole).fused_bytes == 2000 && inputs_of(&n, 1, &quarter).fused_bytes == 500);
-    assert_true(inputs_of(&n, 1, &quarter).sample[MDOT_PHASE_FORWARD].bytes == 250);
-    assert_true(inputs_of(&n, 4, &quarter).fused_bytes == 2000);
-    assert_true(inputs_of(&n, 0, &quarter).weights == 64 && inputs_of(&n, 0, &whole).weights == 256);
+    assert_compare(inputs_of(&n, 1, &whole).fused_bytes, ==, 2000);
+    assert_compare(inputs_of(&n, 1, &quarter).fused_bytes, ==, 500);
+    assert_compare(inputs_of(&n, 1, &quarter).sample[MDOT_PHASE_FORWARD].bytes, ==, 250);
+    assert_compare(inputs_of(&n, 4, &quarter).fused_bytes, ==, 2000);
+    assert_compare(inputs_of(&n, 0, &quarter).weights, ==, 64);
+    assert_compare(inputs_of(&n, 0, &whole).weights, ==, 256);
     assert_false(inputs_of(&n, 1, &quarter).is_replicated);
 }
 
@@ -138,9 +147,10 @@ static void groups_have_the_inputs_of_their_first_operator(void **state)
     const rt_analysis *a = job->analysis;
     assert_int_equal(a->sharded_groups.count, 3);
     static const double counts[] = {3, 2, 1}, bytes[] = {10, 20, 30};
-    for (int i = 0; i < 3; i++)
-        assert_true(a->roofline_inputs[i].count == counts[i] &&
-                    a->roofline_inputs[i].sample[MDOT_PHASE_FORWARD].bytes == bytes[i]);
+    for (int i = 0; i < 3; i++) {
+        assert_compare(a->roofline_inputs[i].count, ==, counts[i]);
+        assert_compare(a->roofline_inputs[i].sample[MDOT_PHASE_FORWARD].bytes, ==, bytes[i]);
+    }
     mdot_job_destroy(job);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -85,7 +86,8 @@ static void assert_same_terms(const mdot_job *job, mdot_configuration c)
     rt_roofline_terms want = terms_of(job, c);
     a->roofline_sums = sums;
     a->roofline_sum_count = count;
-    assert_true(want.compute_ms > 0 && want.memory_ms > 0);
+    assert_compare(want.compute_ms, >, 0);
+    assert_compare(want.memory_ms, >, 0);
     assert_near(got.compute_ms, want.compute_ms);
     assert_near(got.memory_ms, want.memory_ms);
     assert_near(got.masked_ms, want.masked_ms);
@@ -98,7 +100,8 @@ static void sums_give_the_terms_of_all_groups(void **state)
     make_network(&n);
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_analysis *a = job->analysis;
-    assert_true(a->roofline_sum_count > 1 && a->roofline_sum_count < a->sharded_groups.count);
+    assert_compare(a->roofline_sum_count, >, 1);
+    assert_compare(a->roofline_sum_count, <, a->sharded_groups.count);
     static const mdot_precision precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP_BF16, MDOT_PRECISION_BF16,
                                                 MDOT_PRECISION_FP8};
     for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
@@ -137,10 +140,12 @@ static void operators_of_a_kind_are_added(void **state)
     assert_int_equal(a->roofline_sum_count, 2);
     static const double bytes[] = {27, 50}, weights[] = {0 + 2 + 4, 1 + 3};
     for (int i = 0; i < 2; i++) {
-        assert_true(a->roofline_sums[i].sample[MDOT_PHASE_FORWARD].bytes == bytes[i]);
-        assert_true(a->roofline_sums[i].weights == weights[i] && a->roofline_sums[i].count == 1);
+        assert_compare(a->roofline_sums[i].sample[MDOT_PHASE_FORWARD].bytes, ==, bytes[i]);
+        assert_compare(a->roofline_sums[i].weights, ==, weights[i]);
+        assert_compare(a->roofline_sums[i].count, ==, 1);
     }
-    assert_true(a->roofline_sums[1].is_fp32 && !a->roofline_sums[0].is_fp32);
+    assert_true(a->roofline_sums[1].is_fp32);
+    assert_true(!a->roofline_sums[0].is_fp32);
     mdot_job_destroy(job);
 }
 

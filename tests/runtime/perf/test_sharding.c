@@ -2,6 +2,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -53,9 +54,10 @@ static void transformer_is_sharded_as_in_megatron(void **state)
     make_transformer(&n);
     mdot_job *job = expect_roles(&n, "t-ccc-dr--cdr--cd");
     const rt_sharding *d = &job->analysis->sharding;
-    assert_int_equal(d->common, 4);                /* gcd: 4 heads and matrix extents 64 and 256 */
-    assert_true(d->summed_forward_bytes == 3000);  /* the table, the projection, the second matmul */
-    assert_true(d->summed_backward_bytes == 3000); /* the common input of q, k, v, once; the first matmul's input; the
+    assert_int_equal(d->common, 4);                    /* gcd: 4 heads and matrix extents 64 and 256 */
+    assert_compare(d->summed_forward_bytes, ==, 3000); /* the table, the projection, the second matmul */
+    assert_compare(d->summed_backward_bytes, ==,
+                   3000); /* the common input of q, k, v, once; the first matmul's input; the
                                                     * head's input */
     assert_int_equal(d->summed_count, 6);
     mdot_job_destroy(job);
@@ -158,7 +160,7 @@ static void residual_sums_add_replicated_tensors(void **state)
     network_add(&gated, "Mul", 0, "2,3");
     network_add_matmul(&gated, 256, 64, "4");
     mdot_job *job = expect_roles(&gated, "-ccddr");
-    assert_true(job->analysis->sharding.summed_backward_bytes == 1000); /* both matmuls read one tensor */
+    assert_compare(job->analysis->sharding.summed_backward_bytes, ==, 1000); /* both matmuls read one tensor */
     mdot_job_destroy(job);
 }
 
@@ -270,22 +272,29 @@ static void a_shard_has_one_gpus_flops_and_bytes(void **state)
     assert_ptr_equal(rt_sharded_operator(job, sharding, 2, &whole, &buffer), &job->operators[2]);
     assert_ptr_equal(rt_sharded_operator(job, sharding, 1, &quarter, &buffer), &job->operators[1]);
     const mdot_job_operator *columns = rt_sharded_operator(job, sharding, 2, &quarter, &buffer);
-    assert_true(columns->per_sample[0].flops == 200 && columns->per_sample[0].bytes_read == 400 &&
-                columns->per_sample[0].bytes_written == 40);
-    assert_true(columns->per_sample[1].flops == 200 && columns->per_sample[1].bytes_read == 100 &&
-                columns->per_sample[1].bytes_written == 160);
-    assert_true(columns->per_sample[2].flops == 200 && columns->per_sample[2].bytes_read == 400 - 160 * 3 / 4.0);
-    assert_true(columns->per_step[0].bytes_read == 16 && columns->parameters == 1024);
+    assert_compare(columns->per_sample[0].flops, ==, 200);
+    assert_compare(columns->per_sample[0].bytes_read, ==, 400);
+    assert_compare(columns->per_sample[0].bytes_written, ==, 40);
+    assert_compare(columns->per_sample[1].flops, ==, 200);
+    assert_compare(columns->per_sample[1].bytes_read, ==, 100);
+    assert_compare(columns->per_sample[1].bytes_written, ==, 160);
+    assert_compare(columns->per_sample[2].flops, ==, 200);
+    assert_compare(columns->per_sample[2].bytes_read, ==, 400 - 160 * 3 / 4.0);
+    assert_compare(columns->per_step[0].bytes_read, ==, 16);
+    assert_compare(columns->parameters, ==, 1024);
     assert_int_equal(columns->setting[MDOT_SETTING_CHANNELS_OUT], 16);
     assert_int_equal(columns->setting[MDOT_SETTING_CHANNELS_IN], 64);
     const mdot_job_operator *rows = rt_sharded_operator(job, sharding, 7, &quarter, &buffer);
-    assert_true(rows->per_sample[0].bytes_read == 100 && rows->per_sample[0].bytes_written == 160);
+    assert_compare(rows->per_sample[0].bytes_read, ==, 100);
+    assert_compare(rows->per_sample[0].bytes_written, ==, 160);
     assert_int_equal(rows->setting[MDOT_SETTING_CHANNELS_IN], 16);
     const mdot_job_operator *attention = rt_sharded_operator(job, sharding, 6, &quarter, &buffer);
-    assert_true(attention->per_sample[1].flops == 200 && attention->per_sample[1].bytes_read == 100);
+    assert_compare(attention->per_sample[1].flops, ==, 200);
+    assert_compare(attention->per_sample[1].bytes_read, ==, 100);
     assert_int_equal(attention->setting[MDOT_SETTING_HEADS], 1);
     const mdot_job_operator *table = rt_sharded_operator(job, sharding, 0, &quarter, &buffer);
-    assert_true(table->parameters == 1600 && table->per_sample[0].bytes_written == 160);
+    assert_compare(table->parameters, ==, 1600);
+    assert_compare(table->per_sample[0].bytes_written, ==, 160);
     mdot_job_destroy(job);
 }
 
@@ -303,9 +312,10 @@ static void pipeline_positions_follow_the_blocks(void **state)
     assert_int_equal(d->position[1], RT_PIPELINE_BLOCKS);
     assert_int_equal(d->position[13], RT_PIPELINE_BLOCKS);
     assert_int_equal(d->position[14], RT_PIPELINE_AFTER);
-    assert_true(d->parameters.all[RT_PIPELINE_BEFORE] == 6400 && d->parameters.all[RT_PIPELINE_AFTER] == 6402);
-    assert_true(d->largest_block_parameters == 2 + 2 * 64 * 256);
-    assert_true(d->border_bytes == 1000); /* only the projection, because the table's result comes from before the
+    assert_compare(d->parameters.all[RT_PIPELINE_BEFORE], ==, 6400);
+    assert_compare(d->parameters.all[RT_PIPELINE_AFTER], ==, 6402);
+    assert_compare(d->largest_block_parameters, ==, 2 + 2 * 64 * 256);
+    assert_compare(d->border_bytes, ==, 1000); /* only the projection, because the table's result comes from before the
                                            * blocks */
     mdot_job_destroy(job);
 }
@@ -359,7 +369,8 @@ static void sums_of_matmuls_of_samples_are_sharded(void **state)
     network_add_matmul(&n, 128, 64, "2");
     mdot_job *job = expect_roles(&n, "ccdr");
     const rt_sharding *d = &job->analysis->sharding;
-    assert_true(d->summed_forward_bytes == 1000 && d->summed_backward_bytes == 0);
+    assert_compare(d->summed_forward_bytes, ==, 1000);
+    assert_compare(d->summed_backward_bytes, ==, 0);
     assert_int_equal(d->summed_count, 1);
     assert_int_equal(d->common, 128);
     mdot_job_destroy(job);
@@ -398,7 +409,8 @@ static void frozen_operands_have_no_summed_gradients(void **state)
         network_add_matmul(&n, 256, 64, "2");
         mdot_job *job = expect_roles(&n, "t-cr");
         const rt_sharding *d = &job->analysis->sharding;
-        assert_true(d->summed_forward_bytes == 2000 && d->summed_backward_bytes == (is_trained ? 1000 : 0));
+        assert_compare(d->summed_forward_bytes, ==, 2000);
+        assert_compare(d->summed_backward_bytes, ==, is_trained ? 1000 : 0);
         assert_int_equal(d->summed_count, 2 + is_trained);
         mdot_job_destroy(job);
     }
@@ -418,7 +430,7 @@ static void either_operand_may_pass_parameters_on(void **state)
         network_add(&n, "Add", 0, "2,3"); /* with a whole tensor that depends on parameters */
         network_add_matmul(&n, 64, 64, "4");
         mdot_job *job = expect_roles(&n, "-----c");
-        assert_true(job->analysis->sharding.summed_backward_bytes == 1000);
+        assert_compare(job->analysis->sharding.summed_backward_bytes, ==, 1000);
         mdot_job_destroy(job);
     }
 }

@@ -1,6 +1,7 @@
 /* test_sharding_parts.c — the elements and the operators of one GPU, from roles and positions made by hand. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/sharding.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,20 +24,22 @@ static void a_shard_has_its_elements(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_elements got = rt_part_of(&parts, &cases[i].shard);
-        assert_true(got.others == cases[i].part.others && got.experts == cases[i].part.experts);
+        assert_compare(got.others, ==, cases[i].part.others);
+        assert_compare(got.experts, ==, cases[i].part.experts);
     }
     rt_sharding sharding = {.parameters = parts,
                             .frozen = {.all = {100, 200, 300}, .experts = {1, 2, 3}},
                             .tied = {.all = {0, 0, 1000}},
                             .frozen_tied = {.all = {0, 0, 5000}}};
     const rt_shard first = {1, 1, {1, .5, 0}}, last = {1, 1, {0, .5, 1}}, whole = {1, 1, {1, 1, 1}};
-    assert_true(rt_sum_elements(rt_trained_part(&sharding, &whole)) == 70);
-    assert_true(rt_sum_elements(rt_trained_part(&sharding, &first)) == 20);
-    assert_true(rt_sum_elements(rt_trained_part(&sharding, &last)) == 50 + 1000);
+    assert_compare(rt_sum_elements(rt_trained_part(&sharding, &whole)), ==, 70);
+    assert_compare(rt_sum_elements(rt_trained_part(&sharding, &first)), ==, 20);
+    assert_compare(rt_sum_elements(rt_trained_part(&sharding, &last)), ==, 50 + 1000);
     rt_elements weights = rt_weights_part(&sharding, &whole);
-    assert_true(weights.experts == 14 + 6 && weights.others == 56 + 594);
-    assert_true(rt_sum_elements(rt_weights_part(&sharding, &first)) == 20 + 200);
-    assert_true(rt_sum_elements(rt_weights_part(&sharding, &last)) == 50 + 1000 + 400 + 5000);
+    assert_compare(weights.experts, ==, 14 + 6);
+    assert_compare(weights.others, ==, 56 + 594);
+    assert_compare(rt_sum_elements(rt_weights_part(&sharding, &first)), ==, 20 + 200);
+    assert_compare(rt_sum_elements(rt_weights_part(&sharding, &last)), ==, 50 + 1000 + 400 + 5000);
 }
 
 static void parameters_are_divided_by_roles_and_experts(void **state)
@@ -50,7 +53,7 @@ static void parameters_are_divided_by_roles_and_experts(void **state)
     static const double divisors[] = {1, 4, 2, 8};
     rt_parts parts = {0};
     for (size_t i = 0; i < 4; i++) {
-        assert_true(rt_shard_divisor(&sharding, i, &shard) == divisors[i]);
+        assert_compare(rt_shard_divisor(&sharding, i, &shard), ==, divisors[i]);
         for (int twice = 0; twice < 2; twice++) rt_add_parts(&sharding, i, 1 << i, &parts);
     }
     const rt_parts want = {{2, 12, 16}, {0, 4, 16}, {0, 8, 16}, {0, 0, 16}};
@@ -83,14 +86,17 @@ static void shards_of_experts_have_larger_groups(void **state)
         const rt_shard half = {1, 2, {1, 1, 1}};
         const mdot_job_operator *got = rt_sharded_operator(&job, &sharding, 0, &half, &buffer);
         assert_ptr_equal(got, &buffer);
-        assert_true(got->parameters == 50 && got->frozen_parameters == 30);
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-            assert_true(got->per_step[phase].flops == 4 && got->per_step[phase].bytes_read == 3 &&
-                        got->per_step[phase].bytes_written == 2);
+        assert_compare(got->parameters, ==, 50);
+        assert_compare(got->frozen_parameters, ==, 30);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            assert_compare(got->per_step[phase].flops, ==, 4);
+            assert_compare(got->per_step[phase].bytes_read, ==, 3);
+            assert_compare(got->per_step[phase].bytes_written, ==, 2);
+        }
         int times = cases[i].divides ? 2 : 1;
-        assert_true(got->setting[MDOT_SETTING_GROUPS] == cases[i].groups / times);
-        assert_true(got->setting[MDOT_SETTING_SIZE_IN] == cases[i].in * times);
-        assert_true(got->setting[MDOT_SETTING_SIZE_OUT] == cases[i].out * times);
+        assert_compare(got->setting[MDOT_SETTING_GROUPS], ==, cases[i].groups / times);
+        assert_compare(got->setting[MDOT_SETTING_SIZE_IN], ==, cases[i].in * times);
+        assert_compare(got->setting[MDOT_SETTING_SIZE_OUT], ==, cases[i].out * times);
     }
 }
 
@@ -118,15 +124,22 @@ static void shards_of_rows_and_tables_have_their_bytes(void **state)
                             *data = &got->per_sample[MDOT_PHASE_DATA_GRADIENT],
                             *weight = &got->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
             bool rows = kinds[i] == RT_ROLE_ROWS, columns = kinds[i] == RT_ROLE_COLUMNS, table = !rows && !columns;
-            assert_true(got->parameters == 25 && got->frozen_parameters == 15);
-            assert_true(forward->flops == (table ? 800 : 200) && data->flops == (table ? 1600 : 400) &&
-                        weight->flops == (table ? 3200 : 800));
-            assert_true(forward->bytes_read == (rows ? 100 : 400) && forward->bytes_written == (columns ? 40 : 160));
-            assert_true(data->bytes_read == (columns ? 20 : 80) && data->bytes_written == (rows ? 60 : 240));
+            assert_compare(got->parameters, ==, 25);
+            assert_compare(got->frozen_parameters, ==, 15);
+            assert_compare(forward->flops, ==, table ? 800 : 200);
+            assert_compare(data->flops, ==, table ? 1600 : 400);
+            assert_compare(weight->flops, ==, table ? 3200 : 800);
+            assert_compare(forward->bytes_read, ==, rows ? 100 : 400);
+            assert_compare(forward->bytes_written, ==, columns ? 40 : 160);
+            assert_compare(data->bytes_read, ==, columns ? 20 : 80);
+            assert_compare(data->bytes_written, ==, rows ? 60 : 240);
             double saved = rows ? 300 : columns ? 120 : 0, read = is_small ? 100 : 560;
-            assert_true(weight->bytes_read == (read > saved ? read - saved : 0) && weight->bytes_written == 40);
+            assert_compare(weight->bytes_read, ==, read > saved ? read - saved : 0);
+            assert_compare(weight->bytes_written, ==, 40);
             const mdot_load *step = &got->per_step[MDOT_PHASE_WEIGHT_GRADIENT];
-            assert_true(step->flops == 4 && step->bytes_read == 3 && step->bytes_written == 2);
+            assert_compare(step->flops, ==, 4);
+            assert_compare(step->bytes_read, ==, 3);
+            assert_compare(step->bytes_written, ==, 2);
             assert_int_equal(got->setting[MDOT_SETTING_CHANNELS_IN], rows ? 16 : 64);
             assert_int_equal(got->setting[MDOT_SETTING_CHANNELS_OUT], columns ? 16 : 64);
             assert_int_equal(got->setting[MDOT_SETTING_HEADS], 8);

@@ -3,6 +3,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/sharding.h"
+#include "tests/support/assertions.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -30,8 +31,9 @@ static void results_cross_every_border_up_to_their_reader(void **state)
     }
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_sharding *d = &job->analysis->sharding;
-    assert_true(d->border_bytes == 20 + 300);
-    assert_true(d->largest_block_parameters == 105 && d->largest_block_experts == 0);
+    assert_compare(d->border_bytes, ==, 20 + 300);
+    assert_compare(d->largest_block_parameters, ==, 105);
+    assert_compare(d->largest_block_experts, ==, 0);
     mdot_job_destroy(job);
 }
 
@@ -47,7 +49,8 @@ static void the_first_operator_counts_in_its_block(void **state)
     }
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_sharding *d = &job->analysis->sharding;
-    assert_true(d->border_bytes == 8000 + 10 && d->largest_block_parameters == 500);
+    assert_compare(d->border_bytes, ==, 8000 + 10);
+    assert_compare(d->largest_block_parameters, ==, 500);
     mdot_job_destroy(job);
 }
 
@@ -195,7 +198,8 @@ static void elements_are_counted_by_position(void **state)
     assert_memory_equal(d->parameters.all, trained, sizeof trained);
     assert_memory_equal(d->frozen.all, frozen, sizeof frozen);
     assert_memory_equal(d->half_parameters.all, half, sizeof half);
-    assert_true(d->sparse.parameters == 1000 && d->sparse.picked == 30);
+    assert_compare(d->sparse.parameters, ==, 1000);
+    assert_compare(d->sparse.picked, ==, 30);
     mdot_job_destroy(job);
 }
 

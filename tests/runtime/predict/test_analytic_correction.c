@@ -4,6 +4,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/predictor_schema.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -72,7 +73,8 @@ static void check(const char *matmul_type, const option_case *cases, size_t coun
         double ratio = p.step_ms / before.step_ms;
         if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
         assert_int_equal(predict_warnings(p), MDOT_WARN_ANALYTIC_ESTIMATE);
-        assert_true(p.lower_ms < p.step_ms && p.step_ms < p.upper_ms);
+        assert_compare(p.lower_ms, <, p.step_ms);
+        assert_compare(p.step_ms, <, p.upper_ms);
     }
     mdot_job_destroy(job);
 }
@@ -137,7 +139,7 @@ static void faster_kernels_do_not_shorten_host_bound_steps(void **state)
     mdot_job *job = make_job("Linear");
     const mdot_configuration base = {BASE};
     double before = predict_one(&f, job, &base).step_ms;
-    assert_true(before > 1000);
+    assert_compare(before, >, 1000);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double ratio = predict_one(&f, job, &cases[i].c).step_ms / before;
         if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
@@ -153,13 +155,16 @@ static void default_precision_speeds_up_convolutions_only(void **state)
     const mdot_configuration pytorch = {BASE, .precision = MDOT_PRECISION_PYTORCH};
     mdot_job *linear = make_job("Linear"), *convolutions = make_job("Conv");
     mdot_prediction p = predict_one(&predict_bandwidth, linear, &pytorch);
-    assert_true(p.step_ms == step_ms(linear, &fp32) && predict_warnings(p) == 0);
+    assert_compare(p.step_ms, ==, step_ms(linear, &fp32));
+    assert_compare(predict_warnings(p), ==, 0);
     p = predict_one(&predict_bandwidth, convolutions, &pytorch);
-    assert_true(p.step_ms == step_ms(convolutions, &tf32) && predict_warnings(p) == 0);
+    assert_compare(p.step_ms, ==, step_ms(convolutions, &tf32));
+    assert_compare(predict_warnings(p), ==, 0);
     mdot_configuration old = pytorch, old_fp32 = fp32;
     old.gpu = old_fp32.gpu = "V100"; /* V100 lacks TF32 */
     p = predict_one(&predict_bandwidth, convolutions, &old);
-    assert_true(p.step_ms == step_ms(convolutions, &old_fp32) && predict_warnings(p) == 0);
+    assert_compare(p.step_ms, ==, step_ms(convolutions, &old_fp32));
+    assert_compare(predict_warnings(p), ==, 0);
     mdot_job_destroy(linear);
     mdot_job_destroy(convolutions);
 }
@@ -190,11 +195,11 @@ static void exchanges_use_the_slowest_link(void **state)
     double one_node = step_ms(job, &c);
     c.node_count = 2;
     double two_nodes = step_ms(job, &c);
-    assert_true(two_nodes > 2 * one_node);
+    assert_compare(two_nodes, >, 2 * one_node);
     c.zero_stage = 2;
-    assert_true(step_ms(job, &c) <= two_nodes);
+    assert_compare(step_ms(job, &c), <=, two_nodes);
     c.zero_stage = 3;
-    assert_true(step_ms(job, &c) > 1.3 * two_nodes);
+    assert_compare(step_ms(job, &c), >, 1.3 * two_nodes);
     mdot_job_destroy(job);
 }
 
@@ -215,7 +220,8 @@ static void gpus_of_a_node_share_its_network_ports(void **state)
     double one_port = step_ms(job, &spread);
     spread.network_gbps = 2e-3;
     double faster = step_ms(job, &spread) / one_port;
-    assert_true(faster > 0.5 && faster < 0.6);
+    assert_compare(faster, >, 0.5);
+    assert_compare(faster, <, 0.6);
     mdot_job_destroy(job);
 }
 
@@ -237,7 +243,7 @@ static void starting_an_all_reduce_costs_time(void **state)
     mdot_job *job = make_job("Linear");
     mdot_configuration c = {BASE, .tensor_parallel = 2, .link_gbps = 1e9};
     double sums = job->analysis->sharding.summed_count;
-    assert_true(sums > 0);
+    assert_compare(sums, >, 0);
     assert_float_equal(exchanged_ms(job, &c), sums * 0.009, 1e-3);
     c.tensor_parallel = 4;
     assert_float_equal(exchanged_ms(job, &c), sums * 0.013, 1e-3);
@@ -257,7 +263,7 @@ static void sweep_over_degrees_matches_single_calls(void **state)
     for (uint32_t i = 0; i < COUNT_OF; i++)
         c[i] = (mdot_configuration){BASE, .tensor_parallel = 1 + i % 2, .pipeline_parallel = i % 3 == 2 ? 2 : 1};
     assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT_OF, p, NULL), MDOT_OK);
-    for (int i = 0; i < COUNT_OF; i++) assert_true(p[i].step_ms == step_ms(job, &c[i]));
+    for (int i = 0; i < COUNT_OF; i++) assert_compare(p[i].step_ms, ==, step_ms(job, &c[i]));
     mdot_job_destroy(job);
 }
 
@@ -368,13 +374,17 @@ static void predictor_of_software_options_gets_only_those(void **state)
     assert_int_equal(predict_warnings(one), 0);
     c.accumulate = 4;
     mdot_prediction several = predict_one(&f, job, &c);
-    assert_true(several.step_ms > 3 * one.step_ms && several.step_ms <= 4 * one.step_ms);
+    assert_compare(several.step_ms, >, 3 * one.step_ms);
+    assert_compare(several.step_ms, <=, 4 * one.step_ms);
     assert_int_equal(predict_warnings(several), MDOT_WARN_ANALYTIC_ESTIMATE);
     c.accumulate = 0;
     c.gpu_count = 4;
     mdot_prediction together = predict_one(&f, job, &c);
     c.link = MDOT_LINK_NVLINK; /* an A100's default link */
-    assert_true(together.step_ms > one.step_ms && together.step_ms == predict_one(&f, job, &c).step_ms);
+    {
+        assert_compare(together.step_ms, >, one.step_ms);
+        assert_compare(together.step_ms, ==, predict_one(&f, job, &c).step_ms);
+    }
     assert_int_equal(predict_warnings(together), MDOT_WARN_ANALYTIC_ESTIMATE);
     mdot_job_destroy(job);
     predict_close(&f);
@@ -431,7 +441,7 @@ static void predictor_gets_only_the_values_it_reads(void **state)
     c.compiled = 1;
     mdot_prediction compiled = predict_one(&f, job, &c);
     assert_int_equal(predict_warnings(compiled), MDOT_WARN_ANALYTIC_ESTIMATE);
-    assert_true(compiled.step_ms < flash.step_ms);
+    assert_compare(compiled.step_ms, <, flash.step_ms);
     mdot_job_destroy(job);
     predict_close(&f);
 }

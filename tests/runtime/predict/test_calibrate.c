@@ -1,6 +1,7 @@
 /* test_calibrate.c — predictions corrected by measured steps: corrections for one GPU, several GPUs and GPUs without
  * rows, wrong rows, narrower intervals, saving and loading, and refused arguments. test_calibration_model.c covers jobs
  * and configurations. */
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -100,10 +101,11 @@ static void calibration_without_rows_changes_nothing(void **state)
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
     assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
-    assert_true(after.step_ms == before.step_ms);
+    assert_compare(after.step_ms, ==, before.step_ms);
     predict_assert_close(after.lower_ms, before.lower_ms);
     predict_assert_close(after.upper_ms, before.upper_ms);
-    assert_true(after.peak_memory_bytes == before.peak_memory_bytes && after.warnings == before.warnings);
+    assert_compare(after.peak_memory_bytes, ==, before.peak_memory_bytes);
+    assert_compare(after.warnings, ==, before.warnings);
     mdot_calibration_destroy(calibration);
 }
 
@@ -130,15 +132,21 @@ static void more_rows_reduce_the_error(void **state)
         assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &c, &after, NULL), MDOT_OK);
         double factor = after.step_ms / before.step_ms;
         predict_assert_close(after.energy_joules, factor * before.energy_joules); /* at the same power */
-        assert_true(before.energy_joules > 0 && after.average_watts == before.average_watts);
+        {
+            assert_compare(before.energy_joules, >, 0);
+            assert_compare(after.average_watts, ==, before.average_watts);
+        }
         double interval = log(after.upper_ms / after.lower_ms) / log(before.upper_ms / before.lower_ms);
         mdot_calibration_gpu gpu = gpu_of(calibration, 0);
         assert_int_equal(gpu.row_count, rows);
         assert_string_equal(gpu.name, "T4");
         if (!(factor > last_factor && factor < 1.51)) fail_msg("%zu rows: %g", rows, factor);
         if (!(interval < last_interval)) fail_msg("%zu rows: %g after %g", rows, interval, last_interval);
-        assert_true(factor > 1.3); /* from the first row on */
-        assert_true(gpu.factor > 1 && gpu.factor < factor);
+        assert_compare(factor, >, 1.3); /* from the first row on */
+        {
+            assert_compare(gpu.factor, >, 1);
+            assert_compare(gpu.factor, <, factor);
+        }
         last_factor = factor;
         last_interval = interval;
         mdot_calibration_destroy(calibration);
@@ -161,9 +169,11 @@ static void gpus_have_separate_factors(void **state)
     assert_string_equal(gpu_of(calibration, 1).name, "A100-SXM-40GB");
     double slow = gpu_of(calibration, 0).factor;
     if (!(slow > 1.01 && slow < 2)) fail_msg("%g", slow);
-    assert_true(gpu_of(calibration, 1).factor > 1.002 && gpu_of(calibration, 1).factor < slow);
-    assert_true(info.factor >= 1 && info.factor < 1.5);
-    assert_true(info.interval > gpu_of(calibration, 0).interval);
+    assert_compare(gpu_of(calibration, 1).factor, >, 1.002);
+    assert_compare(gpu_of(calibration, 1).factor, <, slow);
+    assert_compare(info.factor, >=, 1);
+    assert_compare(info.factor, <, 1.5);
+    assert_compare(info.interval, >, gpu_of(calibration, 0).interval);
     /* a GPU model is the same by name or by spec values */
     mdot_gpu spec = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("T4", &spec, NULL), MDOT_OK);
@@ -174,9 +184,11 @@ static void gpus_have_separate_factors(void **state)
     double before = a.step_ms;
     assert_int_equal(mdot_calibration_apply(calibration, &named, NULL, &a, NULL), MDOT_OK);
     assert_int_equal(mdot_calibration_apply(calibration, &with_spec, NULL, &b, NULL), MDOT_OK);
-    assert_true(a.step_ms == b.step_ms);
-    assert_true(a.step_ms > 1.01 * before && a.step_ms < 2 * before);
-    assert_true(a.lower_ms < a.step_ms && a.step_ms < a.upper_ms);
+    assert_compare(a.step_ms, ==, b.step_ms);
+    assert_compare(a.step_ms, >, 1.01 * before);
+    assert_compare(a.step_ms, <, 2 * before);
+    assert_compare(a.lower_ms, <, a.step_ms);
+    assert_compare(a.step_ms, <, a.upper_ms);
     mdot_calibration_destroy(calibration);
 }
 
@@ -191,14 +203,14 @@ static void common_factors_extend_to_other_gpus(void **state)
         mdot_calibration *calibration = calibrate(s);
         mdot_calibration_info info = info_of(calibration);
         if (!(info.factor > last && info.factor < 1.5)) fail_msg("%zu GPUs: %g after %g", g + 1, info.factor, last);
-        assert_true(info.interval < 1);
+        assert_compare(info.interval, <, 1);
         last = info.factor;
         mdot_prediction p = apply_without_job(s, calibration, 16, "A10");
         mdot_configuration c = predict_configuration(16, "A10");
-        assert_true(p.step_ms > predict_one(&s->f, s->job, &c).step_ms);
+        assert_compare(p.step_ms, >, predict_one(&s->f, s->job, &c).step_ms);
         mdot_calibration_destroy(calibration);
     }
-    assert_true(last > 1.005);
+    assert_compare(last, >, 1.005);
 }
 
 static double factor_of(site *s, const mdot_calibration *calibration, const mdot_job *job, const mdot_configuration *c)
@@ -219,7 +231,8 @@ static void several_gpus_have_a_separate_factor(void **state)
     mdot_calibration_info info = info_of(calibration);
     assert_int_equal(info.row_count, 16);
     assert_int_equal(info.several_row_count, 8);
-    assert_true(info.several_factor > 1.1 && info.several_factor < 1.8);
+    assert_compare(info.several_factor, >, 1.1);
+    assert_compare(info.several_factor, <, 1.8);
     mdot_configuration c = s->c[0];
     double one = factor_of(s, calibration, s->job, &c);
     if (!(one > 0.95 && one < 1.1)) fail_msg("%g", one);
@@ -245,7 +258,7 @@ static void an_outlier_hardly_counts(void **state)
     mdot_calibration *after = calibrate(s);
     double factor = gpu_of(after, 0).factor;
     if (!(factor > expected / 1.2 && factor < expected * 1.5)) fail_msg("%g instead of %g", factor, expected);
-    assert_true(factor_of(s, after, other, &c) > 10); /* and corrects its own job */
+    assert_compare(factor_of(s, after, other, &c), >, 10); /* and corrects its own job */
     mdot_calibration_destroy(before);
     mdot_calibration_destroy(after);
     mdot_job_destroy(other);
@@ -257,8 +270,9 @@ static void contradictory_rows_widen_the_interval(void **state)
     site *s = *state;
     for (int64_t i = 0; i < 16; i++) add_row(s, "T4", 8 + i, i % 2 == 0 ? 8 : 1 / 8.0);
     mdot_calibration *calibration = calibrate(s);
-    assert_true(gpu_of(calibration, 0).interval > 1.5);
-    assert_true(gpu_of(calibration, 0).factor > 0.8 && gpu_of(calibration, 0).factor < 1.25);
+    assert_compare(gpu_of(calibration, 0).interval, >, 1.5);
+    assert_compare(gpu_of(calibration, 0).factor, >, 0.8);
+    assert_compare(gpu_of(calibration, 0).factor, <, 1.25);
     mdot_calibration_destroy(calibration);
 }
 
@@ -285,7 +299,7 @@ static void a_file_holds_the_whole_calibration(void **state)
     assert_int_equal(info_of(read).row_count, 12);
     assert_int_equal(info_of(read).several_row_count, 6);
     predict_assert_close(info_of(read).several_factor, info_of(made).several_factor);
-    assert_true(info_of(read).several_factor < 1);
+    assert_compare(info_of(read).several_factor, <, 1);
     static const char *const gpus[] = {"T4", "H100", "A100"};
     for (size_t i = 0; i < 3; i++) {
         mdot_configuration c = predict_configuration(32, gpus[i]);
@@ -388,7 +402,10 @@ static void unprintable_names_are_refused(void **state)
                          MDOT_INVALID_ARGUMENT);
         expect_contains(err.message, "the GPU's name \"");
         expect_contains(err.message, "printable UTF-8");
-        for (const char *c = err.message; *c != '\0'; c++) assert_true(*c >= ' ' && *c <= '~');
+        for (const char *c = err.message; *c != '\0'; c++) {
+            assert_compare(*c, >=, ' ');
+            assert_compare(*c, <=, '~');
+        }
         assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, &err), MDOT_INVALID_ARGUMENT);
         assert_int_equal(mdot_calibration_apply(none, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
     }
@@ -514,7 +531,7 @@ static void files_respect_their_limits(void **state)
                                      "step 00000000000000a1 2 1 204 64 1 00000000000000ff 1234.56789 0.123456789 0 "
                                      "0.123456789 -0.123456789 12.3456789 0 0.123456789 -0.123456789 12.3456789\n");
     }
-    assert_true(whole > 1 << 22);
+    assert_compare(whole, >, 1 << 22);
     assert_int_equal(parse(text, &calibration, &err), MDOT_OK);
     mdot_calibration_destroy(calibration);
     memset(text, 'x', MOST_BYTES + 1);

@@ -1,6 +1,7 @@
 /* test_calibration_model.c — properties of the hierarchical calibration: jobs, configurations, precisions and memory.
  * One row corrects its job. Row order, names and batches do not matter. */
 #include "runtime/predict/calibration.h"
+#include "tests/support/assertions.h"
 #include "tests/support/calibration_site.h"
 
 #include <math.h>
@@ -37,13 +38,14 @@ static void one_row_corrects_its_job_at_other_batches(void **state)
         mdot_calibration_factors f =
             calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", batch));
         if (!(f.factor > 1.2 && f.factor < last)) fail_msg("%d: %g", (int)batch, f.factor);
-        assert_true(f.interval < 1);
+        assert_compare(f.interval, <, 1);
         assert_int_equal(f.job_row_count, 1);
         last = f.factor;
     }
     mdot_calibration_factors other =
         calibration_site_factors(s, calibration, s->jobs[1], calibration_site_configure("T4", 16));
-    assert_true(other.factor > 1 && other.factor < last);
+    assert_compare(other.factor, >, 1);
+    assert_compare(other.factor, <, last);
     assert_int_equal(other.job_row_count, 0);
     assert_int_equal(other.row_count, 1);
     mdot_calibration_destroy(calibration);
@@ -61,8 +63,9 @@ static void a_row_of_exactly_the_prediction_changes_nothing(void **state)
         mdot_prediction before = predict_one(&s->f, jobs[k % 2], &c), after = before;
         assert_int_equal(mdot_calibration_apply_to_job(calibration, jobs[k % 2], &c, &after, NULL), MDOT_OK);
         predict_assert_close(after.step_ms, before.step_ms);
-        assert_true(fabs((double)after.peak_memory_bytes - (double)before.peak_memory_bytes) <= 1);
-        assert_true(after.lower_ms >= before.lower_ms * (1 - 1e-9) && after.upper_ms <= before.upper_ms * (1 + 1e-9));
+        assert_compare(fabs((double)after.peak_memory_bytes - (double)before.peak_memory_bytes), <=, 1);
+        assert_compare(after.lower_ms, >=, before.lower_ms * (1 - 1e-9));
+        assert_compare(after.upper_ms, <=, before.upper_ms * (1 + 1e-9));
     }
     mdot_calibration_destroy(calibration);
 }
@@ -99,7 +102,7 @@ static void more_rows_narrow_the_interval(void **state)
         last = interval;
         mdot_calibration_destroy(calibration);
     }
-    assert_true(last < 0.6);
+    assert_compare(last, <, 0.6);
 }
 
 static void the_order_of_rows_does_not_matter(void **state)
@@ -141,9 +144,10 @@ static void a_row_of_another_gpu_leaves_a_measured_gpu_unchanged(void **state)
     /* A job's factor applies only to GPUs with rows. */
     mdot_calibration_factors none =
         calibration_site_factors(s, both, s->jobs[0], calibration_site_configure("V100", 16));
-    assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_JOB] == 1);
-    assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] == 1);
-    assert_true(none.factor > 0.9 && none.factor < 1.1);
+    assert_compare(none.by_effect[MDOT_CALIBRATION_EFFECT_JOB], ==, 1);
+    assert_compare(none.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION], ==, 1);
+    assert_compare(none.factor, >, 0.9);
+    assert_compare(none.factor, <, 1.1);
     mdot_calibration_destroy(alone);
     mdot_calibration_destroy(both);
 }
@@ -160,13 +164,15 @@ static void the_factors_multiply_to_the_correction(void **state)
     for (int e = 0; e < MDOT_CALIBRATION_EFFECT_COUNT; e++) {
         product *= f.by_effect[e];
         memory *= f.memory_by_effect[e];
-        assert_true(f.believed[e] >= 0 && f.believed[e] <= 1);
-        assert_true(f.memory_believed[e] >= 0 && f.memory_believed[e] <= 1);
+        assert_compare(f.believed[e], >=, 0);
+        assert_compare(f.believed[e], <=, 1);
+        assert_compare(f.memory_believed[e], >=, 0);
+        assert_compare(f.memory_believed[e], <=, 1);
     }
     predict_assert_close(product, f.factor);
     predict_assert_close(memory, f.memory_factor);
-    assert_true(f.believed[MDOT_CALIBRATION_EFFECT_JOB] > 0);
-    assert_true(f.believed[MDOT_CALIBRATION_EFFECT_SEVERAL] == 0);
+    assert_compare(f.believed[MDOT_CALIBRATION_EFFECT_JOB], >, 0);
+    assert_compare(f.believed[MDOT_CALIBRATION_EFFECT_SEVERAL], ==, 0);
     mdot_prediction p = predict_one(&s->f, s->jobs[0], &c), before = p;
     mdot_explanation *e = NULL;
     assert_int_equal(mdot_explain(s->f.context, s->jobs[0], &c, &e, NULL), MDOT_OK);
@@ -265,7 +271,8 @@ static void an_outlier_in_one_mode_bounds_the_interval_of_the_other(void **state
     mdot_calibration_factors both = calibration_site_factors(s, calibration, s->jobs[0], training);
     mdot_calibration_destroy(calibration);
     if (!(one.interval > both.interval && one.interval < 2)) fail_msg("%g %g", one.interval, both.interval);
-    assert_true(one.believed[MDOT_CALIBRATION_EFFECT_JOB] > 0 && one.believed[MDOT_CALIBRATION_EFFECT_JOB] < 1);
+    assert_compare(one.believed[MDOT_CALIBRATION_EFFECT_JOB], >, 0);
+    assert_compare(one.believed[MDOT_CALIBRATION_EFFECT_JOB], <, 1);
 }
 
 static void an_outlier_of_one_pytorch_corrects_another_by_a_part(void **state)
@@ -342,10 +349,10 @@ static void jobs_are_recognised_by_their_operators(void **state)
     mdot_calibration_factors changed =
         calibration_site_factors(s, calibration, jobs[2], calibration_site_configure("T4", 16));
     assert_int_equal(changed.job_row_count, 0);
-    assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_JOB] > 1); /* a relative */
-    assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] > 1);
-    assert_true(changed.factor <
-                calibration_site_factors(s, calibration, jobs[0], calibration_site_configure("T4", 16)).factor);
+    assert_compare(changed.by_effect[MDOT_CALIBRATION_EFFECT_JOB], >, 1); /* a relative */
+    assert_compare(changed.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION], >, 1);
+    assert_compare(changed.factor, <,
+                   calibration_site_factors(s, calibration, jobs[0], calibration_site_configure("T4", 16)).factor);
     mdot_calibration_destroy(calibration);
     for (int k = 0; k < 3; k++) mdot_job_destroy(jobs[k]);
 }
@@ -358,12 +365,13 @@ static void memory_is_corrected_without_a_time(void **state)
     mdot_calibration *calibration = calibration_site_calibrate(s);
     mdot_prediction before = predict_one(&s->f, s->jobs[0], &c), after = before;
     assert_int_equal(mdot_calibration_apply_to_job(calibration, s->jobs[0], &c, &after, NULL), MDOT_OK);
-    assert_true(after.step_ms == before.step_ms && after.lower_ms == before.lower_ms);
+    assert_compare(after.step_ms, ==, before.step_ms);
+    assert_compare(after.lower_ms, ==, before.lower_ms);
     double factor = (double)after.peak_memory_bytes / (double)before.peak_memory_bytes;
     if (!(factor > 1.3 && factor < 1.51)) fail_msg("%g", factor);
-    assert_true(after.reserved_bytes > before.reserved_bytes);
-    assert_true(after.memory_lower_bytes <= after.peak_memory_bytes &&
-                after.peak_memory_bytes <= after.memory_upper_bytes);
+    assert_compare(after.reserved_bytes, >, before.reserved_bytes);
+    assert_compare(after.memory_lower_bytes, <=, after.peak_memory_bytes);
+    assert_compare(after.peak_memory_bytes, <=, after.memory_upper_bytes);
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     assert_int_equal(mdot_calibration_get_info(calibration, &info), MDOT_OK);
     assert_int_equal(info.memory_row_count, 1);
@@ -384,7 +392,8 @@ static void a_row_may_bring_its_prediction(void **state)
     s->rows[0].prediction = &stored;
     mdot_calibration *calibration = calibration_site_calibrate(s);
     double factor = calibration_site_factors(s, calibration, s->jobs[0], c).factor;
-    assert_true(factor > 1.2 && factor < 1.31);
+    assert_compare(factor, >, 1.2);
+    assert_compare(factor, <, 1.31);
     mdot_calibration_destroy(calibration);
     calibration = NULL;
     stored.lower_ms = NAN;
@@ -400,7 +409,8 @@ static void a_gpu_keeps_many_steps(void **state)
     mdot_measurement *rows = calloc(ROWS, sizeof *rows);
     mdot_configuration *c = calloc(ROWS, sizeof *c);
     mdot_calibration *calibration = NULL;
-    assert_true(rows != NULL && c != NULL);
+    assert_non_null(rows);
+    assert_non_null(c);
     for (int i = 0; i < ROWS; i++) {
         c[i] = calibration_site_configure("T4", 1 + i);
         mdot_prediction p = predict_one(&s->f, s->jobs[0], &c[i]);
@@ -429,7 +439,9 @@ static void a_gpu_keeps_some_of_many_jobs(void **state)
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     char path[] = "calibration-XXXXXX";
     int fd = mkstemp(path);
-    assert_true(rows != NULL && jobs != NULL && fd >= 0);
+    assert_non_null(rows);
+    assert_non_null(jobs);
+    assert_compare(fd, >=, 0);
     close(fd);
     for (size_t i = 0, count = 1, period = 1; i < JOBS; i++, period++) {
         if (period > count) {
@@ -453,7 +465,8 @@ static void a_gpu_keeps_some_of_many_jobs(void **state)
         mdot_calibration_factors f = calibration_site_factors(s, calibration, jobs[i], c);
         mdot_calibration_factors g = calibration_site_factors(s, loaded, jobs[i], c);
         assert_float_equal(f.factor, g.factor, 1e-6);
-        assert_true(f.factor > 1.1 && f.factor < 1.3);
+        assert_compare(f.factor, >, 1.1);
+        assert_compare(f.factor, <, 1.3);
         own += f.job_row_count == 1;
     }
     assert_int_equal(own, MOST);
@@ -501,7 +514,10 @@ static void hostile_rows_are_refused(void **state)
         calibration = calibration_site_calibrate(s);
         mdot_calibration_factors f =
             calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", 16));
-        assert_true(f.factor >= 1 / 64.001 && f.factor <= 64.001 && f.interval > 0 && isfinite(f.interval));
+        assert_compare(f.factor, >=, 1 / 64.001);
+        assert_compare(f.factor, <=, 64.001);
+        assert_compare(f.interval, >, 0);
+        assert_true(isfinite(f.interval));
         mdot_calibration_destroy(calibration);
     }
 }
@@ -529,7 +545,10 @@ static void contradicting_rows_leave_factors_within_their_bounds(void **state)
     assert_int_equal(mdot_calibration_parse(text, strlen(text), &calibration, NULL), MDOT_OK);
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     mdot_calibration_get_info(calibration, &info);
-    assert_true(info.factor >= 1.0 / 64 && info.factor <= 64 && info.interval > 0 && info.interval <= 4);
+    assert_compare(info.factor, >=, 1.0 / 64);
+    assert_compare(info.factor, <=, 64);
+    assert_compare(info.interval, >, 0);
+    assert_compare(info.interval, <=, 4);
     mdot_calibration_destroy(calibration);
 }
 

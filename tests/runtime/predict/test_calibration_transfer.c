@@ -1,6 +1,7 @@
 /* test_calibration_transfer.c — a job's residual is carried to another GPU model if rows for several jobs on both show
  * a correlation. The closed form gives the amount; without a correlation nothing is carried. */
 #include "runtime/job/job_model.h"
+#include "tests/support/assertions.h"
 #include "tests/support/calibration_site.h"
 
 #include "runtime/perf/analysis.h"
@@ -72,7 +73,7 @@ static void expect_nothing_carried(site *s)
             s->rows[kept].configuration = &s->c[kept];
             kept++;
         }
-    assert_true(kept < s->count);
+    assert_compare(kept, <, s->count);
     s->count = kept;
     mdot_calibration *alone = calibration_site_calibrate(s);
     for (size_t i = 0; i < JOBS; i++) {
@@ -80,7 +81,8 @@ static void expect_nothing_carried(site *s)
         mdot_calibration_factors b = factors_of(s, both, i, configure("T4"));
         assert_memory_equal(&a, &b, sizeof a);
         assert_null(b.carried_gpu);
-        assert_true(b.carried_factor == 1 && b.carried_correlation == 0);
+        assert_compare(b.carried_factor, ==, 1);
+        assert_compare(b.carried_correlation, ==, 0);
     }
     mdot_calibration_destroy(alone);
     mdot_calibration_destroy(both);
@@ -189,14 +191,14 @@ static void agreeing_jobs_carry_a_residual_as_the_closed_form_says(void **state)
     for (size_t i = 0; i < a100->anchor_count; i++)
         if (a100->anchors[i].step.job == job) z = from->standard[i];
     double shift = correlation * (z - mean) * sqrt(fit->spread * measured);
-    assert_true(shift > 0.02);
+    assert_compare(shift, >, 0.02);
     predict_assert_close(log(with.factor / without.factor), shift);
     predict_assert_close(with.carried_factor, exp(shift));
     double rest = left - correlation * correlation * measured;
     double interval = sqrt(fit->spread * (rest + (1 - rest / stated) * noise) / stated);
     predict_assert_close(with.interval, interval);
-    assert_true(with.interval < without.interval);
-    assert_true(with.believed[MDOT_CALIBRATION_EFFECT_JOB] > without.believed[MDOT_CALIBRATION_EFFECT_JOB]);
+    assert_compare(with.interval, <, without.interval);
+    assert_compare(with.believed[MDOT_CALIBRATION_EFFECT_JOB], >, without.believed[MDOT_CALIBRATION_EFFECT_JOB]);
     mdot_calibration_destroy(alone);
     mdot_calibration_destroy(both);
 }
@@ -210,7 +212,7 @@ static void memory_is_carried_like_time(void **state)
     mdot_calibration_factors unknown = factors_of(s, calibration, 12, configure("T4"));
     if (!(known.memory_factor > 1.02 * unknown.memory_factor))
         fail_msg("%g %g", known.memory_factor, unknown.memory_factor);
-    assert_true(known.memory_interval < unknown.memory_interval);
+    assert_compare(known.memory_interval, <, unknown.memory_interval);
     mdot_calibration_destroy(calibration);
 }
 
@@ -222,7 +224,7 @@ static void a_row_on_the_gpu_itself_ends_the_transfer(void **state)
     mdot_calibration *calibration = calibration_site_calibrate(s);
     mdot_calibration_factors f = factors_of(s, calibration, 10, configure("T4"));
     assert_null(f.carried_gpu);
-    assert_true(f.factor < 1);
+    assert_compare(f.factor, <, 1);
     mdot_calibration_destroy(calibration);
 }
 
@@ -243,7 +245,7 @@ static void the_gpu_of_the_largest_correlation_is_chosen(void **state)
     calibration = calibration_site_calibrate(s);
     mdot_calibration_factors f = factors_of(s, calibration, 12, configure("T4"));
     assert_string_equal(f.carried_gpu, "V100-SXM-16GB");
-    assert_true(f.factor > 1.02 * without);
+    assert_compare(f.factor, >, 1.02 * without);
     mdot_calibration_destroy(calibration);
 }
 

@@ -1,6 +1,7 @@
 /* test_encoding.c — jobs with cached features. The tests compare predictions with and without the cache, mix
  * configuration blocks with several batches, check entry pair declarations, and check lifetimes. */
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -129,7 +130,7 @@ static void a_sharded_job_is_predicted_without_its_encoding(void **state)
     if (mdot_evaluate(pair.context, encoding, c, 3, p, &err) != MDOT_OK) fail_msg("%s", err.message);
     assert_int_equal(mdot_sweep(pair.context, job, c, 3, swept, NULL), MDOT_OK);
     for (int i = 0; i < 3; i++) assert_same_prediction(&p[i], &swept[i]);
-    assert_true(p[1].step_ms != p[0].step_ms);
+    assert_compare(p[1].step_ms, !=, p[0].step_ms);
     assert_same_prediction(&p[0], &p[2]);
     mdot_encoding_destroy(encoding);
     mdot_job_destroy(job);

@@ -2,6 +2,7 @@
  * configuration. Operators get the times returned by the predictor's entry "explain". If the entry is absent, the
  * explanation is marked as an estimate. */
 #include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -46,7 +47,10 @@ static void assert_not_negative(const mdot_operator_time *s)
 {
     const double numbers[] = {s->forward_ms,   s->data_gradient_ms, s->weight_gradient_ms, s->optimizer_ms,
                               s->weight_bytes, s->gradient_bytes,   s->optimizer_bytes,    s->activation_bytes};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) assert_true(isfinite(numbers[i]) && numbers[i] >= 0);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        assert_true(isfinite(numbers[i]));
+        assert_compare(numbers[i], >=, 0);
+    }
 }
 
 /* Operators add up to phases, phases to the step, and memory parts to the predicted memory. */
@@ -78,7 +82,8 @@ static void assert_adds_up(const mdot_explanation *e, const mdot_prediction *p)
                  info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms, "GPU busy");
     assert_equal(info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms,
                  p->step_ms, "GPU and host");
-    assert_true(info.host_busy_ms >= info.host_ms && info.overlap_ms >= 0);
+    assert_compare(info.host_busy_ms, >=, info.host_ms);
+    assert_compare(info.overlap_ms, >=, 0);
     assert_equal(sum.weight_bytes, p->weight_bytes, "weights");
     assert_equal(sum.gradient_bytes, p->gradient_bytes, "gradients");
     assert_equal(sum.optimizer_bytes, p->optimizer_bytes, "optimizer state");
@@ -164,9 +169,11 @@ static void parts_add_up_for_every_configuration(void **state)
             print_message("%s, batch %lld\n", cases[i].what, (long long)batch);
             assert_adds_up(e, &p);
             assert_int_equal(info.approximate, cases[i].approximate);
-            assert_true((info.communication_ms > 0) == cases[i].exchanges);
-            assert_true((info.idle_ms > 0) == cases[i].idles);
-            assert_true(info.forward_ms > 0 && info.data_gradient_ms > 0 && info.weight_gradient_ms > 0);
+            assert_compare(info.communication_ms > 0, ==, cases[i].exchanges);
+            assert_compare(info.idle_ms > 0, ==, cases[i].idles);
+            assert_compare(info.forward_ms, >, 0);
+            assert_compare(info.data_gradient_ms, >, 0);
+            assert_compare(info.weight_gradient_ms, >, 0);
             mdot_explanation_destroy(e);
             mdot_job_destroy(job);
         }
@@ -188,12 +195,19 @@ static void operators_have_the_phases_of_their_work(void **state)
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         mdot_operator_time s = share_of(e, i);
-        if (i == 0) assert_true(s.weight_gradient_ms > 0 && s.optimizer_ms > 0 && s.weight_bytes > 0);
+        if (i == 0) {
+            assert_compare(s.weight_gradient_ms, >, 0);
+            assert_compare(s.optimizer_ms, >, 0);
+            assert_compare(s.weight_bytes, >, 0);
+        }
         if (strcmp(op.type, "Relu") != 0) continue;
-        assert_true(s.forward_ms > 0 && s.weight_gradient_ms == 0 && s.optimizer_ms == 0 && s.weight_bytes == 0);
+        assert_compare(s.forward_ms, >, 0);
+        assert_compare(s.weight_gradient_ms, ==, 0);
+        assert_compare(s.optimizer_ms, ==, 0);
+        assert_compare(s.weight_bytes, ==, 0);
         kept += s.activation_bytes > 0;
     }
-    assert_true(kept > 10);
+    assert_compare(kept, >, 10);
     mdot_explanation_destroy(e);
     mdot_job_destroy(job);
     predict_close(&f);
@@ -261,10 +275,10 @@ static void operators_that_were_merged_share_a_row(void **state)
     mdot_job *job = predict_job(100, 100);
     mdot_configuration c = predict_configuration(8, "T4");
     mdot_prediction p = predict_one(&f, job, &c);
-    assert_true((p.warnings & MDOT_WARN_SHORTENED) != 0);
+    assert_compare(p.warnings & MDOT_WARN_SHORTENED, !=, 0);
     mdot_explanation *e = explain(&f, job, &c);
     assert_adds_up(e, &p);
-    assert_true(share_of(e, 99).forward_ms > share_of(e, 0).forward_ms);
+    assert_compare(share_of(e, 99).forward_ms, >, share_of(e, 0).forward_ms);
     mdot_explanation_destroy(e);
     mdot_job_destroy(job);
     predict_close(&f);

@@ -1,5 +1,6 @@
 /* test_measured_row.c — measured step rows: the table columns, quoting, and tables for `mdot calibrate`. */
 #include "mdot/mdot.h"
+#include "tests/support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +63,7 @@ static void write_table(const char *text)
 {
     FILE *file = fopen(table, "w");
     assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
+    assert_compare(fputs(text, file), >=, 0);
     fclose(file);
 }
 

@@ -2,6 +2,7 @@
  * entry reads positions, and a shortened job keeps the total FLOPs and bytes. */
 #include "runtime/job/job_model.h"
 #include "runtime/predict/predictor_tensors.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@ static rt_shard shard = {1, 1, {1, 1, 1}};
 /* Writes the job's features for an entry with types, settings, loads and the inputs in `reads`. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
 {
-    assert_true(capacity <= MAX_ROWS);
+    assert_compare(capacity, <=, MAX_ROWS);
     for (size_t i = 0; i <= MAX_ROWS; i++) count[i] = -7;
     rt_job_tensors tensors = {
         .schema =
@@ -40,9 +41,9 @@ static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned 
                  [RT_JOB_INPUT_POSITION] = (reads & READS_POSITION) != 0 ? position : NULL,
                  [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
     rt_write_operator_features(job, &shard, &tensors);
-    assert_true(tensors.row_count <= capacity);
+    assert_compare(tensors.row_count, <=, capacity);
     /* the memory after the rows is unchanged */
-    for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7);
+    for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_compare(count[i], ==, -7);
     return tensors;
 }
 
@@ -68,8 +69,8 @@ static void assert_row_is(size_t row, const mdot_job_operator *op)
 {
     double expected[RT_LOAD_COLUMNS];
     expected_load(op, expected);
-    for (int i = 0; i < RT_LOAD_COLUMNS; i++) assert_true(load[row][i] == (float)expected[i]);
-    for (int i = 0; i < MDOT_SETTING_COUNT; i++) assert_true(setting[row][i] == (float)op->setting[i]);
+    for (int i = 0; i < RT_LOAD_COLUMNS; i++) assert_compare(load[row][i], ==, (float)expected[i]);
+    for (int i = 0; i < MDOT_SETTING_COUNT; i++) assert_compare(setting[row][i], ==, (float)op->setting[i]);
 }
 
 static void sum_job(const mdot_job *job, double *sums)
@@ -139,7 +140,7 @@ static void multiset_has_a_row_per_kind_in_order_of_appearance(void **state)
     for (size_t r = 0; r < 5; r++) {
         mdot_job_operator op = predict_operator(r);
         assert_row_is(r, &op);
-        assert_true(count[r] == (r < 3 ? 5 : 4));
+        assert_compare(count[r], ==, r < 3 ? 5 : 4);
         assert_int_equal(type[r], job->operators[r].traits.number);
     }
     mdot_job_destroy(job);
@@ -153,8 +154,8 @@ static void multiset_without_counts_has_sums(void **state)
     assert_int_equal(tensors.row_count, 3);
     for (size_t r = 0; r < 3; r++) {
         mdot_job_operator op = predict_operator(r);
-        assert_true(load[r][0] == 4 * (float)op.per_sample[MDOT_PHASE_FORWARD].flops);
-        assert_true(load[r][18] == 4 * (float)op.parameters);
+        assert_compare(load[r][0], ==, 4 * (float)op.per_sample[MDOT_PHASE_FORWARD].flops);
+        assert_compare(load[r][18], ==, 4 * (float)op.parameters);
     }
     assert_costs_kept(job, &tensors);
     mdot_job_destroy(job);
@@ -170,9 +171,9 @@ static void sequence_has_a_row_for_each_operator(void **state)
     for (size_t r = 0; r < 9; r++) {
         mdot_job_operator op = predict_operator(r % 2);
         assert_row_is(r, &op);
-        assert_true(count[r] == 1);
+        assert_compare(count[r], ==, 1);
         const float expected[RT_POSITION_COLUMNS] = {(float)r, (float)r, (float)(8 - r), r > 0, r < 8};
-        for (int i = 0; i < RT_POSITION_COLUMNS; i++) assert_true(position[r][i] == expected[i]);
+        for (int i = 0; i < RT_POSITION_COLUMNS; i++) assert_compare(position[r][i], ==, expected[i]);
     }
     mdot_job_destroy(job);
 }
@@ -197,10 +198,10 @@ static void shortened_job_keeps_its_flops_and_bytes_at_any_capacity(void **state
     for (size_t capacity = 1; capacity <= MAX_ROWS; capacity = capacity * 3 / 2 + 1) {
         for (unsigned reads = 0; reads <= (READS_POSITION | READS_COUNT); reads++) {
             rt_job_tensors tensors = write_rows(job, capacity, reads);
-            assert_true(tensors.row_count >= 1);
+            assert_compare(tensors.row_count, >=, 1);
             assert_int_equal(tensors.shortened, capacity < 1000);
             assert_costs_kept(job, &tensors);
-            if ((reads & READS_COUNT) != 0) assert_true(sum_counts(&tensors) == 1000);
+            if ((reads & READS_COUNT) != 0) assert_compare(sum_counts(&tensors), ==, 1000);
         }
     }
     mdot_job_destroy(job);
@@ -212,10 +213,10 @@ static void job_of_20000_operators_fills_the_largest_bucket(void **state)
     mdot_job *job = predict_job(20000, 20000);
     for (unsigned reads = READS_COUNT; reads <= (READS_POSITION | READS_COUNT); reads++) {
         rt_job_tensors tensors = write_rows(job, MAX_ROWS, reads);
-        assert_true(tensors.row_count > MAX_ROWS * 3 / 4);
+        assert_compare(tensors.row_count, >, MAX_ROWS * 3 / 4);
         assert_true(tensors.shortened);
         assert_costs_kept(job, &tensors);
-        assert_true(sum_counts(&tensors) == 20000);
+        assert_compare(sum_counts(&tensors), ==, 20000);
     }
     mdot_job_destroy(job);
 }
@@ -236,7 +237,7 @@ static void expensive_operators_are_not_merged(void **state)
     size_t alone = 0;
     for (size_t r = 0; r < tensors.row_count; r++) {
         if (load[r][0] < 1e9f) continue;
-        assert_true(count[r] == 1);
+        assert_compare(count[r], ==, 1);
         assert_int_equal((int)position[r][0] % EVERY, 50);
         assert_int_equal(type[r], job->operators[50].traits.number);
         alone++;
@@ -254,9 +255,9 @@ static void merged_row_describes_its_most_expensive_operator(void **state)
     rt_job_tensors tensors = write_rows(job, 1, READS_POSITION | READS_COUNT);
     assert_int_equal(tensors.row_count, 1);
     assert_int_equal(type[0], job->operators[3].traits.number);
-    assert_true(setting[0][MDOT_SETTING_KERNEL_H] == 3);
-    assert_true(position[0][0] == 3);
-    assert_true(count[0] == 5);
+    assert_compare(setting[0][MDOT_SETTING_KERNEL_H], ==, 3);
+    assert_compare(position[0][0], ==, 3);
+    assert_compare(count[0], ==, 5);
     mdot_job_destroy(job);
 }
 
@@ -266,7 +267,7 @@ static void equal_costs_are_merged_evenly(void **state)
     mdot_job *job = predict_job(5000, 1);
     rt_job_tensors tensors = write_rows(job, MAX_ROWS, READS_POSITION | READS_COUNT);
     assert_int_equal(tensors.row_count, 1000);
-    for (size_t r = 0; r < tensors.row_count; r++) assert_true(count[r] == 5);
+    for (size_t r = 0; r < tensors.row_count; r++) assert_compare(count[r], ==, 5);
     mdot_job_destroy(job);
 }
 
@@ -278,7 +279,8 @@ static void job_without_flops_is_shortened(void **state)
         operators[i] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
     mdot_job *job = predict_make_job(operators, 50);
     rt_job_tensors tensors = write_rows(job, 8, READS_POSITION | READS_COUNT);
-    assert_true(tensors.row_count >= 1 && sum_counts(&tensors) == 50);
+    assert_compare(tensors.row_count, >=, 1);
+    assert_compare(sum_counts(&tensors), ==, 50);
     mdot_job_destroy(job);
 }
 

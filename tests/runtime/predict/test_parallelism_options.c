@@ -2,6 +2,7 @@
  * activations in host memory. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -80,19 +81,22 @@ static void context_parallelism_divides_sequences(void **state)
     c.context_parallel = 4;
     mdot_prediction four = predict(job, c);
     assert_true(is_near(four.activation_bytes, one.activation_bytes / 4));
-    assert_true(four.weight_bytes == one.weight_bytes);
+    assert_compare(four.weight_bytes, ==, one.weight_bytes);
     assert_true(is_near(four.gradient_bytes, 2 * one.gradient_bytes)); /* buckets, as in data parallelism */
-    assert_true(four.step_ms < 0.5 * one.step_ms && four.step_ms > 0.2 * one.step_ms);
+    {
+        assert_compare(four.step_ms, <, 0.5 * one.step_ms);
+        assert_compare(four.step_ms, >, 0.2 * one.step_ms);
+    }
     c.link_gbps = 0.1; /* keys and values, and gradients */
     double slow = predict(job, c).step_ms;
     c.context_parallel = 1;
     c.data_parallel = 4;
-    assert_true(slow > predict(job, c).step_ms + 1);
+    assert_compare(slow, >, predict(job, c).step_ms + 1);
     c.zero_stage = 1;
     double state_of_workers = predict(job, c).optimizer_bytes;
     c.data_parallel = 1;
     c.context_parallel = 4;
-    assert_true(predict(job, c).optimizer_bytes == state_of_workers);
+    assert_compare(predict(job, c).optimizer_bytes, ==, state_of_workers);
     mdot_configuration two = {WIDE, .context_parallel = 2};
     mdot_job *without = make_matmul();
     expect_error(without, two, "lacks attention");
@@ -114,7 +118,7 @@ static void sequence_parallelism_divides_replicated_tensors(void **state)
     const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][MDOT_ATTENTION_FLASH][0];
     assert_true(is_near(replicated.activation_bytes, 8 * (a->whole + (a->all - a->whole) / 4)));
     assert_true(is_near(divided.activation_bytes, 8 * a->all / 4));
-    assert_true(divided.step_ms < replicated.step_ms); /* normalisations */
+    assert_compare(divided.step_ms, <, replicated.step_ms); /* normalisations */
     c.tensor_parallel = 1;
     expect_error(job, c, "sequence_parallel needs tensor_parallel");
     mdot_job_destroy(job);
@@ -131,7 +135,8 @@ static void pipelines_trade_waiting_for_activations(void **state)
     mdot_prediction interleaved = predict(job, c);
     assert_true(is_near(interleaved.activation_bytes, plain.activation_bytes * (1 + 3 / 8.0)));
     double ratio = interleaved.step_ms / plain.step_ms;
-    assert_true(ratio > (8 + 1.5) / 11 - 0.01 && ratio < 0.95);
+    assert_compare(ratio, >, (8 + 1.5) / 11 - 0.01);
+    assert_compare(ratio, <, 0.95);
     c.virtual_stages = 3;
     expect_error(job, c, "each part needs a block");
     c.virtual_stages = 2;
@@ -142,8 +147,9 @@ static void pipelines_trade_waiting_for_activations(void **state)
     expect_error(job, c, "zero-bubble");
     c.virtual_stages = 1;
     mdot_prediction filled = predict(job, c);
-    assert_true(filled.activation_bytes == plain.activation_bytes);
-    assert_true(filled.step_ms < interleaved.step_ms && filled.step_ms > plain.step_ms * (8 + 0.9) / 11);
+    assert_compare(filled.activation_bytes, ==, plain.activation_bytes);
+    assert_compare(filled.step_ms, <, interleaved.step_ms);
+    assert_compare(filled.step_ms, >, plain.step_ms * (8 + 0.9) / 11);
     c.pipeline_parallel = 1;
     c.micro_batches = 1;
     expect_error(job, c, "zero-bubble needs pipeline_parallel");
@@ -162,8 +168,8 @@ static void activations_move_to_host_memory(void **state)
         mdot_prediction kept = predict(job, c);
         c.offload_activations = 1;
         mdot_prediction moved = predict(job, c);
-        assert_true(moved.activation_bytes < 0.7 * kept.activation_bytes);
-        assert_true(moved.activation_bytes >= kept.activation_bytes / 8);
+        assert_compare(moved.activation_bytes, <, 0.7 * kept.activation_bytes);
+        assert_compare(moved.activation_bytes, >=, kept.activation_bytes / 8);
         mdot_gpu slow = MDOT_INIT(mdot_gpu);
         assert_int_equal(mdot_gpu_find(c.gpu, &slow, NULL), MDOT_OK);
         slow.pcie_gbps = 0.1;
@@ -172,8 +178,9 @@ static void activations_move_to_host_memory(void **state)
         by_slot.gpu_spec = &slow;
         double bytes = kept.activation_bytes - moved.activation_bytes, ms = 2 * 2 * bytes / 0.08e6;
         double waited = predict(job, by_slot).step_ms - kept.step_ms;
-        assert_true(waited > ms - kept.step_ms - 1 && waited < ms);
-        assert_true(moved.step_ms >= kept.step_ms);
+        assert_compare(waited, >, ms - kept.step_ms - 1);
+        assert_compare(waited, <, ms);
+        assert_compare(moved.step_ms, >=, kept.step_ms);
     }
     mdot_job_destroy(job);
     mdot_job *without = make_matmul();

@@ -3,6 +3,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/predict.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -76,7 +77,8 @@ static void inference_has_the_flops_of_its_forward_pass(void **state)
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 10);
     mdot_prediction p = {.step_ms = 20};
     rt_fill_plausibility(job, &terms, MDOT_MODE_INFERENCE, 140, &p);
-    assert_true(forward > 0 && forward < checked(job, MDOT_PRECISION_FP32, 10, 20).flops_per_sample);
+    assert_compare(forward, >, 0);
+    assert_compare(forward, <, checked(job, MDOT_PRECISION_FP32, 10, 20).flops_per_sample);
     assert_near(p.flops_per_sample, forward);
     mdot_job_destroy(job);
 }
@@ -161,7 +163,8 @@ static void launch_bound_steps_are_not_too_long(void **state)
     (void)state;
     mdot_job *job = predict_job(2, 2);
     mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 1, 0.19);
-    assert_true(p.compute_share < 0.01 && p.memory_share < 0.01);
+    assert_compare(p.compute_share, <, 0.01);
+    assert_compare(p.memory_share, <, 0.01);
     assert_int_equal(p.warnings & MDOT_WARN_IMPLAUSIBLE, 0);
     assert_int_equal(checked(job, MDOT_PRECISION_FP32, 1, 0.21).warnings & MDOT_WARN_IMPLAUSIBLE,
                      MDOT_WARN_IMPLAUSIBLE);
@@ -193,7 +196,7 @@ static void flops_of_unknown_types_count(void **state)
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 1);
     mdot_prediction p = {.step_ms = 1};
     rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
-    assert_true(p.unknown_share == 0);
+    assert_compare(p.unknown_share, ==, 0);
     rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 60, &p); /* a predictor trained before the type Linear existed */
     const double *cost = job->analysis->op_costs.cost;
     assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));

@@ -3,6 +3,7 @@
 #include "mdot/mdotjob.h"
 #include "runtime/core/objects.h"
 #include "runtime/job/gpus.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void times_come_from_the_predictor(void **state)
                 predict_assert_close(p.upper_ms, ms * 2);
                 assert_int_equal(predict_warnings(p), 0);
                 assert_true(p.fits);
-                assert_true(p.peak_memory_bytes > 0);
+                assert_compare(p.peak_memory_bytes, >, 0);
             }
         }
         mdot_job_destroy(job);
@@ -211,7 +212,7 @@ static void job_that_is_too_large_does_not_fit(void **state)
     c.batch = 1 << 24; /* the three results need at least 12 kB a sample */
     mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
     assert_false(p.fits);
-    assert_true(p.peak_memory_bytes > UINT64_C(12000) << 24);
+    assert_compare(p.peak_memory_bytes, >, UINT64_C(12000) << 24);
     mdot_job_destroy(job);
 }
 
@@ -227,8 +228,12 @@ static void fill_configurations(mdot_configuration *c)
 
 static void assert_equal_predictions(const mdot_prediction *a, const mdot_prediction *b)
 {
-    assert_true(a->step_ms == b->step_ms && a->lower_ms == b->lower_ms && a->upper_ms == b->upper_ms);
-    assert_true(a->peak_memory_bytes == b->peak_memory_bytes && a->fits == b->fits && a->warnings == b->warnings);
+    assert_compare(a->step_ms, ==, b->step_ms);
+    assert_compare(a->lower_ms, ==, b->lower_ms);
+    assert_compare(a->upper_ms, ==, b->upper_ms);
+    assert_compare(a->peak_memory_bytes, ==, b->peak_memory_bytes);
+    assert_compare(a->fits, ==, b->fits);
+    assert_compare(a->warnings, ==, b->warnings);
 }
 
 static void sweep_matches_single_calls(void **state)
@@ -295,7 +300,8 @@ static void spec_values_replace_a_gpu_name(void **state)
     b = predict_one(&predict_bandwidth, job, &figured);
     predict_assert_close(b.step_ms, 4 * a.step_ms);
     assert_int_equal(b.peak_memory_bytes, a.peak_memory_bytes);
-    assert_true(a.fits && !b.fits);
+    assert_true(a.fits);
+    assert_false(b.fits);
     mdot_job_destroy(job);
 }
 
@@ -347,7 +353,7 @@ static void invalid_spec_values_are_refused_by_name(void **state)
         mdot_error err = {0};
         assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, columns[i / 4].name));
-        assert_true(p.step_ms == -7);
+        assert_compare(p.step_ms, ==, -7);
     }
     gpu = known;
     gpu.struct_size = 0;
@@ -420,7 +426,7 @@ static void wrong_configurations_are_refused_by_name(void **state)
         mdot_error err = {0};
         assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
         if (strstr(err.message, wrong[i].part) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
-        assert_true(p.step_ms == -7);
+        assert_compare(p.step_ms, ==, -7);
         assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, NULL), MDOT_INVALID_ARGUMENT);
     }
     mdot_job_destroy(job);
@@ -449,15 +455,16 @@ static void a_wrong_pair_does_not_affect_other_pairs(void **state)
         for (int k = 0; k < COUNT; k++) {
             assert_int_equal(p[k].status, k == 2 ? MDOT_INVALID_ARGUMENT : MDOT_OK);
             if (k == 2) {
-                assert_true(p[k].step_ms == 0 && p[k].warnings == 0);
+                assert_compare(p[k].step_ms, ==, 0);
+                assert_compare(p[k].warnings, ==, 0);
             } else {
-                assert_true(p[k].step_ms == predict_one(&predict_bandwidth, jobs[k], &c[k]).step_ms);
+                assert_compare(p[k].step_ms, ==, predict_one(&predict_bandwidth, jobs[k], &c[k]).step_ms);
             }
         }
         if (i == WRONG_COUNT) break;
         assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT, s, &err), MDOT_INVALID_ARGUMENT);
         assert_int_equal(s[2].status, MDOT_INVALID_ARGUMENT);
-        assert_true(s[4].step_ms == p[4].step_ms);
+        assert_compare(s[4].step_ms, ==, p[4].step_ms);
     }
     mdot_job_destroy(job);
     mdot_job_destroy(other);
@@ -476,7 +483,7 @@ static void every_pair_reports_its_fault_and_the_call_the_first(void **state)
     assert_int_equal(p[0].status, MDOT_INVALID_ARGUMENT);
     assert_int_equal(p[1].status, MDOT_INVALID_ARGUMENT);
     assert_int_equal(p[2].status, MDOT_OK);
-    assert_true(p[2].step_ms > 0);
+    assert_compare(p[2].step_ms, >, 0);
     mdot_job_destroy(job);
 }
 
@@ -519,7 +526,7 @@ static void answers_that_are_not_times_are_errors(void **state)
         mdot_error err = {0};
         assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_MALFORMED);
         assert_non_null(strstr(err.message, "three positive, finite numbers"));
-        assert_true(p.step_ms == -7);
+        assert_compare(p.step_ms, ==, -7);
     }
     mdot_configuration c[3] = {predict_configuration(5, "T4"), predict_configuration(3, "T4"),
                                predict_configuration(4, "T4")};

@@ -1,6 +1,7 @@
 /* test_predict_calls.c — predictions as a scheduler's loop calls them: zero allocations, zero system calls, and threads
  * with their own contexts. The tests use a predictor with one entry and one with two, with jobs and with cached
  * features. */
+#include "tests/support/assertions.h"
 #include "tests/support/call_guard.h"
 #include "tests/support/predict_fixture.h"
 
@@ -108,7 +109,7 @@ static void predicting_allocates_nothing(void **state)
     assert_true(call_both_forms(60));
     assert_int_equal(allocations, before);
     mdot_job *counted = predict_job(2, 2);
-    assert_true(allocations > before); /* checks that the counter works */
+    assert_compare(allocations, >, before); /* checks that the counter works */
     mdot_job_destroy(counted);
 }
 #endif

@@ -3,6 +3,7 @@
 #include "mdot/mdotjob.h"
 #include "runtime/predict/predictor_schema.h"
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -220,7 +221,7 @@ static onnx_builder *sums_model(const char *input, int64_t columns, int64_t firs
     static const float one = 1;
     const int64_t rows = 0;
     char shape[32], pick_shape[32], inputs[64];
-    assert_true(columns <= MOST);
+    assert_compare(columns, <=, MOST);
     snprintf(shape, sizeof shape, "L,%lld", (long long)columns);
     snprintf(pick_shape, sizeof pick_shape, "%lld,3", (long long)columns);
     snprintf(inputs, sizeof inputs, "%s,picks", input);
@@ -282,7 +283,7 @@ static void expect_incompatible(onnx_builder *b, const char *part)
     mdot_error err = {0};
     assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_INCOMPATIBLE);
     if (strstr(err.message, part) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, part);
-    assert_true(p.step_ms == -7);
+    assert_compare(p.step_ms, ==, -7);
     mdot_job_destroy(job);
     predict_close(&f);
 }
@@ -351,10 +352,10 @@ static void wrong_outputs_are_refused_by_name(void **state)
 static void a_set_of_numbers_holds_64(void **state)
 {
     (void)state;
-    assert_true(rt_first_numbers(0) == 0);
-    assert_true(rt_first_numbers(26) == 0x3ffffff);
-    assert_true(rt_first_numbers(63) == UINT64_MAX >> 1);
-    assert_true(rt_first_numbers(64) == UINT64_MAX);
+    assert_compare(rt_first_numbers(0), ==, 0);
+    assert_compare(rt_first_numbers(26), ==, 0x3ffffff);
+    assert_compare(rt_first_numbers(63), ==, UINT64_MAX >> 1);
+    assert_compare(rt_first_numbers(64), ==, UINT64_MAX);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* test_training_options.c — each training option's effect on step memory and step time; test_parallelism_options.c has
  * the others. */
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -98,7 +99,7 @@ static void each_optimizer_has_its_state(void **state)
         mdot_prediction p = predict(job, (mdot_configuration){BASE, .optimizer = cases[i].optimizer});
         if (!is_near(p.optimizer_bytes, cases[i].bytes))
             fail_msg("optimizer %d: %.0f, not %.0f", (int)cases[i].optimizer, p.optimizer_bytes, cases[i].bytes);
-        assert_true(p.weight_bytes == 4 * all_parameters);
+        assert_compare(p.weight_bytes, ==, 4 * all_parameters);
     }
     mdot_job_destroy(job);
 }
@@ -117,22 +118,22 @@ static void kernels_decide_the_memory_and_time_of_the_update(void **state)
     (void)state;
     mdot_job *job = make_job(false);
     mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAMW};
-    assert_true(update_bytes(job, c) == 4 * all_parameters);
+    assert_compare(update_bytes(job, c), ==, 4 * all_parameters);
     double by_default = predict(job, c).step_ms;
     c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH;
-    assert_true(update_bytes(job, c) == 4 * all_parameters);
-    assert_true(predict(job, c).step_ms == by_default);
+    assert_compare(update_bytes(job, c), ==, 4 * all_parameters);
+    assert_compare(predict(job, c).step_ms, ==, by_default);
     c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED;
-    assert_true(update_bytes(job, c) == 0);
-    assert_true(predict(job, c).step_ms < by_default);
+    assert_compare(update_bytes(job, c), ==, 0);
+    assert_compare(predict(job, c).step_ms, <, by_default);
     c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
-    assert_true(update_bytes(job, c) == 4 * matrix);
-    assert_true(predict(job, c).step_ms > by_default);
+    assert_compare(update_bytes(job, c), ==, 4 * matrix);
+    assert_compare(predict(job, c).step_ms, >, by_default);
     c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
     c.optimizer = MDOT_OPTIMIZER_ADAMW8BIT;
-    assert_true(update_bytes(job, c) == 0);
+    assert_compare(update_bytes(job, c), ==, 0);
     c.optimizer = MDOT_OPTIMIZER_MUON;
-    assert_true(predict(job, c).step_ms > by_default); /* 5 Newton-Schulz iterations */
+    assert_compare(predict(job, c).step_ms, >, by_default); /* 5 Newton-Schulz iterations */
     c = (mdot_configuration){BASE, .optimizer = MDOT_OPTIMIZER_ADAMW_FUSED};
     c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
     expect_error(c, "adamw-fused");
@@ -144,9 +145,10 @@ static void optimizers_with_less_state_take_less_time(void **state)
     (void)state;
     mdot_job *job = make_job(false);
     const mdot_configuration sgd = {BASE}, plain = {BASE, .optimizer = MDOT_OPTIMIZER_SGD_PLAIN};
-    assert_true(predict(job, plain).step_ms < predict(job, sgd).step_ms);
+    assert_compare(predict(job, plain).step_ms, <, predict(job, sgd).step_ms);
     mdot_prediction p = predict(job, plain);
-    assert_true((p.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0 && p.upper_ms > p.step_ms);
+    assert_compare(p.warnings & MDOT_WARN_ANALYTIC_ESTIMATE, !=, 0);
+    assert_compare(p.upper_ms, >, p.step_ms);
     mdot_job_destroy(job);
 }
 
@@ -158,9 +160,9 @@ static void a_step_in_the_backward_pass_keeps_one_gradient(void **state)
     double before = peak(job, c), before_ms = predict(job, c).step_ms;
     c.step_in_backward = 1;
     mdot_prediction p = predict(job, c);
-    assert_true(p.gradient_bytes <= 4 * matrix);
-    assert_true((double)p.peak_memory_bytes < before - 3 * all_parameters);
-    assert_true(p.step_ms > before_ms); /* a kernel for each tensor */
+    assert_compare(p.gradient_bytes, <=, 4 * matrix);
+    assert_compare((double)p.peak_memory_bytes, <, before - 3 * all_parameters);
+    assert_compare(p.step_ms, >, before_ms); /* a kernel for each tensor */
     c.accumulate = 2;
     expect_error(c, "step_in_backward");
     mdot_job_destroy(job);
@@ -175,14 +177,16 @@ static void mixed_precision_has_two_weights_below_stage_3(void **state)
     mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .accumulate = 2,
                             .precision = MDOT_PRECISION_MIXED_BF16};
     mdot_prediction p = predict(job, c);
-    assert_true(is_near(p.weight_bytes, 2 * n) && is_near(p.gradient_bytes, 2 * n));
+    assert_true(is_near(p.weight_bytes, 2 * n));
+    assert_true(is_near(p.gradient_bytes, 2 * n));
     assert_true(is_near(p.optimizer_bytes, 12 * n)); /* fp32 weights and two moments */
     c.gradient_type = MDOT_NUMBER_FP32;
     assert_true(is_near(predict(job, c).gradient_bytes, 4 * n));
     c.zero_stage = 1;
     c.gpu_count = 8;
     p = predict(job, c);
-    assert_true(is_near(p.weight_bytes, 2 * n) && is_near(p.gradient_bytes, 4 * n));
+    assert_true(is_near(p.weight_bytes, 2 * n));
+    assert_true(is_near(p.gradient_bytes, 4 * n));
     assert_true(is_near(p.optimizer_bytes, 12 * n / 8));
     c.zero_stage = 2;
     assert_true(is_near(predict(job, c).gradient_bytes, 4 * n / 8));
@@ -203,11 +207,11 @@ static void stage_3_gathers_weights_in_the_type_of_computation(void **state)
     assert_true(is_near(p.weight_bytes, 4 * all_parameters / 64 + 2 * gathered));
     assert_true(is_near(p.optimizer_bytes, 8 * all_parameters / 64));
     double whole = p.gradient_bytes - 4 * all_parameters / 64 * 1; /* at most all shards */
-    assert_true(whole <= 2 * (block_parameters + matrix) + 2 * block_parameters);
+    assert_compare(whole, <=, 2 * (block_parameters + matrix) + 2 * block_parameters);
     c.keep_gathered = 1;
     mdot_prediction kept = predict(job, c);
-    assert_true(kept.peak_memory_bytes > p.peak_memory_bytes);
-    assert_true(kept.step_ms < p.step_ms); /* the backward pass gathers nothing */
+    assert_compare(kept.peak_memory_bytes, >, p.peak_memory_bytes);
+    assert_compare(kept.step_ms, <, p.step_ms); /* the backward pass gathers nothing */
     c.zero_stage = 2;
     expect_error(c, "keep_gathered");
     mdot_job_destroy(job);
@@ -223,7 +227,7 @@ static void autocast_under_stage_3_copies_a_block(void **state)
     mdot_configuration fp32 = c;
     fp32.precision = MDOT_PRECISION_FP32;
     double more = predict(job, c).activation_bytes - predict(job, fp32).activation_bytes;
-    assert_true(more < 2 * block_parameters);
+    assert_compare(more, <, 2 * block_parameters);
     mdot_job_destroy(job);
 }
 
@@ -235,7 +239,8 @@ static void sums_in_another_type_take_another_time(void **state)
     double fp32 = predict(job, c).step_ms;
     c.reduce_type = MDOT_NUMBER_HALF;
     double half = predict(job, c).step_ms;
-    assert_true(half < 0.6 * fp32 && half > 0.4 * fp32);
+    assert_compare(half, <, 0.6 * fp32);
+    assert_compare(half, >, 0.4 * fp32);
     mdot_job_destroy(job);
 }
 
@@ -248,14 +253,16 @@ static void offloading_trades_memory_for_transfers(void **state)
     mdot_prediction on_gpu = predict(job, c);
     c.offload = MDOT_OFFLOAD_OPTIMIZER;
     mdot_prediction optimizer = predict(job, c);
-    assert_true(optimizer.optimizer_bytes == 0 && optimizer.peak_memory_bytes < on_gpu.peak_memory_bytes);
+    assert_compare(optimizer.optimizer_bytes, ==, 0);
+    assert_compare(optimizer.peak_memory_bytes, <, on_gpu.peak_memory_bytes);
     double update_ms = 28 * all_parameters / 112e6; /* at 112 GB/s from a host with eight shards */
     double weights_ms = 2 * all_parameters / 8 / (0.8 * 31.5e6);
     double added = optimizer.step_ms - on_gpu.step_ms;
-    assert_true(added > 0.9 * (update_ms + weights_ms) - on_gpu.step_ms && added > 0);
+    assert_compare(added, >, 0.9 * (update_ms + weights_ms) - on_gpu.step_ms);
+    assert_compare(added, >, 0);
     c.offload = MDOT_OFFLOAD_PARAMETERS;
     mdot_prediction parameters = predict(job, c);
-    assert_true(parameters.peak_memory_bytes < optimizer.peak_memory_bytes);
+    assert_compare(parameters.peak_memory_bytes, <, optimizer.peak_memory_bytes);
     assert_true(is_near(parameters.weight_bytes, 2 * (2 * block_parameters + matrix)));
     c.zero_stage = 2;
     expect_error(c, "zero_stage 3");
@@ -272,7 +279,8 @@ static void pages_that_do_not_fit_are_transferred(void **state)
     c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
     c.offload = MDOT_OFFLOAD_PAGES;
     mdot_prediction paged = predict(job, c);
-    assert_true(paged.optimizer_bytes == 0 && paged.peak_memory_bytes < on_gpu.peak_memory_bytes);
+    assert_compare(paged.optimizer_bytes, ==, 0);
+    assert_compare(paged.peak_memory_bytes, <, on_gpu.peak_memory_bytes);
     assert_true(is_near(paged.step_ms, on_gpu.step_ms));
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find(c.gpu, &gpu, NULL), MDOT_OK);
@@ -281,7 +289,7 @@ static void pages_that_do_not_fit_are_transferred(void **state)
     c.gpu = NULL;
     mdot_prediction evicted = predict(job, c);
     double pages_ms = 2 * 8 * all_parameters / (0.8 * 1e6 * gpu.pcie_gbps);
-    assert_true(fabs((evicted.step_ms - paged.step_ms) / pages_ms - 1) < 1e-3);
+    assert_within((evicted.step_ms - paged.step_ms) / pages_ms, 1, 1e-3);
     c.optimizer = MDOT_OPTIMIZER_SGD;
     expect_error(c, "offload is pages");
     mdot_job_destroy(job);
@@ -294,20 +302,21 @@ static void frozen_weights_are_quantised(void **state)
     const double frozen = 2 * BLOCKS * matrix, trained = all_parameters - frozen;
     mdot_configuration c = {BASE, .precision = MDOT_PRECISION_BF16};
     mdot_prediction unchanged = predict(job, c);
-    assert_true(unchanged.weight_bytes == 2 * all_parameters);
+    assert_compare(unchanged.weight_bytes, ==, 2 * all_parameters);
     c.frozen_weights = MDOT_FROZEN_INT8;
     mdot_prediction int8 = predict(job, c);
     assert_true(is_near(int8.weight_bytes, (1 + 4 / 1024.0) * frozen + 2 * trained));
     c.frozen_weights = MDOT_FROZEN_NF4;
     mdot_prediction nf4 = predict(job, c);
     double bits = 4 + 0.127; /* QLoRA, section 3 */
-    assert_true(fabs(nf4.weight_bytes - (bits / 8 * frozen + 2 * trained)) < 1e-3 * nf4.weight_bytes);
-    assert_true(nf4.activation_bytes >= unchanged.activation_bytes); /* a dequantised matrix */
+    assert_within(nf4.weight_bytes, bits / 8 * frozen + 2 * trained, 1e-3 * nf4.weight_bytes);
+    assert_compare(nf4.activation_bytes, >=, unchanged.activation_bytes); /* a dequantised matrix */
     c.frozen_weights = MDOT_FROZEN_NF4_SINGLE;
     mdot_prediction single = predict(job, c);
     assert_true(is_near(single.weight_bytes, (0.5 + 4 / 64.0) * frozen + 2 * trained));
-    assert_true(single.step_ms > unchanged.step_ms);
-    assert_true(nf4.step_ms > unchanged.step_ms && int8.step_ms > unchanged.step_ms);
+    assert_compare(single.step_ms, >, unchanged.step_ms);
+    assert_compare(nf4.step_ms, >, unchanged.step_ms);
+    assert_compare(int8.step_ms, >, unchanged.step_ms);
     mdot_job_destroy(job);
 }
 
@@ -320,7 +329,7 @@ static void a_moving_average_is_an_fp32_copy(void **state)
     c.ema = 1;
     mdot_prediction with = predict(job, c);
     assert_true(is_near(with.weight_bytes, without.weight_bytes + 4 * all_parameters));
-    assert_true(with.step_ms > without.step_ms);
+    assert_compare(with.step_ms, >, without.step_ms);
     mdot_job_destroy(job);
 }
 
@@ -360,10 +369,13 @@ static void other_kernels_of_the_loss_keep_fewer_logits(void **state)
     mdot_prediction fused = predict(job, c);
     /* The fp32 logit copy, the log probabilities and their gradient are an eighth. */
     assert_true(is_near(whole.activation_bytes - chunked.activation_bytes, 3 * 8 * 1e6 * 7 / 8));
-    assert_true(fused.activation_bytes < 0.4 * chunked.activation_bytes);
+    assert_compare(fused.activation_bytes, <, 0.4 * chunked.activation_bytes);
     /* Parts read the 10,000 two-byte weights again, and add up gradients. A fused loss also saves fp32 logits. */
-    assert_true(fused.step_ms < whole.step_ms && chunked.step_ms > whole.step_ms);
-    assert_true(fused.gradient_bytes > 0); /* the matmul's, in the forward pass */
+    {
+        assert_compare(fused.step_ms, <, whole.step_ms);
+        assert_compare(chunked.step_ms, >, whole.step_ms);
+    }
+    assert_compare(fused.gradient_bytes, >, 0); /* the matmul's, in the forward pass */
     mdot_job_destroy(job);
     mdot_configuration without = {BASE, .loss = MDOT_LOSS_FUSED};
     expect_error(without, "no cross-entropy");
@@ -381,15 +393,16 @@ static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
     for (size_t i = 0; i < 3; i++) {
         c.precision = precisions[i];
         mdot_prediction fp8 = predict(job, c);
-        assert_true(fp8.peak_memory_bytes == bf16.peak_memory_bytes);
-        assert_true(fp8.step_ms < 0.95 * bf16.step_ms && fp8.step_ms > 0.5 * bf16.step_ms);
+        assert_compare(fp8.peak_memory_bytes, ==, bf16.peak_memory_bytes);
+        assert_compare(fp8.step_ms, <, 0.95 * bf16.step_ms);
+        assert_compare(fp8.step_ms, >, 0.5 * bf16.step_ms);
     }
     c.gpu = "H100";
     c.precision = MDOT_PRECISION_FP8_ROWWISE;
     double by_row = predict(job, c).step_ms;
     c.precision = MDOT_PRECISION_FP8;
     double by_tensor = predict(job, c).step_ms;
-    assert_true(by_row < by_tensor); /* per-tensor scaling looks for the largest element first */
+    assert_compare(by_row, <, by_tensor); /* per-tensor scaling looks for the largest element first */
     mdot_job_destroy(job);
     c.gpu = "A100";
     expect_error(c, "A100-SXM-40GB lacks FP8");
@@ -419,7 +432,7 @@ static void parts_and_explanations_add_up(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_prediction p = predict(job, cases[i]);
         double sum = p.weight_bytes + p.gradient_bytes + p.optimizer_bytes + p.activation_bytes;
-        assert_true(fabs(sum - (double)p.peak_memory_bytes) <= 1);
+        assert_compare(fabs(sum - (double)p.peak_memory_bytes), <=, 1);
         mdot_explanation *explanation = NULL;
         mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
         assert_int_equal(mdot_explain(predict_bandwidth.context, job, &cases[i], &explanation, NULL), MDOT_OK);
