@@ -66,8 +66,8 @@ def report(folder: Path, ours: Path | None, form: str) -> str:
 
 
 def tune(data_path: Path, names: list[str] | None) -> str:
-    """Evaluates each baseline's TRIED settings on folds within the training labels of the first fold. The least sum of MAPEs
-    is best."""
+    """Evaluates each baseline's TRIED settings on folds within the first fold's training labels. The least MAPE sum is
+    best."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     _, train, _ = next(iter(training_folds.folds(data, training_folds.SPLITS[0])))

@@ -1,8 +1,7 @@
-"""Exports MDOT as published, fitted to all labels, to ONNX in the form that the runtime calls: one job with operators
-in order.
+"""Exports MDOT as published, fitted to all labels, to ONNX in the runtime's form: one job with operators in order.
 
-The file has the inputs that include/mdot/mdot_predict.h defines for single-file predictors. It has positions, so
-that the runtime passes the sequence operator by operator.
+The file has the inputs defined by include/mdot/mdot_predict.h for single-file predictors. It has positions, so the
+runtime passes the sequence operator by operator.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ NAME = "mdot as published"
 
 
 def interval(results: Path) -> tuple[float, float]:
-    """Logarithms of measured over predicted steps of held-out networks, 5 % and 95 % quantile. Networks whose family was held
-    out have half of the weight."""
+    """log(measured / predicted step) for held-out networks, 5 % and 95 % quantile. Networks with a held-out family have
+    half weight."""
     quantiles = []
     for split in (splits.RANDOM, splits.FAMILIES):
         found = read_folds(results, NAME, split).values()
@@ -47,8 +46,8 @@ def interval(results: Path) -> tuple[float, float]:
 
 
 class Exported(nn.Module):
-    """The exported model. Other GPUs, precisions and optimizers are outside the training range, and the answer is that of the
-    labels' GPU."""
+    """The exported model. Other GPUs, precisions and optimizers are outside the training range, and get the answer for
+    the labels' GPU."""
 
     def __init__(self, model: Published, training_steps: jobs.Steps, low: float, high: float) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Jobs as graphs, for the baselines that pass messages along edges.
+"""Jobs as graphs, for the baselines with messages along edges.
 
 Operators that are equal as far as messages reach are one node with a count. After k rounds, a node's state depends
-on the operators within k edges before it, so that equal nodes need computing only once. This affects only the cost,
-which falls to a third.
+on the operators within k edges before it, so equal nodes need computing only once. This affects only the cost, which
+falls to a third.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits the baselines that are neural networks: one loop, one schedule and one error for all of them."""
+"""Fits the neural network baselines: one loop, one schedule and one error for all."""
 
 from __future__ import annotations
 

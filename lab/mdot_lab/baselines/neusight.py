@@ -34,9 +34,9 @@ from mdot_lab.predictor.dataset import Dataset
 TILES = (128, 64, 32, 16)
 """Rows and columns of a matmul's tile."""
 LEAST_DEPTH = 512
-"""Minimum part of the sum that a tile computes if the sum is split, because there are fewer tiles than multiprocessors."""
+"""Minimum part of the sum per tile if the sum is split because there are fewer tiles than multiprocessors."""
 ELEMENTS = 4096
-"""Elements read and written by the tile of an operator without a matmul: a block of 1024 threads processes four each."""
+"""Elements read and written by a tile in an operator without a matmul: a block with 1024 threads processes four each."""
 
 DENSE, GROUPED, LINEAR, BATCHED, NORMALISATION, ELEMENTWISE = KINDS = range(6)
 NORMALISATIONS = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "BatchNormalization", "Softmax")
@@ -206,7 +206,7 @@ LEAST_USE = 0.002
 
 
 class NeuSight(nn.Module):
-    """The hidden layers of the perceptrons read the tile. The effect of the steps' configurations is linear in them."""
+    """The perceptrons' hidden layers read the tile. The effect of the step configurations is linear in them."""
 
     def __init__(self, scaled: Scaled, scaled_configuration: Scaled, width: int) -> None:
         super().__init__()

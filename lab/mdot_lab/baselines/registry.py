@@ -1,4 +1,4 @@
-"""The baselines by name. Each is a module with `predict`, the SETTINGS that tuning chose, and the settings that it TRIED."""
+"""The baselines by name. Each is a module with `predict`, the tuned SETTINGS, and the settings TRIED."""
 
 from __future__ import annotations
 

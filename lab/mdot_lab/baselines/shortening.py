@@ -1,9 +1,9 @@
-"""Shortens sequences that exceed a predictor's largest bucket, in the same way as the runtime
+"""Shortens sequences beyond a predictor's largest bucket, in the same way as the runtime
 (runtime/predict/operator_features.c).
 
-Neighbours are merged while the cost of a row stays within a limit. The limit is the least one that gives few enough
-rows. A merged row has the type, settings and position of the most expensive operator, and the sums of all FLOPs,
-bytes and parameters.
+Neighbours are merged while a row's cost stays within a limit. The limit is the least one with few enough rows. A
+merged row has the most expensive operator's type, settings and position, and the sums of all FLOPs, bytes and
+parameters.
 """
 
 from __future__ import annotations

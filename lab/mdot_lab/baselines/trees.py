@@ -1,5 +1,5 @@
-"""Boosted trees on all countable job quantities: occurrences by operator type, and sums of work by kind. Our own
-baseline, which shows the value of published features to trees without the published selection.
+"""Boosted trees on all countable job quantities: occurrences by operator type, and work sums by kind. Our own baseline,
+which shows the value of published features to trees without the published selection.
 """
 
 from __future__ import annotations

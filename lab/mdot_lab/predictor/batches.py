@@ -134,7 +134,7 @@ def _hosts(data: Dataset, labels: np.ndarray, benchmark: np.ndarray) -> np.ndarr
 
 
 def _distinct(operators: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """np.unique with return_inverse, of rows below `count`. It takes a tenth of the time, because it does not sort."""
+    """np.unique with return_inverse, for rows below `count`. It takes a tenth of the time, because it does not sort."""
     is_there = np.zeros(count, dtype=bool)
     is_there[operators] = True
     return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[operators]

@@ -1,8 +1,8 @@
-"""The conditions of a configuration that change corrections, as numbers: layout, precision and software. A correction is
-linear in them, so that one evaluation of an operator serves every configuration.
+"""The configuration's conditions that change corrections, as numbers: layout, precision and software. A correction is
+linear in them, so one operator evaluation serves every configuration.
 
-Software is a step function: it has a step at each measured version of PyTorch, which applies to that version and all later
-ones. A version between two steps equals the earlier one, and a version after the last step equals the last.
+Software is a step function with a step at each measured PyTorch version, for this version and all later ones. A
+version between two steps equals the earlier one, and a version after the last step equals the last.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def _version_of(name: str) -> int:
 
 
 def mattering(work: Work) -> Tensor:
-    """[P, COUNT], 0 or 1: the conditions that affect an operator. The layout affects operators on feature maps. The attention
-    kernel affects attention only. torch.compile affects operators that it can fuse, that is all but matmuls, convolutions,
-    attention and cuDNN's recurrences. Versions from NEW_COMPILER on affect memory-bound operators, that is the same ones and
-    depthwise convolutions; earlier ones also affect all convolutions, because each came with another cuDNN."""
+    """[P, COUNT], 0 or 1: the conditions that affect an operator. The layout affects operators on feature maps. The
+    attention kernel affects attention only. torch.compile affects fusible operators: all but matmuls, convolutions,
+    attention and cuDNN's recurrences. Versions from NEW_COMPILER on affect memory-bound operators (the same ones and
+    depthwise convolutions); earlier ones also affect all convolutions, because each came with another cuDNN."""
     of_layout, of_attention = torch.tensor(OF_LAYOUT, dtype=torch.float32), _named(lambda name: name == "fused_attention")
     of_fusible, of_new = _named(lambda name: name == "compiled"), _named(lambda name: _version_of(name) >= NEW_COMPILER)
     of_old = _named(lambda name: 0 < _version_of(name) < NEW_COMPILER)

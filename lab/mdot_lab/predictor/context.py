@@ -1,8 +1,8 @@
-"""Adds an operator's position in the graph to the encoding, and attention over the sequence.
+"""Adds an operator's graph position to the encoding, and attention over the sequence.
 
-This is an experiment of the evaluation. The shipped predictor reads a multiset of operators that is several times
-shorter than the sequence. The addition starts at zero. It is averaged over the equal operators of a network, so that
-all later parts are the same with and without it.
+This is an experiment in the evaluation. The shipped predictor reads an operator multiset, several times shorter than
+the sequence. The addition starts at zero. It is averaged over equal operators in a network, so all later parts are
+the same with and without it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Context(nn.Module):
 
     @staticmethod
     def _features(position: Tensor) -> Tensor:
-        """Distances from the start and from the end of the graph, absolute and as a fraction of the graph."""
+        """Distances from the graph's start and end, absolute and as a fraction of the graph."""
         return torch.cat([torch.log(position + 1) / 4, position / (position.amax(dim=0, keepdim=True) + 1)], dim=1)
 
     def forward(self, encoded: Tensor, places: Places) -> Tensor:

@@ -1,8 +1,8 @@
-"""The training set: every labelled step and the the network's operators; each distinct operator is stored once.
+"""The training set: every labelled step and the network's operators; each distinct operator is stored once.
 
-Equal operators of a network are one row with a count, because the runtime merges them for a predictor without
-positions. Equal operators of different networks share a row of the operator table, so that training computes an
-encoding once per step.
+Equal operators in a network are one row with a count, because the runtime merges them for a predictor without
+positions. Equal operators in different networks share a row in the operator table, so training computes an encoding
+once per step.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Dataset:
 
 
 def _is_same_network(label: Label, sequence: Sequence) -> bool:
-    """Rejects names that meant another network when they were measured. For example, convnext_tiny_in22ft1k had the size of
-    convnext_base."""
+    """Rejects names measured when they meant another network. For example, convnext_tiny_in22ft1k had convnext_base's
+    size."""
     return sequence.load[:, -1].sum() / 1e6 >= LEAST_PARAMETERS * label.parameters_m
 
 

@@ -1,5 +1,5 @@
-"""Converts the inputs `configuration` and `gpu` to numbers of configurations, side by side. Impossible values are replaced by
-the nearest possible ones, so that every input has a finite answer. This module is part of the exported graph."""
+"""Converts the inputs `configuration` and `gpu` to configuration numbers, side by side. The nearest possible values
+replace impossible ones, so every input has a finite answer. This module is part of the exported graph."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Rows(NamedTuple):
     is_kept_in_fp32: Tensor
     cast: Tensor            # parameters that autocast converts
     count: Tensor
-    kinds: Tensor           # 0 or 1: kinds of operators whose fraction of the time the interval and the range check read
+    kinds: Tensor           # 0 or 1: operator kinds whose time fraction the interval and the range check read
     profile: Tensor         # from EmbeddingDistance; may be negative
 
     @staticmethod

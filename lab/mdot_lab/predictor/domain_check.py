@@ -40,8 +40,8 @@ def gpu_names(data: Dataset) -> list[str]:
 
 
 LIMIT_QUANTILE = 0.01
-"""Fraction of measured steps that have smaller batches, and kernels with less work, than the limit. The minimum is no useful
-limit, because the smallest batch is one sample of the largest network."""
+"""Fraction of measured steps with smaller batches, and less work per kernel, than the limit. The minimum is no useful
+limit, because the smallest batch is the largest network's single sample."""
 
 
 def log_work(batch: Batch) -> np.ndarray:
@@ -90,8 +90,8 @@ class TrainingRange(nn.Module):
 
     @staticmethod
     def _group_cells(setting: Tensor) -> tuple[Tensor, Tensor]:
-        """[P, GROUP_CELLS] twice, one-hot: log2 of channels per group, and of groups; zeros for other operators and for
-        one channel per group."""
+        """[P, GROUP_CELLS] twice, one-hot: log2(channels per group), and log2(groups); zeros for other operators and
+        for one channel per group."""
         is_grouped, is_depthwise = features.grouping(setting)
         cells, found = torch.arange(GROUP_CELLS).to(setting.dtype), []
         for size in (features.shape(setting).inputs, column(setting, "groups").clamp(min=1)):
@@ -100,8 +100,8 @@ class TrainingRange(nn.Module):
         return found[0], found[1]
 
     def is_new_group(self, setting: Tensor) -> Tensor:
-        """[P, 1], 0 or 1: a grouped convolution whose width and number of groups, within a factor of two, lack a
-        measured step in NHWC."""
+        """[P, 1], 0 or 1: a grouped convolution without a measured NHWC step at its width and group count, within a
+        factor of two."""
         width, count = self._group_cells(setting)
         return width.sum(dim=1, keepdim=True) - (width @ self.is_seen_group * count).sum(dim=1, keepdim=True)
 

@@ -20,7 +20,7 @@ DIRECTIONS = 16
 CENTRES = 128
 UNREACHED = 1e6
 FARTHEST = 4.0
-"""Nineteen of twenty labels of held-out families lie within this distance. Errors beyond it have not been measured."""
+"""Nineteen in twenty held-out family labels lie within this distance. Errors beyond it have not been measured."""
 
 
 def _parts(labels: np.ndarray) -> Iterator[np.ndarray]:

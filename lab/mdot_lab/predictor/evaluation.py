@@ -110,8 +110,8 @@ def _together(tasks: Iterator[_Task]) -> list[list[_Task]]:
 
 
 def _joined(groups: list[list[_Task]], count: int) -> list[list[_Task]]:
-    """Joins about `count` groups of a split into one whose training leaves out the labels of all. The largest come first, each to
-    the smallest sum so far, so that all trainings leave out about as many labels."""
+    """Joins about `count` groups in a split into one; its training leaves out all their labels. The largest come first,
+    each to the smallest sum so far, so all trainings leave out about as many labels."""
     by_split: dict[str, list[list[_Task]]] = {}
     for group in groups:
         by_split.setdefault(group[0].split, []).append(group)
@@ -128,9 +128,9 @@ def _joined(groups: list[list[_Task]], count: int) -> list[list[_Task]]:
 
 def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,
         only_folds: Sequence[str] | None, inner_count: int = 0, joined: int = 1, epochs: int | None = None) -> None:
-    """Skips folds whose files exist. Remove the folder to start from the beginning. With `inner_count`, evaluates the inner
-    folds of each selected fold instead. `joined` folds of a split are left out of one training together, which takes less time
-    and makes each of them harder. `epochs` replaces each form's own number of epochs."""
+    """Skips folds with existing files. Remove the folder to start from the beginning. With `inner_count`, evaluates
+    each selected fold's inner folds instead. `joined` folds of a split are left out of one training together, which
+    takes less time and makes each fold harder. `epochs` replaces each form's own epoch count."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     folder.mkdir(parents=True, exist_ok=True)

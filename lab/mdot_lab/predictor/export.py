@@ -145,7 +145,7 @@ def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: 
 
 
 def random_rows(random: np.random.Generator, count: int) -> tuple[torch.Tensor, ...]:
-    """Operators outside all networks: any type with any attributes, and FLOPs and bytes of any size, some of them zero."""
+    """Operators outside all networks: any type with any attributes, and any FLOPs and bytes, some zero."""
     settings, loads = len(tables.settings()), tables.LOAD_COUNT
     setting = np.floor(random.random((count, settings)) * random.choice([0, 1, 8, 300], (count, settings)))
     load = np.floor(10 ** (random.random((count, loads)) * 10) * random.integers(0, 2, (count, loads)))
@@ -202,8 +202,8 @@ def _gpus(names: Sequence[str]) -> np.ndarray:
 
 
 def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
-    """Networks whose predicted step becomes shorter when the batch doubles, or whose samples per second fall. A step that the
-    host limits stays equal. The GPU models of BATCH_GPUS take turns."""
+    """Networks with a shorter predicted step after doubling the batch, or fewer samples per second. A host-limited step
+    stays equal. The GPU models in BATCH_GPUS take turns."""
     many = np.float32([configuration(**MONOTONE[i % len(MONOTONE)]) for i in range(CONFIGURATIONS)]).T.copy()
     at_once = CONFIGURATIONS // len(MONOTONE)
     for turn, network in enumerate(data.whole_networks):

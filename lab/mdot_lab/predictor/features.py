@@ -103,7 +103,7 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
 WIDEST_DEPTHWISE = 7
 FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
 GROUP_WIDTHS = (4, 8, 16, 32, 64)
-"""Channels per group at which the share of groups without a kernel may change slope."""
+"""Channels per group where the share of groups without a kernel may change slope."""
 GROUPING = 1 + len(GROUP_WIDTHS) + 4
 
 
@@ -177,8 +177,8 @@ def _compulsory(operators: Operators, moved: Tensor) -> Tensor:
 
 
 def _rows_apart(setting: Tensor) -> Tensor:
-    """[P, 1]: rows of one matmul in a batched matmul, which do not share a tile; a whole tile for other operators, whose rows
-    are many."""
+    """[P, 1]: rows per matmul in a batched matmul, where matmuls do not share a tile; a whole tile for other operators,
+    which have many rows."""
     convolves = column(setting, "kernel_w").clamp(max=1)
     is_batched = column(setting, "groups").clamp(max=1) * (1 - convolves)       # MatMul without parameters
     rows = column(setting, "size_out") * is_batched + column(setting, "queries")
@@ -314,7 +314,7 @@ def configuration_features(setting: Tensor) -> Tensor:
     inputs, outputs = torch.log(s.inputs), torch.log(s.outputs)
     fits = [torch.log(up_to(x, multiple)) for x in (s.inputs, s.outputs) for multiple in (8, 32, 128)]
     alone = [(1 - torch.log(x)).clamp(min=0) for x in (s.inputs, s.outputs)]     # one channel per group: depthwise
-    # NHWC kernels process blocks of channels, depthwise kernels blocks of 16. Other channel counts take a slower kernel.
+    # NHWC kernels process channel blocks, depthwise kernels blocks of 16. Other channel counts take a slower kernel.
     channels = (column(setting, "channels_in"), column(setting, "channels_out"))
     misfits = [odd(x, multiple) for x in channels for multiple in (2, 8, 16, 32)]
     misfits += [odd(column(setting, "groups"), multiple) for multiple in (8, 32)]

@@ -24,8 +24,8 @@ from mdot_lab.predictor.domain_check import TrainingRange, gpu_names, step_gpu_n
 
 
 class HeldOut:
-    """Labels, log(measured / predicted) by models that did not see them, the predicted time, the split, the fold and a
-    weight, with which all splits count equally."""
+    """Labels, log(measured / predicted) by models without these labels, the predicted time, the split, the fold and a
+    weight; with it, all splits count equally."""
 
     def __init__(self, folder: Path) -> None:
         label, residual, predicted, weight, split_of, fold_of = [], [], [], [], [], []
@@ -129,13 +129,13 @@ def publisher_offsets(held: HeldOut) -> dict[str, float]:
 
 
 def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
-    """Fits the interval. Returns for each split the percentage of held-out labels within an interval that was fitted
-    without them, and the median width, upper over lower. "Without them" means without that half of the networks, or,
-    if a GPU was held out, without all labels of that GPU. A left-out publisher is judged by the offsets of the
-    others. Writes these bounds to the folder of held-out predictions, for `report`.
+    """Fits the interval. Returns for each split the percentage of held-out labels within an interval fitted without
+    them, and the median width, upper over lower. "Without them" means without this half of the networks, or, if a
+    GPU was held out, without all labels on this GPU. A left-out publisher is judged by the others' offsets. Writes
+    these bounds to the folder of held-out predictions, for `report`.
 
     GPUs are few and differ more than networks do. Therefore the half-widths on a GPU without measurements are
-    widened by the factor that held-out GPUs would have needed with an interval that was fitted without them."""
+    widened by the factor needed by held-out GPUs with an interval fitted without them."""
     data, model, held = Dataset.load_file(data_path), load(model_path), HeldOut(held_out_folder)
     x, r, w = interval_inputs(model, data, held), held.residual, held.weight
     is_of_gpu = torch.tensor(np.isin(held.split, splits.GPU_SPLITS))
@@ -164,8 +164,8 @@ def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: 
 
 
 def _with_unknown(x: Tensor, half_widths: Tensor, held: HeldOut, offsets: dict[str, float]) -> Tensor:
-    """[2, labels]: the half-widths with the errors of unknown hosts and publishers. A left-out publisher is judged by
-    the offsets of the others. All other splits know the publishers."""
+    """[2, labels]: the half-widths with the errors for unknown hosts and publishers. A left-out publisher is judged by
+    the others' offsets. All other splits know the publishers."""
     result = torch.stack(Interval().with_unknown(x, half_widths, torch.zeros(x.shape[1])))
     for name in offsets if len(offsets) > 1 else ():
         at = torch.tensor((held.split == splits.SOURCES) & (held.fold == name))

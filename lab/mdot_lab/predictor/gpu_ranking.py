@@ -13,7 +13,7 @@ from mdot_lab.predictor.evaluation import Fold
 from mdot_lab.predictor.metrics import Errors, errors
 
 CLEAR = 1.1
-"""A pair of steps counts from this ratio of times on."""
+"""A step pair counts from this time ratio on."""
 
 
 def _die(gpu: str) -> str:
@@ -21,8 +21,8 @@ def _die(gpu: str) -> str:
 
 
 def order(gpu: np.ndarray, same: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """[pairs, 2] of clearly different steps of the same network and precision (equal `same`): whether the faster one is
-    predicted to be faster, and whether both GPUs have the same die."""
+    """[pairs, 2] for clearly different steps with the same network and precision (equal `same`): whether the faster one
+    is predicted to be faster, and whether both GPUs have the same die."""
     found = []
     for group in np.unique(same):
         for a, b in combinations(np.flatnonzero(same == group), 2):

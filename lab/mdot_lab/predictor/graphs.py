@@ -31,8 +31,8 @@ def current_name(name: str) -> str:
 
 
 def _leave_uninitialised() -> None:
-    """Skips the initialisation, because random weights of a billion parameters take longer than the graph. The functions that
-    begin with an underscore are those that the public ones call, also under a name that a network has already imported."""
+    """Skips the initialisation, because a billion random weights take longer than the graph. The functions with a
+    leading underscore are called by the public ones, also under a name already imported by a network."""
     import importlib
 
     try:

@@ -1,7 +1,7 @@
-"""Tables of every form's predictions for labels that it was not trained on. Columns: the network and the other fields
+"""Tables with every form's predictions for labels left out of its training. Columns: the network and the other fields
 that identify the label and the fold, step_ms, and one column for each form. `mdot-figure4 --predictions` reads them
-and simulates the value of predictions for a cluster. With the data set, the folds can be restored from a table
-without training.
+and simulates the predictions' value for a cluster. With the data set, the folds can be restored from a table without
+training.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _digits(ms: float) -> str:
 
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> int:
-    """Writes a file that appears complete, in one step. Returns the number of rows."""
+    """Writes a complete file in one step. Returns the row count."""
     part, count = path.with_name(path.name + ".part"), 0
     with open(part, "w", newline="", encoding="utf-8") as lines:
         writer = csv.writer(lines, lineterminator="\n")
@@ -58,9 +58,9 @@ def _in_order(fold: Fold, of: np.ndarray, where: str) -> np.ndarray:
 
 
 def export_cv(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str], list[list]]:
-    """Header and rows of every label that the folds of the shipped form in the first folder leave out. Forms that lack one of
-    these folds are skipped. Other folders may have a fold's labels in another order. Raises ValueError if the shipped form
-    has no folds, or if another form's fold lacks a label."""
+    """Header and rows for every label left out by the shipped form's folds in the first folder. Forms without one of
+    these folds are skipped. Other folders may have a fold's labels in another order. Raises ValueError if the
+    shipped form has no folds, or if another form's fold lacks a label."""
     whole = read_folds(folders[0], SHIPPED_FORM, split)
     if not whole:
         raise ValueError(f"{folders[0]} has no folds of {SHIPPED_FORM}, {split}")
@@ -83,8 +83,8 @@ def export_cv(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[
 
 
 def import_cv(table: Path, data: Dataset, split: str, folder: Path) -> int:
-    """Converts a table to the folds that `evaluate` writes, one file for each form and fold. Returns the number of labels.
-    Raises ValueError if the data set lacks a label."""
+    """Converts a table to the folds from `evaluate`, one file for each form and fold. Returns the label count. Raises
+    ValueError if the data set lacks a label."""
     known = defaultdict(list)
     for label in reversed(range(len(data.step_ms))):
         known[(*_label(data, label), _digits(data.step_ms[label]))].append(label)

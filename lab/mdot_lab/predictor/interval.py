@@ -1,15 +1,14 @@
-"""The 90 % interval, from the errors of predictions for labels that were left out of training.
+"""The 90 % interval, from prediction errors on labels left out of training.
 
-Half-widths are logarithms. They are a linear function of the following quantities: the fractions of predicted time
-by kind of operator, of which grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time
-that the GPU waits for a host, whose speed is unknown; whether whole steps of such networks were measured on the GPU
-in that precision, without which convolutions are the less certain part; newer software and torch.compile; and
-whether the GPU has any measurements at all. Half-widths also grow with the distance of the job from the networks of
-training (embedding_distance.py).
+Half-widths are logarithms. They are a linear function of the following quantities: the predicted time fractions by
+operator kind (grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict); the time waiting for a
+host of unknown speed; whether whole steps of such networks were measured on the GPU in this precision (without them,
+convolutions are the less certain part); newer software and torch.compile; and whether the GPU has any measurements
+at all. Half-widths also grow with the job's distance from the training networks (embedding_distance.py).
 
-Two independent errors are added in quadrature, because no held-out network can show them: the launch cost of the
-host of a new GPU model, and the conditions of a publisher whose steps were not in training. Both are of few samples,
-so that the quantiles are Student's.
+Two independent errors are added in quadrature, because no held-out network can show them: the host's launch cost on
+a new GPU model, and the conditions of a publisher without steps in training. Both come from few samples, so the
+quantiles are Student's.
 
 The function is fitted to predictions made without the network, the family, the GPU or the software, each with equal
 weight.
@@ -27,9 +26,9 @@ NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "ot
          "convolutions_elsewhere", "new_gpu", "waiting", "distance")
 FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
 LEAST_WIDENING = {"software": 0.1, "new_gpu": 0.0, "waiting": 0.0}
-"""Features that may only widen the interval, with the least logarithm of the widening: newer software and torch.compile
-together, another GPU, and waiting for the host. Held-out labels of newer software are of inference and of one GPU model. They
-alone would not widen it, although whole steps with that software are unknown elsewhere."""
+"""Features that may only widen the interval, with the least log(widening): newer software and torch.compile together,
+another GPU, and waiting for the host. Held-out labels with newer software are for inference and one GPU model. They
+alone would not widen the interval, although whole steps with this software are unknown elsewhere."""
 TAIL = 0.05
 LOG_HALF_WIDTHS = (-5.0, -0.1)
 """99 in 100 held-out labels of every split are off by less than e^.9, therefore several differences at once do not widen a
@@ -88,8 +87,8 @@ class Interval(nn.Module):
                 for side, width in enumerate(half_widths)]
 
     def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
-        """`x`: interval_features; `outside`: [causes, C]. Where no whole step of the kind was measured on the GPU in the
-        precision, the conditions are those of an unknown publisher."""
+        """`x`: interval_features; `outside`: [causes, C]. Without whole steps of this kind on the GPU in the precision,
+        the conditions are an unknown publisher's."""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
         low, high = self.with_unknown(x, self.half_widths(x), x[FEATURE["is_elsewhere"]])
         return low + wider, high + wider
@@ -121,15 +120,14 @@ class Interval(nn.Module):
 
 
 def of_new_host(x: Tensor) -> Tensor:
-    """[C]: the half-width by the launch cost of the host of a GPU model without measurements. A step's logarithm changes by the
-    fraction that waits for the host, times the change of the cost's logarithm."""
+    """[C]: the half-width from the host's launch cost for a GPU model without measurements. A step's logarithm changes
+    by the fraction that waits for the host, times the change in log(cost)."""
     return LAUNCH_COST * x[FEATURE["waiting"]] * x[FEATURE["new_gpu"]]
 
 
 def of_publishers(offsets: Sequence[float]) -> Tensor:
-    """[2]: the half-widths below and above by the conditions of a publisher that was not in training: the root mean square of
-    the offsets on either side, times the 95 % quantile of Student's t. `offsets`: mean log(measured / predicted) of each
-    publisher."""
+    """[2]: the half-widths below and above for an unseen publisher's conditions: the offsets' root mean square on
+    either side, times Student's 95 % quantile. `offsets`: each publisher's mean log(measured / predicted)."""
     from scipy.stats import t
 
     offset, quantile = np.array(offsets), t.ppf(1 - TAIL, len(offsets))

@@ -25,16 +25,16 @@ class Network:
 
 
 TRAIN, INFER, BACKWARD = "train", "infer", "backward"
-"""The kind of benchmark: timm's whole steps; the forward pass in evaluation; forward and backward of any other publisher, with
-an optimizer if the label names one."""
+"""The benchmark kind: timm's whole steps; the forward pass in evaluation; forward and backward from any other
+publisher, with an optimizer if the label names one."""
 
 SGD, ADAMW = "sgd", "adamw"
-"""Optimizers of labels. The empty text: the time excludes the optimizer, or leaves open how much of it is inside."""
+"""Label optimizers. The empty text: the time excludes the optimizer, or leaves its share open."""
 SELECTIVE = 0.5
 """`recomputes` under selective recomputation: half of the matmuls and the operators between them run again."""
 
 ALONE = ("forward alone", "data gradient alone", "weight gradient alone")
-"""Phases of a single operator, timed on the GPU: labels whose network is that operator."""
+"""Phases of a single operator, timed on the GPU: labels with a one-operator network."""
 OPERATOR = "operator."
 """Name prefix for such a network and the run that timed it."""
 
@@ -103,7 +103,7 @@ def _medians(path: Path) -> dict[str, float]:
 
 
 def _single_gpu_file(folder: Path, gpu: str, precision: str) -> Path | None:
-    """Finds the file of a single-GPU run. Older runs omit the number of GPUs and use another name for fp32."""
+    """Finds a single-GPU run's file. Older runs omit the GPU count and use another name for fp32."""
     older = {"float": "single"}.get(precision, precision)
     patterns = (f"{gpu}_1_gpus__{precision}_model_train*_benchmark.csv", f"{gpu}_{older}_model_train*_benchmark.csv")
     return next((path for pattern in patterns for path in sorted(folder.rglob(pattern))), None)

@@ -55,8 +55,8 @@ def _label(network: Network, batch: int, source: str, step_ms: float, gpu: str, 
 
 
 SUPERBENCH_LENGTH = 224
-"""Tokens of BERT and GPT-2, from the configuration file, which is older than the results. With the program's default of
-512, BERT large in TF32 would run at 105 of 156 TFLOP/s although attention is decomposed; with 224 it runs at 44."""
+"""Tokens for BERT and GPT-2, from the configuration file, which is older than the results. With the program's default
+of 512, BERT large in TF32 would run at 105 of 156 TFLOP/s although attention is decomposed; with 224 it runs at 44."""
 SUPERBENCH_LANGUAGE = {"bert-base": "bert_base_classifier", "bert-large": "bert_large_classifier",
                        "gpt2-large": "gpt2_large_classifier"}
 SUPERBENCH_PRECISIONS = {"float32": "tf32", "float16": "fp16"}
@@ -87,9 +87,9 @@ def _pass_ms(row: Row) -> float:
 
 
 def _torchtitan(row: Row) -> Label | None:
-    """FSDP2 with bf16 parameters in compute, and selective recomputation. The GPUs are H100 with 500 W and 2.4 TB/s, which
-    mdot's table lacks: the benchmark's offset absorbs the difference from H100-SXM-80GB. The update of a sharded AdamW takes
-    .5 % of the step."""
+    """FSDP2 with bf16 parameters in compute, and selective recomputation. The GPUs are H100 with 500 W and 2.4 TB/s,
+    absent from mdot's table: the benchmark's offset absorbs the difference from H100-SXM-80GB. The sharded AdamW
+    update takes .5 % of the step."""
     if row["precision"] != "bf16" or row["checkpointing"] != "selective":
         return None
     return _label(Network(LANGUAGE + "llama3_8b", int(row["sequence"])), int(row["micro_batch"]), TORCHTITAN, _pass_ms(row),

@@ -128,8 +128,8 @@ class Roofline(nn.Module):
     in half precision, 29 on P100 and 25 on GTX 1080 Ti, according to baidu-research/DeepBench, results/train."""
 
     WIDENED = 4.0
-    """Bytes that autocast moves for one half-precision byte in operators that it keeps in fp32: twice the width, and as much
-    again for the conversion."""
+    """Bytes moved by autocast for one half-precision byte in operators kept in fp32: twice the width, and as much again
+    for the conversion."""
 
     WINOGRAD_SAVES = 1 - 1 / 2.25
     """Fraction of multiplications saved by Winograd with 2x2 result tiles."""
@@ -364,8 +364,8 @@ class Encoder(nn.Module):
 
 
 SPECIFIC = 0.3
-"""Scale of the part of software corrections that is specific to a phase. Software mostly changes all phases together; it is
-small because inference was measured on more software versions than training."""
+"""Scale for the phase-specific part of software corrections. Software mostly changes all phases together; it is small
+because inference was measured on more software versions than training."""
 
 
 class Correction(nn.Module):
@@ -470,8 +470,8 @@ class Step(nn.Module):
     torchvision's labels at batch 12 show it. It is one time for every host, because hosts of new GPUs are no faster where they
     were measured: 45 to 80 µs with A100 (three publishers), 45 with H100, 60 with GH200 and 38 to 47 with H200."""
     INFERENCE_LAUNCHES = 0.6
-    """A launch in evaluation, which records no gradients, as a part of a launch in training: 30 of 47 to 50 µs on the host of an
-    H200 (weights/data/h200.jsonl.gz), the only one where inference waits for the host."""
+    """An evaluation launch (no gradients recorded) as a part of a training launch: 30 of 47 to 50 µs on an H200 host
+    (weights/data/h200.jsonl.gz), the only one where inference waits for the host."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -517,7 +517,7 @@ class Predictor(nn.Module):
         return self.encoder(operators._replace(type=self.row_of_type[operators.type]))
 
     def correction(self, of_phases: Tensor, of_norms: Tensor, weight: Tensor, norm_weight: Tensor) -> tuple[Tensor, Tensor]:
-        """[P, PARTS] twice from the outputs of the heads: logarithms of corrections, and the layout's part of them. `weight`,
+        """[P, PARTS] twice from the head outputs: correction logarithms, and the layout's part. `weight`,
         `norm_weight`: [P, conditions]; conditions are zero where they have no effect."""
         of_both = zip(self.head.correction.under(of_phases, weight), self.norm_head.correction.under(of_norms, norm_weight))
         clip = self.options.clip

@@ -1,7 +1,7 @@
-"""The predictor's inputs that describe operators, and functions that read them.
+"""The predictor inputs for operators, and functions that read them.
 
-This module is part of the exported graph. Therefore it uses only operators that both ONNX and mdot have, and takes logarithms
-early because FLOPs and bytes reach 1e15. Shapes: P operators.
+This module is part of the exported graph. Therefore it uses only operators in both ONNX and mdot, and takes
+logarithms early because FLOPs and bytes reach 1e15. Shapes: P operators.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ CIFAR_CLASSES = 10
 
 
 def cifar_resnet18() -> nn.Module:
-    """ResNet-18 as Gavel and Pollux train it on CIFAR-10: the first convolution has a window of 3 and a stride of 1, and no
-    pooling follows, so that the feature maps begin at 32 x 32."""
+    """ResNet-18 as Gavel and Pollux train it on CIFAR-10: the first convolution has window 3 and stride 1, and no
+    pooling follows, so the feature maps begin at 32 x 32."""
     import torchvision
 
     model = torchvision.models.resnet18(weights=None, num_classes=CIFAR_CLASSES)

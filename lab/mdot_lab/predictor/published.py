@@ -119,8 +119,9 @@ Read = TypeVar("Read")
 
 
 def points(path: Path, readers: dict[str, Callable[[dict[str, str]], Read | None]]) -> Iterator[Read]:
-    """Reads a table of published steps (source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes). The
-    reader of a row's source converts it. Rows of other sources, and rows for which the reader returns None, are skipped."""
+    """Reads a table of published steps (source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes).
+    The reader for a row's source converts it. Rows from other sources, and rows for which the reader returns None,
+    are skipped."""
     with open(path, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             reader = next((read for source, read in readers.items() if row["source"].startswith(source)), None)

@@ -188,11 +188,11 @@ PROFILED = "TraceLens"
 PROFILED_GPUS = {"NVIDIA H100 80GB HBM3": "H100-SXM-80GB", "NVIDIA B200": "B200-SXM-180GB", "AMD Instinct MI300X": "MI300X",
                  "AMD Instinct MI300X VF": "MI300X"}
 PROFILED_HALVES = ("['c10::BFloat16'", "['c10::Half'")
-"""Beginnings of types in tables that cut names off."""
+"""Type beginnings in tables with cut names."""
 PROFILED_OPERATORS = ("aten::addmm", "aten::mm", "aten::bmm", "aten::native_layer_norm", "aten::_softmax",
                       "aten::_flash_attention_forward")
 DECODERS = ("Qwen",)
-"""Parts of trace names with a causal attention mask, which the table omits."""
+"""Parts of trace names with a causal attention mask (the table omits it)."""
 
 
 def _profiled(operator: str, dims: list, is_decoder: bool) -> Described | None:
@@ -230,7 +230,7 @@ def read_profiles(path: Path) -> Iterator[tuple[Label, Sequence]]:
 
 
 def read(path: Path) -> Iterator[tuple[Label, Sequence]]:
-    """Labels from a folder of tables, as a random sample per GPU, source and kind; or all of profiler_operators.csv."""
+    """Labels from a table folder, as a random sample per GPU, source and kind; or all of profiler_operators.csv."""
     if path.is_file():
         yield from read_profiles(path)
         return

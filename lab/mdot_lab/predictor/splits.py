@@ -126,8 +126,8 @@ def _model_sizes(data: Dataset) -> np.ndarray:
 
 
 def _own_networks(data: Dataset) -> np.ndarray:
-    """[n]: a fold's name for each network of our own records. Labels of others, on other GPU models, stay in training, also
-    those of the same network: the split tests a network that is new to a GPU model with measured steps."""
+    """[n]: a fold's name for each network in our own records. Labels from others, on other GPU models, stay in
+    training, also for the same network: the split tests a network new to a GPU model with measured steps."""
     names = [str(name) if str(name).startswith(collected.PREFIX) else "" for name in data.network_name]
     number = {name: i for i, name in enumerate(sorted(set(names) - {""}))}
     return np.array([f"fold {number[name] % COLLECTED_FOLDS + 1}" if name else "" for name in names])
@@ -193,8 +193,8 @@ def folds(data: Dataset, split: str) -> Folds:
 
 
 def inner_folds(data: Dataset, split: str, outer: str, count: int = INNER_FOLDS) -> Folds:
-    """At most `count` folds of the training labels of an outer fold: the other outer folds, joined to groups of about equal
-    size. There are none if the split has one fold. A split with two folds has one inner fold."""
+    """At most `count` folds from an outer fold's training labels: the other outer folds, joined to groups of about
+    equal size. There are none if the split has one fold. A split with two folds has one inner fold."""
     every = {name: (train, test) for name, train, test in folds(data, split)}
     outer_train, _ = every.pop(outer)
     groups: list[list[str]] = [[] for _ in range(min(count, len(every)))]

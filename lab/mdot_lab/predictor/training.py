@@ -68,9 +68,9 @@ class OperatorTimes(NamedTuple):
 
 SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul",
                    "Concat", "Split", "Slice", "Pad", "Transpose")
-"""Types that compute and move the same amounts in NHWC, except for grouped convolutions, for which cuDNN has other kernels.
-Without this list, the model attributed the slowness of depthwise convolutions to widths that only mobile networks have: a 1x1
-convolution of 728 channels seemed three times as slow."""
+"""Types with equal computation and traffic in NHWC, except for grouped convolutions (cuDNN has other kernels for them).
+Without this list, the model attributed slow depthwise convolutions to widths found only in mobile networks: a 1x1
+convolution with 728 channels seemed three times as slow."""
 
 
 def _is_same_in_layouts(batch: Batch) -> Tensor:
@@ -105,8 +105,8 @@ def operator_times(model: Predictor, batch: Batch) -> OperatorTimes:
 
 
 class Benchmarks(nn.Module):
-    """Effects of the benchmark rather than of operators: an offset for each benchmark except those of whole training and of
-    inference, and an additional launch cost for each host. They are fitted together with the predictor, and discarded."""
+    """Benchmark effects rather than operator effects: an offset for each benchmark except whole training and inference,
+    and an additional launch cost for each host. They are fitted together with the predictor, and discarded."""
 
     def __init__(self, hosts: int) -> None:
         super().__init__()
@@ -186,9 +186,9 @@ SLOWEST_LAYOUT = 4.0
 
 
 def is_outlier(data: Dataset) -> np.ndarray:
-    """[l]: NHWC steps that take more than SLOWEST_LAYOUT times the time of the same step in NCHW with the same software.
-    Training excludes them. They are four networks with PyTorch 1.10 and 1.11 (5 to 16 times), which 1.12 fixed. They help no
-    other network."""
+    """[l]: NHWC steps that take more than SLOWEST_LAYOUT times as long as the same step in NCHW with the same software.
+    Training excludes them. They are four networks with PyTorch 1.10 and 1.11 (5 to 16 times), fixed in 1.12. They
+    help no other network."""
     def key(label: int) -> tuple:
         return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision,
                                         data.is_compiled))
@@ -202,8 +202,8 @@ def is_outlier(data: Dataset) -> np.ndarray:
 
 
 def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """All labels except inference and outliers, up to `count` inference labels of each network, and SINGLE_FRACTION of the single
-    operators."""
+    """All labels except inference and outliers, up to `count` inference labels per network, and SINGLE_FRACTION of the
+    single operators."""
     labels = labels[~is_outlier(data)[labels]]
     is_drawn = np.random.default_rng(seed).random(len(labels)) < SINGLE_FRACTION
     labels = labels[is_drawn | ~data.is_alone[labels]]
@@ -216,7 +216,7 @@ def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarr
 
 
 def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options, seed: int) -> list[Batch]:
-    """Random groups of networks with all labels, so that a network is encoded once."""
+    """Random network groups with all labels: each network is encoded once."""
     labels, random = chosen(data, labels, schedule.inferences, seed), np.random.default_rng(seed)
     networks = random.permutation(np.unique(data.label_network[labels]))
     groups = np.array_split(networks, schedule.parts)
