@@ -6,12 +6,12 @@ script=$1
 command -v python3 > /dev/null || { echo "skipped: python3 is missing"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-mkdir -p "$work/base" "$work/tests/golden/cli"
+mkdir -p "$work/base" "$work/include/mdot" "$work/tests/golden/cli"
 cd "$work"
 
-# Good prose: 30 words with a reason and an example.
-good='The planner merges two buffers because their lifetimes are disjoint. For example, the result of a convolution reuses
-the memory of its first input. Note that the order of the kernels remains fixed.'
+# Good prose: 32 words with a reason and an example.
+good='The planner merges two buffers because buffer lifetimes are disjoint. For example, a convolution result reuses the
+input memory. The kernel order remains fixed. Each pass runs once per bucket, and tests compare both graphs.'
 mark='#' # apart, so that the bad comments below are no comments of this file
 
 # expect_pass FILE TEXT: the file follows all rules.
@@ -36,7 +36,9 @@ expect_pass a.md "$good"
 expect_fault a.md "$good The loader checks what follows." 'documents: what/who'
 expect_fault a.md "$good The loader returns no name." 'documents: negations'
 expect_fault a.md "$good The header says so." 'documents: told/said'
-expect_fault a.md "The planner merges two buffers." 'documents: connectives 0.0, the limit is > 2'
+expect_fault a.md "$good The size of the rows of weights is fixed." 'documents: of '
+expect_fault a.md "$good Plans keep their order." 'documents: its/their '
+expect_fault a.md "$good The pass that runs last wins." 'documents: that/which '
 expect_fault a.md "$(echo "$good" | tr -d '.')" 'documents: words/sentence'
 expect_fault a.md "$good The rooms are components." 'a.md: rejected word "rooms"'
 expect_pass a.md "$good Use \`rooms\` and
@@ -44,7 +46,8 @@ expect_pass a.md "$good Use \`rooms\` and
 what is told
 \`\`\`"
 expect_pass a.c "/* $good */ int what, who, told;"
-expect_fault a.c "/* The planner merges two buffers. */" 'C comments: connectives'
+expect_fault a.c "/* $good Sizes of rows of weights. */" 'C comments: of '
+expect_fault include/mdot/a.h "/* $good Its size is fixed. */" 'public headers: its/their '
 expect_fault a.c "/* $good */
 // The handle keeps its armor." 'a.c: rejected word "armor"'
 expect_pass a.py "# $(echo "$good" | tr '\n' ' ')
