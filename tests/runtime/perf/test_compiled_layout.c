@@ -102,7 +102,7 @@ static void small_networks_and_those_of_matmuls_keep_their_layout(void **state)
     mdot_job_destroy(mostly_matmuls);
 }
 
-/* A predictor is asked for the learnt layout: training or inference. */
+/* A predictor is asked for the learned layout: training or inference. */
 static void predictors_are_asked_for_the_compilers_layout(void **state)
 {
     (void)state;
