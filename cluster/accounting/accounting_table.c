@@ -28,8 +28,6 @@ refuse(ac_table *table, const char *format, ...)
     return false;
 }
 
-/* ---- Lines ------------------------------------------------------------------------------------------------------- */
-
 /* Returns the next line that is not empty, or NULL. *out_has_zero: it contains a zero byte, and is cut there. */
 static char *take_line(ac_table *table, bool *out_has_zero)
 {
@@ -110,8 +108,6 @@ mdot_status ac_table_open(const char *name, char *text, size_t size_bytes, ac_ta
                          name, out_table->line);
     return MDOT_OK;
 }
-
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
 static const char *field(const ac_table *table, ac_field f)
 {

@@ -61,8 +61,6 @@ static mdot_status read_job(const mdot_history *h, const mdot_history_job *job, 
     return MDOT_OK;
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------------------------ */
-
 static mdot_history_estimate estimate_of(const mdot_history *h, const hs_forecast *f)
 {
     hs_shape shape = hs_shape_fit(&h->learning.errors[f->error_class]);
@@ -91,8 +89,6 @@ mdot_status mdot_history_ask(const mdot_history *h, const mdot_history_job *job,
     bs_write_struct(&estimate_struct, &estimate, out_estimate, out_estimate->struct_size);
     return MDOT_OK;
 }
-
-/* ---- Adding ------------------------------------------------------------------------------------------------------ */
 
 /* A job ending, ready to be added to the job's keys. */
 typedef struct ending {

@@ -15,8 +15,6 @@ enum { MOST_FILE_BYTES = 1 << 30, NODE_NUMBERS = 10 };
 /* The learning is a struct with doubles only, read and written as one array. */
 enum { LEARNING_NUMBERS = sizeof(hs_learning) / sizeof(double) };
 
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
-
 static void put_numbers(FILE *file, const double *numbers, size_t count)
 {
     char text[BS_NUMBER_BYTES];
@@ -48,8 +46,6 @@ mdot_status mdot_history_save(const mdot_history *h, const char *path, mdot_erro
     free(text);
     return status;
 }
-
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     const char *path, *at;

@@ -6,8 +6,6 @@
 
 enum { MOST_TEXT_BYTES = 1024 };
 
-/* ---- Hashes ------------------------------------------------------------------------------------------------------ */
-
 static uint64_t rotate(uint64_t x, int bits)
 {
     return x << bits | x >> (64 - bits);
@@ -46,8 +44,6 @@ uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count)
     for (int i = 0; i < 4; i++) mix(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
-
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 /* These ignore the locale. */
 static bool is_digit(char c)
@@ -98,8 +94,6 @@ void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NA
     }
     out_name[used] = '\0';
 }
-
-/* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
 /* A job's properties, as hashes; 0: unknown. */
 typedef struct properties {

@@ -95,8 +95,6 @@ hs_forecast hs_forecast_of(const hs_learning *l, const hs_nodes *nodes, const hs
     return f;
 }
 
-/* ---- Learning ---------------------------------------------------------------------------------------------------- */
-
 static void add_to_mean(double mean[2], double value, double kept)
 {
     mean[0] = mean[0] * kept + 1;

@@ -18,8 +18,6 @@ struct hs_nodes {
 
 enum { FIRST_CAPACITY = 64 };
 
-/* ---- One key ----------------------------------------------------------------------------------------------------- */
-
 const hs_durations *hs_node_at(const hs_node *node, double time_s)
 {
     if (node->now.weight > 0 && node->now.at_s <= time_s) return &node->now;
@@ -39,8 +37,6 @@ void hs_node_keep(hs_node *node, double time_s)
             node->earlier[i] = node->earlier[i - 1];
     if (node->earlier[0].weight == 0 || time_s - node->earlier[0].at_s >= period_s) node->earlier[0] = node->now;
 }
-
-/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 hs_nodes *hs_nodes_create(size_t maximum)
 {

@@ -6,8 +6,6 @@
 static const double all_degrees[] = {INFINITY, 4, 2, 1};
 enum { DEGREES = sizeof all_degrees / sizeof all_degrees[0] };
 
-/* ---- Student's t distribution ------------------------------------------------------------------------------------ */
-
 double hs_t_probability(double degrees, double t)
 {
     if (degrees < 1.5) return 0.5 + atan(t) / M_PI;
@@ -36,8 +34,6 @@ double hs_t_quantile(double degrees, double probability)
     if (degrees < 8) return copysign(2 * sqrt(fmax(cos(acos(sqrt(alpha)) / 3) / sqrt(alpha) - 1, 0)), p - 0.5);
     return normal_quantile(p);
 }
-
-/* ---- Errors ------------------------------------------------------------------------------------------------------ */
 
 static const double bin_width = 0.125, stretch = 8;
 
@@ -109,8 +105,6 @@ hs_shape hs_shape_fit(const hs_errors *errors)
     }
     return best;
 }
-
-/* ---- One estimate ------------------------------------------------------------------------------------------------ */
 
 static double scale_of(const mdot_history_estimate *e, bool is_upper)
 {

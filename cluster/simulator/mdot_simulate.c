@@ -115,8 +115,6 @@ static mdot_status run(const sc_request *request, mdot_error *err)
     return status;
 }
 
-/* ---- Idle windows ------------------------------------------------------------------------------------------------ */
-
 static void print_idle(const sc_request *request, const sc_idle_result *results)
 {
     if (request->json)

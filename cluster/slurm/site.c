@@ -91,8 +91,6 @@ static mdot_status read_text(const reader *r, const char *key, const char *text,
     return MDOT_OK;
 }
 
-/* ---- A line is KEY=VALUE of the site or, if it begins with Partition=, several of a place ------------------------ */
-
 static mdot_status read_site_key(const reader *r, const char *key, const char *value, sl_site *site)
 {
     static const char *const choices[] = {"no", "time", "cost", NULL}, *const orders[] = {"time", "service", NULL},

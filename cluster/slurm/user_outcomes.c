@@ -126,8 +126,6 @@ double sl_outcomes_understatement(const sl_outcomes *o, uint32_t user, double no
     return factor;
 }
 
-/* ---- The file ---------------------------------------------------------------------------------------------------- */
-
 static const char title[] = "mdot-outcomes 1\n";
 
 static mdot_status read_lines(FILE *file, const char *path, sl_outcomes *to, mdot_error *err)

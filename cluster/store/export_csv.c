@@ -161,8 +161,6 @@ static bool take_line(table *t, const line *l)
     return !t->failed_memory && !t->is_too_wide;
 }
 
-/* ---- Rows and groups --------------------------------------------------------------------------------------------- */
-
 static bool take_row(void *user, const mdot_store_row *r)
 {
     line l = {.uid = r->uid,

@@ -36,8 +36,6 @@ typedef struct table {
 
 #define FAIL(t, status, ...) bs_csv_fail(&(t)->csv, (t)->err, status, __VA_ARGS__)
 
-/* ---- Cells ------------------------------------------------------------------------------------------------------- */
-
 static const char *cell(const table *t, const char *column)
 {
     int i = bs_csv_find(&t->csv, column);
@@ -93,8 +91,6 @@ static char *settings_of(const table *t)
     return text;
 }
 
-/* ---- Identity ---------------------------------------------------------------------------------------------------- */
-
 static uint64_t *slot_of(uint64_t *contents, size_t capacity, uint64_t key)
 {
     size_t i = (size_t)(key & (capacity - 1));
@@ -137,8 +133,6 @@ static uint64_t uid_of(table *t, const mdot_store_row *r)
         return uid;
     }
 }
-
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 /* Finds the job of the row among those of earlier rows, or adds it to the store. */
 static mdot_status add_job(table *t, const mdot_job *job, char digest[MDOT_STORE_DIGEST_BYTES])

@@ -17,8 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- The digest -------------------------------------------------------------------------------------------------- */
-
 /* Letters of a type that count. A `.job` file holds a type once however many operators have it, so that all letters
  * could make the work the product of both. */
 enum { TYPE_LETTERS = 256 };
@@ -92,8 +90,6 @@ mdot_status mdot_store_digest(const mdot_job *job, char out_digest[MDOT_STORE_DI
     return MDOT_OK;
 }
 
-/* ---- Adding ------------------------------------------------------------------------------------------------------ */
-
 /* The bytes of the job's file. libmdot writes it to a path, hence the temporary file beside the store. */
 static mdot_status save(const mdot_store *store, const mdot_job *job, unsigned char **out_bytes, size_t *out_size,
                         mdot_error *err)
@@ -155,8 +151,6 @@ mdot_status mdot_store_add_job(mdot_store *store, const mdot_job *job, const cha
     if (status == MDOT_OK && out_digest != NULL) memcpy(out_digest, digest, sizeof digest);
     return status;
 }
-
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 mdot_status mdot_store_get_job(mdot_store *store, const char *digest, void **out_bytes, size_t *out_size_bytes,
                                mdot_error *err)

@@ -66,8 +66,6 @@ static bool read_page(const scan *s, uint32_t number, bool uses_wal, unsigned ch
     return read_at(s->file, offset, target, rest < s->page_bytes ? (size_t)rest : s->page_bytes);
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------------------------- */
-
 /* SQLite's variable-length integer; returns its length, or 0 if it ends behind the bytes. */
 static size_t read_varint(const unsigned char *at, const unsigned char *end, uint64_t *out)
 {
@@ -227,8 +225,6 @@ static void scan_page(scan *s)
     for (const unsigned char *cell_start = s->page; cell_start < end && !s->stopped; cell_start++)
         try_cell(s, cell_start, end);
 }
-
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 /* The page's size from the header of the file, if it is plausible. */
 static void read_sizes(scan *s)

@@ -23,8 +23,6 @@ const char *st_gpu_name(const char *gpu, char *buffer, size_t size)
     return buffer;
 }
 
-/* ---- Adding ------------------------------------------------------------------------------------------------------ */
-
 /* An identity that no other process chooses. */
 static uint64_t new_uid(void)
 {
@@ -138,8 +136,6 @@ mdot_status mdot_store_add_rows(mdot_store *store, const mdot_store_row *rows, s
     if (status == MDOT_OK && out_added != NULL) *out_added = added;
     return status;
 }
-
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 mdot_status st_read_filter(const mdot_store_filter *filter, mdot_store_filter *out, mdot_error *err)
 {

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- A robust mean ----------------------------------------------------------------------------------------------- */
-
 static int compare_real(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
@@ -38,8 +36,6 @@ st_fit st_fit_student(const double *values, size_t count, double *out_weights, d
     }
     return fit;
 }
-
-/* ---- p-values ---------------------------------------------------------------------------------------------------- */
 
 double st_normal_p(double z)
 {
@@ -89,8 +85,6 @@ double st_bridge_p(double d)
     for (int k = 1; k <= 20; k++) p += (k % 2 == 1 ? 2 : -2) * exp(-2.0 * k * k * d * d);
     return p < 0 ? 0 : p > 1 ? 1 : p;
 }
-
-/* ---- A change in time -------------------------------------------------------------------------------------------- */
 
 double st_largest_sum(const double *values, const int64_t *time, size_t count, size_t *out_split)
 {
@@ -161,8 +155,6 @@ double st_change_p(const double *values, const int64_t *time, const size_t *grou
     double p = ((double)reached + 1) / (ORDERS + 1);
     return reached == 0 && limit < p ? limit : p;
 }
-
-/* ---- Several tests ----------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
     double p;

@@ -14,8 +14,6 @@ void sc_scaling_destroy(sc_scaling *scaling)
     free(scaling);
 }
 
-/* ---- Placements -------------------------------------------------------------------------------------------------- */
-
 void sc_placement_add(sc_placement *placement, int gpus)
 {
     uint64_t limit = 1;
@@ -80,8 +78,6 @@ void sc_step_table_sort(sc_step_table *table)
     }
     table->row_count = kept;
 }
-
-/* ---- Step times -------------------------------------------------------------------------------------------------- */
 
 double sc_step_model_s(const sc_step_model *model, int nodes, int gpus, double samples, int passes)
 {
@@ -177,8 +173,6 @@ double sc_scaling_model_s(const sc_scaling *scaling, unsigned type, int nodes, i
            sc_step_model_s(&scaling->tables[source].model, nodes, gpus, samples, passes);
 }
 
-/* ---- Gains ------------------------------------------------------------------------------------------------------- */
-
 /* Interpolates the noise of one batch size in the progress. `first` to `end` are its rows. */
 static double noise_at(const sc_noise_row *rows, size_t first, size_t end, double progress)
 {
@@ -208,8 +202,6 @@ double sc_scaling_gain(const sc_scaling *scaling, double batch, double progress)
     }
     return (noise + 1) / (noise / scale + 1);
 }
-
-/* ---- Speeds ------------------------------------------------------------------------------------------------------ */
 
 double sc_scaling_speed(const sc_scaling *scaling, unsigned type, const sc_placement *placement, double batch,
                         double progress)

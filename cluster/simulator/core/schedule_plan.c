@@ -78,8 +78,6 @@ void sc_plan_reject(sc_plan *plan, uint32_t job)
     plan->rejected[plan->rejected_count++] = job;
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------------------------------- */
-
 static void sort_parts(sc_part *parts, size_t count)
 {
     for (size_t i = 1; i < count; i++) {

@@ -57,8 +57,6 @@ static mdot_status make_learned(const ex_setup *setup, const ex_arm *arm, const 
     return sc_estimator_make_learning(workload, &cold, digests, out_estimator, err);
 }
 
-/* ---- Known steps for a share of jobs ----------------------------------------------------------------------------- */
-
 typedef struct mixed {
     sc_estimator known, unknown;
     const sc_workload *workload;
@@ -132,8 +130,6 @@ static mdot_status make_mixed(const ex_setup *setup, const ex_arm *arm, const sc
         .factor = factor, .learn = learn, .remaining_s = remaining_s, .renew = renew, .destroy = destroy, .self = self};
     return MDOT_OK;
 }
-
-/* ---- Any arm ----------------------------------------------------------------------------------------------------- */
 
 mdot_status ex_make_estimator(const ex_setup *setup, const ex_arm *arm, const sc_workload *workload, uint64_t seed,
                               uint64_t *digests, sc_estimator *out_estimator, sc_errors *out_errors, mdot_error *err)

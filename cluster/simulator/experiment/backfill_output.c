@@ -114,8 +114,6 @@ void bf_print_json(FILE *stream, const bf_setup *setup, const bf_cell *cells)
     fputs("\n]}\n", stream);
 }
 
-/* ---- Drawing ----------------------------------------------------------------------------------------------------- */
-
 static double y_of(double top, double ratio)
 {
     static const double minimum = .25, maximum = 4;

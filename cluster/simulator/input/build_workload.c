@@ -114,8 +114,6 @@ mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_err
     return MDOT_OK;
 }
 
-/* ---- Windows ----------------------------------------------------------------------------------------------------- */
-
 double sc_workload_load(const sc_workload *workload, const sc_cluster *cluster)
 {
     double gpu_s = 0;

@@ -119,8 +119,6 @@ static mdot_status read_steps(const char *path, const sc_cluster *cluster, sc_wo
     return status;
 }
 
-/* ---- Gradient noise ---------------------------------------------------------------------------------------------- */
-
 static mdot_status add_noise(sc_scaling *scaling, sc_noise_row row, mdot_error *err)
 {
     sc_noise_row *rows = grow(scaling->noise, scaling->noise_count, sizeof *rows);
@@ -165,8 +163,6 @@ static int by_batch(const void *left, const void *right)
     if (a->batch != b->batch) return a->batch < b->batch ? -1 : 1;
     return (a->progress > b->progress) - (a->progress < b->progress);
 }
-
-/* ---- Both -------------------------------------------------------------------------------------------------------- */
 
 /* Finds the source of each type, and fits the models. */
 static mdot_status finish(const char *noise_path, sc_kind *kind, const sc_cluster *cluster, bool has_types,

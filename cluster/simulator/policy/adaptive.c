@@ -61,8 +61,6 @@ mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule
     return MDOT_OK;
 }
 
-/* ---- Options ----------------------------------------------------------------------------------------------------- */
-
 static bool reserve(adaptive *self)
 {
     if (self->option_count < self->option_capacity) return true;
@@ -159,8 +157,6 @@ static void state_costs(adaptive *self, const sc_view *view, size_t position, si
                                                .kept = kept});
     }
 }
-
-/* ---- Decisions --------------------------------------------------------------------------------------------------- */
 
 static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {

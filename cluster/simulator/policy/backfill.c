@@ -68,8 +68,6 @@ mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool 
     return status;
 }
 
-/* ---- Planned times ----------------------------------------------------------------------------------------------- */
-
 /* Planned further seconds of a job that has outlived its estimate by `over_s`. */
 static double correction_s(double over_s)
 {
@@ -99,8 +97,6 @@ static double planned_s(const sc_view *view, uint32_t job)
     if (rest_s > 0) return fmax(0, state->busy_s - view->now_s) + rest_s * slowdown_of(view, job);
     return correction_s(state->executed_s - sc_estimate_duration_s(view->estimate, job));
 }
-
-/* ---- Priorities -------------------------------------------------------------------------------------------------- */
 
 static void bill(backfill *self, const sc_view *view, uint32_t job)
 {
@@ -151,8 +147,6 @@ static void update_order(backfill *self, const sc_view *view)
         sc_order_put_last(self->order, job, key_of(self, view, job));
     }
 }
-
-/* ---- Decisions --------------------------------------------------------------------------------------------------- */
 
 static void keep_running(backfill *self, const sc_view *view, sc_plan *plan)
 {

@@ -22,8 +22,6 @@ static mdot_status decide_edf(void *self, const sc_view *view, sc_plan *plan, md
     return MDOT_OK;
 }
 
-/* ---- Simulating ahead -------------------------------------------------------------------------------------------- */
-
 typedef struct ahead {
     uint32_t *jobs;  /* by deadline */
     double *left_s;  /* remaining time of each job */

@@ -68,8 +68,6 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-/* ---- Admission --------------------------------------------------------------------------------------------------- */
-
 static bool has_deadline(const sc_view *view, uint32_t job)
 {
     return isfinite(view->workload->jobs[job].deadline_s);
@@ -141,8 +139,6 @@ static mdot_status admit(elastic *self, const sc_view *view, sc_plan *plan, mdot
     return status;
 }
 
-/* ---- Remaining GPUs ---------------------------------------------------------------------------------------------- */
-
 /* Computes how doubling a job's width in this slot changes its GPU time until its end. False if the job must keep its
  * width: its speed at the new width is unknown, there are too few GPUs, or it would end later. */
 static bool try_wider(const elastic *self, const sc_view *view, size_t i, int left, int *out_width, double *out_gain)
@@ -176,8 +172,6 @@ static void hand_out_rest(elastic *self, const sc_view *view, int left)
         self->width[best] = best_width;
     }
 }
-
-/* ---- Slots ------------------------------------------------------------------------------------------------------- */
 
 static void drop_completed(elastic *self, const sc_view *view)
 {

@@ -121,8 +121,6 @@ void sc_fair_tree_decay(sc_fair_tree *tree, double span_s)
     for (size_t i = 0; i < tree->accounts->count; i++) tree->usage[i] *= rest;
 }
 
-/* ---- Ranks ------------------------------------------------------------------------------------------------------- */
-
 /* Computes the level fair share of an account's children. Usage within a rounding error counts as none. */
 static void compute_levels(sc_fair_tree *tree, uint32_t parent)
 {

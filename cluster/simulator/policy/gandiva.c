@@ -55,8 +55,6 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return status;
 }
 
-/* ---- Running jobs ------------------------------------------------------------------------------------------------ */
-
 /* Returns the predicted saving on one node, less the cost of a restart. */
 static double saved_gpu_s(const sc_view *view, uint32_t job)
 {
@@ -115,8 +113,6 @@ static void keep_running(gandiva *self, const sc_view *view, sc_plan *plan)
         sc_plan_take(plan, m->node, view->states[m->job].gpus);
     }
 }
-
-/* ---- Waiting jobs ------------------------------------------------------------------------------------------------ */
 
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {

@@ -7,8 +7,6 @@
 
 enum { MAX_SLOTS = 1 << 22 }; /* eight years */
 
-/* ---- Free GPUs and plans ----------------------------------------------------------------------------------------- */
-
 void sc_free_slots_reset(sc_free_slots *free_slots, int gpus)
 {
     free_slots->count = 0;
@@ -71,8 +69,6 @@ int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
         if (successor > width && sc_estimate_speed(view->estimate, job, 0, successor) > 0) return successor;
     return width == 0 && sc_estimate_speed(view->estimate, job, 0, j->gpus) > 0 ? j->gpus : 0;
 }
-
-/* ---- A walk through slots ---------------------------------------------------------------------------------------- */
 
 typedef struct walk {
     const sc_view *view;

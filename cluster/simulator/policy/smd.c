@@ -55,8 +55,6 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return status;
 }
 
-/* ---- Cost of a job ----------------------------------------------------------------------------------------------- */
-
 static double remaining_s(const sc_view *view, uint32_t job)
 {
     const sc_state *state = &view->states[job];
@@ -77,8 +75,6 @@ static double several_nodes_gpu_s(const sc_view *view, uint32_t job)
 {
     return one_node_gpu_s(view, job) * spread_of(view, job);
 }
-
-/* ---- Packing ----------------------------------------------------------------------------------------------------- */
 
 static void count_idle(smd *self, const sc_view *view)
 {

@@ -51,8 +51,6 @@ bool store_filter(const store_request *request, mdot_store_filter *out)
     return true;
 }
 
-/* ---- Files of jobs ----------------------------------------------------------------------------------------------- */
-
 typedef struct digests {
     char (*item)[MDOT_STORE_DIGEST_BYTES];
     size_t count, capacity;
@@ -127,8 +125,6 @@ void store_remove_folder(char *folder)
     if (folder != NULL) rmdir(folder);
     free(folder);
 }
-
-/* ---- Actions ----------------------------------------------------------------------------------------------------- */
 
 int store_check(const store_request *request, char **operands, int count)
 {

@@ -53,8 +53,6 @@ static int end_list(const store_request *request, mdot_store *store, const listi
     return cli_finish(PROGRAM, status == MDOT_OK ? CLI_OK : cli_report(PROGRAM, err));
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
 /* Prints "precision=amp, torch=2.4" from lines. */
 static void print_settings(const char *settings)
 {
@@ -137,8 +135,6 @@ int store_outliers(const store_request *request, char **operands, int count)
                MDOT_STORE_OUTLIER_WEIGHT);
     return end_list(request, store, &l, status, NULL, &err);
 }
-
-/* ---- Jobs and outcomes ------------------------------------------------------------------------------------------- */
 
 static bool print_job(void *user, const mdot_store_job *j)
 {

@@ -33,8 +33,6 @@ static mdot_status add_table(const store_request *r, mdot_store *store, const ch
     return status;
 }
 
-/* ---- add --------------------------------------------------------------------------------------------------------- */
-
 /* Writes a table of one row, whose date is now unless a cell has it; false after a usage error. */
 static bool write_row(FILE *stream, char **cells, int count)
 {
@@ -82,8 +80,6 @@ int store_add(const store_request *request, char **operands, int count)
     if (store == NULL) return CLI_FAILED;
     return status == MDOT_OK ? CLI_OK : cli_report(PROGRAM, &err);
 }
-
-/* ---- import ------------------------------------------------------------------------------------------------------ */
 
 static mdot_status read_stdin(char **out_text, size_t *out_size, mdot_error *err)
 {
@@ -169,8 +165,6 @@ int store_import(const store_request *request, char **operands, int count)
     if (status != MDOT_OK) cli_report(PROGRAM, &err);
     return cli_finish(PROGRAM, status == MDOT_OK && !is_malformed ? CLI_OK : CLI_FAILED);
 }
-
-/* ---- export ------------------------------------------------------------------------------------------------------ */
 
 /* The folder of the jobs as the table names it: relative to the table's folder where it lies below. */
 static const char *folder_in_table(const char *folder, const char *table)

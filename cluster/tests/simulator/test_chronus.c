@@ -28,8 +28,6 @@
         }                                                                                                              \
     } while (0)
 
-/* ---- The program ------------------------------------------------------------------------------------------------- */
-
 static void integer_columns_have_integer_values(void **state)
 {
     (void)state;
@@ -113,8 +111,6 @@ static void the_program_finds_existing_leases(void **state)
     assert_true(found > 20);
     assert_true(found < 180);
 }
-
-/* ---- The policy -------------------------------------------------------------------------------------------------- */
 
 static bool is_met(const sc_workload *w, const sc_result *r, size_t job)
 {

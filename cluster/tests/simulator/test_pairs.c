@@ -28,8 +28,6 @@ static void expect_near(double got, double want, double relative)
     if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("%.12g, expected %.12g", got, want);
 }
 
-/* ---- Programs ---------------------------------------------------------------------------------------------------- */
-
 /* A hand-solved case: one GPU, two jobs that keep 0.8 of their speed together. */
 static void a_pair_raises_the_least_throughput(void **state)
 {
@@ -165,8 +163,6 @@ static void programs_with_pairs_reach_the_optima_of_another_solver(void **state)
     assert_int_equal(instances, 6);
     assert_true(better >= 3); /* pairs matter in most instances */
 }
-
-/* ---- Simulation -------------------------------------------------------------------------------------------------- */
 
 /* One GPU and two jobs, which run at `kept` of a step per second together and one step alone. */
 static sc_result run_two(double kept, const char *name)

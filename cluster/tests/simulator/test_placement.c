@@ -80,8 +80,6 @@ static void expect(const row *rows, size_t count, const int *nodes, const sc_pol
     sc_workload_free(&w);
 }
 
-/* ---- The simulator ----------------------------------------------------------------------------------------------- */
-
 static void a_job_on_several_nodes_is_slower(void **state)
 {
     (void)state;
@@ -127,8 +125,6 @@ static void a_move_pays_a_restart(void **state)
     static const row rows[] = {{0, 1, 30, 0}};
     expect(rows, 1, (const int[]){1, 1, 0}, &policy, 5, (const double[]){35}, "0 start a:1; 0 move b:1");
 }
-
-/* ---- Policies on nodes ------------------------------------------------------------------------------------------- */
 
 static const sc_policy *checked; /* the policy that check() calls */
 

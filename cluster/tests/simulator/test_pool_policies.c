@@ -23,8 +23,6 @@
 static const char *const policies[] = {"fifo", "fjf", "srtf", "srsf", "las", "dlas", "qssf"};
 enum { POLICY_COUNT = sizeof policies / sizeof policies[0], RANDOM_JOBS = 120 };
 
-/* ---- Worked by hand ---------------------------------------------------------------------------------------------- */
-
 typedef struct expected {
     double start_s, end_s;
     unsigned preemptions;
@@ -101,8 +99,6 @@ static void jobs_of_zero_length_end_when_they_begin(void **state)
     for (size_t i = 0; i < POLICY_COUNT; i++) expect(jobs, 2, 1, policies[i], (expected[]){{5, 5, 0}, {5, 15, 0}});
 }
 
-/* ---- Against lists that are sorted at every event ---------------------------------------------------------------- */
-
 static void compare(const sc_workload *workload, int gpus, const char *policy, const double *factors, sc_errors errors)
 {
     naive_job want[RANDOM_JOBS];
@@ -133,8 +129,6 @@ static void all_policies_match_a_full_sort(void **state)
         sc_workload_free(&workload);
     }
 }
-
-/* ---- Published simulators ---------------------------------------------------------------------------------------- */
 
 /* Splits for example "philly480_60_60_srsf.csv" into input philly480_60, 60 GPUs, srsf. Errors may follow, for
  * example "_scale0.5_seed1". */

@@ -43,8 +43,6 @@ static sc_workload make(size_t count, double span_s)
     return w;
 }
 
-/* ---- Counting ---------------------------------------------------------------------------------------------------- */
-
 static uint64_t blocks;
 static size_t columns;
 
@@ -82,8 +80,6 @@ static double simulate(const char *name, const sc_workload *w, int nodes, int gp
     sc_cluster_free(&c);
     return (double)blocks;
 }
-
-/* ---- Tests ------------------------------------------------------------------------------------------------------- */
 
 enum { SMALL = 1000, TIMES = 4 };
 

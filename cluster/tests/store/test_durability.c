@@ -66,8 +66,6 @@ static void expect_rows(store_fixture *f, const int *values, size_t count)
             fail_msg("row %d was acknowledged and is there %d times", values[i], found[values[i]]);
 }
 
-/* ---- Parallel writers -------------------------------------------------------------------------------------------- */
-
 static void writers_at_once_lose_nothing(void **state)
 {
     store_fixture *f = *state;
@@ -152,8 +150,6 @@ static void a_store_that_is_held_too_long_gives_a_clear_error(void **state)
     mdot_store_close(other);
 }
 
-/* ---- Kills ------------------------------------------------------------------------------------------------------- */
-
 static void a_killed_writer_loses_no_acknowledged_row(void **state)
 {
     store_fixture *f = *state;
@@ -188,8 +184,6 @@ static void a_killed_writer_loses_no_acknowledged_row(void **state)
     }
     assert_true(total > 0);
 }
-
-/* ---- Full disks -------------------------------------------------------------------------------------------------- */
 
 /* The limit of file sizes fails writes as a full disk does. */
 static void a_full_disk_loses_no_acknowledged_row(void **state)

@@ -109,8 +109,6 @@ static void other_files_are_refused(void **state)
     free(path);
 }
 
-/* ---- Versions ---------------------------------------------------------------------------------------------------- */
-
 static const char faulty[] = "ALTER TABLE rows ADD COLUMN watts REAL NOT NULL DEFAULT 0; SELECT nothing FROM nowhere;";
 static const char second[] = "ALTER TABLE rows ADD COLUMN watts REAL NOT NULL DEFAULT 0;";
 static const char third[] = "CREATE TABLE sites (name TEXT); INSERT INTO sites SELECT 'here' FROM rows;";

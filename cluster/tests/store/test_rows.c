@@ -141,8 +141,6 @@ static void missing_arguments_are_refused(void **state)
     assert_int_equal(mdot_store_add_rows(f->store, &row, 1, NULL, NULL), MDOT_INVALID_ARGUMENT);
 }
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
-
 static void a_digest_ignores_the_batch_and_sees_the_operators(void **state)
 {
     store_fixture *f = *state;

@@ -19,8 +19,6 @@ static void near(double value, double wanted, double tolerance)
     if (!(fabs(value - wanted) <= tolerance)) fail_msg("%.12g instead of %.12g", value, wanted);
 }
 
-/* ---- Robust means ------------------------------------------------------------------------------------------------ */
-
 static void fit_ignores_a_throttled_row(void **state)
 {
     (void)state;
@@ -60,8 +58,6 @@ static void fit_blames_neither_of_two_rows(void **state)
     near(weights[0], weights[1], 1e-12);
 }
 
-/* ---- p-values ---------------------------------------------------------------------------------------------------- */
-
 /* Values of R: 2 * pnorm(-z), 2 * pt(-t, df), and 1 - K(d) of Kolmogorov's table. */
 static void p_values_agree_with_tables(void **state)
 {
@@ -88,8 +84,6 @@ static void holm_corrects_in_order_and_skips_absent_tests(void **state)
     near(p[2], 0.06, 1e-12); /* at least that of the smaller one */
     near(p[1], -1, 0);
 }
-
-/* ---- Change ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t seed = 12345;
 

@@ -22,8 +22,6 @@ static char conf_path[512];
 char outcomes_path[512], history_path[512];
 static char job_text[1 << 17]; /* SPANK_MDOT_JOB_1=… */
 
-/* ---- The cluster ------------------------------------------------------------------------------------------------- */
-
 /* "a" has two nodes with two T4, "b" two with two A100, which are faster, and "m" one with two types. */
 void plugin_reset_cluster(void)
 {
@@ -110,8 +108,6 @@ int plugin_reset(void **state)
     calls.updates = 0;
     return 0;
 }
-
-/* ---- Requests ---------------------------------------------------------------------------------------------------- */
 
 /* A request as slurm_init_job_desc_msg makes it, for one GPU in "a" or "b". */
 job_desc_msg_t plugin_make_request(void)

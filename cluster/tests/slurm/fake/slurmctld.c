@@ -16,8 +16,6 @@ char *default_part_name;
 fake_slurmctld fake;
 fake_calls calls;
 
-/* ---- The plugin's thread ----------------------------------------------------------------------------------------- */
-
 static _Thread_local bool is_watcher, has_round;
 static _Thread_local time_t read_s;                       /* the wall clock, as the thread read it last */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of the next two; never held while another mutex is taken */
@@ -96,8 +94,6 @@ void fake_pass_time(void)
     pthread_mutex_unlock(mutex);
     fake_wait_for_round();
 }
-
-/* ---- Slurm's functions ------------------------------------------------------------------------------------------- */
 
 void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int slurm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
