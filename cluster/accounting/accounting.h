@@ -62,7 +62,7 @@ mdot_status ac_table_open(const char *name, char *text, size_t size_bytes, ac_ta
 typedef enum ac_item {
     AC_END,
     AC_JOB,
-    AC_STEP, /* a step such as 12.batch, or 12_[4-9]: waiting tasks, each of which gets a line later */
+    AC_STEP, /* a step such as 12.batch, or 12_[4-9]: waiting tasks; each gets a line later */
     AC_FAULT /* a line that is not understood: table->reason */
 } ac_item;
 

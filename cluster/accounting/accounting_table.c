@@ -157,7 +157,7 @@ static bool read_gpus(ac_table *table, mdot_store_outcome *job)
     return true;
 }
 
-/* Digits, and a task of an array ("12_3") or a part of a heterogeneous job ("12+1"). */
+/* Digits, and an array task ("12_3") or a heterogeneous job's part ("12+1"). */
 static bool is_job_id(const char *text)
 {
     size_t digits = strspn(text, "0123456789");

@@ -11,7 +11,7 @@ typedef struct entry {
 
 struct hs_nodes {
     entry *entries;
-    uint32_t *heads; /* first entry of each chain; their number is a power of two */
+    uint32_t *heads; /* first entry of each chain; a power of two */
     uint32_t count, capacity, most, head_count;
     uint32_t oldest, newest;
 };

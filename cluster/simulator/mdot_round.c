@@ -96,7 +96,7 @@ static mdot_status encode_jobs(mdot_context *context, mdot_job *const *files, si
     return status;
 }
 
-/* Runs one round: predictions of all pairs, then max-min fairness over the throughputs of one GPU. */
+/* Runs one round: predictions for all pairs, then max-min fairness over one-GPU throughputs. */
 static mdot_status run_round(mdot_context *context, queue *q, double *out_predict_s, double *out_decide_s,
                              mdot_error *err)
 {

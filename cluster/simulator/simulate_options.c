@@ -167,7 +167,7 @@ static bool read_gpus(const char *command, char *text, void *place)
     return true;
 }
 
-/* Defines the reader of an option that takes a number from `minimum` to `maximum`. */
+/* Defines the reader of a number option from `minimum` to `maximum`. */
 #define READ_NUMBER(function, option, minimum, maximum)                                                                \
     static bool function(const char *command, char *text, void *place)                                                 \
     {                                                                                                                  \

@@ -20,7 +20,7 @@ mdot_status sl_controller_refresh(sl_controller *controller, bool *out_is_new, m
 /* Replaces the cluster snapshot, which the controller frees later. */
 void sl_controller_set_cluster(sl_controller *controller, sl_cluster *cluster);
 
-/* The users' records, which live as long as the controller, and their path in mdot.conf, which may be empty. */
+/* The users' records, kept as long as the controller, and the path in mdot.conf, possibly empty. */
 sl_outcomes *sl_controller_outcomes(sl_controller *controller);
 void sl_controller_outcomes_path(sl_controller *controller, char out_path[SL_PATH_BYTES]);
 /* The same for job durations. */

@@ -63,7 +63,7 @@ static uint64_t key_of(const mdot_store_group *g)
     return key;
 }
 
-/* The software of the rows, or else PyTorch's version of the settings. */
+/* The rows' software, or else the PyTorch version in the settings. */
 static char *software_of(const mdot_store_group *g)
 {
     char *text = NULL;
@@ -200,7 +200,7 @@ static mdot_status load_rows(mdot_store *store, drift *d, mdot_error *err)
 
 /* ---- Level ------------------------------------------------------------------------------------------------------- */
 
-/* Errors of one job share most of their cause, so that their mean has the variance of one of them. */
+/* Errors of one job mostly have the same cause, so the mean has the variance of a single error. */
 static void test_level(const drift *d, cell *c)
 {
     double total_z = 0, total_log = 0;
@@ -231,7 +231,7 @@ typedef struct series {
     double *value;
     int64_t *at;
     size_t *group;       /* within the cell */
-    double *sum, *dated; /* of each group of the cell */
+    double *sum, *dated; /* per group in the cell */
     size_t count;
 } series;
 

@@ -27,7 +27,7 @@ typedef struct table {
     sqlite3_stmt *insert, *find, *insert_job;
     struct job_digest *digests; /* each job once, because a digest reads all operators */
     size_t digest_count, digest_capacity;
-    /* Identities of rows by their content: how often each content has occurred. */
+    /* Row identities by content: occurrences so far. */
     uint64_t *contents;
     size_t content_capacity, content_count;
     mdot_store_import result;
@@ -111,8 +111,7 @@ static bool grow(table *t)
     return true;
 }
 
-/* The hash of the row's content, and of the number of equal rows before it in the table. Returns 0 if memory ran out.
- */
+/* Hashes the row's content and the count of equal earlier rows. Returns 0 if memory ran out. */
 static uint64_t uid_of(table *t, const mdot_store_row *r)
 {
     const char *const texts[] = {r->digest, r->job, r->gpu, r->settings, r->software, r->host, r->predictor, r->note};

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Letters of a type that count. A `.job` file holds a type once however many operators have it, so that all letters
- * could make the work the product of both. */
+/* Significant letters in a type. A `.job` file holds a type once for all operators with it; counting all letters would
+ * multiply the work by both. */
 enum { TYPE_LETTERS = 256 };
 
 typedef struct digest_state {

@@ -45,7 +45,7 @@ mdot_status st_add_outcome(const mdot_store *store, sqlite3_stmt *insert, const 
         [ST_OUTCOME_AT_exit_code] = st_whole(o->exit_code),
         [ST_OUTCOME_AT_outcome] = st_whole(o->outcome),
     };
-    /* An insertion of a new record changes the last id of the connection; an update of an old one does not. */
+    /* Inserting a new record changes the connection's last id; updating an old one does not. */
     bool is_changed = false;
     sqlite3_set_last_insert_rowid(store->db, 0);
     mdot_status status = st_insert(store, &st_tables[ST_OUTCOMES], insert, 0, v, "add outcomes", &is_changed, err);

@@ -111,7 +111,7 @@ typedef struct header {
     uint64_t bytes, payload_bytes;
 } header;
 
-/* Reads the header of a record; false unless its sizes add up to the payload. */
+/* Reads a record header; false unless the sizes add up to the payload. */
 static bool read_header(const unsigned char *at, const unsigned char *end, uint64_t payload_bytes, header *out)
 {
     uint64_t total = 0;
@@ -170,7 +170,7 @@ static bool has_seal(const st_table *table, const header *h, const unsigned char
     return st_seal(table, values) == whole_of(at, h->serial[h->count - 1]);
 }
 
-/* Puts the local part of a payload and its overflow pages together. */
+/* Joins a payload's local part and overflow pages. */
 static bool assemble(scan *s, const unsigned char *at, const unsigned char *end, uint64_t payload_bytes, bool uses_wal)
 {
     uint64_t usable = s->usable_bytes, maximum = usable - 35, local = payload_bytes;

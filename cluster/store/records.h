@@ -70,7 +70,7 @@ typedef struct st_table {
     const char
         *insert; /* "INSERT INTO … VALUES (?1, …)" with the id first; a NULL id chooses one. It ends with the rule
                          * for a record that exists */
-    const char *salvage; /* the same for records of unknown age, which must not replace newer ones */
+    const char *salvage; /* the same for records with unknown age; these must not replace newer ones */
     int width;           /* columns, without id and seal */
     uint64_t seed;       /* start of the seal */
 } st_table;
@@ -131,7 +131,7 @@ mdot_status st_read_filter(const mdot_store_filter *filter, mdot_store_filter *o
 
 /* ---- Networks (jobs.c) ------------------------------------------------------------------------------------------- */
 
-/* Adds a job under its digest; `insert` is the prepared statement of the table of jobs. */
+/* Adds a job under its digest; `insert` is the job table's prepared statement. */
 mdot_status st_add_job(mdot_store *store, sqlite3_stmt *insert, const mdot_job *job, const char *name,
                        const char *digest, mdot_error *err);
 
@@ -146,8 +146,8 @@ mdot_status st_add_outcome(const mdot_store *store, sqlite3_stmt *insert, const 
 /* A record whose seal is right. Values are valid during the call. Returns false to stop. */
 typedef bool (*st_take_record)(void *user, const st_table *table, int64_t id, const st_value *values);
 
-/* Looks for records at every byte of every page of the file, and of the committed pages of its write-ahead log. A
- * record may be found more than once, also in an older form. */
+/* Looks for records at every byte of every page of the file, and of committed pages in the write-ahead log. A record
+ * may be found repeatedly, also in an older form. */
 mdot_status st_scan_pages(const char *path, st_take_record take, void *user, mdot_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 static const bs_struct_version accounting_type = BS_SIZED(mdot_store_accounting, user);
 static const bs_struct_version import_type = BS_SIZED(mdot_store_import, malformed_count);
 
-/* Adds all jobs of a table, and reports lines that are not understood. */
+/* Adds a table's jobs, and reports malformed lines. */
 static mdot_status add_jobs(const mdot_store *store, sqlite3_stmt *insert, const mdot_store_accounting *options,
                             ac_table *table, mdot_store_import *counts, mdot_error *err)
 {

@@ -17,14 +17,13 @@ bool st_next_setting(const char **io_at, st_setting *out);
  * returns NULL, and *out_fault is the reason; NULL if memory ran out. */
 char *st_sort_settings(const char *settings, const char **out_fault);
 
-/* Returns a copy without the settings that tell how a job was read from its file; the caller frees it. NULL if memory
- * ran out. */
+/* Returns a copy without the settings for reading job files; the caller frees it. NULL if memory ran out. */
 char *st_strip_reading(const char *settings);
 
-/* Whether a setting tells how a job was read from its file ("dim", "frozen", "trained"). A `.job` file contains the
+/* Whether a setting describes how to read a job file ("dim", "frozen", "trained"). A `.job` file contains the
  * effect. */
 bool st_is_reading_setting(const char *name, size_t length);
-/* Whether a column of a table is a field of a row, and thus no setting. */
+/* Whether a table column is a row field rather than a setting. */
 bool st_is_field(const char *name, size_t length);
 
 #endif

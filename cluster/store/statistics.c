@@ -117,7 +117,7 @@ static void list_places(const size_t *group, size_t count, size_t groups, size_t
     for (size_t i = 0; i < count; i++) start[group[i] + 1]++;
     for (size_t g = 0; g < groups; g++) start[g + 1] += start[g];
     for (size_t i = count; i-- > 0;) place[--start[group[i] + 1]] = i;
-    /* Each start has moved to that of its group, one entry too far. */
+    /* Each start now points one group too far. */
     for (size_t g = 0; g < groups; g++) start[g] = start[g + 1];
     start[groups] = count;
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A location and a scale under a Student t distribution of four degrees of freedom. */
+/* Location and scale under Student's t distribution with four degrees of freedom. */
 typedef struct st_fit {
     double mean, spread;
 } st_fit;

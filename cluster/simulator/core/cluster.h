@@ -12,7 +12,7 @@ typedef struct sc_node {
     uint32_t rack;   /* nodes below one switch; a domain lies within a rack */
 } sc_node;
 
-/* The smallest part of the topology that holds some GPUs. */
+/* The smallest topology level containing given GPUs. */
 typedef enum sc_level { SC_LEVEL_NODE, SC_LEVEL_DOMAIN, SC_LEVEL_RACK, SC_LEVEL_CLUSTER } sc_level;
 
 typedef struct sc_type {
@@ -26,7 +26,7 @@ typedef struct sc_cluster {
     unsigned type_count;
     sc_node *nodes;
     size_t node_count;
-    uint32_t domain_count, rack_count; /* at first every node is a domain of its own, and all are in one rack */
+    uint32_t domain_count, rack_count; /* at first every node is a domain, and all share one rack */
     int gpus;
     double power_w; /* power limit of all GPUs together; 0: unlimited */
 } sc_cluster;
@@ -49,7 +49,7 @@ unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 /* Returns the number of GPUs in the type's largest node. */
 int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type);
 
-/* Returns whether a job of `gpus` GPUs, all of one type, could ever run. */
+/* Returns whether a job could ever run on `gpus` GPUs, all the same type. */
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus);
 
 void sc_cluster_free(sc_cluster *cluster);
@@ -65,9 +65,9 @@ typedef struct sc_account {
     char *name;
     uint32_t parent;   /* SC_NONE: the root, which is account 0 */
     double shares;     /* relative to its siblings */
-    int most_gpus;     /* limit of GPUs that jobs hold (GrpTRES=gres/gpu); 0: unlimited */
-    double most_gpu_s; /* limit of GPU-seconds that running jobs may still use, by limits or estimates (GrpTRESRunMins);
-                        * 0: unlimited */
+    int most_gpus;     /* limit on held GPUs (GrpTRES=gres/gpu); 0: unlimited */
+    double most_gpu_s; /* limit on running jobs' remaining GPU-seconds, by limits or estimates (GrpTRESRunMins); 0:
+                        * unlimited */
 } sc_account;
 
 /* Weights and times of Slurm's priority/multifactor. */
@@ -83,7 +83,7 @@ typedef struct sc_priority {
 typedef struct sc_accounts {
     sc_account *items; /* parents before children */
     size_t count;
-    uint32_t *users; /* one per job: the leaf of its user */
+    uint32_t *users; /* one per job: the user's leaf */
     sc_priority priority;
 } sc_accounts;
 

@@ -46,7 +46,7 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
 
 /* Predicted seconds on a node of the job's fastest type, without interruption. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
-/* Predicted seconds that a job still needs, given its `remaining` work and `executed_s` seconds so far. */
+/* Predicted remaining seconds, given `remaining` work and `executed_s` seconds so far. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
 /* Estimates a job again if the estimator learns distributions. Returns whether the remaining time may have changed. */
 bool sc_estimate_renew(const sc_estimate *estimate, uint32_t job);

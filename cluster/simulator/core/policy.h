@@ -22,13 +22,13 @@ typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED }
 typedef struct sc_state { /* state of a job */
     sc_phase phase;
     unsigned type;     /* its GPU type, while it runs */
-    int gpus;          /* its number of GPUs, while it runs */
+    int gpus;          /* GPU count while running */
     size_t first_part; /* its nodes: part_count entries in the view's parts, ascending */
     size_t part_count;
     uint32_t partner;      /* while it runs: the job on the same GPUs, or SC_NONE */
     double speed;          /* work per second */
     double batch;          /* batch size that the policy chose; 0: the job's own */
-    double busy_s;         /* end of the restart, during which it does no work */
+    double busy_s;         /* end of the restart; the job does no work until then */
     double due_s;          /* time of completion */
     double limit_s;        /* seconds from its start to the cut; INFINITY: never */
     double cut_s;          /* while it runs: the time at which it is cut off; INFINITY: never */
@@ -37,7 +37,7 @@ typedef struct sc_state { /* state of a job */
     double attained_gpu_s; /* the same, times the number of GPUs */
     double start_s, end_s; /* first start, and end; INFINITY before they happen */
     uint32_t preemptions;
-    uint32_t cuts;     /* cuts at its limit, which doubled each time */
+    uint32_t cuts;     /* cuts at the limit; each cut doubled it */
     double lost_gpu_s; /* GPU-seconds of these runs */
 } sc_state;
 
@@ -64,7 +64,7 @@ typedef struct sc_view {
     size_t arrived_count, completed_count;
     const uint32_t *running; /* unordered */
     size_t running_count;
-    const sc_part *parts; /* of running jobs, indexed by their states */
+    const sc_part *parts; /* of running jobs, indexed by state */
 } sc_view;
 
 /* The GPUs granted to one job. */

@@ -84,7 +84,7 @@ double sc_step_model_s(const sc_step_model *model, int nodes, int gpus, double s
     double grad_s = model->grad_s + model->grad_per_sample_s * samples, sync_s = 0;
     if (gpus > 1 && nodes == 1) sync_s = model->local_s + model->local_per_gpu_s * (gpus - 2);
     if (gpus > 1 && nodes > 1) sync_s = model->node_s + model->node_per_gpu_s * (gpus - 2);
-    /* The larger one is a factor, so that powers of it cannot overflow. */
+    /* The larger one is a factor, because its powers cannot overflow then. */
     double larger = fmax(grad_s, sync_s), smaller = fmin(grad_s, sync_s);
     double both_s = larger * pow(1 + pow(smaller / larger, model->overlap), 1 / model->overlap);
     return (passes - 1) * grad_s + both_s;
@@ -143,7 +143,7 @@ static double measured_s(const sc_step_table *table, const sc_placement *placeme
     return ratio * (step_s + (passes - 1) * fmax(0, step_s - sync_s));
 }
 
-/* Returns the one-GPU time of `type` over that of its source. */
+/* Returns the one-GPU time of `type` over the source type's. */
 static double ratio_to_source(const sc_scaling *scaling, unsigned type, double samples)
 {
     static const sc_placement one = {.nodes = 1, .gpus = 1, .pattern = 1};
@@ -173,7 +173,7 @@ double sc_scaling_model_s(const sc_scaling *scaling, unsigned type, int nodes, i
            sc_step_model_s(&scaling->tables[source].model, nodes, gpus, samples, passes);
 }
 
-/* Interpolates the noise of one batch size in the progress. `first` to `end` are its rows. */
+/* Interpolates one batch size's noise over progress, from rows `first` to `end`. */
 static double noise_at(const sc_noise_row *rows, size_t first, size_t end, double progress)
 {
     size_t above = first;

@@ -22,7 +22,7 @@
 
 enum { SC_MAX_TYPES = 16 }; /* GPU types of a cluster */
 
-/* GPUs of a job: how many, on how many nodes, in which pattern. */
+/* A job's GPUs: count, node count and pattern. */
 typedef struct sc_placement {
     int nodes, gpus;
     uint64_t pattern; /* decimal digits, the GPUs of each node in the order of the nodes: 31; 0: unknown */

@@ -17,10 +17,10 @@ typedef struct simulation {
     sc_view view; /* its changing parts are in the arrays below */
     sc_plan plan;
     sc_state *states;
-    double *durations_s; /* each job's true duration on a node of its fastest type */
+    double *durations_s; /* each job's true duration on a node of the fastest type */
     uint32_t *running, *arrived, *completed;
     sc_part *parts;    /* nodes of running jobs; swapped with the plan's at every decision */
-    uint32_t *granted; /* number of the decision that last granted GPUs to each job, counted from 1 */
+    uint32_t *granted; /* decision that last granted GPUs to each job, counted from 1 */
     uint32_t next_arrival;
     size_t done;
     sc_result result;
@@ -96,7 +96,7 @@ static void report_progress(simulation *s)
         s->options->progress(s->options->user, s->done, s->workload->job_count);
 }
 
-/* A job at its limit loses its work and waits again, with twice the limit. */
+/* A job at the limit loses the work done and waits again, with twice the limit. */
 static void cut_off(simulation *s, uint32_t job)
 {
     sc_state *state = &s->states[job];
@@ -193,7 +193,7 @@ static const sc_scaling *scaling_of(const simulation *s, const sc_grant *grant)
     return job->kind == SC_NONE || grant->partner != SC_NONE ? NULL : s->workload->kinds[job->kind].scaling;
 }
 
-/* The GPUs of a domain are as fast as those of a node. */
+/* GPUs in a domain are as fast as GPUs in a node. */
 static double scaled_speed_of(const simulation *s, const sc_scaling *scaling, const sc_grant *grant)
 {
     const sc_job *job = &s->workload->jobs[grant->job];
@@ -224,7 +224,7 @@ static double speed_of(const simulation *s, const sc_grant *grant)
     return speed / slowdown_of(s, grant);
 }
 
-/* `before`: parts of jobs that have run. */
+/* `before`: nodes of jobs that ran before. */
 static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
 {
     sc_state *state = &s->states[grant->job];

@@ -34,29 +34,29 @@ typedef struct sc_job {
     double submit_s;
     double deadline_s; /* on the clock of submit_s; INFINITY: no deadline */
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
-    double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
+    double work;       /* steps if the job has a kind; otherwise seconds (duration) on `gpus` GPUs */
     int gpus;
     int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
                                    * a job with a kind takes any number */
     double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
-    double batch;                 /* batch size if the kind has a scaling; 0: that of its reference steps */
+    double batch;                 /* batch size if the kind has a scaling; 0: as in the reference steps */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */
     double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
     double rack_spread;           /* further slowdown on several racks relative to one; 0: none */
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
     mdot_ended outcome;           /* its end in the trace */
-    double limit_s;               /* time limit that the job requests, after which it is cut off; 0: it requests none */
+    double limit_s;               /* requested time limit, at which the job is cut off; 0: none */
     double planned;               /* work that it would do without an early end, over its work; 0: it ends as planned */
 } sc_job;
 
-/* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
+/* Jobs by arrival: by submit_s, ties in trace order. */
 typedef struct sc_workload {
     sc_job *jobs;
     size_t job_count;
     sc_kind *kinds;
     size_t kind_count;
-    double *pair_speeds; /* of kinds that share GPUs, read by sc_workload_pair_speed; NULL: unknown */
+    double *pair_speeds; /* pair speeds, read by sc_workload_pair_speed; NULL: unknown */
 } sc_workload;
 
 void sc_workload_free(sc_workload *workload);

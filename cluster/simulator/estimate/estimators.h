@@ -1,4 +1,4 @@
-/* estimators.h — sources of estimated durations, and of estimated speeds. */
+/* estimators.h — estimators of durations and speeds. */
 #ifndef SC_ESTIMATORS_H
 #define SC_ESTIMATORS_H
 
@@ -62,7 +62,7 @@ mdot_history_job sc_history_job_of(const sc_job *job);
 
 /* ---- Job row ----------------------------------------------------------------------------------------------------- */
 
-/* A training job as a table row: file and training configuration, which are inputs of libmdot. */
+/* A training job as a table row: file and training configuration, for libmdot. */
 
 typedef struct sc_job_columns {
     int job, batch, precision, layout, optimizer;

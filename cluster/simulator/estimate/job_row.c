@@ -22,7 +22,7 @@ mdot_status sc_job_columns_find(const bs_csv *csv, sc_job_columns *out_columns, 
     return status;
 }
 
-/* Reads the choice of an option from its column. */
+/* Reads an option's value from the table column. */
 static mdot_status choose(const bs_csv *csv, int column, int option, mdot_configuration *out, mdot_error *err)
 {
     int choice = rt_option_find_choice(&rt_options[option], csv->field[column]);

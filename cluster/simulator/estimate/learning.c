@@ -17,7 +17,7 @@ typedef struct learning {
     sc_estimator base;
     const uint64_t *digests; /* may be NULL */
     mdot_history *ratios;
-    double *estimated_s; /* by the base, of each job that has arrived */
+    double *estimated_s; /* by the base, for each arrived job */
 } learning;
 
 static void destroy(void *memory)

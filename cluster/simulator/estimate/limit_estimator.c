@@ -6,7 +6,7 @@
 static double limit_over_duration(void *self, const sc_workload *workload, uint32_t job, double duration_s)
 {
     (void)self;
-    /* A job of 0 s ends at once, whichever its limit is. */
+    /* A job of 0 s ends at once under any limit. */
     return duration_s > 0 ? workload->jobs[job].limit_s / duration_s : 1;
 }
 

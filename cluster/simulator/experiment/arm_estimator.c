@@ -61,7 +61,7 @@ typedef struct mixed {
     sc_estimator known, unknown;
     const sc_workload *workload;
     bool *is_known;                /* of each job */
-    double *factors, *durations_s; /* of each job with known steps that has arrived */
+    double *factors, *durations_s; /* for each arrived job with known steps */
 } mixed;
 
 static void destroy(void *memory)

@@ -39,7 +39,7 @@ ex_band bf_ratio(const bf_setup *setup, const bf_cell *cells, bf_measure measure
 
 /* Sums over all windows of all traces. */
 typedef struct totals {
-    double wait_h, jct_h, slowdown, utilisation, lost, cut; /* lost: part of all held GPU time, of runs cut off */
+    double wait_h, jct_h, slowdown, utilisation, lost, cut; /* lost: fraction of held GPU time in runs cut off */
 } totals;
 
 static totals total_of(const bf_setup *setup, const bf_cell *cells, size_t load, size_t policy, size_t source)

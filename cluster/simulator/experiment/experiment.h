@@ -1,4 +1,4 @@
-/* experiment.h — what do estimation errors cost? One question over many trace windows. */
+/* experiment.h — measures the cost of estimation errors over many trace windows. */
 #ifndef SC_EXPERIMENT_H
 #define SC_EXPERIMENT_H
 

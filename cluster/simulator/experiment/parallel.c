@@ -39,7 +39,7 @@ void ex_parallel_free(void *results, size_t count, size_t size)
     if (results != NULL) munmap(results, count * size + 1);
 }
 
-/* Waits for one child; returns the number of children that are left. */
+/* Waits for one child; returns the number of remaining children. */
 static size_t wait_for_one(pid_t *children, size_t count)
 {
     pid_t ended;

@@ -138,7 +138,7 @@ mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_wind
         needed_s[i] = rule == SC_IDLE_ORACLE ? workload->jobs[i].work : rule == SC_IDLE_UPPER ? predicted_s[i] : 0;
     }
     if (status == MDOT_OK) {
-        for (size_t i = 0; i < windows->count; i++) { /* sorted by their beginning, which is a valid heap */
+        for (size_t i = 0; i < windows->count; i++) { /* sorted by start time, hence a valid heap */
             f.heap[i] = (slot){windows->items[i].from_s, windows->items[i].to_s, NO_JOB};
             f.result.idle_gpu_h += (windows->items[i].to_s - windows->items[i].from_s) / 3600;
         }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the power of the type's GPUs, which must be equal on all nodes. */
+/* Reads the type's GPU power; it must be equal on all nodes. */
 static mdot_status read_watts(const bs_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
 {
     double value;
@@ -20,7 +20,7 @@ static mdot_status read_watts(const bs_csv *csv, int type, int watts, sc_cluster
     return MDOT_OK;
 }
 
-/* Names of domains or racks in order of occurrence. */
+/* Domain or rack names in order of occurrence. */
 typedef struct names {
     char **items;
     size_t count;
@@ -32,7 +32,7 @@ static void free_names(names *list)
     free(list->items);
 }
 
-/* Returns the index of a name, which is added if it is new; SC_NONE: no memory. */
+/* Returns a name's index and adds new names; SC_NONE: no memory. */
 static uint32_t index_of(names *list, const char *name)
 {
     for (size_t i = list->count; i-- > 0;) /* backwards, because neighbours in the file are neighbours in the cluster */

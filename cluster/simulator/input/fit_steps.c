@@ -88,7 +88,7 @@ static void add_up(const sc_step_table *table, const double *x, scratch *s, doub
     }
 }
 
-/* Descends from x, which is replaced; returns the sum of squares. */
+/* Descends from x in place; returns the sum of squares. */
 static double descend(const sc_step_table *table, double *x, scratch *s)
 {
     double damping = 1e-2, sum = residuals(table, x, s->residuals), slopes[TERMS][TERMS], gradient[TERMS];

@@ -45,7 +45,7 @@ mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_worklo
 char *sc_copy_text(const char *text, bool *out_is_missing);
 /* The same for the row's field in a column, which may be BS_CSV_ABSENT. */
 char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing);
-/* Appends a job and takes ownership of its texts, also on failure. */
+/* Appends a job and takes ownership of the texts, also on failure. */
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err);
 /* Finds or creates the kind of this name. */
 mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32_t *out_kind, mdot_error *err);

@@ -113,7 +113,7 @@ static void join_tasks(tasks *entries)
 
 /* ---- The tables beside it ---------------------------------------------------------------------------------------- */
 
-/* A table that may be absent, with its rows sorted by the first field. */
+/* An optional table, with rows sorted by the first field. */
 typedef struct side_table {
     bs_csv csv;
     char *path;
@@ -183,7 +183,7 @@ static char *copy_text(const char *text, bool *out_is_missing)
     return copy;
 }
 
-/* Adds what the tables beside the task table know about a job. */
+/* Adds a job's data from the tables beside the task table. */
 static mdot_status add_side_facts(const side_table *jobs, const side_table *tags, const task *source, sc_job *job,
                                   mdot_error *err)
 {
@@ -289,7 +289,7 @@ mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_wor
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
     bool is_job_table = bs_csv_find(&csv, "job_id") != BS_CSV_ABSENT && bs_csv_find(&csv, "num_gpu") != BS_CSV_ABSENT;
-    /* without a header: ten columns, the fourth of which is a status */
+    /* without a header: ten columns, the fourth is a status */
     static const char *const statuses[] = {"Terminated", "Failed", "Running", "Waiting", "Interrupted"};
     bool is_task_table = bs_csv_find(&csv, "job_name") == 0 && bs_csv_find(&csv, "plan_gpu") == 8;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0] && csv.header_count == 10; i++)

@@ -103,7 +103,7 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
 
 #ifdef SC_HAVE_JSON
 
-/* Splits "('LM (batch size 5)', 2)" into its kind, which may be NULL, and 2. */
+/* Splits "('LM (batch size 5)', 2)" into the kind (may be NULL) and 2. */
 static sc_kind *split_key(const sc_workload *workload, const char *key, int *out_gpus)
 {
     const char *end = strrchr(key, '\'');

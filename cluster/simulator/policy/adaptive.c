@@ -1,4 +1,4 @@
-/* adaptive.c — options of jobs, their choice, and nodes for it. */
+/* adaptive.c — job options, the choice among them, and nodes for it. */
 #include "simulator/policy/adaptive.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/solve/linear.h"
@@ -81,7 +81,7 @@ static bool is_power_of_two(int number)
     return (number & (number - 1)) == 0;
 }
 
-/* Returns the next width behind `gpus` that is considered on nodes of `node` GPUs. */
+/* Returns the next candidate width above `gpus`, for nodes with `node` GPUs. */
 static int next_width(const adaptive *self, int gpus, int node)
 {
     do gpus++;
@@ -122,7 +122,7 @@ static bool add_options(adaptive *self, const sc_view *view, size_t position)
         for (int gpus = next_width(self, 0, node); gpus <= limit; gpus = next_width(self, gpus, node))
             if (!add_option(self, view, position, type, gpus)) return false;
     }
-    /* No such width is possible now: its least one, or else its own. */
+    /* No such width is possible now: use the minimum, or else the requested width. */
     for (size_t i = 0; i < 2 && self->option_count == first; i++)
         for (unsigned type = 0; others[i] > 0 && type < c->type_count; type++)
             if (others[i] <= c->types[type].gpus && !add_option(self, view, position, type, others[i])) return false;

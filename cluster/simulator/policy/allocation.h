@@ -1,11 +1,11 @@
-/* allocation.h — common parts of policies: orders and lists of jobs, and their nodes. */
+/* allocation.h — common parts of policies: job orders, job lists and node choice. */
 #ifndef SC_ALLOCATION_H
 #define SC_ALLOCATION_H
 
 #include "simulator/core/job_order.h"
 #include "simulator/core/policy.h"
 
-/* An order of jobs on a homogeneous pool, processed from its front. */
+/* A job order on a homogeneous pool, processed from the front. */
 
 /* Grants GPUs, at the jobs' own widths, to each job that fits, from the front. */
 void sc_queue_fill(const sc_order *order, const sc_view *view, sc_plan *plan);
@@ -22,13 +22,13 @@ void sc_queue_destroy(void *self);
 
 /* ---- Active ------------------------------------------------------------------------------------------------------ */
 
-/* Active jobs, which have arrived and are incomplete, in the order of arrival. */
+/* Active jobs (arrived, incomplete) by arrival. */
 
 /* Drops jobs that are done or rejected from the list, and appends those that arrived. A job that was cut off at its
  * limit arrives again and moves to the end. Returns the new number of jobs. `jobs` has room for the whole workload. */
 size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count);
 
-/* State of a policy with one item per job of the workload. */
+/* Policy state with one item per job. */
 typedef struct sc_active {
     uint32_t *jobs;
     size_t count;

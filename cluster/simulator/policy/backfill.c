@@ -18,7 +18,7 @@ typedef struct backfill {
     bool chooses_nodes;
     sc_order *order;      /* waiting jobs; the key is the negative priority, or 0 without accounts */
     sc_fair_tree *tree;   /* NULL: no accounts */
-    double *billed_gpu_s; /* part of each job's attained GPU-seconds that the tree knows */
+    double *billed_gpu_s; /* part of each job's GPU-seconds already added to the tree */
     double ranked_s;      /* time of the last ranking */
     sc_quota quota;
     sc_topology topology;
@@ -68,7 +68,7 @@ mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool 
     return status;
 }
 
-/* Planned further seconds of a job that has outlived its estimate by `over_s`. */
+/* Planned further seconds of a job, `over_s` seconds behind the estimate. */
 static double correction_s(double over_s)
 {
     static const double steps_s[] = {60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000};
@@ -203,7 +203,7 @@ static void sift(ending *heap, size_t count, size_t position)
     }
 }
 
-/* Lists the planned ends of all jobs that run or start. */
+/* Lists the planned ends of running and starting jobs. */
 static size_t list_endings(backfill *self, const sc_view *view, const sc_plan *plan)
 {
     for (size_t i = 0; i < plan->grant_count; i++)
@@ -254,7 +254,7 @@ static mdot_status fill_conservatively(backfill *self, const sc_view *view, sc_p
     mdot_status status = sc_profile_begin(profile, view->now_s, view->cluster->gpus, err);
     for (size_t i = 0; status == MDOT_OK && i < count; i++)
         status = sc_profile_add(profile, view->now_s, self->endings[i].at_s, -self->endings[i].gpus, err);
-    /* Jobs with a planned end now still hold their GPUs, which `free` knows. */
+    /* Jobs with a planned end now still hold GPUs; `free` excludes these. */
     for (int depth = 0; status == MDOT_OK && job != SC_NONE && plan->free[0] > 0 && depth < DEPTH; depth++) {
         int gpus = view->workload->jobs[job].gpus;
         double span_s = planned_s(view, job);

@@ -94,7 +94,7 @@ double sc_fair_tree_priority(const sc_fair_tree *tree, uint32_t user, double age
 
 /* ---- Quota ------------------------------------------------------------------------------------------------------- */
 
-/* GPUs and GPU-seconds that running jobs hold, against their accounts' quotas. */
+/* GPUs and GPU-seconds held by running jobs, against the accounts' quotas. */
 
 typedef struct sc_quota {
     const sc_accounts *accounts; /* NULL: no quotas */
@@ -110,7 +110,7 @@ void sc_quota_free(sc_quota *quota);
 void sc_quota_reset(sc_quota *quota);
 /* Counts a job on `gpus` GPUs that may run for `seconds`. */
 void sc_quota_take(sc_quota *quota, uint32_t job, int gpus, double seconds);
-/* Returns whether the job would stay within the quotas of its user and all accounts above. */
+/* Returns whether the job would fit the quotas of the user and all accounts above. */
 bool sc_quota_allows(const sc_quota *quota, uint32_t job, int gpus, double seconds);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct chronus {
     sc_reservation *plans; /* leases of each guaranteed job, from `begun_s` on */
     bool *is_guaranteed;
     double begun_s;    /* beginning of the current lease */
-    bool gave_up;      /* a program exceeded its time in this lease, so that further ones are skipped */
+    bool gave_up;      /* a program exceeded the time limit in this lease: skip further ones */
     uint32_t *active;  /* arrived and incomplete */
     uint32_t *pending; /* active jobs that arrived since the lease began */
     size_t active_count, pending_count;

@@ -20,8 +20,8 @@
 static const double slot_s = SC_SLOT_S;
 
 typedef struct elastic {
-    sc_reservation *plans; /* guaranteed GPUs of each job, from the slot in which the plan was made */
-    double made_s;         /* beginning of the slot from which all plans count */
+    sc_reservation *plans; /* guaranteed GPUs per job, from the planning slot on */
+    double made_s;         /* start of the first slot in all plans */
     uint32_t *active;      /* admitted and incomplete */
     uint32_t *pending;     /* arrived since the beginning of the last slot */
     uint32_t *order;       /* scratch for sorting */

@@ -1,4 +1,4 @@
-/* fair_tree.c — ranks the users of a tree of accounts. */
+/* fair_tree.c — ranks the users in an account tree. */
 #include "simulator/policy/backfill.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static void group_children(sc_fair_tree *tree)
     size_t count = tree->accounts->count;
     for (size_t i = 1; i < count; i++) tree->first[tree->accounts->items[i].parent + 2]++;
     for (size_t i = 2; i <= count; i++) tree->first[i] += tree->first[i - 1];
-    /* first[a + 1]: position of a's next child; at the end, the end of its children */
+    /* first[a + 1]: position of a's next child; last entry: end of the children */
     for (size_t i = 1; i < count; i++) tree->children[tree->first[tree->accounts->items[i].parent + 1]++] = (uint32_t)i;
 }
 

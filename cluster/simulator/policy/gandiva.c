@@ -23,7 +23,7 @@ typedef struct move { /* move of a running job */
 
 typedef struct gandiva {
     sc_order *order; /* waiting jobs */
-    move *moves;     /* capacity: the number of jobs that can run */
+    move *moves;     /* capacity: maximum running jobs */
     int *node_free;  /* free GPUs of each node while moves are chosen */
 } gandiva;
 

@@ -1,4 +1,4 @@
-/* goodput.c — a search over batch sizes, in steps of a quarter of an octave. */
+/* goodput.c — a search over batch sizes, in quarter-octave steps. */
 #include "simulator/policy/adaptive.h"
 
 #include <math.h>

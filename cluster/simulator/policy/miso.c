@@ -63,7 +63,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Divides the GPU for its jobs; its sum is -INFINITY if it cannot hold them. */
+/* Divides the GPU among the jobs; the sum is -INFINITY if they do not fit. */
 static void divide(const sc_view *view, gpu *g)
 {
     double values[SC_SLICES][SC_SLICE_SIZES];
@@ -78,7 +78,7 @@ static void divide(const sc_view *view, gpu *g)
     g->sum = sc_partition_choose(g->count, values, g->sizes);
 }
 
-/* Drops jobs that ended or were cut off, and divides their GPUs anew. */
+/* Drops ended and cut-off jobs, and divides the GPUs anew. */
 static void drop_absent(miso *self, const sc_view *view)
 {
     for (size_t node = 0; node < view->cluster->node_count; node++) {

@@ -19,14 +19,14 @@
 
 #include <stdlib.h>
 
-/* Waiting jobs that one decision matches, in the order of arrival. */
+/* Waiting jobs matched by one decision, by arrival. */
 enum { MOST_MATCHED = 128 };
 
 static const double least_kept = .8, limit_s = 10;
 
 typedef struct muxflow {
     uint32_t *active, *partner; /* partner of each job in this decision, or SC_NONE */
-    bool *runs;                 /* for each job: it gets GPUs of its own */
+    bool *runs;                 /* for each job: it gets exclusive GPUs */
     size_t count;
     uint32_t *hosts, *waiting; /* services without a partner, and offline jobs to be matched */
     size_t host_count, waiting_count;

@@ -1,4 +1,4 @@
-/* packing.c — keeps jobs on their nodes, or packs all of them anew. */
+/* packing.c — keeps jobs on the same nodes, or packs all jobs anew. */
 #include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static bool keep(packing *p, size_t share)
     return true;
 }
 
-/* Returns the fullest node of the type that holds so many GPUs, or SC_NONE. */
+/* Returns the type's fullest node with so many free GPUs, or SC_NONE. */
 static uint32_t fullest(const packing *p, unsigned type, int gpus)
 {
     uint32_t best = SC_NONE;

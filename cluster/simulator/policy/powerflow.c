@@ -59,7 +59,7 @@ static int by_service(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-/* Gives jobs their least widths while GPUs are free; returns the number of remaining GPUs. */
+/* Gives jobs the least width while GPUs are free; returns the remaining GPUs. */
 static int give_least(const sc_active *self, const sc_view *view, int gpus)
 {
     job_width *jobs = self->items;

@@ -1,4 +1,4 @@
-/* queue.c — an order of jobs on one type of GPUs. */
+/* queue.c — a job order on one GPU type. */
 #include "simulator/policy/allocation.h"
 
 void sc_queue_fill(const sc_order *order, const sc_view *view, sc_plan *plan)

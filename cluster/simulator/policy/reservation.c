@@ -73,7 +73,7 @@ int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
 typedef struct walk {
     const sc_view *view;
     uint32_t job;
-    double at_s, remaining, busy_s; /* busy_s: seconds that restoring its state still takes */
+    double at_s, remaining, busy_s; /* busy_s: remaining seconds of restoring state */
     double gpu_s, end_s;
     int width;
     bool has_run;
@@ -117,7 +117,7 @@ static bool step(walk *w, int width, double span_s)
     return false;
 }
 
-/* Returns the greatest width of the job that is at most `most` and at most `level`. */
+/* Returns the job's greatest width up to `most` and `level`. */
 static int widest(const sc_view *view, uint32_t job, int level, int maximum)
 {
     int width = 0;

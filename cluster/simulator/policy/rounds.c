@@ -1,4 +1,4 @@
-/* rounds.c — turns fractions of time into the jobs of the next round. */
+/* rounds.c — turns time fractions into the next round's jobs. */
 #include "simulator/policy/rounds.h"
 #include "simulator/core/workload.h"
 

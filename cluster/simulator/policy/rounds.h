@@ -38,20 +38,20 @@ typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_
  * If `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */
 mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
                              mdot_error *err);
-/* The same with space sharing: the problem has pairs of jobs that may share GPUs, and fractions behind those of the
- * jobs are theirs. INVALID_ARGUMENT if the workload has no speeds of pairs. */
+/* The same with space sharing: the problem has pairs of jobs, and pair fractions follow the job fractions.
+ * INVALID_ARGUMENT if the workload has no pair speeds. */
 mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err);
 mdot_status sc_rounds_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
 void sc_rounds_destroy(void *self);
 
 /* ---- Couples ----------------------------------------------------------------------------------------------------- */
 
-/* Pairs of active jobs that may share GPUs. */
+/* Pairs of active jobs for sharing GPUs. */
 
 typedef struct sc_couple {
     uint32_t a, b;     /* jobs, a < b */
     size_t at_a, at_b; /* positions in the list that the pair was made from */
-    double gain;       /* largest sum, over the types, of the speed parts that both keep */
+    double gain;       /* maximum over the types: sum of both jobs' remaining speed fractions */
     double speed_a[SC_MAX_TYPES], speed_b[SC_MAX_TYPES];
     double fraction[SC_MAX_TYPES], received_s[SC_MAX_TYPES];
 } sc_couple;

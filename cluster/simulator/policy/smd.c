@@ -18,9 +18,9 @@
 typedef struct smd {
     /* All jobs, sorted by the GPU-seconds that they need on one node, and on several nodes. */
     sc_sorted_jobs *one_node, *several_nodes;
-    size_t *packed; /* number of the decision that last packed each job, counted from 1 */
+    size_t *packed; /* decision that last packed each job, counted from 1 */
     size_t decision;
-    int *idle; /* GPUs of each node that were idle before and are still unpacked */
+    int *idle; /* GPUs per node, idle before and still unpacked */
 } smd;
 
 static void destroy(void *memory)
@@ -104,7 +104,7 @@ static uint32_t next_of(const smd *self, const sc_sorted_jobs *list, uint32_t af
     return job;
 }
 
-/* A running job stays unless a node of its own saves more than the restart costs. */
+/* A running job stays unless an exclusive node saves more than the restart costs. */
 static bool would_stay(const sc_view *view, uint32_t job, bool on_one_node)
 {
     const sc_state *state = &view->states[job];
@@ -113,7 +113,7 @@ static bool would_stay(const sc_view *view, uint32_t job, bool on_one_node)
     return !on_one_node || state->part_count == 1 || saved_s <= sc_restart_s(view->restart, state->gpus, false);
 }
 
-/* Packs a job on idle GPUs first, before those of jobs that are packed later. */
+/* Packs a job on idle GPUs first, then on GPUs held by jobs packed later. */
 static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bool on_one_node)
 {
     self->packed[job] = self->decision;

@@ -1,11 +1,11 @@
-/* sorted_jobs.c — a sorted list of all jobs, in which running jobs move. */
+/* sorted_jobs.c — a sorted list of all jobs; only running jobs move. */
 #include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
 
 struct sc_sorted_jobs {
     sc_order *order;
-    uint32_t *jobs; /* capacity: the number of jobs that can run */
+    uint32_t *jobs; /* capacity: maximum running jobs */
     double *keys;
     uint32_t cursor, arrived; /* position among the jobs that have arrived */
 };
@@ -76,7 +76,7 @@ void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *k
     renew_some(self, view, key);
     for (size_t i = 0; i < view->arrived_count; i++) {
         sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
-        /* Jobs are numbered in order of arrival. One that was cut off arrives again. */
+        /* Jobs are numbered in order of arrival. A job cut off arrives again. */
         if (view->arrived[i] >= self->arrived) self->arrived = view->arrived[i] + 1;
     }
 }

@@ -59,7 +59,7 @@ mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const s
     if (exists && !S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
     char *temporary = NULL;
     if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0) return BS_OUT_OF_MEMORY(err, "%s", path);
-    mode_t mode = exists ? info.st_mode & 0777 : 0666; /* a file that is replaced keeps its permissions */
+    mode_t mode = exists ? info.st_mode & 0777 : 0666; /* a replaced file keeps the permissions */
     int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     bool is_open = descriptor >= 0 && (!exists || fchmod(descriptor, mode) == 0);
     FILE *file = is_open ? fdopen(descriptor, "w") : NULL;

@@ -16,7 +16,7 @@ typedef struct sc_summary {
     size_t preemptions;
     size_t decisions;
     double decision_us; /* mean time of a decision */
-    size_t cuts;        /* runs that were cut off at their limit */
+    size_t cuts;        /* runs cut off at the limit */
     double lost_gpu_h;  /* GPU-hours of these runs */
     size_t notes;       /* decisions with a note, for example a fallback */
     size_t deadlines, deadlines_met;

@@ -10,7 +10,7 @@ typedef struct place {
     unsigned from_end;
 } place;
 
-/* Builds the program and returns the number of columns, which are the places. */
+/* Builds the program and returns the column count, one per place. */
 static size_t build(size_t jobs, size_t types, const double *time_s, const double *machines, sc_linear *linear,
                     place *places)
 {

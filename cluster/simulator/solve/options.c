@@ -18,7 +18,7 @@ mdot_status sc_options_by_gpus(const sc_option_problem *problem, size_t *out_cho
     for (size_t job = 0; job < jobs; job++) {
         size_t end = position;
         while (end < problem->option_count && problem->options[end].job == job) end++;
-        for (size_t gpus = width; gpus-- > 0;) { /* downwards, so that least[] is still that without this job below */
+        for (size_t gpus = width; gpus-- > 0;) { /* downwards, because least[] below must still exclude this job */
             double best = minimum[gpus] + problem->none_cost[job];
             for (size_t i = position; i < end; i++) {
                 const sc_option *o = &problem->options[i];

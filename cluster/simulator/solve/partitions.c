@@ -1,4 +1,4 @@
-/* partitions.c — dynamic programming over the jobs that have a slice, for each set of slices. */
+/* partitions.c — dynamic programming over the jobs with a slice, for each slice set. */
 #include "simulator/solve/linear.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static double choose_in(const int *slices, size_t jobs, const double (*values)[S
                         int *out_sizes)
 {
     enum { SETS = 1 << SC_SLICES };
-    double best[SC_SLICES + 1][SETS]; /* of the first slices, by the set of jobs on them */
+    double best[SC_SLICES + 1][SETS]; /* for the first slices, by job set */
     size_t taken[SC_SLICES + 1][SETS], entries = ((size_t)1 << jobs) - 1, final = 0;
     for (size_t set = 0; set <= entries; set++) best[0][set] = set == 0 ? 0 : -INFINITY;
     for (; final < SC_SLICES && slices[final] > 0; final++) {

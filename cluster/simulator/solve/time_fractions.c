@@ -32,7 +32,7 @@ void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fraction
     for (size_t i = p->jobs * p->types; i < (p->jobs + p->pair_count) * p->types; i++) out_fractions[i] = 0;
 }
 
-/* Adds a column for each fraction, in order, and the rows that limit their sums. */
+/* Adds a column per fraction, in order, and the rows limiting sums. */
 static mdot_status begin(const sc_time_fractions *p, const double *costs, sc_linear **out_linear, mdot_error *err)
 {
     sc_linear *linear;
@@ -55,9 +55,9 @@ static mdot_status begin(const sc_time_fractions *p, const double *costs, sc_lin
 
 /* ---- Groups of equal jobs ---------------------------------------------------------------------------------------- */
 
-/* Jobs of equal width with proportional speeds and needs are alike to a program: if a solution exists, the mean of
- * their fractions is one, too. One set of columns stands for all of them, so the program's size depends on the number
- * of job kinds. */
+/* Jobs with equal width and proportional speeds and needs are alike to a program: if a solution exists, the fractions'
+ * mean is a solution, too. One set of columns represents such a group, so the program size depends on the number of job
+ * kinds. */
 typedef struct groups {
     double *terms;  /* [job * types + type]: speed over need */
     size_t *sorted; /* jobs, group by group */
@@ -82,7 +82,7 @@ static int by_terms(const void *left, const void *right, void *context)
     return 0;
 }
 
-/* Rounds to 40 bits, because the same ratio of different numbers differs in its last bits. */
+/* Rounds to 40 bits, because equal ratios of different numbers differ in the last bits. */
 static double rounded(double value)
 {
     int exponent;
@@ -116,15 +116,15 @@ static mdot_status make_groups(const sc_time_fractions *p, const double *needs, 
         if (i == 0 || p->pair_count > 0 || by_terms(&out->sorted[i - 1], &out->sorted[i], &o) != 0)
             out->first[out->count++] = i;
     out->first[out->count] = p->jobs;
-    return MDOT_OK; /* with pairs, every job is a group of its own, in order */
+    return MDOT_OK; /* with pairs, every job is a separate group, in order */
 }
 
-/* Rows of a group: sum of fractions, and throughput. */
+/* A group's rows: fraction sum, and throughput. */
 typedef struct rows {
     size_t sum, throughput;
 } rows;
 
-/* Adds a group's columns, the row that limits their sum, and the throughput row. */
+/* Adds a group's columns, the sum limit row and the throughput row. */
 static rows add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, const size_t *type_rows,
                       sc_linear *linear)
 {
@@ -267,7 +267,7 @@ mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fracti
  * needs, the excess also bounds how far rho may shrink. */
 typedef struct fairness {
     const sc_time_fractions *p;
-    double *alone_s; /* each job's time from its start, at its isolated fraction */
+    double *alone_s; /* each job's time since the start, at the isolated fraction */
     double *needs;
 } fairness;
 

@@ -12,7 +12,7 @@
 
 #include "mdot/mdot_base.h"
 
-/* Two jobs of equal width that may share GPUs, and their speeds then: one per type, 0: they do not fit. */
+/* Two jobs of equal width for sharing GPUs, and both speeds per type; 0: they do not fit. */
 typedef struct sc_pair {
     size_t a, b;
     const double *speed_a, *speed_b;

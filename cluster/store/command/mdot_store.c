@@ -86,7 +86,7 @@ static const cli_option options[] = {
     CLI_QUIET_OPTION(store_request, quiet, "suppress warnings about jobs"),
 };
 
-/* Refuses an option of the selection that the action would ignore. */
+/* Refuses a selection option ignored by the action. */
 static bool accepts_selection(const named_action *action, const store_request *r)
 {
     const char *ignored = NULL;

@@ -52,7 +52,7 @@ static mdot_status write_groups(const mdot_store_filter *filter, const char *pat
     return status;
 }
 
-/* Runs `mdot calibrate`, which stands beside this program, or in a folder of PATH. Returns its exit status. */
+/* Runs `mdot calibrate` from this program's folder or from PATH. Returns its exit status. */
 static int run_mdot(char **argv)
 {
     char path[PATH_MAX];

@@ -22,7 +22,7 @@ static mdot_store *open_to_write(const char *path)
     return store;
 }
 
-/* Checks a table as `mdot calibrate` does, reads its jobs, and adds its rows. */
+/* Checks a table as `mdot calibrate` does, reads the jobs, and adds the rows. */
 static mdot_status add_table(const store_request *r, mdot_store *store, const char *path, const char *text, size_t size,
                              mdot_store_import *out, mdot_error *err)
 {
@@ -97,7 +97,7 @@ static mdot_status read_stdin(char **out_text, size_t *out_size, mdot_error *err
     return MDOT_OK;
 }
 
-/* The first line of accounting has "|" between its fields. */
+/* The first accounting line has "|" between fields. */
 static bool is_accounting(const char *text)
 {
     size_t length = strcspn(text, "\n");

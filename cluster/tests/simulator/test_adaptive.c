@@ -112,8 +112,8 @@ static sc_cluster make_nodes(int nodes, int gpus, int other_nodes)
     return c;
 }
 
-/* Shares of random widths fit two types; each gets exactly its GPUs, of its type, within the nodes. Shares of whole
- * nodes and powers of two, as in Sia, always get as few nodes as possible. */
+/* Shares of random widths fit two types; each gets exactly the requested GPUs and type, within the nodes. Shares of
+ * whole nodes and powers of two, as in Sia, always get as few nodes as possible. */
 static void packing_fits_nodes(void **state)
 {
     (void)state;
@@ -444,7 +444,7 @@ static void sia_uses_the_fast_type(void **state)
     sc_workload_free(&w);
 }
 
-/* Jobs that lack a kind and bounds run at their own width, under both policies. */
+/* Jobs without kind and bounds run at the requested width, under both policies. */
 static void rigid_jobs_run_beside(void **state)
 {
     (void)state;

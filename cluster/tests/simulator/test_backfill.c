@@ -196,7 +196,7 @@ static void a_job_at_its_limit_starts_again_with_twice_the_limit(void **state)
     expect_number(r.states[0].lost_gpu_s, 180);
     assert_int_equal(r.states[1].cuts, 0);
     sc_result_free(&r);
-    /* An addition of 70 s makes the limit 100 s, and a job that ends at its limit has ended. */
+    /* An addition of 70 s makes the limit 100 s, and a job ending exactly at the limit is complete. */
     r = run(&w, 2, &sc_policy_fifo, factors, &(sc_run_options){.limit_factor = 1, .limit_extra_s = 70});
     expect_times(&r, (const double[]){0, 100}, (const double[]){100, 110});
     sc_result_free(&r);
@@ -420,7 +420,7 @@ static void accounts_are_read_or_refused_with_their_line(void **state)
     expect_number(a.items[2].most_gpu_s, 36000);
     expect_number(a.items[2].parent, 1);
     expect_number(a.items[3].parent, 0);
-    /* A group that is unknown becomes a user; a group that has members cannot be one. */
+    /* An unknown group becomes a user; a group with members cannot be a user. */
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
     sc_workload w = workload_make(jobs, 2);
     w.jobs[0].group = strdup("new");

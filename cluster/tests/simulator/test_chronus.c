@@ -117,8 +117,8 @@ static bool is_met(const sc_workload *w, const sc_result *r, size_t job)
     return r->states[job].end_s <= w->jobs[job].deadline_s + 1e-6;
 }
 
-/* Two leases of 4 GPUs. By deadline and in order of arrival, the jobs of 1 and 2 GPUs take the first lease and the
- * job of 3 the second, which leaves too little for another job of 2. With 1 and 3 in one lease, it fits. */
+/* Two leases of 4 GPUs. By deadline and arrival, the jobs for 1 and 2 GPUs take the first lease and the job for 3 the
+ * second, so another job for 2 does not fit. With 1 and 3 in one lease, it fits. */
 static void the_program_guarantees_more_than_filling_by_deadline(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void remaining_leases_go_to_the_shortest_job(void **state)
     static const double jobs[][3] = {{0, 1, 5000}, {1, 1, 3000}, {2, 1, 100}};
     sc_workload w = workload_make(jobs, 3);
     sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
-    /* The first job holds its lease. At the end of the lease the shortest job starts. */
+    /* The first job holds the lease. When the lease ends, the shortest job starts. */
     expect_number(r.states[0].start_s, 0);
     expect_number(r.states[0].preemptions, 1);
     expect_number(r.states[2].start_s, LEASE_S);

@@ -109,7 +109,7 @@ static void survival_estimates_grow_with_age_under_heavy_tails(void **state)
     /* Only ten jobs of this width, and of all widths, outlived 100 s; they ran for 9,900 s more. */
     assert_true(fabs(s.remaining_s(s.self, &w, 0, 100) - 9900) < 1e-9);
     assert_true(fabs(s.remaining_s(s.self, &w, 1, 0) - 1009) < 1e-9);
-    /* Jobs of two GPUs are short. Once 30 are known, they have their own estimate. */
+    /* Jobs of two GPUs are short. Once 30 are known, they have a separate estimate. */
     for (int i = 0; i < 29; i++) s.learn(s.self, &w, 1, 50, 0);
     assert_true(s.remaining_s(s.self, &w, 1, 0) > 100);
     s.learn(s.self, &w, 1, 50, 0);

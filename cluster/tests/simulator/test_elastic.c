@@ -168,7 +168,7 @@ static void widths_stay_in_bounds_and_work_is_conserved(void **state)
     }
 }
 
-/* Policies whose widths are powers of two run such a job at its own width. */
+/* Policies with power-of-two widths run such a job at the requested width. */
 static void bounds_without_a_power_of_two_are_run(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_order.c — the treap of jobs, compared with a list that is sorted by brute force. */
+/* test_order.c — the job treap, compared with a list sorted by brute force. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -28,7 +28,7 @@ static void expect_near(double got, double want, double relative)
     if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("%.12g, expected %.12g", got, want);
 }
 
-/* A hand-solved case: one GPU, two jobs that keep 0.8 of their speed together. */
+/* A hand-solved case: one GPU, two jobs; each keeps 0.8 of the full speed beside the other. */
 static void a_pair_raises_the_least_throughput(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static void expect(const double (*jobs)[3], size_t count, int gpus, const char *
     sc_workload_free(&workload);
 }
 
-/* A job of 3 of 4 GPUs, a job of 2 that must wait, and a job of 1 that could run beside the first. */
+/* Four GPUs: a job on 3, a job for 2 must wait, and a job for 1 could run beside the first. */
 static const double blocked[][3] = {{0, 3, 100}, {10, 2, 50}, {20, 1, 30}};
 
 static void fifo_waits_at_the_first_job_that_does_not_fit(void **state)

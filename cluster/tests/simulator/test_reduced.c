@@ -23,8 +23,8 @@ static void expect_starts(const sc_result *result, const double *starts_s, const
                      starts_s[i], ends_s[i]);
 }
 
-/* 3 of 4 GPUs are busy until 100, and a job of 4 is blocked until then. One of the jobs of 1 GPU ends before, the
- * other would end later. */
+/* 3 of 4 GPUs are busy until 100, and a job for 4 is blocked until then. One 1-GPU job ends before, the other would end
+ * later. */
 static const double gap[][3] = {{0, 3, 100}, {10, 4, 50}, {20, 1, 90}, {20, 1, 80}};
 
 static void hare_fills_gaps_without_delaying_jobs(void **state)
@@ -39,7 +39,7 @@ static void hare_fills_gaps_without_delaying_jobs(void **state)
     r = workload_run(&w, 4, "hare", factors, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 110, 20, 160}, (const double[]){100, 160, 110, 240});
     sc_result_free(&r);
-    /* A blocked job of 3 leaves one GPU free, which the long one may keep. */
+    /* A blocked job for 3 GPUs leaves one free for the long job. */
     w.jobs[1].gpus = 3;
     r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 100, 20, 110}, (const double[]){100, 150, 110, 190});

@@ -219,7 +219,7 @@ static void pairs_that_do_not_fit_or_pay_are_not_formed(void **state)
     for (int i = 0; i < 2; i++) {
         const double kept[][MOST] = {{0, i == 0 ? 0 : .5, 1}, {i == 0 ? 1 : .5, 0, 1}, {1, 1, 0}};
         sc_workload w = workload_make(jobs, 3);
-        share(&w, kept); /* job 2 has another width, so that its speeds beside the others do not count */
+        share(&w, kept); /* job 2 has another width, so pair speeds with the others do not count */
         sc_result r = run(&w, 2, &sc_policy_cognn);
         expect_ends(&r, (const double[]){100, 100, 200});
         sc_result_free(&r);
@@ -229,8 +229,8 @@ static void pairs_that_do_not_fit_or_pay_are_not_formed(void **state)
 
 /* ---- Both -------------------------------------------------------------------------------------------------------- */
 
-/* Work is conserved: the time that a job held GPUs lies between its work at its full speed and at its slowest pair.
- * Services are never interrupted, and keep 0.8 of their speed. */
+/* Work is conserved: a job's GPU time lies between the work at full speed and at the slowest pair's speed. Services are
+ * never interrupted and keep 0.8 of full speed. */
 static void random_jobs_end(void **state)
 {
     (void)state;

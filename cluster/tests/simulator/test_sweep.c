@@ -105,7 +105,7 @@ static void every_type_and_width_is_predicted(void **state)
     expect_near(k->speed[0][1], 1e3 / predict("A100", 2, 64).step_ms);
     expect_near(k->speed[1][0], 1e3 / predict("T4", 1, 64).step_ms);
     expect_number(k->speed[0][2], 0);
-    expect_number(k->speed[1][1], 0); /* wider than the number of GPUs of the type */
+    expect_number(k->speed[1][1], 0); /* wider than the type's GPU count */
     /* On a T4 the batch of 512 exceeds the memory. */
     assert_false(predict("T4", 1, 512).fits);
 }

@@ -133,7 +133,7 @@ static void costly_jobs_are_charged_to_their_user(void **state)
     sl_controller_destroy(u.controller);
 }
 
-/* A submission waits for a prediction that its user abandoned, within its own limit. */
+/* A submission waits, within its limit, for a prediction abandoned by an earlier one. */
 static void an_abandoned_prediction_leaves_the_next_one_intact(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static uint64_t blocked_signals(const char *thread)
     return mask;
 }
 
-/* slurmctld waits for signals in threads of its own, so the predicting thread takes none. */
+/* slurmctld has signal threads, so the predicting thread takes none. */
 static void signals_are_left_to_other_threads(void **state)
 {
     (void)state;

@@ -216,7 +216,7 @@ static void an_omitted_partition_means_the_default(void **state)
 static void priority_falls_with_the_logarithm_of_what_binds(void **state)
 {
     (void)state;
-    /* minutes that bind, with a prediction of one second */
+    /* binding minutes, with a one-second prediction */
     const uint32_t minutes[] = {1, 10, 100, 10000, 1 << 24, SL_UNLIMITED, 0}, wanted[] = {1000, 750, 500, 0, 0, 0, 0};
     for (size_t i = 0; i < sizeof minutes / sizeof minutes[0]; i++)
         assert_int_equal(sl_priority(&site, 1, minutes[i], 8, 1), wanted[i]);

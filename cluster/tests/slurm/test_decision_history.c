@@ -1,4 +1,4 @@
-/* test_decision_history.c — decisions about jobs of an unknown number of steps, from the site's history. */
+/* test_decision_history.c — decisions about jobs with unknown step counts, from the site's history. */
 #include "tests/simulator/support/numbers.h"
 #include "tests/slurm/support/decision_fixture.h"
 #include "tests/support/process.h"

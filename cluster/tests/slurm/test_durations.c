@@ -17,7 +17,7 @@
 #include "tests/slurm/support/strict_calls.h"
 #include "tests/support/process.h"
 
-/* Texts that a job of the history points at. */
+/* Texts referenced by a history job. */
 typedef struct texts {
     char user[SL_USER_BYTES];
     sl_gpus gpus;

@@ -29,7 +29,7 @@ static const sl_site site = {.quantile = .95,
 typedef struct strategy {
     const char *name;
     double stated;     /* stated steps, as a fraction of the true ones */
-    double own_limit;  /* --time as a multiple of the true time; 0: none, so that mdot's limit binds */
+    double own_limit;  /* --time as a multiple of the true time; 0: none, so mdot's limit binds */
     bool is_doubtful;  /* a false .job, whose prediction carries a warning */
     bool is_cpu_only;  /* states no GPU, and needs some by other means */
     bool adds_gpus;    /* states one GPU, and asks for the true number after the submission */
@@ -111,8 +111,8 @@ static void start_jobs(double now_s, int *free_gpus)
     }
 }
 
-/* Ends a job. Work that its limit cut off is submitted again with the true numbers and a checkpoint of nothing, because
- * the strategy has lost it; a late cancellation keeps its work. */
+/* Ends a job. Work cut off at the limit is submitted again with the true numbers and an empty checkpoint, because the
+ * strategy has lost it; a late cancellation keeps the work. */
 static void end_job(sim_job *j, const strategy *s, sl_outcomes *outcomes, double now_s, double *ends)
 {
     static const strategy honest = {.stated = 1};
@@ -209,7 +209,7 @@ static void a_priority_without_a_binding_limit_would_reward_lies(void **state)
     uint32_t honest = sl_priority(&site, 36000, 700, 1, 1), lie = sl_priority(&site, .1, 700, 1, 1);
     assert_true(lie >= honest);
     assert_true(lie - honest < 10);                               /* one step and a limit as long: the same priority */
-    assert_true(sl_priority(&site, .1, 1, 1, 1) > honest + 3000); /* what the statement alone would give */
+    assert_true(sl_priority(&site, .1, 1, 1, 1) > honest + 3000); /* for the statement alone */
 }
 
 int main(void)

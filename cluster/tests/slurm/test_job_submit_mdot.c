@@ -135,7 +135,7 @@ static void expect_place(const char *partition, uint32_t nodes)
     plugin_free_request(&request);
 }
 
-/* The limit in minutes of a job that takes days in partition "b". */
+/* The limit in minutes for a days-long job in partition "b". */
 static uint32_t limit_of(job_desc_msg_t request)
 {
     char settings[64];
@@ -285,7 +285,7 @@ static void a_snapshot_expires_and_a_failed_request_keeps_the_last_one(void **st
     fake.monotonic_s += 2;
     assert_int_equal(limit_of(plugin_make_request()), NO_VAL);
     plugin_reset_cluster();
-    fake.has_no_nodes = true; /* a snapshot requires the nodes of its partitions */
+    fake.has_no_nodes = true; /* a snapshot requires the partitions' nodes */
     fake_modify();
     assert_int_equal(limit_of(plugin_make_request()), NO_VAL);
     plugin_reset_cluster();

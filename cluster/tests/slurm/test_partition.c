@@ -44,7 +44,7 @@ static void the_largest_node_counts_in_any_order(void **state)
     }
 }
 
-/* A comma inside of parentheses separates numbers of sockets, whatever the text behind it looks like. */
+/* A comma inside parentheses separates socket numbers, for any text behind it. */
 static void lists_of_sockets_are_no_resources(void **state)
 {
     (void)state;

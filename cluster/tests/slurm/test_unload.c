@@ -24,7 +24,7 @@ void slurm_xfree(void **memory);
 
 slurm_conf_t slurm_conf;
 char *default_part_name;
-static sem_t requests, locks; /* requests that began; requests that may end */
+static sem_t requests, locks; /* started requests; requests allowed to end */
 
 void slurm_info(const char *format, ...)
 {
@@ -99,7 +99,7 @@ static void unloading_waits_for_no_request(void **state)
     job_desc_msg_t job = {0};
 
     plugin p = load();
-    sem_wait(&requests); /* the thread waits for a lock, which the caller of fini holds */
+    sem_wait(&requests); /* the thread waits for a lock held by the caller of fini */
     unload(&p);
     p = load(); /* as `scontrol reconfigure` does */
     assert_int_equal(p.submit(&job, 1000, NULL), SLURM_SUCCESS);

@@ -1,4 +1,4 @@
-/* test_user_outcomes.c — users' records of predicted and actual times, and budgets of prediction time. */
+/* test_user_outcomes.c — users' predicted and actual times, and budgets for prediction time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,7 +177,7 @@ static void a_folder_that_is_missing_is_named(void **state)
     sl_outcomes_destroy(o);
 }
 
-/* A daemon may run without standard input, so that its next file gets descriptor 0. */
+/* A daemon may run without standard input, so the next opened file gets descriptor 0. */
 static void a_record_is_read_without_standard_input(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_groups.c — repeated measurements: robust means, weights of outliers, and updates that read only what is new. */
+/* test_groups.c — repeated measurements: robust means, outlier weights, and updates from new rows only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

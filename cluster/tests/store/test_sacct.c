@@ -301,7 +301,7 @@ static void a_job_is_updated_until_it_has_finished(void **state)
     assert_int_equal(l->count, 1);
     assert_int_equal(l->item[0].o.outcome, MDOT_OUTCOME_TIMED_OUT);
     assert_int_equal(l->item[0].o.elapsed_s, 14400);
-    /* Slurm gives a requeued job a new time of submission, so that it is another execution. */
+    /* Slurm gives a requeued job a new submission time, so it is another execution. */
     snprintf(text, sizeof text, "%s5|COMPLETED|2026-11-24T15:00:00|03:00:00\n", head);
     assert_int_equal(import_text(f, text, NULL).added_count, 1);
 }

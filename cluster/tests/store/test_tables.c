@@ -13,7 +13,7 @@
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
 
-/* Jobs of a table's rows: those of the fixture in turn, starting with the first. */
+/* Jobs for table rows: the fixture's jobs in turn, from the first. */
 static mdot_status import_text(store_fixture *f, mdot_store *store, const char *text, size_t rows,
                                mdot_store_import *out)
 {
@@ -82,7 +82,7 @@ static void a_table_of_all_columns_makes_an_equal_store(void **state)
     free(path);
 }
 
-/* Options of reading the job are part of its .job file. */
+/* A .job file includes the options used to read the job. */
 static void an_export_with_jobs_leaves_reading_options_out(void **state)
 {
     store_fixture *f = *state;

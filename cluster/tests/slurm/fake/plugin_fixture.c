@@ -157,7 +157,7 @@ void plugin_submit(const char *settings, job_desc_msg_t *request)
     plugin_submit_as(USER, settings, request);
 }
 
-/* The number behind KEY= in the comment of a request, which this frees. */
+/* The number behind KEY= in a request's comment; frees the request. */
 double plugin_number_of(job_desc_msg_t *request, const char *key)
 {
     assert_non_null(request->admin_comment);

@@ -27,7 +27,7 @@ void plugin_free_request(job_desc_msg_t *request);
 /* Submits the request with ResNet-50 and settings, for USER or another user. */
 void plugin_submit(const char *settings, job_desc_msg_t *request);
 void plugin_submit_as(uint32_t user, const char *settings, job_desc_msg_t *request);
-/* The number behind `key` in the comment of a request, which this call frees. */
+/* The number behind `key` in a request's comment; frees the request. */
 double plugin_number_of(job_desc_msg_t *request, const char *key);
 
 #endif

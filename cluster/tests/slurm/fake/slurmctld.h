@@ -31,10 +31,10 @@ typedef struct fake_slurmctld {
 } fake_slurmctld;
 extern fake_slurmctld fake;
 
-/* What the plugin did. */
+/* The plugin's actions. */
 typedef struct fake_calls {
     int partitions, nodes, jobs; /* requests that succeeded */
-    int unfreed;                 /* their messages that were not freed */
+    int unfreed;                 /* their unfreed messages */
     bool blocks_signals;         /* all signals are blocked in the plugin's thread */
     double waited_s;             /* the time that the thread last wanted to wait */
     int updates;

@@ -4,7 +4,7 @@
 
 #include "slurm/decision.h"
 
-/* What decision_set_up opens and decision_tear_down closes. */
+/* Opened by decision_set_up, closed by decision_tear_down. */
 extern mdot_context *context;
 extern mdot_job *job;
 extern mdot_calibration *calibration; /* applied by `decide` unless NULL */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static _Thread_local int left = -1; /* allocations that succeed before the one that fails; below 0: none fails */
+static _Thread_local int left = -1; /* successful allocations before the failure; below 0: no failure */
 static _Thread_local int failures;
 
 void fail_allocation_after(int count)
@@ -59,7 +59,7 @@ char *__wrap_strdup(const char *text)
     return fails() ? NULL : __real_strdup(text);
 }
 
-/* glibc refuses a mutex that a thread holds, or that was unlocked more often than locked. */
+/* glibc refuses a held mutex, or one unlocked more often than locked. */
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
     int result = __real_pthread_mutex_destroy(mutex);

@@ -1,4 +1,4 @@
-/* strict_calls.h — functions of libc that fail on request, and mutexes that must be free at their end. Programs with it
+/* strict_calls.h — libc functions failing on request, and mutexes checked for release on destruction. Programs with it
  * are linked with --wrap for malloc, calloc, realloc, strdup and pthread_mutex_destroy (CMakeLists.txt). */
 #ifndef SL_TESTS_STRICT_CALLS_H
 #define SL_TESTS_STRICT_CALLS_H
