@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mdot.trace.graph import Graph
     from mdot.trace.models import Network
-    from mdot.trace.program import Program as TracedProgram
+    from mdot.trace.traced_program import Program as TracedProgram
 
 
 OPTIMIZERS = CHOICES["optimizer"]
@@ -433,7 +433,7 @@ class Job:
 
 
 def _program_of(graph: Graph, traced: TracedProgram, job: Job) -> Program:
-    from mdot.trace.program import common_modules, records
+    from mdot.trace.traced_program import common_modules, records
 
     blocks = common_modules([(op.block, op.module) for op in job])
     attention = "flash" if graph.fused_attentions > 0 else "program"

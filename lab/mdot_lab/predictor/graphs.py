@@ -56,7 +56,7 @@ def _leave_uninitialised() -> None:
 def _skip_memory() -> None:
     """Records no memory, because the predictor reads none, and it takes 5 to 15 s per network. Kernels of attention, types,
     the loss and regions without gradient come from the trace itself."""
-    from mdot.trace import program
+    from mdot.trace import traced_program as program
 
     def skip(*arguments: object, **options: object) -> None:
         raise RuntimeError("the recipe records no memory")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from mdot.trace.known import outside
+from mdot.trace.known_calls import outside
 
 
 def plain(out: Any) -> Any:

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 from torch.utils.hooks import RemovableHandle
 
-from mdot.trace.known import outside
+from mdot.trace.known_calls import outside
 
 
 @contextlib.contextmanager

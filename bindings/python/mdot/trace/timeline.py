@@ -16,7 +16,7 @@ from typing import Any, Iterable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mdot.trace.known import KnownContents
+from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
 
 NEVER = 1 << 62

@@ -18,11 +18,11 @@ from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
 from mdot.trace import experts, failures, losses, modules, replacements
 from mdot.trace.graph import FLOATS, Graph
-from mdot.trace.known import DataDependent
+from mdot.trace.known_calls import DataDependent
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
-from mdot.trace.program import Program, record
-from mdot.trace.recorder import Recorder
+from mdot.trace.traced_program import Program, record
+from mdot.trace.call_recorder import Recorder
 
 MOST_REAL_BYTES = 8 << 30
 """Largest parameter size to fill with random values. This happens for modules on the meta device with data-dependent

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
-from mdot.trace.known import DataDependent, KnownContents, outside
+from mdot.trace.known_calls import DataDependent, KnownContents, outside
 from mdot.trace.losses import own_loss
 from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in

@@ -11,9 +11,9 @@ grows only at its end. The libraries accept a shorter one, so that this package 
   compiler.py     the compiler
 """
 
-from mdot.library.structs.artefact import *  # noqa: F403
+from mdot.library.structs.artefact_structs import *  # noqa: F403
 from mdot.library.structs.base import *  # noqa: F403
-from mdot.library.structs.compiler import *  # noqa: F403
-from mdot.library.structs.job import *  # noqa: F403
+from mdot.library.structs.compiler_structs import *  # noqa: F403
+from mdot.library.structs.job_structs import *  # noqa: F403
 from mdot.library.structs.measurement import *  # noqa: F403
-from mdot.library.structs.prediction import *  # noqa: F403
+from mdot.library.structs.prediction_structs import *  # noqa: F403

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, c_char_p, c_double, c_size_t, c_uint32, c_uint64, c_void_p
 
 from mdot.library.structs.base import Sized
-from mdot.library.structs.prediction import mdot_configuration, mdot_prediction
+from mdot.library.structs.prediction_structs import mdot_configuration, mdot_prediction
 
 # ---- mdot_calibrate.h ------------------------------------------------------------------------------------------------
 

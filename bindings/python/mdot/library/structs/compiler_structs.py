@@ -5,8 +5,8 @@ from __future__ import annotations
 from ctypes import CFUNCTYPE, POINTER, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 
 from mdot.library.structs.base import Sized, mdot_dim_binding
-from mdot.library.structs.job import MESSAGE_FUNCTION
-from mdot.library.structs.prediction import mdot_configuration
+from mdot.library.structs.job_structs import MESSAGE_FUNCTION
+from mdot.library.structs.prediction_structs import mdot_configuration
 
 PROGRESS_FUNCTION = CFUNCTYPE(None, c_void_p, c_char_p, c_size_t, c_size_t)
 

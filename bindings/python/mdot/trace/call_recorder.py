@@ -18,7 +18,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from mdot.trace import graph as g
 from mdot.trace.budget import Budget
 from mdot.trace.gradient_mode import GradientMode
-from mdot.trace.known import KnownContents, outside, tensors_of
+from mdot.trace.known_calls import KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
 
