@@ -136,7 +136,7 @@ static bool read_times(ac_table *table, mdot_store_outcome *job)
            accept(table, ac_read_limit(field(table, limit), &job->limit_s), limit);
 }
 
-/* GPUs come from the first field that has any; their type may come from a later one. */
+/* GPUs come from the first field with any; the type may come from a later one. */
 static bool read_gpus(ac_table *table, mdot_store_outcome *job)
 {
     static const ac_field fields[] = {AC_AllocTRES, AC_ReqTRES, AC_AllocGRES};

@@ -21,7 +21,7 @@ typedef struct hs_shape {
     double degrees;
 } hs_shape;
 
-/* Starts with 30 assumed jobs; their errors have two degrees of freedom. */
+/* Starts with 30 assumed jobs; the errors have two degrees of freedom. */
 void hs_errors_begin(hs_errors *errors);
 /* Adds a relative error; earlier ones lose 0.1 % weight. */
 void hs_errors_add(hs_errors *errors, double z);
@@ -55,7 +55,7 @@ typedef struct hs_learning {
     hs_errors errors[HS_ERROR_CLASSES];
 } hs_learning;
 
-/* An estimate before its form is known, and the steps to it. */
+/* An estimate in unknown form, and the steps to it. */
 typedef struct hs_forecast {
     double log_s;        /* log(estimated seconds) */
     double usual, scale; /* usual absolute error, in general and at the job's keys */

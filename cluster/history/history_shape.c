@@ -74,7 +74,7 @@ static void quantiles_of(const hs_errors *errors, const double *probabilities, i
     }
 }
 
-/* Each side has the scale that fits three quantiles best, relative to their distances from the median. */
+/* Each side has the scale with the best fit to three quantiles, relative to the distances from the median. */
 static hs_shape fit_degrees(double degrees, const double *probabilities, const double *quantiles, double *out_misfit)
 {
     const double minimum = 1e-3;

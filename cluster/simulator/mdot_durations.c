@@ -1,9 +1,7 @@
-/* mdot_durations.c — mdot-durations: what a history would have answered for each job of a trace at its submission.
- *
- * Jobs start when they are submitted, and the history learns from each job at its end. The output has one line per job
- * in order of submission, for comparisons with other estimates (cluster/durations). Outcome and key are the numbers
- * of mdot_ended and mdot_history_key.
- */
+/* mdot_durations.c — mdot-durations: replays a trace: a history's answer for each job at submission. Jobs start when
+ * they are submitted, and the history learns from each job's end. The output has one line per job in order of
+ * submission, for comparisons with other estimates (cluster/durations). Outcome and key are the numbers in mdot_ended
+ * and mdot_history_key. */
 #include "base/csv.h"
 #include "history/mdot_history.h"
 

@@ -1,11 +1,10 @@
-/* mdot_round.c — mdot-round: the cost of a scheduler's round. A job is encoded once, when it arrives. A round then
- * evaluates jobs × configurations through libmdot, and a policy decides on the resulting throughputs.
+/* mdot_round.c — mdot-round: times a scheduler's round. A job is encoded once, when it arrives. A round then evaluates
+ * jobs × configurations through libmdot, and a policy decides on the resulting throughputs.
  *
  *     mdot-round PREDICTOR.mdot JOB… [--jobs 500] [--rounds 9]
  *
- * Each job of the queue is one of the given files at one of five batches, as an object of its own, so that every
- * query is different. Its configurations are four types of GPUs × 1, 2, 4, 8 and 16 of them.
- */
+ * Each job in the queue is one of the given files at one of five batches, as a separate object, so every query is
+ * different. The configurations are four GPU types × 1, 2, 4, 8 and 16 GPUs. */
 #include "mdot/mdotjob.h"
 
 #include "simulator/solve/time_fractions.h"

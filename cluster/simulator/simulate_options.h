@@ -40,10 +40,10 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
 
 /* ---- Make estimate ----------------------------------------------------------------------------------------------- */
 
-/* Returns its name in results. */
+/* Returns the name in results. */
 const char *sc_name_estimate(const sc_request *request);
 
-/* Makes a new estimator for each policy, because some estimators learn; *out_errors is its error model. */
+/* Makes a new estimator for each policy, because some estimators learn; *out_errors is the error model. */
 mdot_status sc_make_estimator(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
                               sc_errors *out_errors, mdot_error *err);
 

@@ -161,7 +161,7 @@ static bool may_choose(const sl_submission *s, const sl_place *const *places, si
     return true;
 }
 
-/* GPUs that the job occupies; those of whole nodes if it takes these. 0 if unknown. */
+/* GPUs occupied by the job; all GPUs of the nodes if it takes whole nodes. 0 if unknown. */
 static int64_t occupied_gpus(const sl_submission *s, const sl_gpus *gpus, const sl_place *place)
 {
     if (!s->is_exclusive) return gpus->gpus;

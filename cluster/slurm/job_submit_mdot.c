@@ -34,7 +34,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* Symbols in slurmctld and its library that Debian's headers lack. */
+/* Symbols in slurmctld and its library, absent from Debian's headers. */
 extern slurm_conf_t slurm_conf;
 extern char *default_part_name;
 extern void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -108,7 +108,7 @@ static void describe(const partition_info_t *source, const node_info_msg_t *node
         }
 }
 
-/* Partitions that do not fit the snapshot are left out; requests for them keep their settings. */
+/* Partitions that do not fit the snapshot are left out; requests for them stay unchanged. */
 static void watch_cluster(void)
 {
     enum { ENFORCES = 0x0002 | 0x0008 | 0x0010 }; /* limits, QOS, safe: missing from the public headers */
@@ -166,7 +166,7 @@ static int64_t requested_gpus(const slurm_job_info_t *job)
     return sl_gpus_of(&s).gpus;
 }
 
-/* A waiting job keeps its priority only while it asks for no more GPUs and time than the priority was given for. */
+/* A waiting job keeps the priority only while it asks for no more GPUs and time than the priority was given for. */
 static void correct_priority(const slurm_job_info_t *job)
 {
     double gpus, binding, priority;

@@ -11,7 +11,7 @@ const sl_partition *sl_partition_find(const sl_cluster *cluster, const char *nam
     return NULL;
 }
 
-/* Adds one resource of a node: GPUs of one type. */
+/* Adds a node resource: GPUs of one type. */
 static void add_gpus(sl_partition *partition, const sl_gres *gres)
 {
     uint32_t i = 0;

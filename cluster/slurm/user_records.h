@@ -37,8 +37,8 @@ mdot_status sl_outcomes_save(const sl_outcomes *outcomes, const char *path, mdot
 
 /* ---- Durations --------------------------------------------------------------------------------------------------- */
 
-/* Durations of the cluster's ended jobs (mdot_history.h), for requests without a number of steps. Any thread may call
- * the functions. */
+/* Durations of ended jobs (mdot_history.h), for requests without a number of steps. Any thread may call the
+ * functions. */
 
 typedef struct sl_durations sl_durations;
 

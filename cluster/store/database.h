@@ -20,8 +20,8 @@ mdot_status st_fail(const mdot_store *store, int code, const char *action, mdot_
 mdot_status st_execute(const mdot_store *store, const char *sql, const char *action, mdot_error *err);
 /* Compiles a statement; the caller finalizes it. */
 mdot_status st_prepare(const mdot_store *store, const char *sql, sqlite3_stmt **out_statement, mdot_error *err);
-/* Runs a statement that has no more than one row of results, and resets it. *out_value (may be NULL) gets its first
- * column, or 0 if there is no row. */
+/* Runs a statement with at most one result row, and resets it. *out_value (may be NULL) gets the first column, or 0
+ * without a row. */
 mdot_status st_run(const mdot_store *store, sqlite3_stmt *statement, const char *action, int64_t *out_value,
                    mdot_error *err);
 /* Runs a statement that takes no values. */
@@ -63,7 +63,7 @@ mdot_status st_migrate(const mdot_store *store, const st_steps *steps, int *out_
 
 /* ---- Opening (open.c) -------------------------------------------------------------------------------------------- */
 
-/* Whether a file system, by its number from statfs, is shared with other machines. */
+/* Whether a file system type (statfs number) is shared with other machines. */
 bool st_is_network(unsigned long file_system);
 
 /* Like mdot_store_open, with the versions of `steps`. Migrates an older store only if `migrates` is set; *out_from

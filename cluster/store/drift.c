@@ -254,7 +254,7 @@ static void free_series(series *s)
     free(s->dated);
 }
 
-/* Deviations from the group's mean, limited to 2.5 spreads: an outlier counts, but not by its size. */
+/* Deviations from the group's mean, limited to 2.5 spreads: an outlier counts, but only up to this limit. */
 static void fill_series(const drift *d, size_t cell_at, series *s)
 {
     const double limit = 2.5;
@@ -275,7 +275,7 @@ static void fill_series(const drift *d, size_t cell_at, series *s)
     for (size_t i = 0; i < s->count; i++) s->value[i] -= s->sum[s->group[i]] / s->dated[s->group[i]];
 }
 
-/* Mean of log times from `at` on less that before, over the groups with rows on both sides. */
+/* Mean log time from `at` on minus the mean before, over the groups with rows on both sides. */
 static double change_of(const drift *d, size_t cell_at, int64_t moment)
 {
     const cell *c = &d->cells[cell_at];

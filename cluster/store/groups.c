@@ -1,9 +1,8 @@
 /* groups.c — groups of repeated measurements, their robust means, and predictions for them.
  *
- * `members` has a line for each row that a group contains, so that rows above the greatest one are new. A group
- * depends on its own rows only. The result is therefore the same whether rows were added at once or one after the
- * other, except that a group reads at most its newest MOST_ROWS rows; older rows keep their weights.
- */
+ * `members` has a line for each row in a group, so rows above the greatest one are new. A group depends on the rows in
+ * it only. The result is therefore the same whether rows were added at once or one after the other, except that a group
+ * reads at most the newest MOST_ROWS rows; older rows keep their weights. */
 #include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "store/records.h"

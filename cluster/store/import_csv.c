@@ -74,7 +74,7 @@ static mdot_status read_uid(const table *t, uint64_t *out)
     return MDOT_OK;
 }
 
-/* The cells that are no fields of a row; the caller frees them. NULL if memory ran out. */
+/* The cells outside a row's fields; the caller frees them. NULL if memory ran out. */
 static char *settings_of(const table *t)
 {
     const bs_csv *csv = &t->csv;

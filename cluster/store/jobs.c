@@ -55,7 +55,7 @@ static void mix_operator(digest_state *d, const mdot_job_operator *o)
 {
     size_t letters = strnlen(o->type, TYPE_LETTERS);
     mix(d, o->type, letters < TYPE_LETTERS ? letters + 1 : letters);
-    /* Zero settings are left out, so that a setting that a later version adds keeps the digests. */
+    /* Zero settings are left out, so a setting added by a later version keeps the digests. */
     for (uint64_t k = 0; k < MDOT_SETTING_COUNT; k++) {
         if (o->setting[k] == 0) continue;
         mix_whole(d, k + 1);

@@ -102,7 +102,7 @@ static mdot_status set_up(mdot_store *s, uint32_t busy_ms, int disk, mdot_error 
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     mdot_status status = st_execute(s, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", "open", err);
     if (status != MDOT_OK || s->is_read_only) return status;
-    /* FULL: a commit returns after its data are on the disk, also for power failures. */
+    /* FULL: a commit returns after the data are on the disk, also for power failures. */
     status = st_execute(s, "PRAGMA synchronous = FULL", "open", err);
     if (status == MDOT_OK) status = set_journal(s, busy_ms, err);
     return status;

@@ -1,10 +1,9 @@
-/* page_scan.c — finds records in the bytes of a damaged store (records.h).
- * SQLite's file format: https://sqlite.org/fileformat2.html.
+/* page_scan.c — finds records in a damaged store's bytes (records.h). SQLite's file format:
+ * https://sqlite.org/fileformat2.html.
  *
- * A cell of a table's leaf page is: the size of its payload, the id, and the payload, of which a large one continues
- * on overflow pages. The payload is a header of types and then the values. Any offset may be such a cell, because the
- * types must be those of a table of the store, and because the seal of 64 bits must be right.
- */
+ * A cell in a table's leaf page is: the payload size, the id, and the payload. A large payload continues on overflow
+ * pages. The payload is a header with the types, then the values. Every offset is tried as a cell: the types must match
+ * a store table, and the 64-bit seal must be right. */
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "store/records.h"
@@ -66,7 +65,7 @@ static bool read_page(const scan *s, uint32_t number, bool uses_wal, unsigned ch
     return read_at(s->file, offset, target, rest < s->page_bytes ? (size_t)rest : s->page_bytes);
 }
 
-/* SQLite's variable-length integer; returns its length, or 0 if it ends behind the bytes. */
+/* SQLite's variable-length integer; returns the length, or 0 if it ends behind the bytes. */
 static size_t read_varint(const unsigned char *at, const unsigned char *end, uint64_t *out)
 {
     uint64_t value = 0;

@@ -63,7 +63,7 @@ _Static_assert((int)ST_ROW_WIDTH < (int)ST_MAX_WIDTH && (int)ST_JOB_WIDTH < (int
                    (int)ST_OUTCOME_WIDTH < (int)ST_MAX_WIDTH,
                "a buffer for the widest table");
 
-/* FNV-1a with a final shift in each step, so that the high bits of a product reach the low ones. */
+/* FNV-1a with a final shift in each step, so a product's high bits reach the low ones. */
 uint64_t st_hash(uint64_t hash, const void *bytes, size_t size_bytes)
 {
     const unsigned char *at = bytes;

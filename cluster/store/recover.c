@@ -32,7 +32,7 @@ static bool insert(recovery *r, const st_table *table, int64_t id, const st_valu
     return r->status == MDOT_OK;
 }
 
-/* Follows a table until it ends, or until its damage; then from the end backwards. */
+/* Follows a table to the end or to the first damage; then from the end backwards. */
 static void copy_table(recovery *r, int table_at, bool is_forward)
 {
     const st_table *table = &st_tables[table_at];

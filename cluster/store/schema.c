@@ -1,4 +1,4 @@
-/* schema.c — the store's tables and their versions (database.h, docs/reference/formats/store.md). */
+/* schema.c — the store's tables and versions (database.h, docs/reference/formats/store.md). */
 #include "store/database.h"
 
 #include <stdio.h>

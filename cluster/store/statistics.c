@@ -110,7 +110,7 @@ static uint64_t next_random(uint64_t *state)
     return *state = x;
 }
 
-/* Places of the values of each group: those of group g are place[start[g]] to place[start[g + 1] - 1]. */
+/* Positions of group values: group g has place[start[g]] to place[start[g + 1] - 1]. */
 static void list_places(const size_t *group, size_t count, size_t groups, size_t *start, size_t *place)
 {
     memset(start, 0, (groups + 1) * sizeof *start);

@@ -15,13 +15,13 @@ typedef struct st_fit {
  * about 2 %: a group of three rows can therefore have an outlier. `scratch` has room for `count` values. */
 st_fit st_fit_student(const double *values, size_t count, double *out_weights, double *scratch);
 
-/* Two-sided p-values of a standard normal and of Student's t. */
+/* Two-sided p-values for a standard normal and Student's t. */
 double st_normal_p(double z);
 double st_student_p(double t, double degrees);
-/* Probability that the largest excursion of a Brownian bridge exceeds d. */
+/* Probability of a Brownian bridge's largest excursion above d. */
 double st_bridge_p(double d);
 
-/* Largest partial sum of centred values, over the root of the sum of their squares. `time` ascends; sums are taken only
+/* Largest partial sum of centred values, over the root of the sum of squares. `time` ascends; sums are taken only
  * between different times. *out_split is the index of the first value behind the largest sum. 0 if all values are 0. */
 double st_largest_sum(const double *values, const int64_t *time, size_t count, size_t *out_split);
 
@@ -31,7 +31,7 @@ double st_largest_sum(const double *values, const int64_t *time, size_t count, s
 double st_change_p(const double *values, const int64_t *time, const size_t *group, size_t count, size_t groups,
                    double largest);
 
-/* Corrects p-values for their number by Holm's method, in place. Negative values mark absent tests, and stay. Returns
+/* Corrects p-values by Holm's method for their number, in place. Negative values mark absent tests, and stay. Returns
  * false if memory ran out. */
 int st_holm(double *p, size_t count);
 

@@ -1,4 +1,4 @@
-/* cluster.h — GPUs and those who share them: nodes with GPUs of a type; accounts with shares and quotas. */
+/* cluster.h — GPUs and the users sharing them: nodes with GPU types; accounts with shares and quotas. */
 #ifndef SC_CLUSTER_H
 #define SC_CLUSTER_H
 
@@ -34,7 +34,7 @@ typedef struct sc_cluster {
 /* Makes one node with `gpus` GPUs of the type "gpu". */
 mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *err);
 
-/* Adds a node, and its type if it is new. INVALID_ARGUMENT beyond SC_MAX_TYPES types. */
+/* Adds a node, and the type if it is new. INVALID_ARGUMENT beyond SC_MAX_TYPES types. */
 mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const char *type, int gpus, mdot_error *err);
 
 /* Places the last node in a domain and a rack, counted from 0. INVALID_ARGUMENT if the domain is in another rack. */

@@ -231,7 +231,7 @@ static bool fits(int gpus, double seconds, const sc_room *room)
     return gpus <= room->spare || (gpus <= room->gpus && seconds <= room->seconds);
 }
 
-/* A subtree is skipped if even its narrowest width and shortest time would not fit. */
+/* A subtree is skipped if even the narrowest width and shortest time would not fit. */
 static uint32_t find_next(const sc_order *order, uint32_t entry, const node *after, const sc_room *room)
 {
     if (entry == SC_NONE || !fits(order->nodes[entry].narrowest, order->nodes[entry].shortest, room)) return SC_NONE;

@@ -1,11 +1,10 @@
-/* job_order.h — an order of jobs that changes at few places: waiting jobs keep their keys, only running jobs change
- * theirs.
+/* job_order.h — a job order with few changes: only running jobs change keys.
  *
- * It is a treap over job numbers that stores the narrowest and the shortest job of each subtree. An event costs
- * O(running · log jobs), for any number of waiting jobs; a sort of all jobs would depend on that number.
+ * It is a treap over job numbers, with the narrowest and the shortest job per subtree. An event costs O(running · log
+ * jobs), for any number of waiting jobs; a sort of all jobs would depend on that number.
  *
  * Jobs with equal keys keep the order of a stable sort. sc_order_settle takes the jobs with changed keys and finds
- * their positions among equals. */
+ * positions among equals. */
 #ifndef SC_JOB_ORDER_H
 #define SC_JOB_ORDER_H
 

@@ -21,16 +21,16 @@ typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED }
 
 typedef struct sc_state { /* state of a job */
     sc_phase phase;
-    unsigned type;     /* its GPU type, while it runs */
+    unsigned type;     /* GPU type while running */
     int gpus;          /* GPU count while running */
-    size_t first_part; /* its nodes: part_count entries in the view's parts, ascending */
+    size_t first_part; /* nodes: part_count entries in the view's parts, ascending */
     size_t part_count;
     uint32_t partner;      /* while it runs: the job on the same GPUs, or SC_NONE */
     double speed;          /* work per second */
     double batch;          /* batch size that the policy chose; 0: the job's own */
     double busy_s;         /* end of the restart; the job does no work until then */
     double due_s;          /* time of completion */
-    double limit_s;        /* seconds from its start to the cut; INFINITY: never */
+    double limit_s;        /* seconds from start to cut; INFINITY: never */
     double cut_s;          /* while it runs: the time at which it is cut off; INFINITY: never */
     double remaining;      /* remaining work */
     double executed_s;     /* seconds for which it held GPUs */
@@ -78,8 +78,8 @@ typedef struct sc_grant {
     double batch;                  /* batch size of a job whose kind has a scaling; 0: the job's own */
 } sc_grant;
 
-/* Returns the work that a job still plans to do. It is more than its remaining work if the job will end early, which
- * policies cannot know. */
+/* Returns the work that a job still plans to do. It exceeds the remaining work if the job will end early; policies
+ * cannot know that. */
 double sc_view_planned_work(const sc_view *view, uint32_t job);
 
 bool sc_view_is_running(const sc_view *view, uint32_t job);
@@ -92,7 +92,7 @@ typedef struct sc_plan {
     size_t part_count;
     int *node_free;     /* free GPUs of each node */
     double wake_s;      /* time of the next call if no event comes before; INFINITY: only at events */
-    uint32_t *rejected; /* rejected jobs among the arrived ones; capacity: their number */
+    uint32_t *rejected; /* rejected jobs among the arrived ones; capacity: their count */
     size_t rejected_count;
     const char *note; /* static text for the log about a fallback in this decision; may be NULL */
 } sc_plan;
@@ -106,7 +106,7 @@ void sc_plan_share(sc_plan *plan, uint32_t job);
  * Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs in the order of the
  * cluster's file. */
 void sc_plan_take(sc_plan *plan, uint32_t node, int gpus);
-/* Sets the batch size of the job of the last grant. It is changed without a restart. */
+/* Sets the batch size of the last granted job, without a restart. */
 void sc_plan_set_batch(sc_plan *plan, double batch);
 /* Rejects a job, which leaves without running. */
 void sc_plan_reject(sc_plan *plan, uint32_t job);
@@ -118,7 +118,7 @@ typedef struct sc_policy {
     double period_s;     /* between the times that it requests while nothing happens; 0: it waits for events */
     bool uses_types;     /* false: supports only one type of GPU */
     bool needs_kinds;    /* true: every job must have a kind with speeds */
-    bool plans_slots;    /* true: it plans slots ahead, so that a job may not lose its work at a time limit */
+    bool plans_slots;    /* true: it plans slots ahead, so a job must not lose work at a time limit */
     /* Called at 0 s; out_self may stay NULL if the policy keeps no state. */
     mdot_status (*create)(const sc_view *view, void **out_self, mdot_error *err);
     mdot_status (*decide)(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);

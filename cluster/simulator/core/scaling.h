@@ -71,7 +71,7 @@ typedef struct sc_scaling {
 
 void sc_scaling_destroy(sc_scaling *scaling);
 
-/* Sorts rows, joins repeated ones by their mean, and computes most_samples and widest_node. */
+/* Sorts rows, replaces repeated ones by the mean, and computes most_samples and widest_node. */
 void sc_step_table_sort(sc_step_table *table);
 
 /* Seconds per step as measured, interpolated between batch sizes in logarithms. An unmeasured placement has the nearest

@@ -1,4 +1,4 @@
-/* schedule_plan.c — a policy's grants, and the choice of nodes that a policy leaves to the simulator. */
+/* schedule_plan.c — a policy's grants, and the simulator's own node choice. */
 #include "simulator/core/simulator.h"
 
 #include <assert.h>

@@ -14,7 +14,7 @@ typedef struct simulation {
     const sc_estimator *estimator;
     const sc_run_options *options;
     sc_estimate estimate;
-    sc_view view; /* its changing parts are in the arrays below */
+    sc_view view; /* changing parts are in the arrays below */
     sc_plan plan;
     sc_state *states;
     double *durations_s; /* each job's true duration on a node of the fastest type */
@@ -165,7 +165,7 @@ static void preempt(simulation *s, uint32_t job)
     s->states[job].preemptions++;
 }
 
-/* Returns whether the job keeps the GPUs that it ran on; its old nodes are in `parts`. */
+/* Returns whether the job keeps its GPUs; the old nodes are in `parts`. */
 static bool stays(const simulation *s, const sc_state *state, const sc_part *parts, const sc_grant *grant)
 {
     if (state->phase != SC_RUNNING || state->type != grant->type || state->gpus != grant->gpus ||

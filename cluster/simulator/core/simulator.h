@@ -18,8 +18,8 @@
 typedef struct sc_run_options { /* all zero: a plain run */
     sc_errors errors;
     sc_restart restart;
-    /* Above 0: a job's limit is its estimated duration times this plus limit_extra_s, times the slowdown on its nodes.
-     * A job at its limit is cut off, loses its work and arrives again with twice the limit. */
+    /* Above 0: a job's limit is the estimated duration times this plus limit_extra_s, times the slowdown on the nodes.
+     * A job at the limit is cut off, loses the work done and arrives again with twice the limit. */
     double limit_factor, limit_extra_s;
     const sc_accounts *accounts;                             /* may be NULL */
     FILE *log;                                               /* may be NULL */
@@ -68,7 +68,7 @@ void sc_plan_finish(sc_plan *plan, const sc_view *view);
     X(RESUME, "resume")                                                                                                \
     X(MOVE, "move") /* to another type or width, with no pause except the restart */                                   \
     X(PREEMPT, "preempt")                                                                                              \
-    X(CUT, "cut") /* off at its time limit */                                                                          \
+    X(CUT, "cut") /* off at the time limit */                                                                          \
     X(COMPLETE, "complete")                                                                                            \
     X(NOTE, "note") /* a policy's remark on the decision */
 

@@ -1,4 +1,4 @@
-/* workload.c — jobs and their speeds. */
+/* workload.c — jobs and speeds. */
 #include "simulator/core/workload.h"
 
 #include <math.h>

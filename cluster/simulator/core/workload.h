@@ -1,4 +1,4 @@
-/* workload.h — the workload: the jobs of a trace, and their speeds on each GPU type; and random numbers. */
+/* workload.h — the workload: a trace's jobs, with speeds on each GPU type; and random numbers. */
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
 
@@ -14,7 +14,7 @@
 enum {
     SC_NONE = 0xffffffff, /* absent job or kind */
     SC_WIDTHS = 8,        /* 1, 2, 4 … 128 GPUs */
-    SC_SPEEDS = 10        /* widths for which a kind's speeds are stored: these, and 3 and 7 slices of a GPU */
+    SC_SPEEDS = 10        /* widths with stored speeds: these, and 3 and 7 GPU slices */
 };
 
 /* A kind of job, whose jobs run equally fast: a network at a batch size. */
@@ -42,12 +42,12 @@ typedef struct sc_job {
     double batch;                 /* batch size if the kind has a scaling; 0: as in the reference steps */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */
-    double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
+    double spread;                /* slowdown on several nodes relative to one; 0: as the kind */
     double rack_spread;           /* further slowdown on several racks relative to one; 0: none */
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
-    mdot_ended outcome;           /* its end in the trace */
+    mdot_ended outcome;           /* end in the trace */
     double limit_s;               /* requested time limit, at which the job is cut off; 0: none */
-    double planned;               /* work that it would do without an early end, over its work; 0: it ends as planned */
+    double planned;               /* work without an early end, over actual work; 0: it ends as planned */
 } sc_job;
 
 /* Jobs by arrival: by submit_s, ties in trace order. */

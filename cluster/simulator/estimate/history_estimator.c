@@ -71,8 +71,8 @@ static size_t insert(rest rests[RESTS], size_t count, rest added)
     return count + 1;
 }
 
-/* Represents the distribution of the rest by values in ascending order; the sum of their probabilities may be below 1.
- * Times until early failures are log-normal with σ = 1. */
+/* Represents the rest's distribution by ascending values; the probabilities may sum to below 1. Times until early
+ * failures are log-normal with σ = 1. */
 static size_t list_rests(const mdot_history_estimate *e, double executed_s, rest out_rests[RESTS])
 {
     static const double normal[FAILURES] = {-1.383, -.674, -.210, .210, .674, 1.383}; /* at 1/12, 3/12 … */

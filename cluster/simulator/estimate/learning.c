@@ -1,9 +1,8 @@
-/* learning.c — an estimate that is corrected by the errors that it made for completed jobs.
+/* learning.c — an estimate, corrected by errors on completed jobs.
  *
- * The error of a predicted step time belongs to the job and the GPU, so that one completed job corrects the next ones
- * of the same network. A history (mdot_history.h) learns the ratio of true to estimated durations instead of
- * durations, under the same keys. Its unit is 1 h, because an empty history answers 1 h: then the ratio is one.
- */
+ * The error of a predicted step time belongs to the job and the GPU, so one completed job corrects the next ones with
+ * the same network. A history (mdot_history.h) learns the ratio of true to estimated durations instead of durations,
+ * under the same keys. The unit is 1 h, because an empty history answers 1 h: then the ratio is one. */
 #include "history/mdot_history.h"
 
 #include "simulator/estimate/estimators.h"

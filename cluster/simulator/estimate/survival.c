@@ -29,7 +29,7 @@ static size_t class_of(double duration_s)
     return class < CLASSES - 1 ? (size_t) class : CLASSES - 1;
 }
 
-/* Returns the mean residual life at `age_s`, and the number of jobs that it is taken from. */
+/* Returns the mean residual life at `age_s`, and the number of jobs in the mean. */
 static double residual_s(const tally *t, double age_s, size_t *out_count)
 {
     double sum_s = 0;

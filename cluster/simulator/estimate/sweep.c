@@ -18,7 +18,7 @@ static bool is_measured(const sc_kind *kind)
     return false;
 }
 
-/* Predicts all widths on each type, in this order; nodes(widest node, width) returns the number of nodes of each. */
+/* Predicts all widths on each type, in this order; nodes(widest node, width) returns each width's node count. */
 static mdot_status predict_widths(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
                                   const sc_cluster *cluster, uint32_t (*nodes)(int, int), mdot_prediction *predictions,
                                   mdot_error *err)

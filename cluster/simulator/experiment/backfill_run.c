@@ -32,7 +32,7 @@ const bf_cell *bf_at(const bf_setup *setup, const bf_cell *cells, size_t load, s
     return &cells[(position * BF_POLICIES + policy) * BF_SOURCES + source];
 }
 
-/* Assigns a measured network to each job. Its factor is predicted over measured step time. */
+/* Assigns a measured network to each job. The factor is predicted over measured step time. */
 static mdot_status make_predictions(const bf_setup *setup, size_t jobs, uint64_t seed, sc_estimator *out_estimator,
                                     mdot_error *err)
 {

@@ -1,9 +1,8 @@
 /* curves_svg.c — estimates that learn as a drawing: one panel for each trace and load.
  *
- * The horizontal axis is the position in the window, in tenths of its jobs. The vertical axis, logarithmic, is the mean
- * completion time of the jobs of a tenth, relative to exact SRSF. The names at the right end have the ratio of the
- * whole window.
- */
+ * The horizontal axis is the position in the window, in tenths of the jobs. The vertical axis, logarithmic, is a
+ * tenth's mean completion time, relative to exact SRSF. The names at the right end have the ratio of the whole
+ * window. */
 #include "simulator/experiment/experiment.h"
 
 #include <math.h>
@@ -65,7 +64,7 @@ static void put_axes(FILE *stream, const panel *p)
     fprintf(stream, ", %s</text>\n", load);
 }
 
-/* Draws the arms from the highest last ratio to the lowest, so that their names stand apart. */
+/* Draws the arms from the highest last ratio to the lowest, so the names stand apart. */
 static void put_arms(FILE *stream, const panel *p)
 {
     size_t arms[EX_MAX_ARMS], count = 0;

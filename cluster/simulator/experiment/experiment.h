@@ -46,7 +46,7 @@ typedef struct ex_arm {
     char label[48];
     const sc_policy *policy;
     ex_kind kind;
-    double error; /* mean |predicted over true - 1|; for a predictor, its column's; below 0: unknown */
+    double error; /* mean |predicted over true - 1|; for a predictor, over the column; below 0: unknown */
     int column;   /* column of the predictions, or EX_NO_COLUMN */
 } ex_arm;
 
@@ -68,7 +68,7 @@ mdot_status ex_list_arms(ex_setup *setup, mdot_error *err);
 /* Fills the arms with estimates that learn. INVALID_ARGUMENT unless the predictions have a column mdot. */
 mdot_status ex_list_learning_arms(ex_setup *setup, mdot_error *err);
 
-/* Makes an arm's estimator for one window; *out_errors is its error model. The caller owns `digests`, one per job,
+/* Makes an arm's estimator for one window; *out_errors is the error model. The caller owns `digests`, one per job,
  * which must outlive the estimator. */
 mdot_status ex_make_estimator(const ex_setup *setup, const ex_arm *arm, const sc_workload *workload, uint64_t seed,
                               uint64_t *digests, sc_estimator *out_estimator, sc_errors *out_errors, mdot_error *err);
@@ -136,7 +136,7 @@ int ex_command_run(const ex_command *command, int argc, char **argv);
 /* Prints text with the characters & < > escaped, because names come from the command line and from files. */
 void ex_put_escaped(FILE *stream, const char *text);
 
-/* Begins a white drawing, with its title at x = left. */
+/* Begins a white drawing, with the title at x = left. */
 void ex_put_svg_begin(FILE *stream, int width, int height, int left, const char *title);
 
 #endif

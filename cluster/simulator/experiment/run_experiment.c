@@ -1,4 +1,4 @@
-/* run_experiment.c — runs every window of every trace under every arm, at its own load and at the given loads. */
+/* run_experiment.c — runs every window of every trace under every arm, at the trace's load and at the given loads. */
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/command_line.h"
 #include "simulator/experiment/experiment.h"

@@ -25,7 +25,7 @@ typedef struct filling {
     sc_idle_result result;
 } filling;
 
-/* At equal times, windows whose job is cut off come first, so that other windows may take that job. */
+/* At equal times, windows with a cut-off job come first, so other windows may take that job. */
 static bool is_before(const slot *a, const slot *b)
 {
     return a->at_s < b->at_s || (a->at_s == b->at_s && a->job != NO_JOB && b->job == NO_JOB);

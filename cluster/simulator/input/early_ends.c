@@ -2,10 +2,9 @@
  *
  * Of the jobs of Philly 69.3 % passed, 13.5 % were killed and 17.2 % were unsuccessful (M. Jeon et al., "Analysis of
  * large-scale multi-tenant GPU clusters for DNN training workloads", USENIX ATC 2019, table 6; quoted from memory). A
- * trace records how long a job ran, so that its duration stays. The part of its plan that it had done is unpublished.
- * Here it is uniform, for killed as for unsuccessful jobs, and the outcome is independent of the duration. In Philly,
- * killed jobs ran longer: they used 37.7 % of the GPU time.
- */
+ * trace records how long a job ran, so the duration stays. The completed part of the plan is unpublished. Here it is
+ * uniform, for killed as for unsuccessful jobs, and the outcome is independent of the duration. In Philly, killed jobs
+ * ran longer: they used 37.7 % of the GPU time. */
 #include "simulator/core/workload.h"
 #include "simulator/input/input.h"
 

@@ -28,7 +28,7 @@ static double residual(const sc_step_model *model, const sc_step_row *row)
     return log(sc_step_model_s(model, row->placement.nodes, row->placement.gpus, row->samples, 1) / row->step_s);
 }
 
-/* Fills the residuals and returns their squares' sum. */
+/* Fills the residuals and returns the sum of squares. */
 static double residuals(const sc_step_table *table, const double *x, double *out_residuals)
 {
     sc_step_model model = to_model(x);

@@ -11,7 +11,7 @@
 /* Reads a trace in any known form: mdot's own (trace.c), PAI's (pai.c), or Slurm's accounting (slurm_trace.c). */
 mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err);
 
-/* Reads PAI's pai_task_table.csv, with or without its header, or its simulator's table of jobs. For any other file
+/* Reads PAI's pai_task_table.csv, with or without a header, or the job table of PAI's simulator. For any other file
  * *out_is_pai is false and the workload stays as it is. */
 mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err);
 

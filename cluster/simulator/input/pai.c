@@ -1,19 +1,18 @@
-/* pai.c — traces of Alibaba's PAI, 2020, in both of their public forms (github.com/alibaba/clusterdata,
+/* pai.c — traces of Alibaba's PAI, 2020, in both public forms (github.com/alibaba/clusterdata,
  * cluster-trace-gpu-v2020).
  *
- * pai_task_table.csv has one line per task (role) of a job. It usually lacks the header, which is a separate file. A
- * job holds all GPUs of its tasks at once: inst_num · plan_gpu / 100 each, summed and rounded up. It runs from the
- * first start of its tasks to the last end. As in studies of the trace, jobs are skipped if they use no GPU, or if a
- * task has another status than Terminated or lacks its times.
+ * pai_task_table.csv has one line per task (role) of a job. It usually lacks the header, a separate file. A job holds
+ * the GPUs of all tasks at once: inst_num · plan_gpu / 100 each, summed and rounded up. It runs from the first task
+ * start to the last task end. As in studies of the trace, jobs are skipped if they use no GPU, or if a task has another
+ * status than Terminated or lacks times.
  *
- * Two other tables of the trace are read if they are in the same folder. pai_job_table.csv has each job's user and the
- * time of its submission; without it, the start counts as submission. pai_group_tag_table.csv has a tag that jobs with
- * similar scripts, arguments and data share. The tag is the job's name, because names in the trace are random.
+ * Two other tables of the trace are read if they are in the same folder. pai_job_table.csv has each job's user and
+ * submission time; without it, the start counts as submission. pai_group_tag_table.csv has a tag shared by jobs with
+ * similar scripts, arguments and data. The tag is the job's name, because names in the trace are random.
  *
- * The table of its simulator, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has one line per job: num_gpu,
- * which may be a fraction, for each of num_inst instances. `user` is its user and its group, and the optional column
- * `group` its name.
- */
+ * PAI's simulator table, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has one line per job: num_gpu (a
+ * fraction is allowed) for each of num_inst instances. `user` is both user and group, and the optional column `group`
+ * is the name. */
 #include "base/csv.h"
 #include "base/out_of_memory.h"
 #include "simulator/input/input.h"
@@ -92,7 +91,7 @@ static mdot_status read_tasks(bs_csv *csv, tasks *out, mdot_error *err)
     return status;
 }
 
-/* Merges each job's tasks, which are adjacent, and removes jobs that are invalid or use no GPU. */
+/* Merges each job's adjacent tasks, and removes jobs that are invalid or use no GPU. */
 static void join_tasks(tasks *entries)
 {
     size_t kept = 0;
@@ -151,7 +150,7 @@ static mdot_status read_side_rows(side_table *table, mdot_error *err)
     return status;
 }
 
-/* Opens the table of this name in the folder of `beside`. An absent table has no rows. */
+/* Opens the table with this name beside the file `beside`. An absent table has no rows. */
 static mdot_status open_side(const char *beside, const char *name, const char *header, side_table *out_table,
                              mdot_error *err)
 {

@@ -1,18 +1,17 @@
-/* step_times.c — reads the step times and the gradient noise of kinds of jobs, as Pollux' authors measured them
- * (petuum/adaptdl, branch osdi21-artifact).
+/* step_times.c — reads step times and gradient noise by job kind, as measured by Pollux' authors (petuum/adaptdl,
+ * branch osdi21-artifact).
  *
  *     application,placement,nodes,gpus,batch_per_gpu,step_ms,sync_ms      step times
  *     application,batch,progress,grad_sqr,grad_var                       gradient noise
  *
  * Applications are kinds of the trace; others are skipped. placement has the GPUs of each node as digits and may be
- * empty. step_ms is the time of a step without accumulation, of which sync_ms is synchronisation. The optional column
- * type names the GPU type of a row; without it, rows hold for all types of the cluster. Types of which only steps on
- * one GPU are known have the placements of the first type that has more.
+ * empty. step_ms is the step time without accumulation; sync_ms is the synchronisation part. The optional column type
+ * names the GPU type of a row; without it, rows hold for all types in the cluster. Types with one-GPU steps only have
+ * the placements of the first type with more.
  *
- * grad_sqr and grad_var are the squared norm of the gradient and its variance at the application's smallest batch,
- * `batch` is the batch size at which they were observed, and progress counts steps of the smallest batch. Negative
- * estimates of the variance count as 0.
- */
+ * grad_sqr and grad_var are the gradient's squared norm and variance at the application's smallest batch, `batch` is
+ * the batch size of the observation, and progress counts steps of the smallest batch. Negative estimates of the
+ * variance count as 0. */
 #include "base/csv.h"
 #include "base/out_of_memory.h"
 #include "simulator/input/input.h"
@@ -191,7 +190,7 @@ static mdot_status finish(const char *noise_path, sc_kind *kind, const sc_cluste
         if (scaling->source[type] == SC_MAX_TYPES && has_one)
             scaling->source[type] = several < SC_MAX_TYPES ? several : type;
     }
-    /* Without the column, every type is the first one; its rows are copied to keep one owner of each table. */
+    /* Without the column, every type is the first one; the rows are copied to keep one owner per table. */
     for (unsigned type = 1; status == MDOT_OK && !has_types && type < cluster->type_count; type++) {
         sc_step_table *table = &scaling->tables[type];
         *table = scaling->tables[0];

@@ -1,15 +1,14 @@
 /* throughputs.c — reads the speeds of each kind of job from a table.
  *
  *     job_type,gpus,type,steps_per_s        CSV: one line for each kind, width (a power of two) and type of GPU; the
- *                                           optional column spread is the slowdown of a step on several nodes
+ *                                           optional column spread is the slowdown on several nodes
  *     model,batch,slices_of_7,step_ms_median   CSV: steps on slices of a GPU (MIG), as measured-2026/miso_mig.csv has
  *                                           them; the kind is "MODEL (batch size BATCH)". A slice of S sevenths is one
  *                                           GPU of the type mig-Sg, and S GPUs of the type mig, whose nodes have 7 GPUs
  *     {"v100": {"('LM (batch size 5)', 1)": {"null": 79.3, …}, …}, …}
  *
- * The last is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone
- * ("null") are read. Types are those of the cluster, ignoring case; kinds are those of the trace. Others are skipped.
- */
+ * The last is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone ("null")
+ * are read. Only the cluster's types (ignoring case) and the trace's kinds are read. */
 #include "base/csv.h"
 #include "simulator/input/input.h"
 

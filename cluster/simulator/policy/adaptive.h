@@ -8,11 +8,11 @@
 
 /* Every 60 s, each job gets one option, a number of GPUs of one type, or none (Pollux, Sia).
  *
- * On nodes with R GPUs, options are powers of two up to R and all multiples of R, as in Sia, so that jobs fit the
- * nodes. Pollux also considers any width up to min(R, 8). A job that none of these suits, for example one with a fixed
- * width, has its minimum or own width as the only option. A job starts on its minimum number of GPUs. Later it may get
- * twice the largest number so far, because its speed is unknown beyond. Jobs that arrive or end between two decisions
- * change nothing until the next one. */
+ * On nodes with R GPUs, options are powers of two up to R and all multiples of R, as in Sia, so jobs fit the nodes.
+ * Pollux also considers any width up to min(R, 8). A job without a suitable option, for example with a fixed width, has
+ * the minimum or requested width as the only option. A job starts on the minimum number of GPUs. Later it may get twice
+ * the largest number so far, because the speed is unknown beyond. Jobs that arrive or end between two decisions change
+ * nothing until the next one. */
 
 #define SC_ADAPTIVE_S 60. /* the interval in both papers */
 
@@ -23,8 +23,8 @@ typedef struct sc_offer {
     double least, fair; /* goodput on the job's slowest option, and on an equal part of the cluster */
     bool is_present;    /* the job runs on this option now */
     bool is_running;    /* the job runs, on this option or another */
-    double kept; /* part of its time that the job keeps if it restarts now: (age - restarts so far · cost) / (age
-                         * + cost), at least 0 */
+    double kept; /* part of the job's time kept after a restart now: (age - restarts so far · cost) / (age + cost), at
+                  * least 0 */
 } sc_offer;
 
 typedef struct sc_adaptive_rule {
@@ -39,9 +39,8 @@ void sc_adaptive_destroy(void *self);
 
 /* ---- Goodput ----------------------------------------------------------------------------------------------------- */
 
-/* The speed that a policy predicts for a job by GPUs and batch size: Pollux' goodput, which is the product
- * of throughput and statistical efficiency.
- */
+/* A job's predicted speed by GPUs and batch size: Pollux' goodput, the product of throughput and statistical
+ * efficiency. */
 
 /* Returns the number of GPUs in the largest node. */
 int sc_goodput_node_width(const sc_cluster *cluster, unsigned type);
@@ -51,7 +50,7 @@ int sc_goodput_node_width(const sc_cluster *cluster, unsigned type);
  * model and the present gradient noise. *out_batch is that batch size, or 0: the job's own. */
 double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bool adapts, double *out_batch);
 
-/* Returns the predicted seconds that the job still needs on so many GPUs, at its own batch size. */
+/* Returns the predicted remaining seconds on so many GPUs, at the job's batch size. */
 double sc_goodput_left_s(const sc_view *view, uint32_t job, unsigned type, int gpus);
 
 /* Returns the next wider number of GPUs than `gpus` that the job's bounds allow and on which it is known to run, at

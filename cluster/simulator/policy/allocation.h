@@ -24,8 +24,8 @@ void sc_queue_destroy(void *self);
 
 /* Active jobs (arrived, incomplete) by arrival. */
 
-/* Drops jobs that are done or rejected from the list, and appends those that arrived. A job that was cut off at its
- * limit arrives again and moves to the end. Returns the new number of jobs. `jobs` has room for the whole workload. */
+/* Drops completed and rejected jobs from the list, and appends arrivals. A job cut off at the limit arrives again and
+ * moves to the end. Returns the new job count. `jobs` has room for the whole workload. */
 size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count);
 
 /* Policy state with one item per job. */
@@ -68,7 +68,7 @@ const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self);
 /* Returns the node with the fewest GPUs in `available` that still holds so many GPUs; SC_NONE if there is none. */
 uint32_t sc_place_find_node(const int *available, size_t node_count, int gpus);
 
-/* Each function grants the job GPUs at its own width, or returns false. */
+/* Each function grants GPUs at the job's requested width, or returns false. */
 
 /* Grants the GPUs on which it runs, if all are free. */
 bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job);

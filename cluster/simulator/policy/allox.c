@@ -2,9 +2,8 @@
  * of completion times, and the first job of each machine runs.
  *
  * As in Gavel's simulation, it works in rounds. A job that has a machine keeps it, and the other jobs are matched to
- * the free machines. Left out: the paper's fairness (its alpha, the fraction of jobs that is considered) and its
- * profiler of run times, which an estimate replaces.
- */
+ * the free machines. Left out: the paper's fairness (alpha, the fraction of considered jobs) and the profiler of run
+ * times, replaced by an estimate. */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
 #include "simulator/solve/linear.h"

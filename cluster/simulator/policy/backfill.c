@@ -178,8 +178,8 @@ static void start(backfill *self, const sc_view *view, sc_plan *plan, uint32_t j
         sc_plan_run(plan, job, 0, gpus);
 }
 
-/* Starts jobs from the front until one does not fit, which is returned; SC_NONE: there is none. A job beyond its quota
- * is skipped, so that it holds up no other. */
+/* Starts jobs from the front and returns the first that does not fit; SC_NONE: all fit. A job beyond the quota is
+ * skipped, so it holds up no other. */
 static uint32_t start_from_front(backfill *self, const sc_view *view, sc_plan *plan)
 {
     for (uint32_t job = SC_NONE; (job = sc_order_next(self->order, job, view->cluster->gpus)) != SC_NONE;) {

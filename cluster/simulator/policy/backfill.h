@@ -66,12 +66,12 @@ void sc_topology_run(sc_topology *topology, const sc_view *view, sc_plan *plan, 
 
 /* ---- Fair tree --------------------------------------------------------------------------------------------------- */
 
-/* Job priorities by age, fair share and size: Slurm's priority/multifactor with Fair Tree, its default algorithm.
+/* Job priorities by age, fair share and size: Slurm's priority/multifactor with Fair Tree, the default algorithm.
  *
- * Usage is GPU-seconds, halved every half-life. The level fair share of an account is its part of the siblings' shares
- * over its part of their usage. A walk from the root, with higher values first, ranks the users; accounts of equal
- * value are merged, and users of equal value have equal ranks. A user's factor is the rank from the end over the number
- * of users. Left out: partitions, QOS, nice values, TRES other than GPUs, and shares "parent". */
+ * Usage is GPU-seconds, halved every half-life. An account's level fair share is the fraction of the siblings' shares
+ * over the fraction of the siblings' usage. A walk from the root, with higher values first, ranks the users; accounts
+ * of equal value are merged, and users of equal value have equal ranks. A user's factor is the rank from the end over
+ * the number of users. Left out: partitions, QOS, nice values, TRES other than GPUs, and shares "parent". */
 
 typedef struct sc_fair_tree sc_fair_tree;
 

@@ -1,5 +1,5 @@
-/* chronus.c — Chronus (Gao et al., SoCC 2021), reduced to its choice of jobs: leases, admission by an integer
- * program, and shortest remaining time for the remaining GPUs.
+/* chronus.c — Chronus (Gao et al., SoCC 2021), reduced to the job choice: leases, admission by an integer program, and
+ * shortest remaining time for the remaining GPUs.
  *
  * Implemented: leases of 20 minutes, in which a job holds its GPUs. A job with a deadline is guaranteed if it and all
  * guaranteed jobs get their leases before their deadlines, which an integer program decides. Jobs without a guarantee
@@ -7,11 +7,10 @@
  * lease. Left out: profiling, which an estimate replaces; deadlines of several steps with separate rewards; shorter
  * leases for jobs without a deadline; placement on nodes, where wide jobs are rounded up.
  *
- * A greedy rule runs before the program: by deadline, each job takes the earliest leases with free GPUs. If it finds
- * a plan, the program is skipped. If the program is too large, exceeds its time or lacks a solver, the rule alone
+ * A greedy rule runs before the program: by deadline, each job takes the earliest leases with free GPUs. If it finds a
+ * plan, the program is skipped. If the program is too large, exceeds its time or lacks a solver, the rule alone
  * decides, and the log records it. With exact estimates every guaranteed deadline is met, because a plan stays until
- * another is found. The cost of a restart is deducted from every lease.
- */
+ * another is found. The cost of a restart is deducted from every lease. */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
 #include "simulator/solve/linear.h"
@@ -95,7 +94,7 @@ static double left_s(const sc_view *view, uint32_t job)
     return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
 }
 
-/* Computes the whole leases that a job needs. It may end within the last one, `tail_s` behind its beginning. */
+/* Computes a job's whole leases. It may end within the last one, `tail_s` after the lease begins. */
 static sc_lease_job need_of(const sc_view *view, uint32_t job)
 {
     int gpus = view->workload->jobs[job].gpus;
@@ -254,8 +253,8 @@ static int by_key(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-/* Grants the free GPUs of this lease to jobs that hold none by their plans. Least remaining time comes first, and
- * guaranteed jobs come behind the others. */
+/* Grants this lease's free GPUs to jobs without planned GPUs. Least remaining time comes first, and guaranteed jobs
+ * come behind the others. */
 static void fill_rest(chronus *self, const sc_view *view, sc_plan *plan, bool starts_only)
 {
     size_t count = 0;

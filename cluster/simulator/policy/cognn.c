@@ -2,13 +2,12 @@
  * the speeds of pairs (--pairs).
  *
  * Implemented from the paper, of which this project has only the abstract: tasks wait in a queue; a scheduler forms
- * groups whose memory fits, which run one after the other. The first job of the queue forms a group with that job,
- * among the next 64 of its width, with which it keeps most speed in sum, if that is more than one of them alone has. A
- * group ends with its last job: when the first one ends, the other one has the GPUs for itself.
+ * groups whose memory fits, which run one after the other. The queue's first job looks for a partner among the next 64
+ * jobs with the same width: the one with the largest sum of speeds, if the sum exceeds the speed of one job alone. A
+ * group ends with the last job: when one ends, the other runs alone on the GPUs.
  *
- * Left out: the estimate of memory by operator, for which the table has 0 steps per second if a pair does not fit;
- * groups of more than two jobs, whose speeds are unmeasured; and its other orders of the queue.
- */
+ * Left out: the memory estimate by operator (the table has 0 steps per second if a pair does not fit); groups of more
+ * than two jobs, because such speeds are unmeasured; and other queue orders. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"

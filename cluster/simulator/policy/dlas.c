@@ -1,13 +1,11 @@
 /* dlas.c — discretised least attained service: Tiresias' policy for unknown durations (Gu et al., NSDI 2019). It
- * decides as its simulator does: three levels, limits of 3250 and 7200 attained GPU-seconds, no promotion of starving
- * jobs. Left out from the paper: that promotion (off in the published runs) and placement by skew.
+ * decides as Tiresias' simulator does: three levels, limits of 3250 and 7200 attained GPU-seconds, no promotion of
+ * starving jobs. Left out from the paper: that promotion (off in the published runs) and placement by skew.
  *
- * Levels are lists. A job that has reached its level's limit joins the end of the next list, one level per event.
- * GPUs go to each job that fits, the first list first. Jobs that run then move to the front of their list, in its
- * order.
+ * Levels are lists. A job at the level's limit joins the end of the next list, one level per event. GPUs go to each job
+ * that fits, the first list first. Jobs that run then move to the front of the same list, in the list's order.
  *
- * All lists are stored as one order whose key is the level.
- */
+ * All lists are stored as one order whose key is the level. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
@@ -63,7 +61,7 @@ static void demote(dlas *self, const sc_view *view)
     }
 }
 
-/* Returns the time at which the first job with GPUs reaches its level's limit, in whole seconds. */
+/* Returns when the first job with GPUs reaches the level's limit, in whole seconds. */
 static double next_demotion_s(const dlas *self, const sc_view *view, const sc_plan *plan)
 {
     double next_s = INFINITY;

@@ -6,9 +6,8 @@
  *                  anew at each decision, in order of priority.
  *
  * With accounts, the queue is ordered by Slurm's multifactor priority with Fair Tree, and quotas hold (fair_tree.h,
- * quota.h). Otherwise it is first come, first served. Nodes are chosen by topology (topology.h). Left out of Slurm:
- * the period of backfill (bf_interval), because decisions are free here; its window (bf_window); preemption and QOS.
- */
+ * quota.h). Otherwise it is first come, first served. Nodes are chosen by topology (topology.h). Left out of Slurm: the
+ * period of backfill (bf_interval), because decisions are free here; the window (bf_window); preemption and QOS. */
 #include "simulator/policy/backfill.h"
 #include "simulator/policy/policies.h"
 

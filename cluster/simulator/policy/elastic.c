@@ -44,7 +44,7 @@ static int give_least(const sc_active *self, const sc_view *view, shares *out)
     return left;
 }
 
-/* Lets running jobs keep their widths, if all can. Returns the remaining GPUs. */
+/* Lets running jobs keep the same widths, if all can. Returns the remaining GPUs. */
 static int keep_widths(const shares *s, const sc_view *view, int left)
 {
     int wanted = 0;
@@ -66,7 +66,7 @@ static double gain(const sc_view *view, const sc_share *share, int left, int *ou
     if (*out_width == 0) return 0;
     double saved_s =
         sc_goodput_left_s(view, share->job, 0, share->gpus) - sc_goodput_left_s(view, share->job, 0, *out_width);
-    /* It leaves its present width at the cost of a restart, and comes back to it without. */
+    /* Leaving the present width costs a restart; coming back to it costs nothing. */
     if (now > 0 && share->gpus == now) saved_s -= sc_restart_s(view->restart, *out_width, false);
     return saved_s / (*out_width - share->gpus);
 }

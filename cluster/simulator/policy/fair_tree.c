@@ -11,7 +11,7 @@ struct sc_fair_tree {
     uint32_t *children;       /* accounts, grouped by parent */
     size_t *first;            /* range in children: first[account] to first[account + 1] */
     size_t user_count, depth; /* depth: levels below the root */
-    uint32_t *paths;          /* [user][level]: its ancestors below the root, and itself; SC_NONE behind it */
+    uint32_t *paths;          /* [user][level]: ancestors below the root, then the user; SC_NONE behind */
     uint32_t **users;         /* paths in order of rank */
 };
 

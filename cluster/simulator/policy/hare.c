@@ -1,11 +1,10 @@
 /* hare.c — Hare (Chen et al., HPDC 2022), reduced to filling gaps. A job that must wait has its GPUs reserved. Other
  * jobs run before it if they are predicted to end in time, or if they leave it enough GPUs.
  *
- * Implemented: predicted times let a scheduler use the GPUs that a blocked job leaves idle, without delaying that
- * job. Left out: tasks of one job on several types of GPUs, its relaxed program over all tasks, fast switching
- * between them. The result is EASY backfilling, as in batch schedulers, with any estimate: first come, first served,
- * no preemption (backfill.h). Jobs get the first free nodes.
- */
+ * Implemented: predicted times let a scheduler use the GPUs that a blocked job leaves idle, without delaying that job.
+ * Left out: tasks of one job on several types of GPUs, the relaxed program over all tasks, fast switching between them.
+ * The result is EASY backfilling, as in batch schedulers, with any estimate: first come, first served, no preemption
+ * (backfill.h). Jobs get the first free nodes. */
 #include "simulator/policy/backfill.h"
 #include "simulator/policy/policies.h"
 

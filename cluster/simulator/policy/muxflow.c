@@ -1,17 +1,16 @@
-/* muxflow.c — MuxFlow (Zhao et al., arXiv 2303.13803, 2023), reduced to its matching: offline jobs share the GPUs of
+/* muxflow.c — MuxFlow (Zhao et al., arXiv 2303.13803, 2023), reduced to the matching: offline jobs share the GPUs of
  * online services (column online), where pair speeds are known (--pairs).
  *
- * Implemented from the paper: each GPU of a service takes at most one offline job; only offline jobs that leave the
- * service at least 0.8 of its speed; and the matching of offline jobs to services with the largest sum of kept speed
- * parts. Free GPUs, where a job keeps its whole speed, are part of the same integer program. A pair has the same width
- * on both sides.
+ * Implemented from the paper: each service GPU takes at most one offline job; the service must keep at least 0.8 of
+ * full speed; and offline jobs are matched to services for the largest sum of kept speed fractions. Free GPUs, with
+ * full speed for a job, are part of the same integer program. A pair has the same width on both sides.
  *
- * Services start in the order of arrival; offline jobs on GPUs of their own give way to them, the last one first.
- * Matched jobs stay until one of the pair ends; the other one keeps the GPUs.
+ * Services start in the order of arrival; offline jobs on exclusive GPUs give way to them, the last one first. Matched
+ * jobs stay until one of the pair ends; the other one keeps the GPUs.
  *
- * Left out: limits on an offline job's multiprocessors, which follow the service's load (measured pairs share a GPU
- * freely); the predictor of speeds, which the table replaces; protection of memory and against faults; and load over
- * time. Measured pairs are two training jobs. */
+ * Left out: multiprocessor limits for offline jobs by service load (measured pairs share a GPU freely); the speed
+ * predictor, replaced by the table; protection of memory and against faults; and load over time. Measured pairs are two
+ * training jobs. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"

@@ -1,16 +1,14 @@
-/* powerflow.c — PowerFlow (Gu et al., arXiv 2304.06381, 2023), reduced to the number of GPUs of a job. While the
- * cluster may draw more power, the next GPUs go to the job with the best ratio of speed-up to additional energy.
+/* powerflow.c — PowerFlow (Gu et al., arXiv 2304.06381, 2023), reduced to a job's GPU count. While the cluster may draw
+ * more power, the next GPUs go to the job with the best ratio of speed-up to additional energy.
  *
- * Implemented: the greedy allocation of its section 5, by the predicted relative saving of a job's time over the
- * relative increase of its energy; elastic widths, here powers of two. Left out: clocks of GPUs, because their power
- * at each clock would have to be known; a budget of energy over time, which a power limit replaces; packing and
- * placement on nodes. Power is that of the cluster's file, the same for all jobs; if the file omits it, the policy
- * refuses to run.
+ * Implemented: the greedy allocation (section 5), by a job's predicted relative time saving over the relative energy
+ * increase; elastic widths, here powers of two. Left out: GPU clocks, because the power at each clock is unknown; an
+ * energy budget over time, replaced by a power limit; packing and placement on nodes. Power comes from the cluster
+ * file, the same for all jobs; if the file omits it, the policy refuses to run.
  *
- * Every waiting job first gets its least width, least predicted service first, so that few jobs wait. A job whose
- * speed is known at only one width keeps that width. The policy decides at arrivals and completions; a job that grows
- * or shrinks has the cost of a restart.
- */
+ * Every waiting job first gets the least width, least predicted service first, so few jobs wait. A job whose speed is
+ * known at only one width keeps that width. The policy decides at arrivals and completions; a job that grows or shrinks
+ * has the cost of a restart. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"

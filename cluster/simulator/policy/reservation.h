@@ -25,8 +25,8 @@ void sc_free_slots_reset(sc_free_slots *free_slots, int gpus);
 void sc_free_slots_destroy(sc_free_slots *free_slots);
 mdot_status sc_free_slots_reserve(sc_free_slots *free_slots, const sc_reservation *plan, mdot_error *err);
 
-/* Finds the smallest width with which the job ends before its deadline, and takes its GPUs from `free_slots`. If there
- * is none, *out_fits is false and `free_slots` stays as it was. */
+/* Finds the smallest width that meets the deadline, and takes the GPUs from `free_slots`. If there is none, *out_fits
+ * is false and `free_slots` stays as it was. */
 mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_free_slots *free_slots, sc_reservation *out_plan,
                                 bool *out_fits, mdot_error *err);
 void sc_reservation_free(sc_reservation *plan);
@@ -34,8 +34,8 @@ void sc_reservation_shift(sc_reservation *plan, size_t slots);
 /* Returns the GPUs in the current slot. */
 int sc_reservation_width(const sc_reservation *plan);
 
-/* Returns the job's next known width above `width`, within bounds: a power of two, or its own width if no power of two
- * is known; 0: none. */
+/* Returns the job's next known width above `width`, within bounds: a power of two, or the requested width if no power
+ * of two is known; 0: none. */
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width);
 
 /* Computes the job's end, and the GPU-seconds until then, if the current slot had `width` GPUs and later slots followed

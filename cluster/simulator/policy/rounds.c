@@ -176,7 +176,7 @@ static void begin_couples(rounds *self, const sc_view *view)
     }
 }
 
-/* Keeps the pairs with fractions, and begins their received times as for jobs. */
+/* Keeps the pairs with fractions, and starts received times as for jobs. */
 static void keep_couples(rounds *self, size_t types)
 {
     size_t kept = 0;

@@ -1,15 +1,13 @@
-/* smd.c — SMD (Yu et al., INFOCOM 2021), reduced to a knapsack in which a job's communication counts. The next jobs
- * are chosen by utility for the GPU time that a job needs, which depends on the nodes that it gets.
+/* smd.c — SMD (Yu et al., INFOCOM 2021), reduced to a knapsack in which a job's communication counts. The next jobs are
+ * chosen by utility per GPU time; a job's GPU time depends on the nodes.
  *
- * Implemented: predicted times include communication. The choice of jobs is a knapsack of several dimensions (here
- * the nodes), packed again at every event. A job may be packed in one of several forms, of which one is chosen. There
- * are two forms: on one node, and on several nodes, where it needs more GPU-seconds by the factor of its predicted
- * spread. Utility is one for each job, and forms are packed greedily by utility over their predicted GPU-seconds.
- * Therefore a job is spread only if all jobs that would use the GPUs better are already packed. Left out: the
- * decomposition (programs with sums of ratios) that determines the number of workers and parameter servers of each
- * job, because widths are the jobs' own here; utilities that differ; the knapsack's linear relaxation and its bound;
- * resources other than GPUs.
- */
+ * Implemented: predicted times include communication. The job choice is a knapsack with several dimensions (here the
+ * nodes), packed again at every event. A job is packed in one of two forms: on one node, or on several nodes, with more
+ * GPU-seconds by the predicted spread factor. Utility is one for each job, and forms are packed greedily by utility
+ * over predicted GPU-seconds. Therefore a job is spread only if all jobs that would use the GPUs better are already
+ * packed. Left out: the decomposition (programs with sums of ratios) that determines each job's workers and parameter
+ * servers, because jobs state widths here; utilities that differ; the knapsack's linear relaxation and its bound;
+ * resources other than GPUs. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 

@@ -38,7 +38,7 @@ void sc_sorted_jobs_destroy(void *memory)
     free(self);
 }
 
-/* Gives running jobs their new keys: either those whose keys grow, or the others. */
+/* Gives running jobs new keys: either only growing keys, or only the others. */
 static void settle(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key, bool grows)
 {
     size_t count = 0;

@@ -1,10 +1,8 @@
-/* themis.c — Themis (Mahajan et al., NSDI 2020), reduced: the GPUs of a round go to the jobs that are treated worst.
+/* themis.c — Themis (Mahajan et al., NSDI 2020), reduced: a round's GPUs go to the worst-treated jobs.
  *
- * Implemented: finish-time fairness, which is the time that a job will have taken over its time in an equal part of
- * the cluster, and rounds (leases) in which the jobs with the largest ratio come first. Left out: the auction, in
- * which jobs bid for sets of GPUs and hidden payments keep them honest; the filter that opens it to only a fraction
- * of jobs; placement. gavel-ftf solves the same measure as a program.
- */
+ * Implemented: finish-time fairness, a job's total time over the time in an equal part of the cluster, and rounds
+ * (leases) with the largest ratio first. Left out: the auction (bids for GPU sets, with hidden payments for honesty);
+ * the filter that opens it to a fraction of jobs; placement. gavel-ftf solves the same measure as a program. */
 #include "simulator/policy/policies.h"
 
 #include <limits.h>
@@ -62,8 +60,7 @@ static bool goes_before(const unfair *a, const unfair *b)
     return a->ratio != b->ratio ? a->ratio > b->ratio : a->job < b->job;
 }
 
-/* Moves entry `at` of a heap down to its place. A heap finds the few jobs that a round starts without sorting a long
- * queue. */
+/* Moves entry `at` of a heap down to its place. A heap finds a round's few jobs without sorting a long queue. */
 static void sift_down(unfair *heap, size_t count, size_t position)
 {
     for (size_t child; (child = 2 * position + 1) < count; position = child) {

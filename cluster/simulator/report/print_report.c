@@ -1,4 +1,4 @@
-/* print_report.c — prints the results of a simulation as a line of a table and as JSON. */
+/* print_report.c — prints a simulation's results as a table line and as JSON. */
 #include "simulator/report/simulation_report.h"
 
 void sc_print_header(FILE *stream)

@@ -34,7 +34,7 @@ mdot_status sc_check_output(const char *path, const char *input, mdot_error *err
 mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err);
 
 /* Writes job_id,start_s,end_s,jct_s,preemptions in order of arrival; a rejected job's times are empty. The file appears
- * only when it is complete, and keeps the permissions of the file that it replaces. */
+ * only when it is complete, and keeps a replaced file's permissions. */
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err);
 
 /* Print a table's header, a line of the table, and an indented JSON object. */
@@ -42,7 +42,7 @@ void sc_print_header(FILE *stream);
 void sc_print_row(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary);
 void sc_print_json(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary);
 
-/* Prints text as a JSON string, with its quotes. */
+/* Prints text as a quoted JSON string. */
 void sc_print_json_string(FILE *stream, const char *text);
 
 #endif

@@ -56,7 +56,7 @@ mdot_status sc_match_jobs(size_t jobs, size_t types, const double *time_s, const
 typedef struct sc_lease_job {
     int gpus;
     size_t needed; /* number of leases */
-    size_t until;  /* its last lease must precede this one, counted from 0 */
+    size_t until;  /* the last lease must precede this one, counted from 0 */
 } sc_lease_job;
 
 /* Sets runs[i][t] to 1 if jobs[i] runs in lease t, for t < until. OUT_OF_RANGE: there is no solution. DEVICE: no
@@ -109,7 +109,7 @@ extern const int sc_slice_sizes[SC_SLICE_SIZES];
 /* Returns whether slices of these sizes fit one GPU together. */
 bool sc_partition_holds(const int *sizes, size_t count);
 
-/* Gives each of at most 7 jobs a slice. values[job][i] is its value on a slice of sc_slice_sizes[i]; 0 or less: it
+/* Gives each of at most 7 jobs a slice. values[job][i] is the value on a slice of sc_slice_sizes[i]; 0 or less: it
  * cannot run there. Returns the largest sum of values, or -INFINITY if the GPU cannot hold all jobs. */
 double sc_partition_choose(size_t jobs, const double (*values)[SC_SLICE_SIZES], int *out_sizes);
 

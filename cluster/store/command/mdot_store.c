@@ -1,4 +1,4 @@
-/* mdot_store.c — the program mdot-store: measured steps and outcomes of jobs in a file that many processes share. */
+/* mdot_store.c — the program mdot-store: measured steps and job outcomes in a file shared by many processes. */
 #include "store/command/store_actions.h"
 
 #include <signal.h>

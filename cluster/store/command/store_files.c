@@ -1,4 +1,4 @@
-/* store_files.c — opening stores for mdot-store, files of their jobs, and the actions on the file itself. */
+/* store_files.c — opening stores for mdot-store, job files, and actions on the store file. */
 #include "base/file.h"
 #include "store/command/store_actions.h"
 

@@ -1,6 +1,6 @@
 /* store_fits.c — `mdot-store calibrate` and `drift`: the groups of a store against the predictor.
  *
- * Both pass the groups on as a table of `mdot calibrate`, so that a change of calibrations needs no change here. */
+ * Both pass the groups on as a `mdot calibrate` table, so a change of calibrations needs no change here. */
 #include "base/file.h"
 #include "base/training/measurements_csv.h"
 #include "store/command/store_actions.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Opens the store for writing, because groups and predictions are kept in it, and updates its groups. */
+/* Opens the store for writing, because it keeps groups and predictions, and updates the groups. */
 static mdot_status open_groups(const char *path, mdot_store **out_store, mdot_store_refresh_report *out_report,
                                mdot_error *err)
 {
@@ -197,8 +197,8 @@ static mdot_status predict_group(const fit *f, const mdot_job *job, const mdot_c
     return MDOT_OK;
 }
 
-/* Exports the groups that lack a prediction, with their ids in the order of the table's rows. Another process may add
- * or predict groups meanwhile; then the export is made again. */
+/* Exports the groups that lack a prediction, with ids in table row order. Another process may add or predict groups
+ * meanwhile; then the export is made again. */
 static mdot_status export_unpredicted(mdot_store *store, const fit *f, const char *folder, char **out_text,
                                       size_t *out_size, group_ids *out_ids, mdot_error *err)
 {

@@ -283,8 +283,8 @@ static void jobs_that_were_cut_off_count_as_longer(void **state)
     }
 }
 
-/* A job is compared with the estimate at its submission. Siblings that ran beside it must not make it look predictable:
- * here, a sweep's jobs are alike, but one sweep tells nothing about the next. */
+/* A job is compared with the estimate at submission. Concurrent siblings must not make it look predictable: here, a
+ * sweep's jobs are alike, but one sweep tells nothing about the next. */
 static void sweeps_do_not_feign_precision(void **state)
 {
     (void)state;
@@ -401,7 +401,7 @@ static void bad_options_are_refused(void **state)
     mdot_history_destroy(NULL);
 }
 
-/* A user who submits under ever new names pushes out names, but keeps the keys that others use. */
+/* New names from one user push out names, but the keys in use by others stay. */
 static void a_flood_of_names_leaves_the_keys_in_use(void **state)
 {
     (void)state;

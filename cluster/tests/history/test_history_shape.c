@@ -1,4 +1,4 @@
-/* test_history_shape.c — Student's t distribution, and its fit to errors. */
+/* test_history_shape.c — Student's t distribution, and fits to errors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -217,7 +217,7 @@ static sc_result run(const sc_workload *w, const sc_cluster *c, const sc_policy 
     return r;
 }
 
-/* The batch size of most goodput is within the search's step of the best one on a fine grid. */
+/* The batch size with most goodput is within one search step of the best one on a fine grid. */
 static void the_batch_size_of_most_goodput_is_found(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void the_batch_size_of_most_goodput_is_found(void **state)
     double fewest, speed = sc_goodput(&view, 0, 0, 72, true, &fewest);
     expect_number(speed, 0);
     scaling->most_batch = 2048;
-    w.jobs[0].batch = 128; /* a job that fixes its batch size keeps it */
+    w.jobs[0].batch = 128; /* a fixed batch size stays */
     double batch, fixed = sc_goodput(&view, 0, 0, 4, true, &batch);
     const sc_scaling *s = w.kinds[w.jobs[0].kind].scaling;
     expect_number(batch, 0);
@@ -372,7 +372,7 @@ static void random_jobs_keep_their_bounds(void **state)
                 if (p < 2) assert_true(lines[i].gpus <= (maximum > 1 ? maximum : 1));
                 if (lines[i].gpus > had[lines[i].job]) had[lines[i].job] = lines[i].gpus;
             }
-            /* No job ends before its work could be done at the highest speed. */
+            /* No job ends sooner than at the highest speed. */
             for (size_t i = 0; i < w.job_count; i++) {
                 assert_true(r.states[i].executed_s >= w.jobs[i].work / (2048 / 64 / .01));
                 expect_number(r.states[i].remaining, 0);
@@ -388,8 +388,8 @@ static void random_jobs_keep_their_bounds(void **state)
     free(lines);
 }
 
-/* Alone on one GPU at the reference batch, a job takes its steps times the time of a step; the speed at a batch size
- * follows its efficiency along training. */
+/* Alone on one GPU at the reference batch, a job takes steps times step time; the speed at a batch size follows the
+ * statistical efficiency along training. */
 static void work_is_the_integral_of_goodput(void **state)
 {
     (void)state;

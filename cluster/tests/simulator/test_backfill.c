@@ -52,7 +52,7 @@ static void expect_times(const sc_result *r, const double *starts_s, const doubl
 /* ---- Against direct implementations ------------------------------------------------------------------------------ */
 
 /* EASY, job by job at each event: the planned end of a running job is its start plus factor times duration, or now plus
- * the factor times the rest, which is the same at its start. */
+ * the factor times the rest; both are equal at the start. */
 static void naive_easy(const sc_workload *w, int gpus, const double *factors, double *starts, double *ends)
 {
     size_t count = w->job_count, done = 0;
@@ -123,7 +123,7 @@ static void easy_equals_a_direct_implementation(void **state)
         sc_workload w = workload_random(120, 6, seed);
         double factors[MOST], starts[MOST], ends[MOST];
         for (size_t i = 0; i < w.job_count; i++) {
-            w.jobs[i].work += .5 + (double)i / 1024; /* distinct, so that the order of equal ends is irrelevant */
+            w.jobs[i].work += .5 + (double)i / 1024; /* distinct, so the order of equal ends is irrelevant */
             factors[i] = seed % 2 == 0 ? 1 : exp2((double)(sc_random_next(&random) % 5) - 2);
         }
         naive_easy(&w, 8, factors, starts, ends);
@@ -138,7 +138,7 @@ static void easy_equals_a_direct_implementation(void **state)
     }
 }
 
-/* With exact times, a job keeps the plan from its arrival. */
+/* With exact times, a job keeps the plan made at arrival. */
 static void conservative_backfill_delays_no_earlier_job(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void conservative_backfill_delays_no_earlier_job(void **state)
         sc_result r = run(&w, 8, &sc_policy_conservative, NULL, &(sc_run_options){0});
         for (size_t i = 0; i < w.job_count; i++) {
             const sc_job *job = &w.jobs[i];
-            /* the time before its arrival is no time for this job */
+            /* the time before arrival does not count for this job */
             sc_profile later = {0};
             assert_int_equal(sc_profile_begin(&later, job->submit_s, 8, NULL), MDOT_OK);
             for (size_t j = 0; j < i; j++)

@@ -1,4 +1,4 @@
-/* test_elastic.c — jobs that grow and shrink between their bounds: hand-made cases, and properties on random jobs. */
+/* test_elastic.c — jobs that grow and shrink within bounds: hand-made cases, and properties on random jobs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,7 +187,7 @@ static void bounds_without_a_power_of_two_are_run(void **state)
     }
 }
 
-/* A job that is cut off at its limit arrives again, and is still one job. Every policy that accepts limits ends. */
+/* A job cut off at the limit arrives again and still counts as one job. Every policy that accepts limits ends. */
 static void every_policy_lists_a_job_that_was_cut_off_once(void **state)
 {
     (void)state;

@@ -240,7 +240,7 @@ static void a_table_of_pairs_is_read_or_refused(void **state)
     process_remove_folder(folder);
 }
 
-/* An A100 in slices of 4, 2 and 1 sevenths: types of one GPU each, with the speeds of the table. */
+/* An A100 in slices of 4, 2 and 1 sevenths: one-GPU types with the table's speeds. */
 static void slices_of_a_gpu_are_types(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void slices_of_a_gpu_are_types(void **state)
     if (sc_simulate(&w, &c, &sc_policy_gavel, &oracle, &(sc_run_options){0}, &r, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     /* The large job gets most of the large slice, on which it is nine times as fast; the small one loses little on the
-     * small slice. Shares are fair, so that both get a part of the other slice. */
+     * small slice. Shares are fair, so both get a part of the other slice. */
     assert_true(r.states[0].end_s >= 3600);
     assert_true(r.states[0].end_s < 1.15 * 3600);
     assert_true(r.states[1].end_s < 1800);

@@ -1,4 +1,4 @@
-/* test_placement.c — nodes: the cost of spreading, the choice, and the policies that choose. */
+/* test_placement.c — nodes: spreading cost, node choice, and policies with node choice. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void a_job_on_several_nodes_is_slower(void **state)
     static const row rows[] = {{0, 1, 100, 3}, {0, 2, 100, 1.5}, {0, 1, 100, 3}};
     expect(rows, 3, (const int[]){2, 2, 0}, &sc_policy_fjf, 0, (const double[]){100, 150, 100},
            "0 start a:1; 1 start a:1 b:1; 2 start b:1");
-    /* A job that is wider than a node is always spread. If its spread factor is absent, spreading costs nothing. */
+    /* A job that is wider than a node is always spread. Without a spread factor, spreading costs nothing. */
     static const row wide[] = {{0, 3, 100, 2}, {200, 4, 100, 0}};
     expect(wide, 2, (const int[]){2, 2, 0}, &sc_policy_fifo, 0, (const double[]){200, 300},
            "0 start a:2 b:1; 1 start a:2 b:2");
@@ -211,7 +211,7 @@ static void gandiva_gives_one_node_to_sensitive_jobs(void **state)
 static void gandiva_migrates_if_that_saves_time(void **state)
 {
     (void)state;
-    /* 2 is spread until 0 ends at 10 s, and has done 3 of its 100 s by then. */
+    /* 2 is spread until 0 ends at 10 s, with 3 of 100 s done by then. */
     static const row rows[] = {{0, 3, 10, 2}, {0, 3, 500, 2}, {1, 2, 100, 3}};
     expect(rows, 3, (const int[]){4, 4, 0}, &sc_policy_gandiva, 0, (const double[]){10, 500, 107},
            "0 start a:3; 1 start b:3; 2 start a:1 b:1; 2 move a:2");
@@ -250,8 +250,7 @@ static void smd_spreads_only_the_most_efficient_jobs(void **state)
 static void smd_migrates_if_that_saves_time(void **state)
 {
     (void)state;
-    /* With a spread of 1.25 it needs 175 and goes first. At 30 s it has done 20 s of its 70 s, and a move saves 12.5
-     * s. */
+    /* With a spread of 1.25 it needs 175 and goes first. At 30 s it has done 20 of 70 s, and a move saves 12.5 s. */
     row rows[5];
     memcpy(rows, packed, sizeof rows);
     rows[2][3] = 1.25;

@@ -78,7 +78,7 @@ static void srtf_and_srsf_preempt_by_remaining_work(void **state)
 static void las_alternates_in_quanta(void **state)
 {
     (void)state;
-    /* 0-60: the first job. 60-120: the second, which then precedes its equal and runs to the end. */
+    /* 0-60: the first job. 60-120: the second, then ahead of an equal job; it runs to the end. */
     static const double jobs[][3] = {{0, 1, 120}, {0, 1, 120}};
     expect(jobs, 2, 1, "las", (expected[]){{0, 240, 1}, {60, 180, 0}});
 }

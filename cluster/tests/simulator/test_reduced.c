@@ -141,7 +141,7 @@ static void powerflow_widens_the_job_of_least_added_energy(void **state)
     (void)state;
     sc_result r;
     mdot_error err = {0};
-    /* All GPUs: two each, then all for the second. Its speed with 4 GPUs is 1.3, with 2 it is 1.2. */
+    /* All GPUs: two each, then all for the second: speed 1.3 with 4 GPUs, 1.2 with 2. */
     assert_int_equal(run_powerflow(100, 0, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){500, 500 + 400 / 1.3});
     sc_result_free(&r);

@@ -83,7 +83,7 @@ static double simulate(const char *name, const sc_workload *w, int nodes, int gp
 
 enum { SMALL = 1000, TIMES = 4 };
 
-/* All jobs come within an hour, so that the queue grows with their number. */
+/* All jobs come within an hour, so the queue grows with the job count. */
 static void long_queues_are_nearly_linear(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void long_queues_are_nearly_linear(void **state)
     sc_workload_free(&many);
 }
 
-/* As many jobs on more GPUs, which come as much faster, so that the load is the same. */
+/* As many jobs on more GPUs, with faster arrivals for the same load. */
 static void many_gpus_cost_one_pass_per_event(void **state)
 {
     (void)state;

@@ -81,7 +81,7 @@ static void the_matching_is_best_in_sum(void **state)
     sc_result r = run(&w, 2, &sc_policy_muxflow);
     expect_ends(&r, (const double[]){1010, 1010, 100, 100});
     sc_result_free(&r);
-    /* Four GPUs: offline jobs keep their whole speed on free ones. */
+    /* Four GPUs: offline jobs keep full speed on free ones. */
     r = run(&w, 4, &sc_policy_muxflow);
     expect_ends(&r, (const double[]){1000, 1000, 80, 80});
     sc_result_free(&r);

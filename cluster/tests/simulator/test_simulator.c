@@ -27,7 +27,7 @@ static mdot_status run(const sc_workload *workload, int gpus, const sc_policy *p
     return status;
 }
 
-/* Gives its GPUs to the jobs in turn, 10 s each. */
+/* Gives all GPUs to the jobs in turn, 10 s each. */
 static mdot_status take_turns(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)self;

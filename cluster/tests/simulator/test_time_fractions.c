@@ -111,7 +111,7 @@ static void hand_solved_programs_match(void **state)
     /* The longer job ends after 150 s, because 2 steps a second is the highest speed. */
     assert_int_equal(sc_time_fractions_makespan(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, 150, 1e-9);
-    /* With its half of the cluster alone it has speed 1.5, here 2. */
+    /* Alone on half the cluster it has speed 1.5, here 2. */
     assert_int_equal(sc_time_fractions_finish_time(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, .75, 1e-6);
 }

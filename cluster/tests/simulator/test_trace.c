@@ -1,5 +1,5 @@
 /* test_trace.c — input files: traces in the formats of mdot and PAI, clusters, factors, windows; and refusals with
- * their position. */
+ * positions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static void malformed_lines_are_named(void **state)
 
 static void pai_tasks_become_jobs(void **state)
 {
-    /* two of its fields have equal values */
+    /* two fields have equal values */
     static const char rows[] = "b,worker,4,Terminated,100.0,900.0,600.0,600.0,50.0,MISC\n"
                                "b,ps,1,Terminated,90.0,950.0,600.0,29.0,,MISC\n"
                                "a,tensorflow,1,Terminated,100.0,160.0,600.0,29.0,25.0,T4\n"

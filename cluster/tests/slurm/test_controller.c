@@ -243,7 +243,7 @@ static void files_that_other_users_may_change_are_refused(void **state)
     write_site(MDOT_SHIPPED_PREDICTOR, line);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "own.cal may be changed by other users");
-    /* A new file may have its folder's group. */
+    /* A new file may have the folder's group. */
     assert_int_equal(chown(file, (uid_t)-1, getegid()), 0);
     assert_int_equal(chmod(file, 0664), 0);
     write_site(MDOT_SHIPPED_PREDICTOR, line);

@@ -159,7 +159,7 @@ static void an_abandoned_prediction_leaves_the_next_one_intact(void **state)
 static atomic_bool is_held, is_predicting, waits_for_thread;
 static _Thread_local bool is_reader;
 
-/* The predicting thread reads its own clock when it begins and ends, so that this holds a prediction. */
+/* The predicting thread reads its CPU clock when it begins and ends, so this holds a prediction. */
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
@@ -246,7 +246,7 @@ static void *refresh_slowly(void *controller)
     return (void *)(size_t)sl_controller_refresh(controller, &is_new, NULL);
 }
 
-/* The file system answers only after the submission has its decision. A plugin that waited for it would hang. */
+/* The file system answers only after the submission's decision. A plugin waiting for it would hang. */
 static void submissions_go_on_while_a_file_system_does_not_answer(void **state)
 {
     (void)state;

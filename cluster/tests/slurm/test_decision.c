@@ -230,7 +230,7 @@ static void priority_falls_with_the_logarithm_of_what_binds(void **state)
     assert_false(decides(&none, "steps=1000", &on_a100).has_priority);
 }
 
-/* Replaces the job by ResNet-50, which is like the training data of the predictor. Returns the job before. */
+/* Replaces the job by ResNet-50, a network like the predictor's training data. Returns the job before. */
 static mdot_job *use_resnet(void)
 {
     char *folder = process_make_folder(), *path = process_in_folder(folder, "resnet50.job");

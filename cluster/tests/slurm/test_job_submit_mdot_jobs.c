@@ -1,5 +1,5 @@
-/* test_job_submit_mdot_jobs.c — the plugin in slurmctld: changes to jobs and records by its thread. fake/slurmctld.c
- * takes the place of slurmctld. */
+/* test_job_submit_mdot_jobs.c — the plugin in slurmctld: changes to jobs and records by the plugin's thread.
+ * fake/slurmctld.c takes the place of slurmctld. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

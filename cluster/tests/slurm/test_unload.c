@@ -1,5 +1,5 @@
-/* test_unload.c — slurmctld unloads the plugin job_submit/mdot under its write locks, for which the plugin's own thread
- * may wait. This program takes the place of slurmctld, and decides when requests end. */
+/* test_unload.c — slurmctld unloads the plugin job_submit/mdot under write locks; the plugin's thread may wait for the
+ * same locks. This program takes the place of slurmctld, and decides when requests end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

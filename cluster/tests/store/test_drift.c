@@ -151,7 +151,7 @@ static void new_software_is_compared_with_the_previous_one(void **state)
 {
     store_fixture *f = *state;
     add_days(f, "A100", "torch 2.10", 0, 24, 1000, 1);
-    add_days(f, "A100", "torch 2.2", 24, 24, 0, 0.9); /* its name sorts behind, but its date counts */
+    add_days(f, "A100", "torch 2.2", 24, 24, 0, 0.9); /* the name sorts behind, but the date counts */
     reports r = find(f, 1);
     size_t later = strcmp(r.software[0], "torch 2.2") == 0 ? 0 : 1;
     assert_string_equal(r.previous[later], "torch 2.10");

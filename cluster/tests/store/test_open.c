@@ -1,4 +1,4 @@
-/* test_open.c — opening and creating stores, versions of their tables, and migrations. */
+/* test_open.c — opening and creating stores, table versions, and migrations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

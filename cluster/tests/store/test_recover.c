@@ -20,7 +20,7 @@
 
 enum { ROWS = 600, PAGE = 4096, ROWS_OF_A_PAGE = 40 };
 
-/* Fills the store, closes it, and returns its number of pages. */
+/* Fills the store, closes it, and returns the page count. */
 static long fill(store_fixture *f)
 {
     static mdot_store_row rows[ROWS];
@@ -161,7 +161,7 @@ static void a_changed_value_is_noticed_and_left_out(void **state)
     assert_int_equal(r.row_count, ROWS - 1);
 }
 
-/* A writer that was killed leaves its newest rows in the log; the database is then destroyed. */
+/* A killed writer leaves the newest rows in the log; the database is then destroyed. */
 static void rows_of_the_log_survive_a_destroyed_database(void **state)
 {
     store_fixture *f = *state;

@@ -154,7 +154,7 @@ static void a_digest_ignores_the_batch_and_sees_the_operators(void **state)
     assert_int_equal(mdot_store_digest(NULL, digest, NULL), MDOT_INVALID_ARGUMENT);
 }
 
-/* The test would not end if all letters of a type were read for each operator that has it. */
+/* The test would not end if all letters of a type were read for each operator with this type. */
 static void a_digest_reads_the_first_letters_of_a_type(void **state)
 {
     (void)state;
@@ -193,8 +193,7 @@ static void a_job_comes_back_from_its_bytes(void **state)
     mdot_job_destroy(job);
     mdot_store_free(bytes);
     store_expect_failure(mdot_store_get_job(f->store, "none", &bytes, &size, &f->err), &f->err, MDOT_NOT_FOUND, "none");
-    assert_int_equal(process_count_files(f->folder),
-                     3); /* the store and its two files of WAL: no temporary file is left */
+    assert_int_equal(process_count_files(f->folder), 3); /* the store and two WAL files: no temporary file is left */
 }
 
 static bool count_job(void *user, const mdot_store_job *j)

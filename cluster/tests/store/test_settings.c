@@ -1,4 +1,4 @@
-/* test_settings.c — settings of rows: sorted, checked, and without options of reading the job. */
+/* test_settings.c — row settings: sorted, checked, and without options for reading the job. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

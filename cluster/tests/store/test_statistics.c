@@ -81,7 +81,7 @@ static void holm_corrects_in_order_and_skips_absent_tests(void **state)
     assert_true(st_holm(p, 4));
     near(p[0], 0.03, 1e-12);
     near(p[3], 0.06, 1e-12);
-    near(p[2], 0.06, 1e-12); /* at least that of the smaller one */
+    near(p[2], 0.06, 1e-12); /* at least as large as for the smaller one */
     near(p[1], -1, 0);
 }
 
@@ -100,7 +100,7 @@ static double noise(void)
 
 enum { ROWS = 40, GROUPS = 4 };
 
-/* A series of four groups that changes by `shift` from row 24 on, centred within its groups. Returns the p-value. */
+/* A series of four groups with a change by `shift` from row 24 on, centred per group. Returns the p-value. */
 static double p_of_series(double shift, size_t *out_split)
 {
     double value[ROWS], sum[GROUPS] = {0}, count[GROUPS] = {0};

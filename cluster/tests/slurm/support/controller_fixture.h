@@ -7,7 +7,7 @@
 
 #include "slurm/controller.h"
 
-/* Fixtures of a group: a folder, the path of mdot.conf there, and the small job as a variable MDOT_JOB_1=…. */
+/* Group fixtures: a folder, the path of mdot.conf there, and the small job as a variable MDOT_JOB_1=…. */
 int controller_set_up(void **state);
 int controller_tear_down(void **state);
 extern char *folder;
@@ -23,8 +23,8 @@ sl_cluster *make_cluster(double read_s);
 /* The monotonic clock. */
 double now_s(void);
 
-/* A submission waits until its answer is there, so that a slow machine gives the same answers as a fast one. A test of
- * the limit MaxMilliseconds clears `is_patient`. */
+/* A submission waits for the answer, so a slow machine gives the same answers as a fast one. A test of the limit
+ * MaxMilliseconds clears `is_patient`. */
 extern atomic_bool is_patient;
 /* Submits the small job, each time as another user, so that no user exhausts the prediction time. */
 mdot_status submit_job(sl_controller *c, const char *settings, sl_decision *out, mdot_error *err);

@@ -1,4 +1,4 @@
-/* decision_fixture.h — a site, its cluster and decisions with the shipped predictor. */
+/* decision_fixture.h — a site, a cluster and decisions with the shipped predictor. */
 #ifndef SL_TESTS_DECISION_FIXTURE_H
 #define SL_TESTS_DECISION_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* small_job.h — a small training job, and its bytes as a .job file. */
+/* small_job.h — a small training job, also as .job file bytes. */
 #ifndef TESTS_SMALL_JOB_H
 #define TESTS_SMALL_JOB_H
 
