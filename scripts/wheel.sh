@@ -35,9 +35,10 @@ cp "$stage/mdot/setup.py" "$stage/compiler/"
 cp -r cluster/python "$stage/store"
 cp "$stage/mdot/setup.py" "$stage/store/"
 for package in mdot compiler store; do cp LICENSE "$stage/$package/"; done
-printf '%s\n' "$version" > "$stage/store/VERSION"
-printf '%s\n' "$version" > "$stage/compiler/VERSION"
-printf 'mdot-predict==%s\n' "$version" > "$stage/compiler/REQUIRES"
+for package in compiler store; do # their libraries need libmdot of the same version
+    printf '%s\n' "$version" > "$stage/$package/VERSION"
+    printf 'mdot-predict==%s\n' "$version" > "$stage/$package/REQUIRES"
+done
 mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/mdot" "$stage/compiler/mdot_compiler/lib" "$stage/store/mdot_store/lib"
 soname=.so.${version%.*}
 cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$stage/mdot/mdot/lib/"

@@ -37,7 +37,7 @@ from spdx_tools.spdx.writer.json.json_writer import write_document_to_file
 LIBRARIES = [
     ("llvm-[0-9]*-dev", "Apache-2.0 WITH LLVM-exception", "dynamic link; the wheel mdot-compiler contains it"),
     ("libprotobuf-c-dev", "BSD-2-Clause", "dynamic link; the wheel mdot-predict contains it"),
-    ("libsqlite3-dev", "blessing", "dynamic link; the wheel mdot-predict contains it"),
+    ("libsqlite3-dev", "blessing", "dynamic link of the store; the wheel mdot-store contains it"),
     ("coinor-libclp-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("coinor-libcbc-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("libjson-c-dev", "MIT", "dynamic link of the simulator"),

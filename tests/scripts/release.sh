@@ -41,7 +41,7 @@ expect "CITATION.cff has another version" scripts/release.sh --no-tests --no-whe
 sed -i 's/^version: .*/version: 9.8.7/' CITATION.cff
 git commit -qam "build: name the version in the citation"
 expect "SECURITY.md does not list 9.8" scripts/release.sh --no-tests --no-wheels
-sed -i 's/^| 0.3 | yes |$/| 9.8 | yes |/' SECURITY.md
+sed -i 's/^| [0-9.]* | yes |$/| 9.8 | yes |/' SECURITY.md
 [ "$depth" = full ] || exit 0
 
 git commit -qam "build: release 9.8.7"
@@ -62,7 +62,7 @@ for file in mdot-9.8.7.tar.gz mdot-9.8.7.spdx.json mdot-9.8.7-linux-x86_64.tar.g
     libmdot9.8_9.8.7_amd64.deb mdot-dev_9.8.7_amd64.deb; do
     [ -f "$file" ] || fail "there is no $file: $(ls)"
 done
-[ "$(ls ./*.whl | wc -l)" -eq 2 ] || fail "there are not two wheels: $(ls)"
+[ "$(ls ./*.whl | wc -l)" -eq 3 ] || fail "there are not three wheels: $(ls)"
 [ "$(wc -l < SHA256SUMS)" -eq "$(find . -type f ! -name 'SHA256SUMS*' | wc -l)" ] || fail "SHA256SUMS leaves out files"
 for file in ./*.deb ./*.whl mdot-9.8.7.tar.gz; do
     grep -qF "\"$(basename "$file")\"" mdot-9.8.7.spdx.json || fail "the bill of materials leaves out $file"
