@@ -2,6 +2,8 @@
 include(CMakePackageConfigHelpers)
 set(tools mdot_simulate mdot_predictions mdot_round mdot_figure4 mdot_backfill mdot_cold_start mdot_durations)
 install(TARGETS ${tools} DESTINATION bin COMPONENT cluster)
+# LICENSE is absent from a copy of this folder alone.
+install(FILES ../LICENSE DESTINATION share/doc/mdot-cluster OPTIONAL COMPONENT cluster)
 install(
   FILES README.md docs/compare-schedulers.md docs/simulator.md docs/results.md docs/in-your-scheduler.md
   DESTINATION share/doc/mdot-cluster
@@ -29,4 +31,5 @@ if(TARGET job_submit_mdot)
     FILES slurm/README.md slurm/INCENTIVES.md
     DESTINATION share/doc/mdot-slurm
     COMPONENT slurm)
+  install(FILES ../LICENSE DESTINATION share/doc/mdot-slurm OPTIONAL COMPONENT slurm)
 endif()

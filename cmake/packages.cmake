@@ -44,7 +44,7 @@ if(needs_llvm)
 endif()
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
     "libmdot${MDOT_SOVERSION} ${exactly}, libmdotjob${MDOT_SOVERSION} ${exactly}, libmdotc${MDOT_SOVERSION} ${exactly}")
-set(CPACK_DEBIAN_BASE_PACKAGE_DEPENDS "mdot-dev ${exactly}")
+set(CPACK_DEBIAN_BASE_PACKAGE_DEPENDS "mdot-dev ${exactly}, mdot ${exactly}") # mdot-base.cmake names the command's files
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "binutils | lld") # `mdot compile` links with one of them
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmdot: load a predictor, predict; what a scheduler links")
 set(CPACK_COMPONENT_JOB_DESCRIPTION "libmdotjob: read training jobs from ONNX files")

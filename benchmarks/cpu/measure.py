@@ -84,7 +84,7 @@ class Context:
 
 
 class Core:
-    """The core's multiply-adds per second, measured by the loops that `mdot bench` compares with (cli/bench_peak.c)."""
+    """The core's multiply-adds per second, measured by the loops that `mdot bench` compares with (cli/bench/bench_peak.c)."""
 
     def __init__(self, context, probe):
         self.gflops = ctypes.CDLL(probe).bench_peak_gflops

@@ -37,7 +37,7 @@ typedef struct bench_task {
     const mdot_predictor *predictor;
     size_t entry;
     int64_t length; /* 0 in an entry that has no length */
-    int threads;    /* threads, each with an own context */
+    int threads;    /* threads, each with its own context */
     int workers;    /* threads that share the calls on a context */
     double seconds;
 } bench_task;

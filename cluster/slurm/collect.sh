@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measures training steps on every GPU model of a cluster. It submits an array of tasks for each, and a final job that merges
-# the results into one table for mdot's calibration (lab/collect documents the measurements).
+# the results into one table for mdot's calibration (lab/mdot_lab/collect documents the measurements).
 #
 #     cluster/slurm/collect.sh FOLDER PARTITION[:TYPE]…
 #

@@ -70,7 +70,7 @@ typedef struct mdot_operator_time {
  *                            the host's launch time, which includes the wait for it
  *
  * All values are at least 0. All but the fourth of other_ms add up to the median of step_ms.
- * lab/mdot_training/predictor/deploy_graphs.py makes such a graph from the shipped predictor's.
+ * lab/mdot_lab/predictor/deploy_graphs.py makes such a graph from the shipped predictor's.
  *
  * @param configuration how the job trains
  * @errors those of mdot_predict; OUT_OF_MEMORY */

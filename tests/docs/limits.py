@@ -2,8 +2,8 @@
 
     limits.py SOURCE_FOLDER
 
-A row on the page ends in cells such as "2^24" and "`MAX_BATCH` in `cli/limits.h`". The file must define the constant
-with that value.
+A row on the page ends in cells such as "2^24" and "`CLI_MAX_BATCH` in `base/training/job_argument.h`". The file must
+define the constant with that value.
 """
 import pathlib
 import re
