@@ -98,7 +98,7 @@ note() {
     echo "{\"section\": \"step\", \"name\": \"$1\", \"status\": null, \"seconds\": 0, \"note\": \"$2\"}" >> "$rows"
 }
 
-# step NAME SECONDS COMMAND…: runs it within its limit and the rest of the budget, and reports a failure at the end
+# step NAME SECONDS COMMAND…: runs it within SECONDS and the rest of the budget, and reports a failure at the end
 step() {
     name=$1 limit=$2
     shift 2

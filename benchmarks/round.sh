@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures how the cost of a scheduler's round grows with the operators of its jobs and with configurations. Writes a
-# table, JSON and two plots:
+# Measures how the cost of a scheduler round grows with the operators per job and with configurations. Writes a table,
+# JSON and two plots:
 #
 #   benchmarks/round.sh [--out DIR] [--seconds S]
 #

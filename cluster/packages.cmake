@@ -1,4 +1,4 @@
-# Packages of the companion: `cpack` in its build folder.
+# The companion's packages: `cpack` in the build folder.
 set(CPACK_OUTPUT_CONFIG_FILE ${PROJECT_BINARY_DIR}/CPackConfig.cmake)
 set(CPACK_SOURCE_OUTPUT_CONFIG_FILE ${PROJECT_BINARY_DIR}/CPackSourceConfig.cmake)
 set(CPACK_PACKAGE_NAME mdot-cluster)
@@ -33,7 +33,7 @@ if(TARGET mdotstore)
   set(CPACK_COMPONENT_CLUSTER_DEV_DESCRIPTION "header, static library, CMake package and pkg-config file of libmdotstore")
 endif()
 if(TARGET job_submit_mdot)
-  # Slurm loads plugins of exactly its own version, thus the package depends on the version that it was built with.
+  # Slurm loads plugins of exactly its own version, so the package depends on the build's version.
   list(APPEND CPACK_COMPONENTS_ALL slurm)
   set(CPACK_DEBIAN_SLURM_PACKAGE_NAME mdot-slurm)
   set(CPACK_DEBIAN_SLURM_PACKAGE_SECTION admin)

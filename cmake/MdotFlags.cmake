@@ -1,4 +1,4 @@
-# The language, warnings, sanitizers and hardening of mdot and of its companions.
+# Language, warnings, sanitizers and hardening for mdot and the companions.
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
@@ -36,8 +36,8 @@ if(MDOT_TSAN)
   add_compile_options(-fsanitize=thread)
   add_link_options(-fsanitize=thread)
 endif()
-# Hardening of optimised builds: checked calls of libc, a guard on each stack frame with an array, and tables of addresses that
-# are read-only after start. Sanitizers replace the first two. scripts/check-elf.sh --hardened tests the result.
+# Hardening of optimised builds: checked calls of libc, a guard on each stack frame with an array, and address tables
+# read-only after start. Sanitizers replace the first two. scripts/check-elf.sh --hardened tests the result.
 if(NOT MDOT_ASAN AND NOT MDOT_TSAN)
   add_compile_options($<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE>
                       $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2> -fstack-protector-strong)

@@ -1,18 +1,20 @@
-# mdot_installed_rpath(TARGET): TARGET, which is installed, has the same library path in the build tree as in an installation.
-# Otherwise, CMake writes a path for the build tree that ends with separators, which are room for the path that it writes when it
-# installs the file. The loader reads the room as empty elements, which mean the current directory. scripts/check-elf.sh tests it.
+# mdot_installed_rpath(TARGET): TARGET, which is installed, has the same library path in the build tree as in an
+# installation. Otherwise, CMake writes a path for the build tree with separators at the end, as room for the path after
+# installation. The loader reads the room as empty elements, meaning the current directory. scripts/check-elf.sh tests
+# it.
 function(mdot_installed_rpath target)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
 endfunction()
 
-# add_mdot_library(NAME OBJECTS TARGET… [ARCHIVES TARGET…] [NEEDS TARGET…] [SYSTEM TARGET…]): one of the installed libraries, as
-# NAME (static) and NAME_shared, made of the objects of the given object libraries, and of those in static libraries that they
-# call. NEEDS: names of mdot's own libraries whose public functions it calls. SYSTEM: other libraries, which a program that links the static one must link, too.
+# add_mdot_library(NAME OBJECTS TARGET… [ARCHIVES TARGET…] [NEEDS TARGET…] [SYSTEM TARGET…]): one of the installed
+# libraries, as NAME (static) and NAME_shared, made from the objects of the given object libraries, and called objects
+# in static libraries. NEEDS: mdot's own libraries with called public functions. SYSTEM: other libraries; a program with
+# the static one must link them, too.
 #
-# Both export only public functions. Objects are compiled with hidden visibility, which the public headers override. The shared
-# library exports the functions in <folder>/lib<NAME>.map, with symbol versions. The static library is one prelinked object, in
-# which hidden symbols are local. Therefore a program may link several of the libraries, although each has copies of the code
-# that it shares with others. The program may also have functions of the same names.
+# Both export only public functions. Objects are compiled with hidden visibility, which the public headers override. The
+# shared library exports the functions in <folder>/lib<NAME>.map, with symbol versions. The static library is one
+# prelinked object, in which hidden symbols are local. Therefore a program may link several of the libraries, although
+# each has copies of shared code. The program may also have functions with the same names.
 function(add_mdot_library name)
   cmake_parse_arguments(arg "" "" "OBJECTS;ARCHIVES;NEEDS;SYSTEM" ${ARGN})
   set(objects ${arg_OBJECTS})
@@ -121,7 +123,7 @@ function(mdot_program_documents target name component)
   install(FILES ${folder}/_${name} DESTINATION share/zsh/site-functions COMPONENT ${component})
 endfunction()
 
-# add_mdot_objects(NAME SOURCE…): the objects of one folder. Tests link them directly, and libraries hide their symbols.
+# add_mdot_objects(NAME SOURCE…): one folder's objects. Tests link them directly, and libraries hide the symbols.
 function(add_mdot_objects name)
   add_library(${name} OBJECT ${ARGN})
   set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden)

@@ -45,7 +45,7 @@ install_mdot_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "l
 
 # ---- The command ----------------------------------------------------------------------------------------------------
 
-# The command finds its predictor in ../share/mdot, which works for every prefix.
+# The command finds the predictor in ../share/mdot, under every prefix.
 install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
 install(
   FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR} docs/schema.json

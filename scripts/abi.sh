@@ -4,10 +4,10 @@
 #     scripts/abi.sh [BUILD FOLDER]     by default build/release
 #
 # abidw and abidiff (Debian's package abigail-tools) read the interface from debug information. The last release is the
-# newest tag vX.Y.Z of the same X.Y. Its libraries are built in a worktree of its own below the build folder. Changes that
-# the rules allow pass: new functions, new enumerators, and new fields at the end of structs that begin with struct_size.
-# Exit status 1 if the interface changed otherwise. Exit status 77, with the reason, if the comparison is impossible, for
-# example because no release has a tag yet. docs/contributing/interface.md.
+# newest tag vX.Y.Z of the same X.Y. That release's libraries are built in a separate worktree below the build folder.
+# Changes allowed by the rules pass: new functions, new enumerators, and new fields at the end of structs that begin
+# with struct_size. Exit status 1 if the interface changed otherwise. Exit status 77, with the reason, if the comparison
+# is impossible, for example because no release has a tag yet. docs/contributing/interface.md.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -26,7 +26,7 @@ if [ ! -e "$released/build/compiler/libmdotc.so" ]; then
             > "$released/log" 2>&1 ||
         { cat "$released/log"; exit 1; }
 fi
-# Programs hold pointers to the types of the first entry and cannot see their contents.
+# Programs hold pointers to the first entry's types, with hidden contents.
 cat > "$build/abi/suppressions" <<'SUPPRESSIONS'
 [suppress_type]
   name_regexp = ^(mdot_predictor|mdot_context|mdot_job|rt_.*|fe_.*|bs_.*)$

@@ -3,10 +3,10 @@
 #
 #     scripts/check-headers.sh [TREE, by default this one [FOLDER …, by default all libraries and programs]]
 #
-# X.c and X.h are one file. A file depends on another if it includes the other's header. A header without a source file of
-# its name counts as a file, too. A circle means that no file of it can be read, tested or reused alone, although the
-# headers themselves may be free of circles (scripts/check-walls.sh checks those). Prints each file of a circle with the
-# file of the circle that it includes. Exit status 1 if there is one.
+# X.c and X.h are one file. A file depends on another if it includes the other's header. A header without a source file
+# counts as a file, too. No file in a circle can be read, tested or reused alone, although the headers themselves may be
+# free of circles (scripts/check-walls.sh checks those). Prints each file in a circle with the next file it includes.
+# Exit status 1 if there is one.
 set -eu
 tree=${1:-$(dirname "$0")/..}
 [ $# -eq 0 ] || shift
@@ -20,7 +20,7 @@ for folder in "$@"; do
     [ -s "$work/found" ] || { echo "check-headers.sh: no sources in $(pwd)/$folder" >&2; exit 2; }
     cat "$work/found"
 done > "$work/files"
-# "FILE FILE" for every include, without extensions. A file that includes its own header has no edge.
+# "FILE FILE" for every include, without extensions. A file's own header makes no edge.
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
     sed 's/^\([^:]*\)\.[ch]:[^"]*"\([^"]*\)\.h".*/\1 \2/' |
     awk '/^cluster\// && $2 ~ /^(accounting|history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' |

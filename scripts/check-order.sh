@@ -4,11 +4,11 @@
 #
 #     scripts/check-order.sh BUILD
 #
-# The rule exists because C leaves the evaluation order of arguments to the compiler, so that f(e, g(e), h(e)) may emit
-# different code with each compiler. Reads clang's dump of the syntax tree. A function emits if it calls, directly or
-# indirectly, an emitting function of LLVM or an adding function of ir/graph.h, or any function pointer. Initialisers are
-# allowed, because gcc and clang evaluate them in order. Prints each breach as "FILE:LINE:COLUMN: …". Exit status 1 if there
-# is a breach, 77 if clang is missing or its dump format is unsupported.
+# The rule exists because C leaves the evaluation order of arguments to the compiler: f(e, g(e), h(e)) may emit
+# different code with each compiler. Reads clang's syntax tree dump. A function emits if it calls, directly or
+# indirectly, an emitting function of LLVM or an adding function of ir/graph.h, or any function pointer. Initialisers
+# are allowed, because gcc and clang evaluate them in order. Prints each breach as "FILE:LINE:COLUMN: …". Exit status 1
+# if there is a breach, 77 if clang is missing or its dump format is unsupported.
 set -eu
 [ $# -eq 1 ] || { echo "usage: check-order.sh BUILD" >&2; exit 2; }
 build=$(cd "$1" && pwd)

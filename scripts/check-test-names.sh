@@ -60,8 +60,8 @@ END {
     }
 }' "$work/programs" "$work/sources" "$table" >> "$work/breaches"
 
-# Collects the identifiers and the included headers of each file of tests/. A test that includes tests/X.h also has those
-# of X.h and X.c.
+# Collects identifiers and included headers for each file in tests/. A test that includes tests/X.h also has the
+# identifiers and headers of X.h and X.c.
 find tests cluster/tests -name '*.[ch]' | LC_ALL=C sort > "$work/tests"
 touch "$work/rows"
 grep -v '^#' "$table" > "$work/rows" || true
@@ -82,7 +82,7 @@ function has_word(word,    at) {
     for (at = 1; at <= size; at++) if ((closure[at], word) in words) return 1
     return 0
 }
-# Headers of the folder of `source`, or of a folder above it.
+# Headers in the folder of `source` or a folder above.
 function includes_near(source,    at, k, folder) {
     for (at = 1; at <= size; at++)
         for (k = 1; k <= includes[closure[at]]; k++) {

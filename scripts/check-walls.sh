@@ -65,7 +65,7 @@ simulator/idle       cluster/simulator/core/ cluster/simulator/input/
 simulator/experiment cluster/simulator/
 tests                mdot/mdot_store.h cluster/ tests/support/json.h tests/support/process.h tests/support/shard.h
 WALLS
-# This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
+# This benchmark measures libmdot internals (subject.h gives the reason), with separate cubins.
 echo "benchmarks/gpu base/file.h base/out_of_memory.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 find include base runtime ir plan frontend codegen compiler cli examples benchmarks cluster scripts \
@@ -117,7 +117,7 @@ unique() {
     grep -E '^(base|cluster/store|cluster/accounting)/.*\.c$' "$work/files" | unique libmdotstore
 } >> "$work/breaches"
 
-# Intrinsics, their headers, inline assembly and system calls of x86. codegen/ makes code for x86 by its nature.
+# x86 intrinsics and their headers, inline assembly and system calls. codegen/ makes code for x86 by nature.
 grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \
     -e '__builtin_ia32_|<(cpuid|[a-z]*mmintrin|immintrin|x86intrin)\.h>|\b_mm(256|512)?_[a-z0-9_]+\(' \
     -e '\b__asm__\b|\basm +volatile|SYS_arch_prctl' |

@@ -3,17 +3,18 @@
 #
 #     scripts/circles.sh [BUILD FOLDER, by default build/release]
 #
-# A file calls another of its library if it has an undefined symbol that the other defines. Files that reach each other form
-# a circle. A circle is harmful because its files cannot be read, tested or removed alone. Prints each circle with the
-# symbols that connect it. Exit status 1 if there is one. Calls between two libraries may go in one direction only.
+# A file calls another in the same library if the other defines one of its undefined symbols. Files that reach each
+# other form a circle. A circle is harmful because no member can be read, tested or removed alone. Prints each circle
+# with the symbols that connect it. Exit status 1 if there is one. Calls between two libraries may go in one direction
+# only.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# Lines "FILE d SYMBOL" and "FILE u SYMBOL" for every object file of the libraries, by the name of its source. An object
-# that is compiled twice, for a static and a shared library, counts as one file.
+# Lines "FILE d SYMBOL" and "FILE u SYMBOL" for every library object file, by source name. An object compiled twice, for
+# a static and a shared library, counts as one file.
 sed -n 's|^ *"command": .* -o \([^ ]*\.o\) .*|\1|p' "$build/compile_commands.json" |
     grep -E '^(base|runtime|ir|plan|weights|frontend|codegen|compiler|cluster|cli)/' | grep -v '^cluster/tests/' > "$work/objects" ||
     { echo "circles.sh: $build/compile_commands.json names no object files" >&2; exit 2; }

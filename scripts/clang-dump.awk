@@ -1,6 +1,6 @@
-# clang-dump.awk — parses clang's -ast-dump, one node per line, for scripts whose rules follow (awk -f this -f rules). For
-# each node it sets its depth, kind and place; `rest`, the text after both; and nth[depth], the node's index among its siblings.
-# above[depth] is the kind of its ancestors.
+# clang-dump.awk — parses clang's -ast-dump, one node per line, for scripts with rules behind it (awk -f this -f rules).
+# For each node it sets depth, kind and place; `rest`, the text after both; and nth[depth], the node's index among
+# siblings. above[depth] is the ancestor's kind.
 function place(text) { # parses a location: "FILE:LINE:COLUMN", "line:LINE:COLUMN", "col:COLUMN"
     count = split(text, part, ":")
     if (text ~ /^col:/) { column = part[2] + 0; return }

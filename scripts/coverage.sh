@@ -1,12 +1,11 @@
 #!/bin/sh
-# Measures which lines and branches of the runtime and of the file readers the tests reach, with clang and llvm-cov.
+# Measures how many lines and branches in the runtime and the file readers the tests reach, with clang and llvm-cov.
 #
 #     scripts/coverage.sh [arguments of ctest, as -R NAME]
 #
-# Prints one line per file and writes build/coverage/report.txt. build/coverage/uncovered.txt has the lines that were not
-# reached. Needs clang, llvm and a quarter of an hour. Lines that tests reach in child processes that are killed count as not
-# reached. So do lines in tests that count allocations and system calls: the instrumentation makes some itself, so that such
-# tests fail here.
+# Prints one line per file and writes build/coverage/report.txt. build/coverage/uncovered.txt has the other lines. Needs
+# clang, llvm and a quarter of an hour. Lines reached only in killed child processes count as not reached. So do lines
+# in tests that count allocations and system calls: the instrumentation makes some itself, so such tests fail here.
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/coverage

@@ -3,9 +3,9 @@
 #
 #     scripts/format.sh [--fix]
 #
-# Comments keep their line breaks (ReflowComments), so that tables and drawings in them stay intact. This script checks that
-# their lines have at most 120 characters. Other versions of clang-format differ in details. Therefore the exit status is 77
-# if version 14 is missing, which ctest shows as skipped.
+# Comments keep line breaks (ReflowComments), so tables and drawings in them stay intact. This script checks comment
+# lines for at most 120 characters. Other versions of clang-format differ in details. Therefore the exit status is 77 if
+# version 14 is missing, which ctest shows as skipped.
 set -eu
 cd "$(dirname "$0")/.."
 formatter=

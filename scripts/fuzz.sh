@@ -43,11 +43,11 @@ status=0
 for target; do mkdir -p "$corpus/$target"; done
 if [ "$seconds" -gt 0 ]; then
     export seconds corpus found words
-    # The target models has no limit of memory, because libFuzzer watches the limit in a thread. models runs LLVM in a forked
-    # child. With that thread, the child waited forever in 3 of 1440 starts, and without it in none. Likely cause: the
-    # AddressSanitizer of clang 14 leaves a lock that the thread holds closed in the child.
+    # The target models has no memory limit, because libFuzzer watches the limit in a thread. models runs LLVM in a
+    # forked child. With that thread, the child waited forever in 3 of 1440 starts, and without it in none. Likely
+    # cause: the AddressSanitizer of clang 14 leaves a lock that the thread holds closed in the child.
     #
-    # One target per core at a time. The exit status of xargs tells whether one of them found something.
+    # One target per core at a time. The exit status of xargs shows whether a target found something.
     # shellcheck disable=SC2016 # the inner shell expands its variables
     printf '%s\n' "$@" | xargs -n 1 -P "$(nproc)" sh -c '
         target=$1 log=$found/$1.log limit=4096

@@ -63,7 +63,7 @@ for name in lld gold; do command -v "ld.$name" > /dev/null && { linker=-fuse-ld=
 
 # ---- Files and their test programs ------------------------------------------------------------------------------------------
 
-# Prints the command that compiles $1, without its input, its output and its optimisation.
+# Prints the compile command for $1, without input, output and optimisation.
 compile_command() {
     awk -v file="$tree/$1" '
         /^ *"command":/ { command = $0; sub(/^ *"command": "/, "", command); sub(/",$/, "", command); gsub(/\\"/, "\"", command) }
@@ -71,7 +71,7 @@ compile_command() {
         sed -E 's/ -o [^ ]+ -c [^ ]+$//; s/ -O[0-3sgz]*( |$)/ /g; s/ -g( |$)/ /g; s/^ccache //'
 }
 
-# Prints the names of the programs that are tests of $1 first of all.
+# Prints the names of the main test programs for $1.
 own_tests() {
     folder=$(dirname "$1") name=$(basename "$1" .c)
     tests=$(echo "tests/$folder" | sed 's|^tests/cluster/|cluster/tests/|')
@@ -83,7 +83,7 @@ own_tests() {
     awk -v file="$1" '$1 == file { for (i = 2; i <= NF; i++) print $i }' tests/sources.txt
 }
 
-# Prints the names of the programs that include the header of $1. Small source files share a header of their folder.
+# Prints the names of programs including the header of $1. Small source files share a folder header.
 other_tests() {
     header="#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\""
     [ -e "${1%.c}.h" ] || header=$(grep -m 1 "^#include \"${1%/*}/" "$1") || return 0
@@ -153,15 +153,15 @@ flags_of() {
 link_program() {
     if [ ! -f "$work/links/$1-$2" ]; then
         target=$(target_of "$2")
-        # The object stands in front of the libraries, so that they are not searched for its functions.
+        # The object precedes the libraries, so the linker does not search them for these functions.
         ninja -C "$build" -t commands "$target" | tail -n 1 |
             sed "s|-o $target |-o $work/$1/$2 $linker $(flags_of "$1") -Wl,--as-needed,-S $work/$1.o |" > "$work/links/$1-$2"
     fi
     (cd "$build" && sh "$work/links/$1-$2") > "$work/link.log" 2>&1
 }
 
-# Runs program $2 of kind $1 with $3 seconds of CPU time, mutant $4 (-1: none) and $5 seconds of elapsed time, which include
-# sed, because a child that the program leaves behind may keep the pipe open. The first test that fails ends the program,
+# Runs program $2 of kind $1 with $3 seconds of CPU time, mutant $4 (-1: none) and $5 seconds of elapsed time, including
+# sed, because a child left behind by the program may keep the pipe open. The first test that fails ends the program,
 # because sed does not read on. Status 124: the elapsed time ended it.
 run_for() {
     echo 124 > "$work/status"
@@ -175,9 +175,9 @@ run_for() {
     return "$status"
 }
 
-# The same, with a limit of elapsed time for programs that sleep for ever. On a busy machine, a program may reach it that
-# only waits for a core. Therefore the program then runs without the mutant, and the mutant up to three times more if that
-# takes long, too.
+# The same, with a limit of elapsed time for programs that sleep for ever. On a busy machine, a program that only waits
+# for a core may reach it. Therefore the program then runs without the mutant, and the mutant up to three times more if
+# that run takes long, too.
 run() {
     for attempt in 1 2 3 4; do
         status=0
@@ -206,21 +206,21 @@ measure() {
         awk -v name="$1" '{ print int(1000 * (60 * ($1 + $3) + $2 + $4)), name }' >> "$work/durations"
 }
 
-# Links program $2 of kind $1 at its first use for $file, and runs it without a mutant.
+# Links program $2 (kind $1) at the first use for $file, and runs it without a mutant.
 prepare() {
     [ ! -f "$work/$1/$2" ] || return 0
     link_program "$1" "$2" && run "$1" "$2" 600 -1 ||
         { echo "mutate.sh: $2 ($1) fails without a mutant of $file:"; tail -n 20 "$work/link.log" "$work/test.log"; exit 2; } >&2
 }
 
-# Prints those of the programs $1 that leave malloc to the sanitizer, which brings its own.
+# Prints the programs in $1 that leave malloc to the sanitizer.
 keep_allocator() {
     for program in $1; do
         nm "$build/$(target_of "$program")" | grep -q ' T malloc$' || echo "$program"
     done
 }
 
-# Prints the first of the programs $2 of kind $1 that notices mutant $3.
+# Prints the first program in $2 (kind $1) that notices mutant $3.
 find_killer() {
     for program in $2; do
         prepare "$1" "$program"
@@ -245,7 +245,7 @@ report() {
     printf '%s\t%s\n' "$1" "$file" >> "$work/results"
 }
 
-# Takes the results that the log has of this file's text, and removes their mutants from `of_file`.
+# Takes the log's results for this file's text, and removes these mutants from `of_file`.
 recall() {
     [ -z "$log" ] || [ ! -s "$log" ] || {
         awk -F '\t' -v file="$file" -v sum="$sum" -v results="$work/results" -v left="$work/left_of_file" '
@@ -265,7 +265,7 @@ settle() {
 
 # ---- Mutants ----------------------------------------------------------------------------------------------------------------
 
-# Makes plain.o with all mutants of functions of $file; sets $numbers to those that compile.
+# Makes plain.o with all function mutants of $file; sets $numbers to the compiling ones.
 make_plain() {
     numbers=$(awk -F '\t' '$4 == "function" { print $2 }' "$work/of_file")
     while [ -n "$numbers" ]; do
@@ -297,7 +297,7 @@ judge() {
     done
 }
 
-# Mutants outside of functions: each in an object of its own.
+# Mutants outside functions: one object each.
 judge_constants() {
     for number in $constants; do
         "$mutants" write "$file" "$number" > "$work/mutant/$base"

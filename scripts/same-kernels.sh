@@ -1,13 +1,13 @@
 #!/bin/sh
-# Checks that the generated kernels have the same instructions as at another revision, for changes that must not alter them:
+# Checks generated kernels for the same instructions as at another revision, for changes that must not alter them:
 #
 #     scripts/same-kernels.sh REVISION [MODEL.onnx…]
 #
-# Builds the command of that revision beside this tree's and compiles every model with both. Compares the artefacts function by
-# function: instructions, jumps relative to their function, and the constants that they load; and the CUDA source generated
-# for sm_80, for which NVRTC is not needed. The default models are the shipped predictor, ONNX's node tests if Debian's
-# libonnx-testdata is installed, and the encoders of ../shared if they exist. Ends with a line of counts. Exit status 0
-# only if all are equal. A model that fails to compile at both revisions counts as refused.
+# Builds that revision's command beside this tree's and compiles every model with both. Compares the artefacts function
+# by function: instructions, jumps relative to the function, and loaded constants; and the CUDA source generated for
+# sm_80, without NVRTC. The default models are the shipped predictor, ONNX's node tests if Debian's libonnx-testdata is
+# installed, and the encoders of ../shared if they exist. Ends with a line of counts. Exit status 0 only if all are
+# equal. A model that fails to compile at both revisions counts as refused.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -26,8 +26,8 @@ git -C "$work/source" checkout --detach -q "$revision"
 build "$work/source" "$work/then"
 build . "$work/now"
 
-# One line per function, sorted: its name and its instructions. Addresses of code and constants are left out. Constants are
-# compared as the set of words in .rodata.
+# One line per function, sorted: name and instructions, without addresses of code and constants. Constants are compared
+# as the word set in .rodata.
 cat > "$work/listing.sh" <<'LISTING'
 #!/bin/sh
 set -eu

@@ -1,14 +1,13 @@
 #!/bin/sh
-# Checks that predictions are the same as at another revision, for changes that must not alter them:
+# Checks that predictions equal another revision's, for changes that must not alter them:
 #
 #     scripts/same-predictions.sh REVISION [JOB…]
 #
-# Builds the command of that revision beside this tree's, each with the predictor of its own tree. Predicts every job in
-# 36 configurations with both, as JSON with the explanation by operator, in which float numbers have all digits, and
-# compares the texts except the versions. The default jobs are those of examples/ and tests/, and the networks of
-# lab/graphs.tar.xz in two configurations. Ends with a line of counts. Exit status 0 only if all are equal.
-# A configuration that both refuse is counted apart. MDOT_SAME_BUILD names a finished build of the revision, which the
-# script then uses.
+# Builds that revision's command beside this tree's, each with the predictor from the same tree. Predicts every job in
+# 36 configurations with both, as JSON with the explanation by operator and all float digits, and compares the texts
+# except the versions. The default jobs are those of examples/ and tests/, and the networks of lab/graphs.tar.xz in two
+# configurations. Ends with a line of counts. Exit status 0 only if all are equal. A configuration refused by both is
+# counted apart. MDOT_SAME_BUILD names a finished build of the revision to use instead.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -ge 1 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the runtime under tools that find races and misused memory: ThreadSanitizer for the tests of threads and the soak test,
+# Runs the runtime under tools for races and misused memory: ThreadSanitizer for the tests of threads and the soak test,
 # valgrind for its tests.
 #
 #     scripts/sanitize.sh [thread | valgrind …, by default both]

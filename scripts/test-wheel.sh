@@ -1,10 +1,10 @@
 #!/bin/sh
-# Tests the wheels in dist/, which scripts/wheel.sh made, with each version of Python that they support.
+# Tests the wheels in dist/ from scripts/wheel.sh with each supported Python version.
 #
 #     scripts/test-wheel.sh [PYTHON …]      default: python3.9 to python3.14, as PATH has them
 #
-# Each PYTHON gets a fresh environment, in which only the wheels are installed. The tests are those of
-# tests/bindings/python and cluster/tests/python. Prints a line for each version that is absent. Exit status 77 if all are.
+# Each PYTHON gets a fresh environment with only the wheels installed. Runs tests/bindings/python and
+# cluster/tests/python. Prints a line for each absent version. Exit status 77 if all are.
 set -eu
 cd "$(dirname "$0")/.."
 build=$PWD/build/wheel

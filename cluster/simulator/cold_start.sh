@@ -3,8 +3,9 @@
 #
 #     cluster/simulator/cold_start.sh BUILD FOLDER_OF_TRACES OUT_PREFIX [OPTION…]
 #
-# BUILD is the folder of the companion's build (build/release/cluster). FOLDER_OF_TRACES has philly_all.csv and itp_all.csv. These lack users and names, so that
-# a synthetic trace stands beside them (cluster/durations/synthetic_trace.py). Options are those of mdot-cold-start.
+# BUILD is the folder of the companion's build (build/release/cluster). FOLDER_OF_TRACES has philly_all.csv and
+# itp_all.csv. These lack users and names, so a synthetic trace stands beside them
+# (cluster/durations/synthetic_trace.py). Options are those of mdot-cold-start.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,8p' "$0" >&2; exit 2; }
 build=$1 traces=$2 out=$3

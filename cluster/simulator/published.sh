@@ -1,14 +1,15 @@
 #!/bin/sh
-# Compares pollux with the simulation that its authors published, workload by workload, and writes the table of
+# Compares pollux with the authors' published simulation, workload by workload, and writes the table in
 # results/published.md:
 #
 #     cluster/simulator/published.sh BUILD MEASURED PUBLISHED [PER_JOB_FOLDER] > OUT.md
 #
-# BUILD is the folder of the companion's build (build/release/cluster). MEASURED has pollux_step_times.csv and pollux_gradient_noise.csv, in the forms that
-# README.md describes. PUBLISHED is the folder `simulator` of Pollux' artefact (petuum/adaptdl, branch osdi21-artifact):
-# its workloads, workloads-0.5, … and results-jobload/pollux-LOAD/summary.json. Loads whose files are absent are left out.
-# PER_JOB_FOLDER gets the completion times of each workload's jobs. The exit status is 1 if a mean completion time differs
-# from the published one by more than 5 %, the margin that the authors state for their own runs.
+# BUILD is the folder of the companion's build (build/release/cluster). MEASURED has pollux_step_times.csv and
+# pollux_gradient_noise.csv, in the forms that README.md describes. PUBLISHED is the folder `simulator` of Pollux'
+# artefact (petuum/adaptdl, branch osdi21-artifact): its workloads, workloads-0.5, … and
+# results-jobload/pollux-LOAD/summary.json. Loads whose files are absent are left out. PER_JOB_FOLDER gets completion
+# times per workload and job. The exit status is 1 if a mean completion time differs from the published one by more than
+# 5 %, the authors' margin for repeated runs.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,12p' "$0" >&2; exit 2; }
 simulate=$1/simulator/mdot-simulate measured=$2 published=$3 per_job=${4:-}
@@ -17,8 +18,8 @@ trap 'rm -rf "$work"' EXIT INT TERM
 [ -n "$per_job" ] || per_job=$work
 mkdir -p "$per_job"
 
-# As in the authors' simulation: 16 nodes of 4 T4, restarts of 30 s, jobs that may take up to 64 GPUs. A training is over at
-# the progress of its smallest batch size after so many epochs; ncf has one GPU and batch size 32768.
+# As in the authors' simulation: 16 nodes with 4 T4 each, 30 s restarts, jobs up to 64 GPUs. A training ends at the
+# progress of the smallest batch size after so many epochs; ncf has one GPU and batch size 32768.
 { echo node,type,gpus; for node in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do echo "t4-$node,t4,4"; done; } > "$work/t4.csv"
 make_trace() { # WORKLOAD.csv
     awk -F, 'BEGIN {

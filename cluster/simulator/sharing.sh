@@ -1,13 +1,13 @@
 #!/bin/sh
-# Compares policies that change widths and batch sizes, share GPUs, or divide them into slices, and writes the table of
+# Compares policies that change widths and batch sizes, share GPUs, or divide them into slices, and writes the table in
 # results/sharing.md:
 #
 #     cluster/simulator/sharing.sh BUILD MEASURED [JOBS] > OUT.md
 #
-# BUILD is the folder of the companion's build (build/release/cluster). MEASURED has the measurements of Pollux' authors (pollux_step_times.csv and
-# pollux_gradient_noise.csv), Gavel's (gavel_pairs.csv) and MISO's (miso_mig.csv), in the forms that README.md describes.
-# Traces are synthetic: Poisson arrivals, and kinds of jobs drawn at random with a fixed seed. JOBS is their number of jobs
-# (default 160; in eight hours).
+# BUILD is the folder of the companion's build (build/release/cluster). MEASURED has the measurements by Pollux' authors
+# (pollux_step_times.csv and pollux_gradient_noise.csv), Gavel's (gavel_pairs.csv) and MISO's (miso_mig.csv), in the
+# forms described by README.md. Traces are synthetic: Poisson arrivals, and job kinds drawn at random with a fixed seed.
+# JOBS is the job count (default 160; in eight hours).
 set -eu
 [ $# -ge 2 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
 simulate=$1/simulator/mdot-simulate measured=$2 jobs=${3:-160}
@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # A generator of random numbers that every awk computes alike (Lehmer's, modulus 2^31 - 1).
 random='function unit() { state = (state * 16807) % 2147483647; return state / 2147483647 }
 BEGIN { state = 20261126; for (i = 0; i < 10; i++) unit() }'
-# Names of columns, for tables of measurements: at["gpus"] is the number of that column. `next` skips comments and the header.
+# Column names in measurement tables: at["gpus"] is the column's number. `next` skips comments and the header.
 columns='{ sub(/\r$/, "") } /^#/ { next } !has_header { has_header = 1; for (i = 1; i <= NF; i++) at[$i] = i; next }'
 nodes() { # COUNT TYPE GPUS
     awk -v count="$1" -v type="$2" -v gpus="$3" 'BEGIN { for (i = 0; i < count; i++) print type "-" i "," type "," gpus }'
@@ -53,7 +53,7 @@ BEGIN {
 cut -d, -f1-5 "$work/fixed.csv" > "$work/adaptive.csv"
 { echo node,type,gpus; nodes 16 t4 4; } > "$work/t4.csv"
 { echo node,type,gpus; nodes 12 t4 4; nodes 4 fast 4; } > "$work/mixed.csv"
-# The fast type is synthetic: a step on one GPU takes 0.4 times as long as on a T4. Its other placements follow from that.
+# The fast type is synthetic: a step on one GPU takes 0.4 times the T4's time. Other placements follow from that.
 awk -F, -v OFS=, '{ sub(/\r$/, "") } /^#/ { next } { type = seen++ ? "t4" : "type"; print $0, type }
     type == "type" { for (i = 1; i <= NF; i++) at[$i] = i; next }
     $at["nodes"] == 1 && $at["gpus"] == 1 { $at["step_ms"] *= .4; $at["sync_ms"] *= .4; print $0, "fast" }' \

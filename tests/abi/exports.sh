@@ -8,7 +8,7 @@ shift 2
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# Lists the functions that HEADER and its includes declare: statements outside braces, except types and code.
+# Lists the functions declared by HEADER and its includes: statements outside braces, except types and code.
 declared() {
     printf '#include "mdot/%s.h"\n' "$1" > "$work/header.c"
     "$cc" -I "$include" -I "$include/../cluster/include" -E "$work/header.c" > "$work/header.i"

@@ -9,7 +9,7 @@ for header in "$1"/mdot/*.h; do
     inside && /size_t struct_size;/ { grows = 1 }
     inside && /^} mdot[a-z_]*;/ { if (grows) print "    uint64_t later[2];"; inside = 0 }
     { print }' "$header" > "$2/mdot/$(basename "$header").new"
-    # Unchanged files keep their time, so that they are not built again.
+    # Unchanged files keep the modification time, so they are not built again.
     cmp -s "$2/mdot/$(basename "$header").new" "$2/mdot/$(basename "$header")" ||
         cp "$2/mdot/$(basename "$header").new" "$2/mdot/$(basename "$header")"
     rm "$2/mdot/$(basename "$header").new"

@@ -27,7 +27,7 @@ grep -q 'step .* ms' "$work/output" || fail "the command says: $(cat "$work/outp
 
 # ---- Programs --------------------------------------------------------------------------------------------------------
 
-# try KIND FOLDER: runs the three programs there. Their output must equal that of the first variant.
+# try KIND FOLDER: runs the three programs there. The output must equal the first variant's.
 try() {
     "$2/run_entry" "$predictor" 40 evaluate > "$work/$1.output" || fail "$1: run_entry failed"
     "$2/quickstart" "$job" A100 "$predictor" >> "$work/$1.output" || fail "$1: quickstart failed"

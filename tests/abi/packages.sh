@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that `cpack` makes a package of each library, two for development, one of the command, those of the companion (where the
-# build has it), and a tarball. The dependencies must be those of the files, and the unpacked files must work.
-# Usage: packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
+# Checks that `cpack` makes a package per library, two for development, one for the command, the companion's (where the
+# build has it), and a tarball. The dependencies must match the files, and the unpacked files must work. Usage:
+# packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
 set -eu
 source=$1 build=$2 version=$3 soversion=$4
 for tool in cpack dpkg-deb dpkg-shlibdeps; do

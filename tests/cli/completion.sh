@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests completion as bash runs it: the words are split as the shell splits them, and the result is the list that Tab offers.
-# zsh, if it is installed, only checks the syntax of its script. Usage: completion.sh FOLDER with the scripts.
+# Tests completion as bash runs it: the words are split as the shell splits them, and the result is the list offered by
+# Tab. zsh, if installed, only checks its script's syntax. Usage: completion.sh FOLDER with the scripts.
 set -eu
 folder=$1
 source "$folder/mdot"

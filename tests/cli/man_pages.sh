@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that groff accepts every page of FOLDER without a warning, and that the page shows its name and all sections.
-# Usage: man_pages.sh FOLDER
+# Checks that groff accepts every page in FOLDER without a warning, and shows the page's name and all sections. Usage:
+# man_pages.sh FOLDER
 set -eu
 command -v groff >/dev/null || { echo "skipped: there is no groff"; exit 77; }
 count=0

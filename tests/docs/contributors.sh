@@ -1,8 +1,7 @@
 #!/bin/sh
-# Pages for contributors and the workflow name things that exist: scripts, presets, and the targets of links in Markdown files.
-# CITATION.cff has the version of the headers. The list of design decisions counts the records of each area, each record has three
-# parts, and each recipe for an addition names a past change.
-# Usage: contributors.sh SOURCE_FOLDER
+# Pages for contributors and the workflow name existing things: scripts, presets, and link targets in Markdown files.
+# CITATION.cff has the headers' version. The list of design decisions counts the records per area, each record has three
+# parts, and each recipe for an addition names a past change. Usage: contributors.sh SOURCE_FOLDER
 set -eu
 cd "$1"
 fail() { echo "$*"; exit 1; }

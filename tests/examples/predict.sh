@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that examples/predict.py prints the step time that quickstart.c prints, four rows of a sweep, and the largest batch.
-# Usage: predict.sh SOURCE_FOLDER QUICKSTART C-COMPILER, with the environment of the tests of bindings/python
+# Checks that examples/predict.py prints the step time of quickstart.c, four rows of a sweep, and the largest batch.
+# Usage: predict.sh SOURCE_FOLDER QUICKSTART C-COMPILER, with the environment of the bindings/python tests
 set -eu
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then
     echo "skipped: python3, 3.9 or newer, is missing"

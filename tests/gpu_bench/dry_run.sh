@@ -56,7 +56,7 @@ sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 1
 }
 "$python" "$source/tests/gpu_bench/check_results.py" "$folder/out"
 
-# A run that was cut in the middle of a line also has its table.
+# A run cut in the middle of a line also has a table.
 mkdir "$folder/cut"
 head -c 3000 "$folder/out/rows.jsonl" > "$folder/cut/rows.jsonl"
 "$python" "$source/benchmarks/gpu/gpu_report.py" "$folder/cut/rows.jsonl" "$folder/cut"

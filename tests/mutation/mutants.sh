@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the program that makes mutants: on a small file it finds each kind of change, `write` makes one, and `combine` makes
-# several that the environment selects. Usage: mutants.sh MUTANTS COMPILER
+# Tests the mutant generator: on a small file it finds each kind of change, `write` makes one, and `combine` makes
+# several, selected by the environment. Usage: mutants.sh MUTANTS COMPILER
 set -eu
 mutants=$1 compiler=$2
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks that the prose of this tree stays within the limits of scripts/check-prose.py. Usage: run_prose.sh SOURCE_FOLDER
+# Checks this tree's prose against the limits in scripts/check-prose.py. Usage: run_prose.sh SOURCE_FOLDER
 set -eu
 command -v python3 > /dev/null || { echo "skipped: python3 is missing"; exit 77; }
 cd "$1"

@@ -83,7 +83,7 @@ make_tree
 echo '#include <immintrin.h>' | tee runtime/core/cpu_x86.c > codegen/cpu/emit.c
 expect_whole
 
-# A file of a companion may have the name of a file of the product.
+# A companion's file may have the name of a product file.
 make_tree
 mkdir -p cluster/simulator/core
 echo '#include "mdot/mdot_base.h"' | tee cluster/simulator/core/run.c > cluster/simulator/core/main.c

@@ -1,14 +1,14 @@
 #!/bin/bash
 # Runs Slurm with mdot's plugins on one machine, from Debian's packages and without systemd. It submits jobs and checks
-# their limits, order, comments and partitions, and the handling of files that are missing, broken or hostile.
+# their limits, order, comments and partitions, and the handling of missing, broken or hostile files.
 #
 #     cluster/tests/slurm/cluster.sh BUILD MDOT PREDICTOR JOBS
 #
-# BUILD is the folder of the companion's build, for example build/release/cluster. MDOT is the command, PREDICTOR its
-# predictor, and JOBS the folder of the examples' jobs.
+# BUILD is the folder of the companion's build, for example build/release/cluster. MDOT is the command, PREDICTOR the
+# predictor, and JOBS the folder with the examples' jobs.
 #
 # Requires root for slurmd; the jobs run as the ordinary user `nobody`. Exit status: 0 = success, 1 = failure, 77 = this
-# machine is unsuitable, for the reason that is printed.
+# machine is unsuitable, for the printed reason.
 set -u
 [ $# = 4 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 1
@@ -161,7 +161,7 @@ printf '#!/bin/sh\nsleep 60\n' > job.sh
 id=""
 failures=0
 user() { runuser -u nobody -- env SLURM_CONF="$SLURM_CONF" "$@"; }
-# submit OPTION…: submits a held job, so that the controller's answer can be inspected. $id is its number.
+# submit OPTION…: submits a held job, for inspection of the controller's answer. $id is the job number.
 submit() {
     id=$(user sbatch --parsable -H -o /dev/null "$@" job.sh 2> messages)
     [ -n "$id" ] && return
@@ -278,15 +278,15 @@ settle
 id=$(user "$build/tests/slurm/hostile_client" forged a100 2> messages) || id=0
 check "a forged comment does not reach the job" [ "${id:-0}" = 0 -o "$(comment 2> /dev/null)" = "" ]
 
-# a job that ran longer than it stated is remembered with its user
+# a job that ran longer than stated is remembered with the user
 printf '#!/bin/sh\nsleep 4\n' > brief.sh
 id=$(user sbatch --parsable -o /dev/null --gres=gpu:a100:1 --mdot=$requested,steps=1 brief.sh)
 for _ in $(seq 120); do [ -s "$work/state/mdot_outcomes" ] && break; sleep .2; done
 check "the time of a finished job is kept with its user" grep -q "^65534 " "$work/state/mdot_outcomes"
 
-# Random requests: what Slurm accepts without --mdot, it accepts with it, and what starts without it, starts with it. A job that
-# waits for its partition without --mdot waits for a partition with it, too, and for no limit of its own. The two jobs have the
-# cluster for themselves one after the other. If they waited together, one would wait for the other's GPUs.
+# Random requests: what Slurm accepts without --mdot, it accepts with it, and what starts without it, starts with it. A
+# job that waits for its partition without --mdot waits for a partition with it, too, and for no additional limit. The
+# two jobs have the cluster one after the other. If they waited together, one would wait for the other's GPUs.
 starts() { # starts JOB SECONDS: whether it starts within these; $state is its last state and reason
     for _ in $(seq $(($2 * 5))); do
         state=$(squeue -h -t all -j "$1" -o '%T %r' 2> /dev/null)
