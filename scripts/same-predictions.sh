@@ -10,7 +10,7 @@
 # counted apart. MDOT_SAME_BUILD names a finished build of the revision to use instead.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -ge 1 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 revision=$(git rev-parse --verify "$1^{commit}")
 shift
 work=$PWD/build/same-predictions

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds wheels of the Python package from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, the command without the compiler,
-# the shipped predictor), dist/mdot_compiler-*.whl (libmdotc with LLVM inside) and dist/mdot_store-*.whl (libmdotstore with SQLite), for
-# Python 3.9 or newer on Linux x86-64. auditwheel determines the oldest supported glibc. Then tests them with python3.
+# Builds wheels of the Python packages from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, the command without
+# the compiler, the shipped predictor), dist/mdot_compiler-*.whl (libmdotc with LLVM inside) and dist/mdot_store-*.whl
+# (libmdotstore with SQLite), for Python 3.9 or newer on Linux x86-64. auditwheel determines the oldest supported glibc. Then tests them with python3.
 #
 #     scripts/wheel.sh [--no-tests]
 #

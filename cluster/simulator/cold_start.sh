@@ -1,5 +1,5 @@
 #!/bin/sh
-# Repeats the experiment of results/cold_start.md:
+# Repeats the experiment of results/cold_start.json:
 #
 #     cluster/simulator/cold_start.sh BUILD FOLDER_OF_TRACES OUT_PREFIX [OPTION…]
 #

@@ -5,7 +5,7 @@
 #     cluster/simulator/published.sh BUILD MEASURED PUBLISHED [PER_JOB_FOLDER] > OUT.md
 #
 # BUILD is the folder of the companion's build (build/release/cluster). MEASURED has pollux_step_times.csv and
-# pollux_gradient_noise.csv, in the forms that README.md describes. PUBLISHED is the folder `simulator` of Pollux'
+# pollux_gradient_noise.csv, in the forms that docs/simulator.md describes. PUBLISHED is the folder `simulator` of Pollux'
 # artefact (petuum/adaptdl, branch osdi21-artifact): its workloads, workloads-0.5, … and
 # results-jobload/pollux-LOAD/summary.json. Loads whose files are absent are left out. PER_JOB_FOLDER gets completion
 # times per workload and job. The exit status is 1 if a mean completion time differs from the published one by more than

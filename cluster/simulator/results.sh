@@ -6,9 +6,9 @@
 # BUILD is the companion's build (build/release/cluster). TRACES has philly_all.csv and itp_all.csv. The errors are those of
 # weights/results/families.csv, which `python3 -m mdot_lab.predictor export-cv` writes. Each experiment
 # writes results/NAME.md, .json and .svg when it is complete, so that a run may be interrupted and continued with the
-# names that are left. The programs use all cores. Then write the new figures into README.md and CHANGELOG.md.
+# names that are left. The programs use all cores. Then write the new figures into docs/results.md.
 set -eu
-[ $# -ge 2 ] || { sed -n '2,10p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,9p' "$0" >&2; exit 2; }
 build=$1 traces=$2
 shift 2
 [ $# -gt 0 ] || set -- predictors backfill cold_start

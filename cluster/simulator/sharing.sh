@@ -6,10 +6,10 @@
 #
 # BUILD is the folder of the companion's build (build/release/cluster). MEASURED has the measurements by Pollux' authors
 # (pollux_step_times.csv and pollux_gradient_noise.csv), Gavel's (gavel_pairs.csv) and MISO's (miso_mig.csv), in the
-# forms described by README.md. Traces are synthetic: Poisson arrivals, and job kinds drawn at random with a fixed seed.
+# forms described by docs/simulator.md. Traces are synthetic: Poisson arrivals, and job kinds drawn at random with a fixed seed.
 # JOBS is the job count (default 160; in eight hours).
 set -eu
-[ $# -ge 2 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,10p' "$0" >&2; exit 2; }
 simulate=$1/simulator/mdot-simulate measured=$2 jobs=${3:-160}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
