@@ -36,8 +36,10 @@ product() {
 }
 
 cluster() {
-    build release -D MDOT_CLUSTER=OFF
+    build release -D MDOT_CLUSTER=ON
     tests/companions/cluster.sh "$PWD" "$PWD/build/release" full || status=1
+    # These need both in one build: the store's symbols and installed files, all packages, pages with mdot-store.
+    ctest --preset release -R '^(store_|abi_packages$|guide_calibrate_to_your_cluster$)' --no-tests=error || status=1
     build asan -D MDOT_CLUSTER=OFF
     tests/companions/cluster.sh "$PWD" "$PWD/build/asan" full -D MDOT_ASAN=ON -D CMAKE_BUILD_TYPE=RelWithDebInfo || status=1
 }
