@@ -86,7 +86,7 @@ own_tests() {
 # Prints the names of programs including the header of $1. Small source files share a folder header.
 other_tests() {
     header="#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\""
-    [ -e "${1%.c}.h" ] || header=$(grep -m 1 "^#include \"${1%/*}/" "$1") || return 0
+    [ -e "${1%.c}.h" ] || header=$(grep -m 1 "^#include \"$(dirname "$1" | sed 's|^cluster/||')/" "$1") || return 0
     [ $only_own = yes ] || find tests cluster/tests -path tests/growth -prune -o -name 'test_*.c' \
         -exec grep -lF "$header" {} + |
         LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
@@ -117,7 +117,7 @@ ninja -C "$build" --quiet build.ninja > /dev/null
 targets=$(ninja -C "$build" -t targets all | sed 's/: .*//' | grep -E '(^|/)(test_[a-z0-9_]+|mutants)$')
 for file in $files; do own_tests "$file"; other_tests "$file"; done | sort -u > "$work/programs"
 for program in $(cat "$work/programs") mutants; do
-    target=$(echo "$targets" | grep -E "^tests/(.*/)?$program$" | grep -v '^tests/growth/' | head -n 1) || true
+    target=$(echo "$targets" | grep -E "^(cluster/)?tests/(.*/)?$program$" | grep -v '^tests/growth/' | head -n 1) || true
     [ -z "$target" ] || echo "$program $target"
 done > "$work/targets"
 

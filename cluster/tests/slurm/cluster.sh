@@ -2,14 +2,17 @@
 # Runs Slurm with mdot's plugins on one machine, from Debian's packages and without systemd. It submits jobs and checks
 # their limits, order, comments and partitions, and the handling of missing, broken or hostile files.
 #
-#     cluster/tests/slurm/cluster.sh BUILD MDOT PREDICTOR JOBS
+#     cluster/tests/slurm/cluster.sh [BUILD MDOT PREDICTOR JOBS]
 #
-# BUILD is the folder of the companion's build, for example build/release/cluster. MDOT is the command, PREDICTOR the
-# predictor, and JOBS the folder with the examples' jobs.
+# BUILD is the folder of the companion's build, by default build/release/cluster. MDOT is the command, PREDICTOR the
+# predictor, and JOBS the folder with the examples' jobs, by default those of the same build and tree.
 #
 # Requires root for slurmd; the jobs run as the ordinary user `nobody`. Exit status: 0 = success, 1 = failure, 77 = this
 # machine is unsuitable, for the printed reason.
 set -u
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+[ $# -gt 0 ] || set -- "$root/build/release/cluster" "$root/build/release/cli/mdot" "$root/build/release/share/mdot/predictor.mdot" \
+    "$root/examples/jobs"
 [ $# = 4 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 1
 mdot=$2 predictor=$3 jobs=$4
