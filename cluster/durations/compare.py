@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares estimates of the durations of jobs on a trace, each made with the jobs that ended before its submission.
 
-    compare.py NAME=TRACE... [--durations build/release/simulator/mdot-durations] [--out FILE]
+    compare.py NAME=TRACE... [--durations build/release/cluster/simulator/mdot-durations] [--out FILE]
 
 Traces have any form that mdot-simulate reads. Rows of the table:
 
@@ -191,7 +191,7 @@ def write_table(stream, name, jobs, scores):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="+", metavar="NAME=TRACE")
-    parser.add_argument("--durations", default="build/release/simulator/mdot-durations")
+    parser.add_argument("--durations", default="build/release/cluster/simulator/mdot-durations")
     parser.add_argument("--out", help="file for the tables (default: standard output)")
     options = parser.parse_args()
     for text in options.traces:
