@@ -19,26 +19,17 @@ enum {
     MAX_CHUNK_BYTES = 4 << 20
 };
 
-typedef struct chunk {
-    struct chunk *next;
+typedef struct ir_arena_chunk {
+    struct ir_arena_chunk *next;
     unsigned char *begin; /* first byte after this header */
     size_t used, capacity;
 } chunk;
 
-typedef struct deferred {
-    struct deferred *next;
+typedef struct ir_arena_deferred {
+    struct ir_arena_deferred *next;
     void (*release)(void *);
     void *object;
 } deferred;
-
-struct ir_arena {
-    chunk *chunks; /* small allocations fill the first chunk */
-    deferred *deferred;
-    size_t next_chunk_bytes;
-    size_t used_bytes, limit_bytes;
-    bool failed, full;
-    bool has_own_limit;
-};
 
 ir_arena *ir_arena_create(size_t limit_bytes)
 {
@@ -192,9 +183,4 @@ bool ir_arena_is_full(const ir_arena *arena)
 bool ir_arena_failed(const ir_arena *arena)
 {
     return arena->failed;
-}
-
-size_t ir_arena_used_bytes(const ir_arena *arena)
-{
-    return arena->used_bytes;
 }

@@ -9,7 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct ir_arena ir_arena;
+/* The members belong to arena.c. Tests read used_bytes. */
+typedef struct ir_arena {
+    struct ir_arena_chunk *chunks; /* small allocations fill the first chunk */
+    struct ir_arena_deferred *deferred;
+    size_t next_chunk_bytes;
+    size_t used_bytes, limit_bytes;
+    bool failed, full;
+    bool has_own_limit;
+} ir_arena;
 
 /* limit_bytes bounds the total allocation (0: unlimited). NULL: out of memory. */
 ir_arena *ir_arena_create(size_t limit_bytes);
@@ -31,7 +39,6 @@ bool ir_arena_defer(ir_arena *arena, void (*release)(void *), void *object);
 bool ir_arena_failed(const ir_arena *arena);
 /* Was memory refused by the arena's limit rather than by the machine? */
 bool ir_arena_is_full(const ir_arena *arena);
-size_t ir_arena_used_bytes(const ir_arena *arena);
 
 #define IR_NEW(arena, type) ((type *)ir_arena_alloc(arena, 1, sizeof(type)))
 #define IR_NEW_ARRAY(arena, type, count) ((type *)ir_arena_alloc(arena, (size_t)(count), sizeof(type)))

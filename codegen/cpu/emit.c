@@ -61,7 +61,7 @@ static void add_attribute(cg_emitter *e, const char *key, uint64_t value)
     LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, value));
 }
 
-static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int count)
+void cg_begin_function(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int count)
 {
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, (unsigned)count, false);
     e->function = LLVMAddFunction(e->module, name, type);
@@ -79,17 +79,6 @@ static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int 
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
 }
 
-LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count)
-{
-    LLVMTypeRef parameters[CG_MAX_POINTERS + 1];
-    assert(pointer_count <= CG_MAX_POINTERS);
-    for (int i = 0; i < pointer_count; i++) parameters[i] = e->ptr;
-    parameters[pointer_count] = e->i64;
-    begin(e, name, parameters, pointer_count + 1);
-    e->length = LLVMGetParam(e->function, (unsigned)pointer_count);
-    return e->function;
-}
-
 LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset)
 {
     return cg_load(e, type, cg_at(e, e->i8, call, cg_int(e, (int64_t)offset)), 8);
@@ -100,7 +89,7 @@ LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count)
     LLVMTypeRef parameters[CG_MAX_POINTERS + 1];
     assert(pointer_count <= CG_MAX_POINTERS);
     for (int i = 0; i <= pointer_count; i++) parameters[i] = e->ptr;
-    begin(e, name, parameters, pointer_count + 1);
+    cg_begin_function(e, name, parameters, pointer_count + 1);
     LLVMValueRef call = LLVMGetParam(e->function, (unsigned)pointer_count);
     e->length = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, length));
     e->slice_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin));
@@ -110,7 +99,7 @@ LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count)
 
 LLVMValueRef cg_begin_entry(cg_emitter *e, const char *name)
 {
-    begin(e, name, &e->ptr, 1);
+    cg_begin_function(e, name, &e->ptr, 1);
     e->length = NULL;
     return e->function;
 }

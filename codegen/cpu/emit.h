@@ -29,10 +29,10 @@ typedef struct cg_emitter {
 void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *target);
 void cg_emitter_done(cg_emitter *e);
 
-/* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility and the level's
- * attributes. */
-LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
-/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads length and slice from the call. */
+/* Begins a void function with hidden visibility and the level's attributes. The caller sets e->length. */
+void cg_begin_function(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int count);
+/* Begins `void name(ptr, …, const mdot_abi_call *call)` with up to CG_MAX_POINTERS pointers before the call, from which
+ * it reads length and slice. */
 LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count);
 /* A field of an mdot_abi_call. */
 LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset);

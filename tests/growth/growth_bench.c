@@ -84,7 +84,7 @@ static void compile(const growth_model *model, const pb_buffer *bytes)
         status = co_plan_entry("run", graph, &bucket, 1, false, &(co_hooks){0}, arena, &entry, &err);
         show("plan", begin_s, status, &err);
     }
-    printf("  %6.1f MB", 1e-6 * (double)ir_arena_used_bytes(arena));
+    printf("  %6.1f MB", 1e-6 * (double)arena->used_bytes);
     if (status == MDOT_OK) {
         begin_s = cpu_s();
         status = generate(&entry, arena, &err);

@@ -132,7 +132,7 @@ static work import(const growth_model *model, const pb_buffer *bytes, ir_arena *
     blocks = 0;
     mdot_status status =
         fe_import_bytes(bytes->data, bytes->size, model->name, NULL, &(fe_options){0}, arena, out_graph, &err);
-    const work done = {.blocks = (double)blocks, .bytes = (double)ir_arena_used_bytes(arena)};
+    const work done = {.blocks = (double)blocks, .bytes = (double)arena->used_bytes};
     if (status != MDOT_OK) fail_msg("%s", err.message);
     return done;
 }
@@ -141,12 +141,12 @@ static work plan(ir_graph *graph, ir_arena *arena, pl_plan **out_plan)
 {
     mdot_error err = {0};
     pl_plan *made = NULL;
-    size_t before = ir_arena_used_bytes(arena);
+    size_t before = arena->used_bytes;
     blocks = 0;
     if (graph->symbol != NULL) graph->max_length = LENGTH;
     mdot_status status = ir_run_passes(graph, NULL, &err);
     if (status == MDOT_OK) status = pl_build(graph, arena, &made, &err);
-    const work done = {.blocks = (double)blocks, .bytes = (double)(ir_arena_used_bytes(arena) - before)};
+    const work done = {.blocks = (double)blocks, .bytes = (double)(arena->used_bytes - before)};
     if (status != MDOT_OK) fail_msg("%s", err.message);
     *out_plan = made;
     return done;

@@ -313,7 +313,7 @@ static void emit_kernel(harness *h, const attention_shape *s, const char *name, 
     pl_buffer descriptions[BUFFERS];
     pl_plan plan;
     make_plan(s, &k, descriptions, &plan);
-    cg_begin_function(&h->e, name, POINTERS);
+    harness_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
     bool has_tiles = h->e.target->matmul == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);

@@ -175,6 +175,16 @@ void harness_begin_for(harness *h, const cg_cpu_target *target)
     cg_emitter_init(&h->e, h->module, target);
 }
 
+void harness_begin_function(cg_emitter *e, const char *name, int pointer_count)
+{
+    LLVMTypeRef parameters[CG_MAX_POINTERS + 1];
+    assert_compare(pointer_count, <=, CG_MAX_POINTERS);
+    for (int i = 0; i < pointer_count; i++) parameters[i] = e->ptr;
+    parameters[pointer_count] = e->i64;
+    cg_begin_function(e, name, parameters, pointer_count + 1);
+    e->length = LLVMGetParam(e->function, (unsigned)pointer_count);
+}
+
 void harness_load(harness *h)
 {
     for (LLVMValueRef f = LLVMGetFirstFunction(h->module); f; f = LLVMGetNextFunction(f))

@@ -32,6 +32,8 @@ typedef struct harness {
 
 void harness_begin(harness *h, mdot_cpu_isa level);
 void harness_begin_for(harness *h, const cg_cpu_target *target);
+/* Begins `void name(ptr, …, i64 length)`. */
+void harness_begin_function(cg_emitter *e, const char *name, int pointer_count);
 void harness_load(harness *h);                         /* assembles, links and loads the emitted code */
 void *harness_get(const harness *h, const char *name); /* only without an emulator */
 /* Calls a function of two, three or six buffers and a length. */

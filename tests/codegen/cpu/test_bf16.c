@@ -27,10 +27,10 @@ typedef void (*on_vectors)(const void *a, const void *b, void *out, int64_t leng
 static void build_values(cg_emitter *e)
 {
     LLVMTypeRef floats = cg_vector(e, e->f32, LANES), words = cg_vector(e, e->i32, LANES);
-    cg_begin_function(e, "narrow", 3);
+    harness_begin_function(e, "narrow", 3);
     cg_store(e, cg_f32_to_bf16(e, cg_load(e, floats, cg_pointer(e, 0), 0)), cg_pointer(e, 2), 0);
     cg_end_function(e);
-    cg_begin_function(e, "products", 3);
+    harness_begin_function(e, "products", 3);
     LLVMValueRef a = cg_load(e, words, cg_pointer(e, 0), 0), b = cg_load(e, words, cg_pointer(e, 1), 0);
     LLVMValueRef sum = cg_bf16_dot(e, a, b, cg_load(e, floats, cg_pointer(e, 2), 0));
     cg_store(e, sum, cg_pointer(e, 2), 0);

@@ -325,7 +325,7 @@ static void common_subexpressions_are_emitted_once(void **state)
     for (int i = 0; i < 16; i++) value = pl_binary(f.arena, PL_ADD, value, value);
     harness h;
     harness_begin(&h, MDOT_CPU_X86_64_V3);
-    cg_begin_function(&h.e, "sum", 1);
+    harness_begin_function(&h.e, "sum", 1);
     LLVMValueRef buffers[] = {cg_pointer(&h.e, 0)};
     cg_scope scope = {.buffers = buffers, .vector_loop = 0, .lanes = 4, .loops = {cg_int(&h.e, 0)}};
     cg_expr(&h.e, &scope, &f.plan, value);

@@ -210,7 +210,7 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
         .epilogue = s->epilogue->build ? s->epilogue->build(arena, s) : NULL,
         .out = {OUT, ir_dim_number(s->out_offset), ir_dim_number(s->out_stride)},
     };
-    cg_begin_function(&h->e, name, POINTERS);
+    harness_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
     bool has_tiles = f->target->matmul == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);

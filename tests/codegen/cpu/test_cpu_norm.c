@@ -72,7 +72,7 @@ static int64_t emit_kernel(harness *h, ir_arena *arena, const shape *s, const ch
     pl_plan plan = {.buffer_count = BUFFERS, .buffers = descriptions, .max_length = 300};
     for (int b = 0; b < BUFFERS; b++) descriptions[b].type.dtype = MDOT_DTYPE_F32;
     pl_norm k = describe(arena, s);
-    cg_begin_function(&h->e, name, POINTERS);
+    harness_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
     const pl_kernel described = {.kind = PL_NORM, .norm = k};
     cg_norm_kind.emit(&h->e, &plan, &described, buffers, cg_pointer(&h->e, SCRATCH));

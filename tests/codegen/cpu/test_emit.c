@@ -33,7 +33,7 @@ typedef void (*counting)(int64_t *out, int64_t length);
 /* out[0] = sum over i, out[1] = iteration count for (i = 2; i < length; i += 3) */
 static void build_loop(cg_emitter *e)
 {
-    cg_begin_function(e, "loop", 1);
+    harness_begin_function(e, "loop", 1);
     LLVMValueRef zero = cg_int(e, 0);
     cg_loop loop;
     cg_loop_begin(e, &loop, cg_int(e, 2), e->length, 3, 2, (LLVMValueRef[]){zero, zero}, true);
@@ -64,7 +64,7 @@ static void guarded_loops_carry_values_and_may_not_run_at_all(void **state)
 /* out[0] = 3 * length - 5, out[1] = length rounded down to 8, and out[2] = 1 only if length > 10 */
 static void build_scalars(cg_emitter *e)
 {
-    cg_begin_function(e, "scalars", 1);
+    harness_begin_function(e, "scalars", 1);
     LLVMValueRef out = cg_pointer(e, 0);
     cg_store(e, cg_dim(e, ir_dim_affine(3, -5)), cg_at(e, e->i64, out, cg_int(e, 0)), 0);
     cg_store(e, cg_round_down(e, e->length, 8), cg_at(e, e->i64, out, cg_int(e, 1)), 0);
@@ -101,14 +101,14 @@ static void build_lanes(cg_emitter *e)
     int lanes = e->target->lanes;
     LLVMTypeRef vector = cg_vector(e, e->f32, lanes);
     LLVMValueRef rows[MOST_LANES];
-    cg_begin_function(e, "transpose", 2);
+    harness_begin_function(e, "transpose", 2);
     for (int i = 0; i < lanes; i++)
         rows[i] = cg_load(e, vector, cg_at(e, e->f32, cg_pointer(e, 0), cg_int(e, i * lanes)), 0);
     cg_transpose(e, rows);
     for (int i = 0; i < lanes; i++) cg_store(e, rows[i], cg_at(e, e->f32, cg_pointer(e, 1), cg_int(e, i * lanes)), 0);
     cg_end_function(e);
 
-    cg_begin_function(e, "reduce", 2);
+    harness_begin_function(e, "reduce", 2);
     LLVMValueRef row = cg_load(e, vector, cg_pointer(e, 0), 0);
     cg_store(e, cg_reduce_add(e, row), cg_at(e, e->f32, cg_pointer(e, 1), cg_int(e, 0)), 0);
     cg_store(e, cg_reduce(e, row, cg_fmax), cg_at(e, e->f32, cg_pointer(e, 1), cg_int(e, 1)), 0);

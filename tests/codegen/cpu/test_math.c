@@ -80,7 +80,7 @@ enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 static void emit_map(cg_emitter *e, const char *name, unary_emitter function, LLVMTypeRef element, int lanes)
 {
     cg_loop loop;
-    cg_begin_function(e, name, 2);
+    harness_begin_function(e, name, 2);
     cg_loop_begin(e, &loop, cg_int(e, 0), e->length, lanes, 0, NULL, true);
     LLVMValueRef x = cg_load(e, cg_vector(e, element, lanes), cg_at(e, element, cg_pointer(e, 0), loop.index), 0);
     cg_store(e, function(e, x), cg_at(e, element, cg_pointer(e, 1), loop.index), 0);
@@ -91,7 +91,7 @@ static void emit_map(cg_emitter *e, const char *name, unary_emitter function, LL
 static void emit_power(cg_emitter *e, const char *name, LLVMTypeRef element, int lanes)
 {
     cg_loop loop;
-    cg_begin_function(e, name, 3);
+    harness_begin_function(e, name, 3);
     cg_loop_begin(e, &loop, cg_int(e, 0), e->length, lanes, 0, NULL, true);
     LLVMTypeRef type = cg_vector(e, element, lanes);
     LLVMValueRef x = cg_load(e, type, cg_at(e, element, cg_pointer(e, 0), loop.index), 0);
