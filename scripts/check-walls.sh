@@ -40,7 +40,7 @@ codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ plan/ cod
 codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/subprocess.h codegen/byte_pool.h
 codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/byte_pool.h
 compiler        base/ mdot/ ir/ plan/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h codegen/artefact.h
-cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
+cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def ir/ops.def ir/ops_job.def

@@ -34,7 +34,7 @@ def ask(mdot, *arguments):
 def data_sheet():
     """The spec values of the GPU by column, from gpus.def."""
     text = (ROOT / "runtime" / "job" / "gpus.def").read_text(encoding="utf-8")
-    columns = re.findall(r"^COLUMN\((\w+)\)", text, re.M)
+    columns = re.findall(r"^COLUMN\((\w+),", text, re.M)
     row = re.search(rf'^GPU\("{GPU}", +"[^"]*",(.*)\)$', text, re.M).group(1)
     return dict(zip(columns, map(float, row.split(","))))
 

@@ -44,6 +44,7 @@ static void print_table(void)
 
 static void print_json(void)
 {
+    enum { FIRST_LINE_COLUMNS = 6 };
     printf("{\"schema\": \"mdot-gpus/1\", \"gpus\": [");
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
         mdot_gpu g = MDOT_INIT(mdot_gpu);
@@ -51,13 +52,10 @@ static void print_json(void)
         const char *evidence = evidence_of(g.name);
         printf("%s\n  {\"name\": ", name == mdot_gpu_names() ? "" : ",");
         cli_json_string(stdout, g.name);
-        printf(
-            ", \"compute_capability\": %g, \"sm_count\": %g, \"boost_mhz\": %g, \"memory_gib\": %g, "
-            "\"memory_gbps\": %g, \"l2_mib\": %g,\n   \"fp32_tflops\": %g, \"tf32_tflops\": %g, \"fp16_tflops\": %g, "
-            "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"watts\": %g, \"fp8_tflops\": %g,\n   \"predictor\": \"%s\"}",
-            g.compute_capability, g.sm_count, g.boost_mhz, g.memory_gib, g.memory_gbps, g.l2_mib, g.fp32_tflops,
-            g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, g.watts, g.fp8_tflops,
-            *evidence != '\0' ? evidence : "neither");
+        int column = 0;
+#define COLUMN(field, ...) printf("%s\"" #field "\": %g", column++ == FIRST_LINE_COLUMNS ? ",\n   " : ", ", g.field);
+#include "runtime/job/gpus.def"
+        printf(",\n   \"predictor\": \"%s\"}", *evidence != '\0' ? evidence : "neither");
     }
     printf("\n ]}\n");
 }

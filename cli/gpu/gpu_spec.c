@@ -44,37 +44,40 @@ bool cli_add_gpus(const char *command, char *text, void *gpus)
     return true;
 }
 
-static const struct field {
-    const char *name, *short_name;
-    size_t at;
-} fields[] = {
-    {"fp16_tflops", "tflops", offsetof(mdot_gpu, fp16_tflops)},
-    {"tf32_tflops", "tf32", offsetof(mdot_gpu, tf32_tflops)},
-    {"fp32_tflops", "fp32", offsetof(mdot_gpu, fp32_tflops)},
-    {"memory_gib", "memory", offsetof(mdot_gpu, memory_gib)},
-    {"memory_gbps", "bandwidth", offsetof(mdot_gpu, memory_gbps)},
-    {"l2_mib", "l2", offsetof(mdot_gpu, l2_mib)},
-    {"sm_count", "sms", offsetof(mdot_gpu, sm_count)},
-    {"boost_mhz", "mhz", offsetof(mdot_gpu, boost_mhz)},
-    {"compute_capability", "cc", offsetof(mdot_gpu, compute_capability)},
-    {"nvlink_gbps", "nvlink", offsetof(mdot_gpu, nvlink_gbps)},
-    {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
-    {"watts", "power", offsetof(mdot_gpu, watts)},
-    {"fp8_tflops", "fp8", offsetof(mdot_gpu, fp8_tflops)},
+static const struct column {
+    const char *name, *key;
+    size_t offset;
+    bool scales;
+} columns[] = {
+#define COLUMN(field, key, may_be_zero, scales, ...) {#field, key, offsetof(mdot_gpu, field), scales},
+#include "runtime/job/gpus.def"
 };
-enum { FIELD_COUNT = sizeof fields / sizeof *fields, TFLOPS = 0, NAME = FIELD_COUNT, LIKE, KEY_COUNT };
+enum {
+#define COLUMN(field, ...) COLUMN_##field,
+#include "runtime/job/gpus.def"
+    COLUMN_COUNT,
+    NAME = COLUMN_COUNT,
+    LIKE,
+    KEY_COUNT
+};
 
 typedef struct spec {
     const char *command;
     const char *like; /* name of a GPU in the table */
     char name[CLI_GPU_NAME_BYTES];
-    double value[FIELD_COUNT];
+    double value[COLUMN_COUNT];
     bool is_set[KEY_COUNT];
 } spec;
 
-static double *field_of(mdot_gpu *gpu, int field)
+static double *value_of(mdot_gpu *gpu, int column)
 {
-    return (double *)(void *)((char *)gpu + fields[field].at);
+    return (double *)(void *)((char *)gpu + columns[column].offset);
+}
+
+static void add_column(bs_suggest *suggestion, int column)
+{
+    bs_suggest_add(suggestion, columns[column].name);
+    bs_suggest_add(suggestion, columns[column].key);
 }
 
 static bool refuse_key(const spec *s, const char *key)
@@ -86,10 +89,9 @@ static bool refuse_key(const spec *s, const char *key)
     bs_suggest_add_alias(&suggestion, "bw", "bandwidth");
     bs_suggest_add_alias(&suggestion, "tdp", "watts");
     bs_suggest_add_alias(&suggestion, "tgp", "watts");
-    for (int i = 0; i < FIELD_COUNT; i++) {
-        bs_suggest_add(&suggestion, fields[i].name);
-        bs_suggest_add(&suggestion, fields[i].short_name);
-    }
+    /* the first of equally near names counts, so rates come first, half precision before the others */
+    for (int i = COLUMN_fp16_tflops; i >= COLUMN_fp32_tflops; i--) add_column(&suggestion, i);
+    for (int i = 0; i < COLUMN_COUNT; i++) add_column(&suggestion, i);
     cli_usage_error(s->command,
                     "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "
                     "`mdot gpus --json`",
@@ -102,16 +104,16 @@ static int find_key(const char *key)
 {
     if (strcasecmp(key, "name") == 0) return NAME;
     if (strcasecmp(key, "like") == 0) return LIKE;
-    for (int i = 0; i < FIELD_COUNT; i++)
-        if (strcasecmp(key, fields[i].name) == 0 || strcasecmp(key, fields[i].short_name) == 0) return i;
+    for (int i = 0; i < COLUMN_COUNT; i++)
+        if (strcasecmp(key, columns[i].name) == 0 || strcasecmp(key, columns[i].key) == 0) return i;
     return KEY_COUNT;
 }
 
-static bool read_field(spec *s, int field, const char *key, const char *value)
+static bool read_number(spec *s, int column, const char *key, const char *value)
 {
     char *end;
-    s->value[field] = strtod(value, &end);
-    if (end != value && *end == '\0' && isfinite(s->value[field]) && s->value[field] > 0) return true;
+    s->value[column] = strtod(value, &end);
+    if (end != value && *end == '\0' && isfinite(s->value[column]) && s->value[column] > 0) return true;
     cli_usage_error(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
     return false;
 }
@@ -152,7 +154,7 @@ static bool read_setting(spec *s, char *text)
     else if (key == LIKE)
         s->like = value;
     else
-        return read_field(s, key, text, value);
+        return read_number(s, key, text, value);
     return true;
 }
 
@@ -169,7 +171,7 @@ static bool find_base(const spec *s, mdot_gpu *out_gpu)
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
         mdot_gpu gpu = MDOT_INIT(mdot_gpu);
         mdot_gpu_find(*name, &gpu, NULL);
-        double distance = fabs(log(gpu.fp16_tflops / s->value[TFLOPS]));
+        double distance = fabs(log(gpu.fp16_tflops / s->value[COLUMN_fp16_tflops]));
         if (distance >= nearest) continue;
         nearest = distance;
         *out_gpu = gpu;
@@ -180,7 +182,7 @@ static bool find_base(const spec *s, mdot_gpu *out_gpu)
 static bool add_spec(const spec *s, cli_gpus *gpus)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
-    if (s->like == NULL && !s->is_set[TFLOPS]) {
+    if (s->like == NULL && !s->is_set[COLUMN_fp16_tflops]) {
         cli_usage_error(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
         return false;
     }
@@ -189,13 +191,11 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
         return false;
     }
     if (!find_base(s, &gpu)) return false;
-    double scale = s->is_set[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
-    gpu.tf32_tflops *= scale;
-    gpu.fp32_tflops *= scale;
-    gpu.fp8_tflops *= scale;
-    gpu.watts *= scale; /* keeps power limit / rate, so that the clock falls in the same way */
-    for (int i = 0; i < FIELD_COUNT; i++)
-        if (s->is_set[i]) *field_of(&gpu, i) = s->value[i];
+    double scale = s->is_set[COLUMN_fp16_tflops] ? s->value[COLUMN_fp16_tflops] / gpu.fp16_tflops : 1;
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        double *value = value_of(&gpu, i);
+        *value = s->is_set[i] ? s->value[i] : columns[i].scales ? *value * scale : *value;
+    }
     char *name = gpus->names[gpus->count];
     if (s->name[0] != '\0')
         memcpy(name, s->name, CLI_GPU_NAME_BYTES);
@@ -239,9 +239,9 @@ bool cli_add_gpu_spec(const char *command, char *text, void *gpus)
     spec s = {.command = command};
     char content[4096]; /* storage of the strings in the spec */
     if (strchr(text, '=') == NULL) return read_file(&s, text, content, sizeof content) && add_spec(&s, gpus);
-    const char *items[FIELD_COUNT + 2];
+    const char *items[COLUMN_COUNT + 2];
     size_t count;
-    if (!cli_split_list(command, "--gpu-spec", text, FIELD_COUNT + 2, items, &count)) return false;
+    if (!cli_split_list(command, "--gpu-spec", text, COLUMN_COUNT + 2, items, &count)) return false;
     for (size_t i = 0; i < count; i++)
         if (!read_setting(&s, (char *)(uintptr_t)items[i])) return false;
     return add_spec(&s, gpus);

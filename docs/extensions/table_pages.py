@@ -1,5 +1,6 @@
 """Directives that make tables of the project's .def files, so that a page cannot differ from them.
 
+    ```{gpu-columns}```        runtime/job/gpus.def, the meaning of each column
     ```{gpu-table}```          runtime/job/gpus.def, with the sources, and weights/measured_gpus.def
     ```{operator-table}```     ir/ops.def and ir/ops_job.def
     ```{job-only-table}```     frontend/job/job_only_ops.def
@@ -53,7 +54,13 @@ def gpu_groups():
 
 
 def gpu_columns():
-    return re.findall(r"^COLUMN\((\w+)\)", read(GPUS), re.M)
+    """[(field, unit, meaning)] in the table's order."""
+    rows = [cells_of(row) for row in re.findall(r"^COLUMN\((.*)\)$", read(GPUS), re.M)]
+    return [(field, unit, meaning) for field, _, _, _, unit, meaning in rows]
+
+
+def gpu_column_page():
+    return table(["column", "unit", "meaning"], [[f"`{field}`", unit, meaning] for field, unit, meaning in gpu_columns()])
 
 
 def data_of_gpus():
@@ -65,7 +72,7 @@ def data_of_gpus():
 
 def gpu_page():
     columns, data, out = gpu_columns(), data_of_gpus(), []
-    titles = ["GPU model", "other names", "data"] + [f"`{column}`" for column in columns]
+    titles = ["GPU model", "other names", "data"] + [f"`{field}`" for field, _, _ in columns]
     for sources, gpus in gpu_groups():
         family, _, source = sources.partition(". ")
         out.append(f"### {family}\n\nSources: {source}.\n")
@@ -162,6 +169,7 @@ class MapTable(SphinxDirective):
 
 
 def setup(app):
+    app.add_directive("gpu-columns", directive(gpu_column_page, GPUS))
     app.add_directive("gpu-table", directive(gpu_page, GPUS, MEASURED))
     app.add_directive("operator-table", directive(operator_page, OPERATORS, JOB_OPERATORS, KERNEL_KINDS, CUDA_KINDS))
     app.add_directive("job-only-table", directive(job_only_page, JOB_ONLY))

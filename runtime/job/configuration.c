@@ -256,23 +256,17 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 #define PCIE_4_GBPS 31.5
 #define FIRST_MX_CAPABILITY 10.0
 
-static bool may_be_zero(int column)
-{
-    return column == RT_GPU_nvlink_gbps || column == RT_GPU_watts || column == RT_GPU_fp8_tflops;
-}
-
 static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
     mdot_status status = bs_read_struct(&rt_gpu_type, spec, out_gpu, err);
     if (status == MDOT_OK) status = rt_gpu_check_name(out_gpu->name, err);
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
-#define CHECK(field)                                                                                                   \
-    if (!is_spec_value(out_gpu->field, may_be_zero(RT_GPU_##field)))                                                   \
+#define COLUMN(field, key, may_be_zero, ...)                                                                           \
+    if (!is_spec_value(out_gpu->field, may_be_zero))                                                                   \
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g; accepted: %g to %g", out_gpu->field, \
                          MIN_SPEC_VALUE, MAX_SPEC_VALUE);
-    RT_GPU_COLUMN_MAP(CHECK)
-#undef CHECK
+#include "runtime/job/gpus.def"
     return MDOT_OK;
 }
 

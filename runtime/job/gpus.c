@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,15 +19,12 @@ static const gpu_row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-/* Table columns, in the order of the predictor input `gpu`. */
-enum {
-#define COLUMN(field) COLUMN_##field,
+/* The initialisers above need a member for each column, in the same order. */
+#define FIRST_NUMBER offsetof(mdot_gpu, compute_capability)
+#define COLUMN(field, ...)                                                                                             \
+    static_assert(offsetof(mdot_gpu, field) == FIRST_NUMBER + RT_GPU_##field * sizeof(double), #field);
 #include "runtime/job/gpus.def"
-    COLUMN_COUNT
-};
-#define COLUMN(field) static_assert((int)COLUMN_##field == (int)RT_GPU_##field, #field);
-#include "runtime/job/gpus.def"
-static_assert((int)COLUMN_COUNT == (int)RT_GPU_NUMBERS, "a number for each column");
+static_assert(sizeof(mdot_gpu) == FIRST_NUMBER + RT_GPU_NUMBERS * sizeof(double), "a column for each member");
 
 const bs_struct_version rt_gpu_type = BS_SIZED(mdot_gpu, fp16_tflops);
 

@@ -6,26 +6,10 @@
 #include "mdot/mdot_predict.h"
 
 /* The columns of gpus.def, in the order of the predictor input `gpu`: append only. */
-#define RT_GPU_COLUMN_MAP(X)                                                                                           \
-    X(compute_capability)                                                                                              \
-    X(sm_count)                                                                                                        \
-    X(boost_mhz)                                                                                                       \
-    X(memory_gib)                                                                                                      \
-    X(memory_gbps)                                                                                                     \
-    X(l2_mib)                                                                                                          \
-    X(fp32_tflops)                                                                                                     \
-    X(tf32_tflops)                                                                                                     \
-    X(fp16_tflops)                                                                                                     \
-    X(nvlink_gbps)                                                                                                     \
-    X(pcie_gbps)                                                                                                       \
-    X(watts)                                                                                                           \
-    X(fp8_tflops)
-
 enum {
-#define RT_GPU_COLUMN_ENUM(field) RT_GPU_##field,
-    RT_GPU_COLUMN_MAP(RT_GPU_COLUMN_ENUM)
-#undef RT_GPU_COLUMN_ENUM
-        RT_GPU_NUMBERS
+#define COLUMN(field, ...) RT_GPU_##field,
+#include "runtime/job/gpus.def"
+    RT_GPU_NUMBERS
 };
 
 extern const bs_struct_version rt_gpu_type;

@@ -58,9 +58,8 @@ static void write_configuration(const rt_configuration *configuration, const rt_
 static void write_gpu(const mdot_gpu *gpu, const rt_job_schema *schema, float *out)
 {
     const float numbers[RT_GPU_NUMBERS] = {
-#define NUMBER(field) [RT_GPU_##field] = (float)gpu->field,
-        RT_GPU_COLUMN_MAP(NUMBER)
-#undef NUMBER
+#define COLUMN(field, ...) (float)gpu->field,
+#include "runtime/job/gpus.def"
     };
     for (size_t k = 0; k < schema->known[RT_JOB_INPUT_GPU]; k++) out[k * schema->block] = numbers[k];
 }

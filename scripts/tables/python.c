@@ -57,12 +57,18 @@ static void write_default(FILE *out, const rt_option *o)
         fputs(begins_at_one(o) || strcmp(o->field, "batch") == 0 ? "1" : "0", out);
 }
 
+/* The text's first letter becomes a capital. */
+static void begin_docstring(FILE *out, const char *text)
+{
+    char first = text[0];
+    fprintf(out, "    \"\"\"%c%s", first >= 'a' && first <= 'z' ? first - 'a' + 'A' : first, text + 1);
+}
+
 /* Writes the meaning, the choices, and the default where 0 or None selects it. */
 static void write_docstring(FILE *out, const rt_option *o)
 {
-    char first = o->meaning[0];
     bool zero_is_default = o->accepts_zero && !begins_at_one(o);
-    fprintf(out, "    \"\"\"%c%s", first >= 'a' && first <= 'z' ? first - 'a' + 'A' : first, o->meaning + 1);
+    begin_docstring(out, o->meaning);
     if (o->section == RT_SECTION_LINK) fputs(", or its rate in GB/s", out);
     fputs(".", out);
     if (o->choices != NULL)
@@ -139,11 +145,28 @@ static void write_rows(FILE *out)
     fputs(")\n\"\"\"The options, except the GPU and the link, which take several forms.\"\"\"\n\n\n", out);
 }
 
+static void write_gpu_column(FILE *out, const char *field, bool may_be_zero, const char *unit, const char *meaning)
+{
+    fprintf(out, "    %s: float%s\n", field, may_be_zero ? " = 0.0" : "");
+    begin_docstring(out, meaning);
+    fprintf(out, "%s%s.\"\"\"\n", *unit != '\0' ? ". Unit: " : "", unit);
+}
+
+static void write_gpu_columns(FILE *out)
+{
+    fputs("@dataclasses.dataclass(frozen=True)\nclass GPUColumns:\n"
+          "    \"\"\"The columns of the GPU table.\"\"\"\n\n    name: str\n",
+          out);
+#define COLUMN(field, key, may_be_zero, scales, ...) write_gpu_column(out, #field, may_be_zero, __VA_ARGS__);
+#include "runtime/job/gpus.def"
+    fputs("\n\n", out);
+}
+
 void tables_write_python(FILE *out)
 {
-    fputs("\"\"\"The training options. scripts/write-tables.sh writes this file from runtime/job/configuration.def: "
-          "edit the table\n"
-          "instead.\"\"\"\n\n"
+    fputs("\"\"\"The training options and GPU columns. scripts/write-tables.sh writes this file from configuration.def "
+          "and\n"
+          "gpus.def in runtime/job: edit the tables instead.\"\"\"\n\n"
           "from __future__ import annotations\n\n"
           "import ctypes\n"
           "import dataclasses\n"
@@ -156,6 +179,7 @@ void tables_write_python(FILE *out)
     write_fields(out);
     write_choices(out);
     write_rows(out);
+    write_gpu_columns(out);
     fputs("@dataclasses.dataclass(frozen=True)\nclass ConfigurationOptions:\n"
           "    \"\"\"The keywords of a Configuration, with their defaults.\"\"\"\n\n",
           out);

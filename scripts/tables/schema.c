@@ -86,7 +86,7 @@ static void write_types(FILE *out)
 }
 
 static const char *const columns[] = {
-#define COLUMN(field) #field,
+#define COLUMN(field, ...) #field,
 #include "runtime/job/gpus.def"
 };
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };

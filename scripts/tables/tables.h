@@ -12,7 +12,7 @@ void tables_write_reference(FILE *out);
 /* Prediction members in docs/predict.schema.json that are training options, and names of the required ones. */
 void tables_write_json_members(FILE *out);
 void tables_write_json_required(FILE *out);
-/* bindings/python/mdot/options.py: the options as Python reads them. */
+/* bindings/python/mdot/options.py: the options and GPU columns as Python reads them. */
 void tables_write_python(FILE *out);
 
 /* Returns the page `old` with today's figures from weights/results/ in the marks; NULL, with a message, if one is

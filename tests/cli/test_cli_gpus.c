@@ -131,8 +131,37 @@ static void gpus_are_listed(void **state)
     expect_contains(f->result.out, "trained on\n");
     process_run((const char *const[]){MDOT_CLI, "gpus", "--json", NULL}, &f->result);
     assert_true(json_is_valid(f->result.out));
-    double fp16[MAX_GPUS];
-    assert_int_equal(json_numbers(f->result.out, "fp16_tflops", fp16, MAX_GPUS), count);
+    double values[MAX_GPUS];
+#define COLUMN(field, ...)                                                                                             \
+    assert_int_equal(json_numbers(f->result.out, #field, values, MAX_GPUS), count);                                    \
+    for (size_t i = 0; i < count; i++) {                                                                               \
+        mdot_gpu gpu = MDOT_INIT(mdot_gpu);                                                                            \
+        mdot_gpu_find(mdot_gpu_names()[i], &gpu, NULL);                                                                \
+        if (values[i] != gpu.field) fail_msg("%s: " #field " is %g instead of %g", gpu.name, values[i], gpu.field);    \
+    }
+#include "runtime/job/gpus.def"
+}
+
+/* The second name is refused after the first. Equally near names are suggested from half precision on. */
+static void each_column_has_two_names(void **state)
+{
+    predict_command *f = *state;
+    static const char *const columns[][2] = {
+#define COLUMN(field, key, ...) {#field, key},
+#include "runtime/job/gpus.def"
+    };
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        char setting[96];
+        snprintf(setting, sizeof setting, "like=A100,%s=3,%s=3", columns[i][0], columns[i][1]);
+        RUN(f, resnet, "--gpu-spec", setting);
+        assert_int_equal(f->result.status, USAGE);
+        snprintf(setting, sizeof setting, "%s is given twice", columns[i][1]);
+        expect_contains(f->result.err, setting);
+    }
+    RUN(f, resnet, "--gpu-spec", "like=A100,fp64_tflops=3");
+    expect_contains(f->result.err, "did you mean fp16_tflops?");
+    RUN(f, resnet, "--gpu-spec", "like=A100,f32=3");
+    expect_contains(f->result.err, "did you mean tf32?");
 }
 
 int main(void)
@@ -147,6 +176,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_oversized_file_is_refused_unread, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(gpus_are_listed, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(each_column_has_two_names, predict_command_set_up, predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

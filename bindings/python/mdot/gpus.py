@@ -7,39 +7,12 @@ import dataclasses
 
 from mdot.library import structs as c
 from mdot.library.libraries import call, encode_text, read_text, runtime
+from mdot.options import GPUColumns
 
 
 @dataclasses.dataclass(frozen=True)
-class GPU:
+class GPU(GPUColumns):
     """The spec values of a GPU. Rates are dense rates at boost clock, and a multiply-add counts as two (mdot.h, mdot_gpu)."""
-
-    name: str
-    compute_capability: float
-    """NVIDIA's number, for example 8.6."""
-    sm_count: float
-    """Streaming multiprocessors, or compute units."""
-    boost_mhz: float
-    """Clock of fp32 operations in MHz."""
-    memory_gib: float
-    """Memory as sold, in GiB."""
-    memory_gbps: float
-    """Memory bandwidth in 10^9 bytes per second."""
-    l2_mib: float
-    """Level-2 cache in MiB."""
-    fp32_tflops: float
-    """10^12 operations per second outside tensor cores."""
-    tf32_tflops: float
-    """10^12 operations per second in tensor cores."""
-    fp16_tflops: float
-    """10^12 operations per second in tensor cores, with fp32 sums."""
-    nvlink_gbps: float = 0.0
-    """All NVLink links in one direction, in GB/s; 0: the GPU lacks NVLink."""
-    pcie_gbps: float = 0.0
-    """The slot in one direction, in GB/s; 0: unknown, which is treated as PCIe 4 with 16 lanes."""
-    watts: float = 0.0
-    """Power limit in W, under which the clock may fall; 0: unlimited, with sustained rates."""
-    fp8_tflops: float = 0.0
-    """10^12 operations per second with FP8 operands; 0: the GPU lacks FP8."""
 
     def replace(self, **specs: float | str) -> GPU:
         """A copy with other spec values, for example `mdot.gpu("A100").replace(name="half an A100", sm_count=54)`."""

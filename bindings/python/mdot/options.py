@@ -1,5 +1,5 @@
-"""The training options. scripts/write-tables.sh writes this file from runtime/job/configuration.def: edit the table
-instead."""
+"""The training options and GPU columns. scripts/write-tables.sh writes this file from configuration.def and
+gpus.def in runtime/job: edit the tables instead."""
 
 from __future__ import annotations
 
@@ -197,6 +197,39 @@ ROWS: tuple[Row, ...] = (
     Row("network", "network_gbps", "rate", 0, 1000000000),
 )
 """The options, except the GPU and the link, which take several forms."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GPUColumns:
+    """The columns of the GPU table."""
+
+    name: str
+    compute_capability: float
+    """NVIDIA's compute capability, for example 8.6."""
+    sm_count: float
+    """Number of streaming multiprocessors, or compute units."""
+    boost_mhz: float
+    """Clock of fp32 operations. Unit: MHz."""
+    memory_gib: float
+    """Memory as sold; the driver and error correction take a part of it. Unit: GiB."""
+    memory_gbps: float
+    """Memory bandwidth, in 10^9 bytes per second. Unit: GB/s."""
+    l2_mib: float
+    """Level-2 cache. Unit: MiB."""
+    fp32_tflops: float
+    """Operations outside tensor cores; a multiply-add counts as two. Unit: 10^12/s."""
+    tf32_tflops: float
+    """Operations in tensor cores, dense; the fp32 rate if they lack TF32. Unit: 10^12/s."""
+    fp16_tflops: float
+    """Operations in tensor cores with fp16 operands and fp32 sums, dense. Unit: 10^12/s."""
+    nvlink_gbps: float = 0.0
+    """All NVLink links together, in one direction; 0: the model comes without them. Unit: GB/s."""
+    pcie_gbps: float = 0.0
+    """Slot with 16 lanes, in one direction; 0: unknown, assumed to be PCIe 4. Unit: GB/s."""
+    watts: float = 0.0
+    """Default power limit, under which the clock may fall; 0: unlimited. Unit: W."""
+    fp8_tflops: float = 0.0
+    """Operations in tensor cores with FP8 operands and fp32 sums, dense; 0: they lack FP8. Unit: 10^12/s."""
 
 
 @dataclasses.dataclass(frozen=True)

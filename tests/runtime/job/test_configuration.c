@@ -116,7 +116,7 @@ static void implausible_spec_values_are_refused_by_name(void **state)
     static const double wrong[] = {-1, 5e-324, 9e-7, 1.1e9, 1e300, NAN, INFINITY}, right[] = {1e-6, 1, 1e9};
     mdot_gpu known = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &known, NULL), MDOT_OK);
-#define EXPECT(field)                                                                                                  \
+#define COLUMN(field, ...)                                                                                             \
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {                                                        \
         mdot_gpu gpu = known;                                                                                          \
         mdot_error err = {0};                                                                                          \
@@ -127,8 +127,7 @@ static void implausible_spec_values_are_refused_by_name(void **state)
         gpu.field = right[i % 3];                                                                                      \
         assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);                          \
     }
-    RT_GPU_COLUMN_MAP(EXPECT)
-#undef EXPECT
+#include "runtime/job/gpus.def"
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(read_status((mdot_configuration){.gpu = "T4", .link_gbps = wrong[i]}, NULL),
                          MDOT_INVALID_ARGUMENT);

@@ -333,22 +333,21 @@ static void invalid_spec_values_are_refused_by_name(void **state)
     mdot_gpu known = MDOT_INIT(mdot_gpu), gpu;
     assert_int_equal(mdot_gpu_find("T4", &known, NULL), MDOT_OK);
     static const struct {
-        size_t at;
+        size_t offset;
         const char *name;
     } columns[] = {
-#define COLUMN(field) {offsetof(mdot_gpu, field), #field},
-        RT_GPU_COLUMN_MAP(COLUMN)
-#undef COLUMN
+#define COLUMN(field, ...) {offsetof(mdot_gpu, field), #field},
+#include "runtime/job/gpus.def"
     };
     static const double values[] = {0, -1, NAN, INFINITY};
     mdot_configuration c = predict_configuration(1, NULL);
     c.gpu_spec = &gpu;
     for (size_t i = 0; i < RT_GPU_NUMBERS * 4; i++) {
         /* fields added later may be 0 */
-        bool may_be_zero = columns[i / 4].at >= offsetof(mdot_gpu, nvlink_gbps);
+        bool may_be_zero = columns[i / 4].offset >= offsetof(mdot_gpu, nvlink_gbps);
         if (may_be_zero && values[i % 4] == 0) continue;
         gpu = known;
-        memcpy((char *)&gpu + columns[i / 4].at, &values[i % 4], sizeof values[0]);
+        memcpy((char *)&gpu + columns[i / 4].offset, &values[i % 4], sizeof values[0]);
         mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
         assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64
+from dataclasses import fields
 
 from mdot.library.structs.base import Sized
-from mdot.options import CONFIGURATION_FIELDS
+from mdot.options import CONFIGURATION_FIELDS, GPUColumns
 
 # ---- mdot_predict.h --------------------------------------------------------------------------------------------------
 
@@ -14,19 +15,7 @@ class mdot_gpu(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
         ("name", c_char_p),
-        ("compute_capability", c_double),
-        ("sm_count", c_double),
-        ("boost_mhz", c_double),
-        ("memory_gib", c_double),
-        ("memory_gbps", c_double),
-        ("l2_mib", c_double),
-        ("fp32_tflops", c_double),
-        ("tf32_tflops", c_double),
-        ("fp16_tflops", c_double),
-        ("nvlink_gbps", c_double),
-        ("pcie_gbps", c_double),
-        ("watts", c_double),
-        ("fp8_tflops", c_double),
+        *((column.name, c_double) for column in fields(GPUColumns) if column.name != "name"),
     ]
 
 
