@@ -1,4 +1,4 @@
-/* mdot_durations.c — mdot-durations: replays a trace: a history's answer for each job at submission. Jobs start when
+/* mdot_durations.c — mdot-durations: a history's answer for each job of a trace, at submission. Jobs start when
  * they are submitted, and the history learns from each job's end. The output has one line per job in order of
  * submission, for comparisons with other estimates (cluster/durations). Outcome and key are the numbers in mdot_ended
  * and mdot_history_key. */
