@@ -64,10 +64,7 @@ mdot_status bs_append_begin(bs_append *a, const char *path, mdot_error *err)
     return status;
 }
 
-void bs_append_cancel(bs_append *a)
-{
-    close(a->descriptor);
-}
+void bs_append_cancel(bs_append *a) { close(a->descriptor); }
 
 static bool write_all(int descriptor, const char *text, size_t size_bytes)
 {

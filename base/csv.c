@@ -230,10 +230,7 @@ mdot_status bs_csv_integer(const bs_csv *csv, int column, int minimum, int maxim
     return MDOT_OK;
 }
 
-static char printed(char c)
-{
-    return (unsigned char)c < ' ' ? ' ' : c;
-}
+static char printed(char c) { return (unsigned char)c < ' ' ? ' ' : c; }
 
 void bs_csv_write(FILE *stream, const char *text, size_t length)
 {
@@ -247,7 +244,4 @@ void bs_csv_write(FILE *stream, const char *text, size_t length)
     if (is_quoted) fputc('"', stream);
 }
 
-void bs_csv_write_text(FILE *stream, const char *text)
-{
-    bs_csv_write(stream, text, strlen(text));
-}
+void bs_csv_write_text(FILE *stream, const char *text) { bs_csv_write(stream, text, strlen(text)); }

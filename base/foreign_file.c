@@ -45,10 +45,7 @@ static size_t skip_blanks(const content *c, size_t offset)
 }
 
 /* Returns the remedy for a file that holds a network's weights or code. */
-static const char *remedy(const content *c)
-{
-    return c->is_job ? from_torch : to_compile;
-}
+static const char *remedy(const content *c) { return c->is_job ? from_torch : to_compile; }
 
 static void recognise_torch(const content *c, bs_foreign *out)
 {

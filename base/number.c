@@ -7,10 +7,7 @@
 #include <string.h>
 
 /* The C locale as an object. Creation always succeeds in glibc and musl; if it fails, reading finds no number. */
-static locale_t begin(void)
-{
-    return newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
+static locale_t begin(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
 double bs_number_read(const char *text, const char **out_end)
 {

@@ -10,10 +10,7 @@
 #else
 #include <stdatomic.h>
 
-static inline void bs_spin_pause(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-}
+static inline void bs_spin_pause(void) { atomic_signal_fence(memory_order_seq_cst); }
 #endif
 
 #endif

@@ -2,9 +2,6 @@
 #ifndef BS_SPIN_X86_H
 #define BS_SPIN_X86_H
 
-static inline void bs_spin_pause(void)
-{
-    __builtin_ia32_pause();
-}
+static inline void bs_spin_pause(void) { __builtin_ia32_pause(); }
 
 #endif

@@ -37,10 +37,7 @@ mdot_status bs_fill_struct(const bs_struct_version *type, const void *library_st
                            mdot_error *err);
 
 /* Element i of a caller's array, whose first element has been checked. */
-static inline size_t bs_struct_bytes(const void *first)
-{
-    return *(const size_t *)first;
-}
+static inline size_t bs_struct_bytes(const void *first) { return *(const size_t *)first; }
 static inline void *bs_struct_at(const void *first, size_t i)
 {
     return (char *)(uintptr_t)first + i * bs_struct_bytes(first);

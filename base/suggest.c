@@ -6,10 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Edit distance of two names, ignoring case; a swap of neighbouring letters is one edit (optimal string alignment:
  * Boytsov, "Indexing methods for approximate dictionary searching", 2011, section 2.2). */
@@ -50,10 +47,7 @@ void bs_suggest_add_alias(bs_suggest *suggestion, const char *alias, const char 
     suggestion->distance = distance;
 }
 
-void bs_suggest_add(bs_suggest *suggestion, const char *name)
-{
-    bs_suggest_add_alias(suggestion, name, name);
-}
+void bs_suggest_add(bs_suggest *suggestion, const char *name) { bs_suggest_add_alias(suggestion, name, name); }
 
 bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion)
 {

@@ -19,10 +19,7 @@ typedef struct bs_suggest {
  * neighbours. The length of the shorter name determines the limit: two edits from six letters on, one from three on.
  * For two letters, one edit is allowed if both names begin with the same letter. Containment requires at least three
  * letters. */
-static inline bs_suggest bs_suggest_begin(const char *unknown)
-{
-    return (bs_suggest){.unknown = unknown};
-}
+static inline bs_suggest bs_suggest_begin(const char *unknown) { return (bs_suggest){.unknown = unknown}; }
 void bs_suggest_add(bs_suggest *suggestion, const char *name);
 /* Like bs_suggest_add, but compares `alias`, whose address is not kept; the name found is `name`. */
 void bs_suggest_add_alias(bs_suggest *suggestion, const char *alias, const char *name);
@@ -50,10 +47,7 @@ typedef struct bs_nearest {
     } item[BS_NEAREST_COUNT];
 } bs_nearest;
 
-static inline bs_nearest bs_nearest_begin(const char *unknown)
-{
-    return (bs_nearest){.unknown = unknown};
-}
+static inline bs_nearest bs_nearest_begin(const char *unknown) { return (bs_nearest){.unknown = unknown}; }
 /* Compares `alias`, whose address is not kept, and keeps the address of `name`. Calls with the same address in `name`
  * count as one name at the least distance. */
 void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name);

@@ -57,10 +57,7 @@ static void send_warning(void *pipe, const char *text)
     send_record(*(int *)pipe, (record){.kind = WARNING}, text, NULL);
 }
 
-static void send_dump(void *pipe, const char *text)
-{
-    send_record(*(int *)pipe, (record){.kind = DUMP}, text, NULL);
-}
+static void send_dump(void *pipe, const char *text) { send_record(*(int *)pipe, (record){.kind = DUMP}, text, NULL); }
 
 /* Drops the program's state in the child: signal handlers, which might report the child's crash as the program's,
  * and open files, which others might wait for. The child ends when the thread that waits for it does. Returns the

@@ -346,12 +346,6 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
     return status;
 }
 
-const char *mdotc_version(void)
-{
-    return MDOT_VERSION_STRING;
-}
+const char *mdotc_version(void) { return MDOT_VERSION_STRING; }
 
-uint32_t mdotc_version_number(void)
-{
-    return MDOT_VERSION_NUMBER;
-}
+uint32_t mdotc_version_number(void) { return MDOT_VERSION_NUMBER; }

@@ -38,10 +38,7 @@ typedef struct test {
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
-static int is_data_set(const struct dirent *entry)
-{
-    return strncmp(entry->d_name, "test_data_set_", 14) == 0;
-}
+static int is_data_set(const struct dirent *entry) { return strncmp(entry->d_name, "test_data_set_", 14) == 0; }
 
 static mdot_status read_data_sets(test *t, mdot_error *err)
 {

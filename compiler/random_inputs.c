@@ -12,10 +12,7 @@ uint64_t co_next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static double next_uniform(uint64_t *state)
-{
-    return (double)(co_next_random(state) >> 11) * 0x1p-53;
-}
+static double next_uniform(uint64_t *state) { return (double)(co_next_random(state) >> 11) * 0x1p-53; }
 
 static double next_normal(uint64_t *state) /* Box-Muller transform */
 {

@@ -6,10 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_missing(const char *name)
-{
-    return name == NULL || *name == '\0';
-}
+static bool is_missing(const char *name) { return name == NULL || *name == '\0'; }
 
 mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
 {

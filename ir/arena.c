@@ -135,10 +135,7 @@ char *ir_arena_strndup(ir_arena *arena, const char *text, size_t length)
     return copy;
 }
 
-char *ir_arena_strdup(ir_arena *arena, const char *text)
-{
-    return ir_arena_strndup(arena, text, strlen(text));
-}
+char *ir_arena_strdup(ir_arena *arena, const char *text) { return ir_arena_strndup(arena, text, strlen(text)); }
 
 char *ir_arena_printf(ir_arena *arena, const char *format, ...)
 {
@@ -170,17 +167,8 @@ void ir_arena_allow(ir_arena *arena, size_t bytes)
     arena->limit_bytes = bytes < SIZE_MAX - before ? before + bytes : SIZE_MAX;
 }
 
-size_t ir_arena_limit_bytes(const ir_arena *arena)
-{
-    return arena->limit_bytes;
-}
+size_t ir_arena_limit_bytes(const ir_arena *arena) { return arena->limit_bytes; }
 
-bool ir_arena_is_full(const ir_arena *arena)
-{
-    return arena->full;
-}
+bool ir_arena_is_full(const ir_arena *arena) { return arena->full; }
 
-bool ir_arena_failed(const ir_arena *arena)
-{
-    return arena->failed;
-}
+bool ir_arena_failed(const ir_arena *arena) { return arena->failed; }

@@ -130,10 +130,7 @@ static bool next_length(walk *w)
 
 /* True if no step of L makes the dimension less, or none makes it greater. Its slopes are `scale` and
  * `scale + times`. */
-static bool is_monotone(ir_dim d)
-{
-    return d.scale >= 0 || d.scale + d.times <= 0;
-}
+static bool is_monotone(ir_dim d) { return d.scale >= 0 || d.scale + d.times <= 0; }
 
 static void find_bounds(ir_dim d, int64_t first, int64_t last_index, int64_t *out_min, int64_t *out_max)
 {
@@ -174,15 +171,9 @@ static bool always_below(const ir_graph *graph, ir_dim a, ir_dim b, int margin)
     return true;
 }
 
-bool ir_dim_always_le(const ir_graph *graph, ir_dim a, ir_dim b)
-{
-    return always_below(graph, a, b, 0);
-}
+bool ir_dim_always_le(const ir_graph *graph, ir_dim a, ir_dim b) { return always_below(graph, a, b, 0); }
 
-bool ir_dim_always_lt(const ir_graph *graph, ir_dim a, ir_dim b)
-{
-    return always_below(graph, a, b, 1);
-}
+bool ir_dim_always_lt(const ir_graph *graph, ir_dim a, ir_dim b) { return always_below(graph, a, b, 1); }
 
 bool ir_dim_decide_equal(const ir_graph *graph, ir_dim a, ir_dim b, bool *out)
 {
@@ -207,10 +198,7 @@ bool ir_dim_decide_less(const ir_graph *graph, ir_dim a, ir_dim b, bool *out)
 
 /* ---- Sums, products, quotients ----------------------------------------------------------------------------------- */
 
-static bool same_floor(form a, form b)
-{
-    return a.step == b.step && a.start == b.start && a.divisor == b.divisor;
-}
+static bool same_floor(form a, form b) { return a.step == b.step && a.start == b.start && a.divisor == b.divisor; }
 
 static bool add_forms(form a, form b, ir_dim *out)
 {
@@ -231,15 +219,9 @@ static form scaled(form f, wide_int factor)
     return f;
 }
 
-bool ir_dim_add(ir_dim a, ir_dim b, ir_dim *out)
-{
-    return add_forms(form_of(a), form_of(b), out);
-}
+bool ir_dim_add(ir_dim a, ir_dim b, ir_dim *out) { return add_forms(form_of(a), form_of(b), out); }
 
-bool ir_dim_sub(ir_dim a, ir_dim b, ir_dim *out)
-{
-    return add_forms(form_of(a), scaled(form_of(b), -1), out);
-}
+bool ir_dim_sub(ir_dim a, ir_dim b, ir_dim *out) { return add_forms(form_of(a), scaled(form_of(b), -1), out); }
 
 bool ir_dim_mul(ir_dim a, ir_dim b, ir_dim *out)
 {
@@ -329,10 +311,7 @@ bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *
     return ir_dim_quotient_form(a, divisor, out);
 }
 
-bool ir_dim_quotient_form(ir_dim a, int64_t divisor, ir_dim *out)
-{
-    return floor_of_form(form_of(a), divisor, out);
-}
+bool ir_dim_quotient_form(ir_dim a, int64_t divisor, ir_dim *out) { return floor_of_form(form_of(a), divisor, out); }
 
 bool ir_dim_div_ceil(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out)
 {

@@ -30,22 +30,10 @@ typedef struct ir_dim {
     int32_t times, step, start, divisor; /* all 0: no floor */
 } ir_dim;
 
-static inline ir_dim ir_dim_affine(int64_t scale, int64_t offset)
-{
-    return (ir_dim){.scale = scale, .offset = offset};
-}
-static inline ir_dim ir_dim_number(int64_t n)
-{
-    return ir_dim_affine(0, n);
-}
-static inline bool ir_dim_is_affine(ir_dim d)
-{
-    return d.times == 0;
-}
-static inline bool ir_dim_is_number(ir_dim d)
-{
-    return d.scale == 0 && d.times == 0;
-}
+static inline ir_dim ir_dim_affine(int64_t scale, int64_t offset) { return (ir_dim){.scale = scale, .offset = offset}; }
+static inline ir_dim ir_dim_number(int64_t n) { return ir_dim_affine(0, n); }
+static inline bool ir_dim_is_affine(ir_dim d) { return d.times == 0; }
+static inline bool ir_dim_is_number(ir_dim d) { return d.scale == 0 && d.times == 0; }
 static inline bool ir_dim_same_floor(ir_dim a, ir_dim b)
 {
     return a.step == b.step && a.start == b.start && a.divisor == b.divisor;
@@ -54,10 +42,7 @@ static inline bool ir_dim_equal(ir_dim a, ir_dim b)
 {
     return a.scale == b.scale && a.offset == b.offset && a.times == b.times && ir_dim_same_floor(a, b);
 }
-static inline bool ir_dim_is(ir_dim d, int64_t n)
-{
-    return ir_dim_is_number(d) && d.offset == n;
-}
+static inline bool ir_dim_is(ir_dim d, int64_t n) { return ir_dim_is_number(d) && d.offset == n; }
 /* L is at least 0. */
 static inline int64_t ir_dim_at(ir_dim d, int64_t length)
 {
@@ -167,10 +152,7 @@ struct ir_graph {
     const ir_note *notes;
 };
 
-static inline int64_t ir_first_length(const ir_graph *graph)
-{
-    return graph->min_length > 0 ? graph->min_length : 1;
-}
+static inline int64_t ir_first_length(const ir_graph *graph) { return graph->min_length > 0 ? graph->min_length : 1; }
 
 /* ---- Building and changing. NULL or false: out of memory. ------------------------------------------------------- */
 

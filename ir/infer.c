@@ -24,10 +24,7 @@ mdot_status ir_check_arity(const ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-static bool is_typed(const ir_value *value)
-{
-    return value->type.dtype != MDOT_DTYPE_NONE && value->type.rank >= 0;
-}
+static bool is_typed(const ir_value *value) { return value->type.dtype != MDOT_DTYPE_NONE && value->type.rank >= 0; }
 
 /* Content that the rules use as shapes may be arbitrary. A dimension must be non-negative at every length. */
 static mdot_status check_dims(const ir_graph *graph, const ir_node *node, int output, mdot_error *err)

@@ -17,10 +17,7 @@ ir_node *ir_loop_end_of(const ir_node *begin)
     return NULL;
 }
 
-int ir_loop_states(const ir_node *begin)
-{
-    return begin->input_count;
-}
+int ir_loop_states(const ir_node *begin) { return begin->input_count; }
 
 int ir_loop_elements(const ir_node *end)
 {

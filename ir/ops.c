@@ -42,10 +42,7 @@ const ir_op *ir_op_find(const char *domain, const char *name)
     return NULL;
 }
 
-static bool is_supported(const ir_node *node)
-{
-    return node->op != NULL && node->op->lowering != IR_LOWER_NONE;
-}
+static bool is_supported(const ir_node *node) { return node->op != NULL && node->op->lowering != IR_LOWER_NONE; }
 
 /* Number of nodes named per type: enough to find them, and few enough that every type fits into the message. */
 enum { MAX_NAMED = 6 };

@@ -6,10 +6,7 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 
-static inline ir_opcode ir_node_opcode(const ir_node *node)
-{
-    return node->op->opcode;
-}
+static inline ir_opcode ir_node_opcode(const ir_node *node) { return node->op->opcode; }
 /* NULL: the operator is not in the table. "ai.onnx" and "" are one domain. */
 const ir_op *ir_op_find(const char *domain, const char *name);
 

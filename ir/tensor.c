@@ -159,10 +159,7 @@ uint16_t ir_f32_to_f16(float value)
     return (uint16_t)(sign | (shift_round(magnitude, 13) - ((uint32_t)(127 - 15) << 10)));
 }
 
-float ir_bf16_to_f32(uint16_t bits)
-{
-    return float_of((uint32_t)bits << 16);
-}
+float ir_bf16_to_f32(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
 uint16_t ir_f32_to_bf16(float value)
 {
@@ -185,15 +182,9 @@ static float round_to_odd(double value)
     return float_of(magnitude > rounded ? bits + 1 : bits - 1);
 }
 
-uint16_t ir_f64_to_f16(double value)
-{
-    return ir_f32_to_f16(round_to_odd(value));
-}
+uint16_t ir_f64_to_f16(double value) { return ir_f32_to_f16(round_to_odd(value)); }
 
-uint16_t ir_f64_to_bf16(double value)
-{
-    return ir_f32_to_bf16(round_to_odd(value));
-}
+uint16_t ir_f64_to_bf16(double value) { return ir_f32_to_bf16(round_to_odd(value)); }
 
 static const void *element_at(const ir_tensor *tensor, int64_t index)
 {

@@ -18,10 +18,7 @@ typedef struct rewrite {
     int done_count, done_capacity;
 } rewrite;
 
-static bool is_index(const pl_expr *e, int loop)
-{
-    return e->op == PL_INDEX && e->i == loop;
-}
+static bool is_index(const pl_expr *e, int loop) { return e->op == PL_INDEX && e->i == loop; }
 
 /* Z for (Z + a) E + b; the constant zero for a E + b. NULL: another form. */
 static const pl_expr *outer_part(const rewrite *r, const pl_expr *e)

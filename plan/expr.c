@@ -46,10 +46,7 @@ const pl_expr *pl_index(ir_arena *arena, int loop)
     return expr;
 }
 
-const pl_expr *pl_step(ir_arena *arena)
-{
-    return create(arena, PL_STEP, MDOT_DTYPE_I64);
-}
+const pl_expr *pl_step(ir_arena *arena) { return create(arena, PL_STEP, MDOT_DTYPE_I64); }
 
 static const pl_expr *affine(ir_arena *arena, const pl_expr *e, int64_t scale, int64_t offset)
 {
@@ -90,10 +87,7 @@ static bool is_integer(const pl_expr *expr, int64_t value)
 }
 
 /* -0 differs from 0, because 1 / x distinguishes them. All NaN are equal. */
-static bool is_same_real(double a, double b)
-{
-    return isnan(a) ? isnan(b) : a == b && signbit(a) == signbit(b);
-}
+static bool is_same_real(double a, double b) { return isnan(a) ? isnan(b) : a == b && signbit(a) == signbit(b); }
 
 bool pl_expr_equal(const pl_expr *a, const pl_expr *b)
 {

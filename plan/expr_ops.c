@@ -10,11 +10,5 @@ static const struct {
 #undef PL_EXPR_ROW
 };
 
-int pl_expr_operand_count(pl_expr_op op)
-{
-    return operators[op].operands;
-}
-const char *pl_expr_op_name(pl_expr_op op)
-{
-    return operators[op].text;
-}
+int pl_expr_operand_count(pl_expr_op op) { return operators[op].operands; }
+const char *pl_expr_op_name(pl_expr_op op) { return operators[op].text; }

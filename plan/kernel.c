@@ -111,15 +111,9 @@ static uint64_t hash_of(const void *data, size_t size)
     return hash ^ hash >> 32;
 }
 
-static bool same_object(const void *a, const void *b)
-{
-    return a == b;
-}
+static bool same_object(const void *a, const void *b) { return a == b; }
 
-static bool same_text(const void *a, const void *b)
-{
-    return strcmp(a, b) == 0;
-}
+static bool same_text(const void *a, const void *b) { return strcmp(a, b) == 0; }
 
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
 {

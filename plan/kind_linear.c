@@ -55,10 +55,7 @@ static void print(const pl_kernel *kernel, pl_text *t)
     pl_put_output(t, "out", &k->out);
 }
 
-static bool is_even_number(ir_dim dim)
-{
-    return ir_dim_is_number(dim) && dim.offset > 0 && dim.offset % 2 == 0;
-}
+static bool is_even_number(ir_dim dim) { return ir_dim_is_number(dim) && dim.offset > 0 && dim.offset % 2 == 0; }
 
 bool pl_taps_of(const pl_linear *k, pl_taps *out)
 {

@@ -61,10 +61,7 @@ double pl_reads_by_steps(const pl_builder *b, const ir_node *reader, int loop)
     return (double)ir_dim_at(steps_of(b->loop_ends[other_index]), b->plan->max_length);
 }
 
-static bool same_type(const ir_value *a, const ir_value *b)
-{
-    return ir_type_equal(&a->type, &b->type);
-}
+static bool same_type(const ir_value *a, const ir_value *b) { return ir_type_equal(&a->type, &b->type); }
 
 /* Is the value read by the loop's end, or by pointwise operators of the same shape whose results are? */
 static bool ends_step(const pl_builder *b, const ir_value *v)

@@ -125,14 +125,8 @@ struct pl_builder {
     pl_rewrite *rewrites; /* array of PL_MAX_REWRITES entries, for rewriting loops */
 };
 
-static inline pl_value *pl_info(const pl_builder *b, const ir_value *v)
-{
-    return &b->values[v->id];
-}
-static inline bool pl_is_unit(ir_dim d)
-{
-    return ir_dim_is(d, 1);
-}
+static inline pl_value *pl_info(const pl_builder *b, const ir_value *v) { return &b->values[v->id]; }
+static inline bool pl_is_unit(ir_dim d) { return ir_dim_is(d, 1); }
 
 /* ---- Shorthands -------------------------------------------------------------------------------------------------- */
 
@@ -144,14 +138,8 @@ static inline const pl_expr *pl_op2(pl_builder *b, pl_expr_op op, const pl_expr 
 {
     return pl_binary(b->arena, op, x, y);
 }
-static inline const pl_expr *pl_int(pl_builder *b, int64_t n)
-{
-    return pl_const_i(b->arena, MDOT_DTYPE_I64, n);
-}
-static inline const pl_expr *pl_extent(pl_builder *b, ir_dim d)
-{
-    return pl_dim(b->arena, d);
-}
+static inline const pl_expr *pl_int(pl_builder *b, int64_t n) { return pl_const_i(b->arena, MDOT_DTYPE_I64, n); }
+static inline const pl_expr *pl_extent(pl_builder *b, ir_dim d) { return pl_dim(b->arena, d); }
 
 /* ---- kernel.c: appends buffers and kernels to the plan that is being built, names kernels, and records errors. */
 

@@ -24,10 +24,7 @@ typedef const pl_expr *(*formula_fn)(const operands *o);
 
 /* ---- Notation ---------------------------------------------------------------------------------------------------- */
 
-static const pl_expr *unary(const operands *o, pl_expr_op op, const pl_expr *x)
-{
-    return pl_unary(o->arena, op, x);
-}
+static const pl_expr *unary(const operands *o, pl_expr_op op, const pl_expr *x) { return pl_unary(o->arena, op, x); }
 
 static const pl_expr *binary(const operands *o, pl_expr_op op, const pl_expr *x, const pl_expr *y)
 {
@@ -40,36 +37,21 @@ static const pl_expr *choose(const operands *o, const pl_expr *cond, const pl_ex
 }
 
 /* A constant of the first operand's type. */
-static const pl_expr *number(const operands *o, double value)
-{
-    return pl_const_f(o->arena, o->x[0]->dtype, value);
-}
+static const pl_expr *number(const operands *o, double value) { return pl_const_f(o->arena, o->x[0]->dtype, value); }
 
 static double attribute(const operands *o, const char *name, double fallback)
 {
     return ir_node_float(o->node, name, fallback);
 }
 
-static const pl_expr *add(const operands *o, const pl_expr *x, const pl_expr *y)
-{
-    return binary(o, PL_ADD, x, y);
-}
-static const pl_expr *sub(const operands *o, const pl_expr *x, const pl_expr *y)
-{
-    return binary(o, PL_SUB, x, y);
-}
-static const pl_expr *mul(const operands *o, const pl_expr *x, const pl_expr *y)
-{
-    return binary(o, PL_MUL, x, y);
-}
+static const pl_expr *add(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_ADD, x, y); }
+static const pl_expr *sub(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_SUB, x, y); }
+static const pl_expr *mul(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_MUL, x, y); }
 static const pl_expr *quotient(const operands *o, const pl_expr *x, const pl_expr *y)
 {
     return binary(o, PL_DIV, x, y);
 }
-static const pl_expr *less(const operands *o, const pl_expr *x, const pl_expr *y)
-{
-    return binary(o, PL_LT, x, y);
-}
+static const pl_expr *less(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_LT, x, y); }
 
 static const pl_expr *clamp(const operands *o, const pl_expr *x, double low, double high)
 {
@@ -83,10 +65,7 @@ static const pl_expr *direct(const operands *o)
     return pl_expr_operand_count(o->op) == 1 ? unary(o, o->op, o->x[0]) : binary(o, o->op, o->x[0], o->x[1]);
 }
 
-static const pl_expr *swapped(const operands *o)
-{
-    return binary(o, o->op, o->x[1], o->x[0]);
-}
+static const pl_expr *swapped(const operands *o) { return binary(o, o->op, o->x[1], o->x[0]); }
 
 static const pl_expr *fold_inputs(const operands *o, pl_expr_op op)
 {
@@ -95,10 +74,7 @@ static const pl_expr *fold_inputs(const operands *o, pl_expr_op op)
     return result;
 }
 
-static const pl_expr *all_inputs(const operands *o)
-{
-    return fold_inputs(o, o->op);
-}
+static const pl_expr *all_inputs(const operands *o) { return fold_inputs(o, o->op); }
 
 /* Applies the row's operator to floats. Rounding an integer changes nothing. */
 static const pl_expr *of_floats(const operands *o)
@@ -108,10 +84,7 @@ static const pl_expr *of_floats(const operands *o)
 
 /* ---- Functions of one operand ------------------------------------------------------------------------------------ */
 
-static const pl_expr *reciprocal(const operands *o)
-{
-    return quotient(o, number(o, 1), o->x[0]);
-}
+static const pl_expr *reciprocal(const operands *o) { return quotient(o, number(o, 1), o->x[0]); }
 
 static const pl_expr *tangent(const operands *o)
 {
@@ -134,10 +107,7 @@ static const pl_expr *arc_cosine(const operands *o)
     return mul(o, number(o, 2), pl_atan(o->arena, unary(o, PL_SQRT, ratio)));
 }
 
-static const pl_expr *arc_tangent(const operands *o)
-{
-    return pl_atan(o->arena, o->x[0]);
-}
+static const pl_expr *arc_tangent(const operands *o) { return pl_atan(o->arena, o->x[0]); }
 
 /* An odd function, given its value for |x|. A zero keeps its sign, and NaN stays NaN. */
 static const pl_expr *odd(const operands *o, const pl_expr *x, const pl_expr *positive)
@@ -216,20 +186,14 @@ static const pl_expr *softplus_of(const operands *o, const pl_expr *x)
     return add(o, binary(o, PL_MAX, x, number(o, 0)), pl_log1p(o->arena, decay));
 }
 
-static const pl_expr *softplus(const operands *o)
-{
-    return softplus_of(o, o->x[0]);
-}
+static const pl_expr *softplus(const operands *o) { return softplus_of(o, o->x[0]); }
 
 static const pl_expr *softsign(const operands *o)
 {
     return quotient(o, o->x[0], add(o, number(o, 1), unary(o, PL_ABS, o->x[0])));
 }
 
-static const pl_expr *mish(const operands *o)
-{
-    return mul(o, o->x[0], unary(o, PL_TANH, softplus_of(o, o->x[0])));
-}
+static const pl_expr *mish(const operands *o) { return mul(o, o->x[0], unary(o, PL_TANH, softplus_of(o, o->x[0]))); }
 
 static const pl_expr *hard_swish(const operands *o)
 {
@@ -315,10 +279,7 @@ static const pl_expr *is_infinite(const operands *o)
     return binary(o, PL_EQ, o->x[0], number(o, positive ? INFINITY : -INFINITY));
 }
 
-static const pl_expr *cast(const operands *o)
-{
-    return pl_cast(o->arena, o->x[0], o->dtype);
-}
+static const pl_expr *cast(const operands *o) { return pl_cast(o->arena, o->x[0], o->dtype); }
 
 /* ---- Functions of several operands ------------------------------------------------------------------------------- */
 
@@ -330,10 +291,7 @@ static const pl_expr *clip(const operands *o)
     return x;
 }
 
-static const pl_expr *mean(const operands *o)
-{
-    return quotient(o, fold_inputs(o, PL_ADD), number(o, o->count));
-}
+static const pl_expr *mean(const operands *o) { return quotient(o, fold_inputs(o, PL_ADD), number(o, o->count)); }
 
 static const pl_expr *parametric_relu(const operands *o)
 {
@@ -352,10 +310,7 @@ static const pl_expr *shift(const operands *o)
     return binary(o, direction[0] == 'R' ? PL_SHR : PL_SHL, o->x[0], o->x[1]);
 }
 
-static const pl_expr *where(const operands *o)
-{
-    return choose(o, o->x[0], o->x[1], o->x[2]);
-}
+static const pl_expr *where(const operands *o) { return choose(o, o->x[0], o->x[1], o->x[2]); }
 
 /* Small constant exponents, which are common in models, cost a product or a root. */
 static const pl_expr *power_constant(const operands *o, const pl_expr *x, double exponent)

@@ -29,10 +29,7 @@ typedef struct recurrence {
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-static const pl_expr *number(const recurrence *r, double value)
-{
-    return pl_const_f(r->b->arena, r->dtype, value);
-}
+static const pl_expr *number(const recurrence *r, double value) { return pl_const_f(r->b->arena, r->dtype, value); }
 
 /* Element `unit + first` of the item's row in a buffer of `width` columns. */
 static const pl_expr *in_row(const recurrence *r, int buffer, int64_t width, int64_t first)

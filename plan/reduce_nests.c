@@ -13,14 +13,8 @@ typedef struct reduction {
 
 typedef const pl_expr *(*step_fn)(const reduction *r, const pl_expr *x);
 
-static const pl_expr *square(const reduction *r, const pl_expr *x)
-{
-    return pl_op2(r->b, PL_MUL, x, x);
-}
-static const pl_expr *absolute(const reduction *r, const pl_expr *x)
-{
-    return pl_op1(r->b, PL_ABS, x);
-}
+static const pl_expr *square(const reduction *r, const pl_expr *x) { return pl_op2(r->b, PL_MUL, x, x); }
+static const pl_expr *absolute(const reduction *r, const pl_expr *x) { return pl_op1(r->b, PL_ABS, x); }
 
 /* For integers, functions of real numbers are computed in f64. */
 static const pl_expr *real_function(const reduction *r, pl_expr_op op, const pl_expr *x)
@@ -29,14 +23,8 @@ static const pl_expr *real_function(const reduction *r, pl_expr_op op, const pl_
     return pl_cast(r->b->arena, pl_op1(r->b, op, pl_cast(r->b->arena, x, real)), r->dtype);
 }
 
-static const pl_expr *root(const reduction *r, const pl_expr *x)
-{
-    return real_function(r, PL_SQRT, x);
-}
-static const pl_expr *logarithm(const reduction *r, const pl_expr *x)
-{
-    return real_function(r, PL_LOG, x);
-}
+static const pl_expr *root(const reduction *r, const pl_expr *x) { return real_function(r, PL_SQRT, x); }
+static const pl_expr *logarithm(const reduction *r, const pl_expr *x) { return real_function(r, PL_LOG, x); }
 
 static const pl_expr *mean(const reduction *r, const pl_expr *x)
 {
@@ -49,10 +37,7 @@ static const pl_expr *bool_as_number(const reduction *r, const pl_expr *x)
     return r->dtype == MDOT_DTYPE_BOOL ? pl_cast(r->b->arena, x, MDOT_DTYPE_U8) : x;
 }
 
-static const pl_expr *number_as_bool(const reduction *r, const pl_expr *x)
-{
-    return pl_cast(r->b->arena, x, r->dtype);
-}
+static const pl_expr *number_as_bool(const reduction *r, const pl_expr *x) { return pl_cast(r->b->arena, x, r->dtype); }
 
 static const struct {
     pl_reducer reducer;

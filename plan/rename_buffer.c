@@ -44,10 +44,7 @@ static void rename_number(const renaming *r, int *buffer)
     if (*buffer == r->from) *buffer = r->to;
 }
 
-bool pl_can_rename(const pl_kernel *kernel)
-{
-    return kernel->kind == PL_NEST || kernel->kind == PL_LINEAR;
-}
+bool pl_can_rename(const pl_kernel *kernel) { return kernel->kind == PL_NEST || kernel->kind == PL_LINEAR; }
 
 bool pl_rename_buffer(pl_builder *b, pl_kernel *kernel, int source, int target)
 {

@@ -236,7 +236,4 @@ static double walk_cost(const pl_expr *expr, bool in_index, int *budget)
     return cost;
 }
 
-double pl_expr_cost(const pl_expr *expr, int *budget)
-{
-    return walk_cost(expr, false, budget);
-}
+double pl_expr_cost(const pl_expr *expr, int *budget) { return walk_cost(expr, false, budget); }

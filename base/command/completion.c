@@ -18,10 +18,7 @@ static void put_template(FILE *stream, const char *text)
     }
 }
 
-static bool is_shown(const cli_option *option)
-{
-    return option->help != NULL;
-}
+static bool is_shown(const cli_option *option) { return option->help != NULL; }
 
 /* Prints the possible values of an option. Values in the tables are plain words for a shell, except that zsh requires
  * colons to be quoted. */
@@ -34,10 +31,7 @@ static void put_words(FILE *stream, const cli_option *option, const char *colon)
     }
 }
 
-static bool has_words(const cli_option *option)
-{
-    return option->names != NULL || option->choices != NULL;
-}
+static bool has_words(const cli_option *option) { return option->names != NULL || option->choices != NULL; }
 
 /* ---- bash ------------------------------------------------------------------------------------------------------- */
 

@@ -36,10 +36,7 @@ static void put_text(FILE *stream, const char *text, size_t length)
     }
 }
 
-static void put(FILE *stream, const char *text)
-{
-    put_text(stream, text, strlen(text));
-}
+static void put(FILE *stream, const char *text) { put_text(stream, text, strlen(text)); }
 
 /* Prints one macro per paragraph; `commands in backquotes` become bold. */
 static void put_paragraphs(FILE *stream, const char *text)

@@ -6,10 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static bool is_program(const char *command)
-{
-    return command == NULL || strcmp(command, cli_program.name) == 0;
-}
+static bool is_program(const char *command) { return command == NULL || strcmp(command, cli_program.name) == 0; }
 
 /* Prints "mdot COMMAND: MESSAGE" and `end` as one printable line, because messages repeat text from files. */
 static void print_line(const char *command, const char *end, const char *format, va_list args)

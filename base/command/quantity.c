@@ -9,10 +9,7 @@
 
 enum { MAX_DIGITS = 63 };
 
-static const char *skip_blanks(const char *text)
-{
-    return text + strspn(text, " \t\r");
-}
+static const char *skip_blanks(const char *text) { return text + strspn(text, " \t\r"); }
 
 /* Reads a finite decimal number that begins at `text`. Underscores may separate digits. Returns the end, or NULL. */
 static const char *read_decimal(const char *text, double *out)

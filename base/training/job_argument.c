@@ -136,7 +136,4 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
     return is_job_file(path) ? load_job(path, &options, out_job, err) : mdot_job_read(path, &options, out_job, err);
 }
 
-int64_t cli_job_batch(const mdot_job_info *info)
-{
-    return info->batch > 0 ? info->batch : 1;
-}
+int64_t cli_job_batch(const mdot_job_info *info) { return info->batch > 0 ? info->batch : 1; }

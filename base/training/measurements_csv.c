@@ -52,10 +52,7 @@ typedef struct table {
 
 #define FAIL(t, status, ...) bs_csv_fail(&(t)->csv, (t)->err, status, __VA_ARGS__)
 
-static bool has_column(const table *t, const char *name)
-{
-    return bs_csv_find(&t->csv, name) != BS_CSV_ABSENT;
-}
+static bool has_column(const table *t, const char *name) { return bs_csv_find(&t->csv, name) != BS_CSV_ABSENT; }
 
 /* Columns that are no options. Besides ms, they are records of the measurement, which a store keeps
  * (docs/reference/formats/store.md). */
@@ -76,10 +73,7 @@ static const cli_option *find_option(const char *name)
     return NULL;
 }
 
-static const char *noun_of(const table *t)
-{
-    return t->csv.line == 0 ? "key" : "column";
-}
+static const char *noun_of(const table *t) { return t->csv.line == 0 ? "key" : "column"; }
 
 static mdot_status check_names(const table *t)
 {

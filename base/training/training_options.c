@@ -210,10 +210,7 @@ void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_co
 
 /* ---- Description of a configuration ------------------------------------------------------------------------------ */
 
-static int at_least_one(uint32_t number)
-{
-    return number > 0 ? (int)number : 1;
-}
+static int at_least_one(uint32_t number) { return number > 0 ? (int)number : 1; }
 
 int cli_gpu_count(const mdot_configuration *c)
 {
@@ -250,10 +247,7 @@ static bool has_degrees(const cli_training *t)
     return false;
 }
 
-static bool is_chosen(const cli_training *t, int option)
-{
-    return t->value[option].choice != CLI_NO_CHOICE;
-}
+static bool is_chosen(const cli_training *t, int option) { return t->value[option].choice != CLI_NO_CHOICE; }
 
 static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_configuration *c, bool is_estimated)
 {

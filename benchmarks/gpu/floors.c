@@ -77,10 +77,7 @@ static mdot_status synchronize(floors *f, mdot_error *err)
     return RT_CUDA_CALL(&f->c.driver, cuStreamSynchronize, err, f->c.stream);
 }
 
-static const floor_result *result_of(const floors *f)
-{
-    return (const floor_result *)(f->c.mapped + RESULT_AT);
-}
+static const floor_result *result_of(const floors *f) { return (const floor_result *)(f->c.mapped + RESULT_AT); }
 
 /* Returns whether a measurement with these samples, which began at `start_us`, continues. */
 static bool goes_on(const floors *f, const samples *s, double start_us)

@@ -38,10 +38,7 @@ void row_number(FILE *out, const char *key, double value)
         fprintf(out, ", \"%s\": null", key);
 }
 
-void row_bool(FILE *out, const char *key, bool value)
-{
-    fprintf(out, ", \"%s\": %s", key, value ? "true" : "false");
-}
+void row_bool(FILE *out, const char *key, bool value) { fprintf(out, ", \"%s\": %s", key, value ? "true" : "false"); }
 
 void row_end(FILE *out)
 {

@@ -140,10 +140,7 @@ void batch_free(batch *b)
     *b = (batch){0};
 }
 
-void batch_poison(batch *b)
-{
-    memset(b->outputs, 0xFF, b->output_bytes);
-}
+void batch_poison(batch *b) { memset(b->outputs, 0xFF, b->output_bytes); }
 
 static bool is_float(const mdot_abi_tensor *tensor)
 {

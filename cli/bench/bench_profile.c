@@ -27,10 +27,7 @@ typedef struct profiler {
     size_t turns, slices;
 } profiler;
 
-static float *times_of(const profiler *p, size_t step)
-{
-    return p->us + step * MAX_TURNS;
-}
+static float *times_of(const profiler *p, size_t step) { return p->us + step * MAX_TURNS; }
 
 /* Lists the steps with their kernels and FLOPs. */
 static mdot_status find_steps(profiler *p, mdot_error *err)

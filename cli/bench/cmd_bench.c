@@ -38,16 +38,10 @@ static double gflops(const benchmark *s, const mdot_bucket_info *bucket, int64_t
     return full ? bucket->flops / result->p50_us * 1e-3 : 0;
 }
 
-static bool is_on_cpu(const benchmark *s)
-{
-    return strcmp(s->info.device, "cpu") == 0;
-}
+static bool is_on_cpu(const benchmark *s) { return strcmp(s->info.device, "cpu") == 0; }
 
 /* Returns the processor that runs the calls: "x86-64-v4", "NVIDIA H200". */
-static const char *processor(const benchmark *s)
-{
-    return is_on_cpu(s) ? s->info.cpu_isa : s->info.device_name;
-}
+static const char *processor(const benchmark *s) { return is_on_cpu(s) ? s->info.cpu_isa : s->info.device_name; }
 
 static void print_text(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
 {

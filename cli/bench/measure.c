@@ -113,10 +113,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void bench_sort(float *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare_floats);
-}
+void bench_sort(float *values, size_t count) { qsort(values, count, sizeof *values, compare_floats); }
 
 static int compare_doubles(const void *a, const void *b)
 {

@@ -69,10 +69,7 @@ typedef struct spec {
     bool is_set[KEY_COUNT];
 } spec;
 
-static double *value_of(mdot_gpu *gpu, int column)
-{
-    return (double *)(void *)((char *)gpu + columns[column].offset);
-}
+static double *value_of(mdot_gpu *gpu, int column) { return (double *)(void *)((char *)gpu + columns[column].offset); }
 
 static void add_column(bs_suggest *suggestion, int column)
 {

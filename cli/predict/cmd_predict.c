@@ -278,10 +278,7 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
     return status;
 }
 
-static size_t at_least_one(size_t count)
-{
-    return count > 0 ? count : 1;
-}
+static size_t at_least_one(size_t count) { return count > 0 ? count : 1; }
 
 /* Lists one configuration for each variant, GPU, batch and version of PyTorch, in this order, with defaults from the
  * job. */

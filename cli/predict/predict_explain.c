@@ -26,10 +26,7 @@ typedef struct groups {
     void *by_name; /* tsearch(3) tree of the groups, while they are collected */
 } groups;
 
-static double all_ms(const group *g)
-{
-    return g->forward_ms + g->backward_ms + g->optimizer_ms;
-}
+static double all_ms(const group *g) { return g->forward_ms + g->backward_ms + g->optimizer_ms; }
 
 static double bytes_of(const mdot_operator_time *s)
 {
@@ -107,10 +104,7 @@ static group *find_group(groups *set, const char *name)
     return *found;
 }
 
-static void keep_node(void *of_groups)
-{
-    (void)of_groups;
-}
+static void keep_node(void *of_groups) { (void)of_groups; }
 
 typedef enum grouping { BY_BLOCK, BY_TYPE, BY_MODULE } grouping;
 
@@ -208,10 +202,7 @@ static mdot_status collect(const predict_answers *answers, grouping key, groups 
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
-static bool is_number(char first)
-{
-    return first >= '0' && first <= '9';
-}
+static bool is_number(char first) { return first >= '0' && first <= '9'; }
 
 /* Joins neighbouring blocks with equal time into one line with a count. */
 static void join_equal_blocks(groups *set)

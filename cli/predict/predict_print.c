@@ -176,10 +176,7 @@ static void print_work(const predict_answers *answers)
     if (answers->variant_count == 1) printf(", %s FLOP per sample", cli_short_number(p->flops_per_sample, flops));
 }
 
-static double largest_share(const mdot_prediction *p)
-{
-    return fmax(p->compute_share, p->memory_share);
-}
+static double largest_share(const mdot_prediction *p) { return fmax(p->compute_share, p->memory_share); }
 
 /* ---- One prediction --------------------------------------------------------------------------------------------- */
 

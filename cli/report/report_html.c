@@ -51,10 +51,7 @@ static const char head[] =
     "12px 40px}.sheet{padding:14px 12px}h1{font-size:24px}th,td{padding:6px 5px;font-size:14px}}\n@media "
     "print{.sheet,.tile{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
 
-void report_begin(FILE *out)
-{
-    fputs(head, out);
-}
+void report_begin(FILE *out) { fputs(head, out); }
 
 void report_end(FILE *out, const char *predictor)
 {

@@ -6,10 +6,7 @@
 
 enum { MOST_TEXT_BYTES = 1024 };
 
-static uint64_t rotate(uint64_t x, int bits)
-{
-    return x << bits | x >> (64 - bits);
-}
+static uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 
 static void mix(uint64_t v[4])
 {
@@ -46,15 +43,9 @@ uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count)
 }
 
 /* These ignore the locale. */
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static char to_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
+static char to_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
 /* Words end at every ASCII character except letters and digits. UTF-8 bytes count as letters. */
 static bool is_of_word(char c)

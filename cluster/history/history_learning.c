@@ -17,10 +17,7 @@ void hs_learning_begin(hs_learning *l)
     for (int i = 0; i < HS_ERROR_CLASSES; i++) hs_errors_begin(&l->errors[i]);
 }
 
-double hs_decay(double half_life_s, double at_s, double now_s)
-{
-    return exp2(-fmax(now_s - at_s, 0) / half_life_s);
-}
+double hs_decay(double half_life_s, double at_s, double now_s) { return exp2(-fmax(now_s - at_s, 0) / half_life_s); }
 
 static int best_of(const double losses[HS_CANDIDATES])
 {
@@ -45,10 +42,7 @@ static void take_step(const hs_learning *l, hs_forecast *f, int step, double tow
     f->steps[step].after = f->log_s;
 }
 
-static int weight_class_of(double weight)
-{
-    return weight < 1.3 ? 0 : weight < 3.3 ? 1 : weight < 8 ? 2 : 3;
-}
+static int weight_class_of(double weight) { return weight < 1.3 ? 0 : weight < 3.3 ? 1 : weight < 8 ? 2 : 3; }
 
 /* The usual error for estimates like this one. */
 static double usual_error(const hs_learning *l, int key, int weight_class)

@@ -38,10 +38,7 @@ double hs_t_quantile(double degrees, double probability)
 static const double bin_width = 0.125, stretch = 8;
 
 /* Returns the error at a bin's beginning. */
-static double begin_of(double bin)
-{
-    return sinh((bin - HS_BINS / 2) * bin_width) / stretch;
-}
+static double begin_of(double bin) { return sinh((bin - HS_BINS / 2) * bin_width) / stretch; }
 
 void hs_errors_begin(hs_errors *errors)
 {

@@ -17,7 +17,4 @@ static const char usage[] =
     "windows (default 0.9)\n"
     "  --seeds N           number of seeds of random errors (default 3)\n";
 
-int main(int argc, char **argv)
-{
-    return ex_command_run(&(ex_command){usage, ex_list_arms, ex_print_svg}, argc, argv);
-}
+int main(int argc, char **argv) { return ex_command_run(&(ex_command){usage, ex_list_arms, ex_print_svg}, argc, argv); }

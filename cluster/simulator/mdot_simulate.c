@@ -167,7 +167,4 @@ int sc_run_simulation(int argc, char **argv)
     return status == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
 }
 
-int main(int argc, char **argv)
-{
-    return cli_run_program(argc, argv);
-}
+int main(int argc, char **argv) { return cli_run_program(argc, argv); }

@@ -5,10 +5,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-size_t sl_base64_text_bytes(size_t bytes)
-{
-    return (bytes + 2) / 3 * 4 + 1;
-}
+size_t sl_base64_text_bytes(size_t bytes) { return (bytes + 2) / 3 * 4 + 1; }
 
 void sl_base64_write(const unsigned char *bytes, size_t count, char *out_text)
 {

@@ -267,10 +267,7 @@ void sl_controller_set_cluster(sl_controller *c, sl_cluster *cluster)
     pthread_mutex_unlock(&c->mutex);
 }
 
-sl_outcomes *sl_controller_outcomes(sl_controller *c)
-{
-    return c->outcomes;
-}
+sl_outcomes *sl_controller_outcomes(sl_controller *c) { return c->outcomes; }
 
 void sl_controller_outcomes_path(sl_controller *c, char out_path[SL_PATH_BYTES])
 {
@@ -279,10 +276,7 @@ void sl_controller_outcomes_path(sl_controller *c, char out_path[SL_PATH_BYTES])
     pthread_mutex_unlock(&c->mutex);
 }
 
-sl_durations *sl_controller_durations(sl_controller *c)
-{
-    return c->durations;
-}
+sl_durations *sl_controller_durations(sl_controller *c) { return c->durations; }
 
 void sl_controller_history_path(sl_controller *c, char out_path[SL_PATH_BYTES])
 {

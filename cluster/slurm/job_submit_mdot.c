@@ -79,10 +79,7 @@ static double monotonic_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_everybody(const char *list)
-{
-    return list == NULL || list[0] == '\0' || strcasecmp(list, "ALL") == 0;
-}
+static bool is_everybody(const char *list) { return list == NULL || list[0] == '\0' || strcasecmp(list, "ALL") == 0; }
 
 static void describe(const partition_info_t *source, const node_info_msg_t *nodes, sl_partition *target)
 {
@@ -488,10 +485,7 @@ static void write_decision(const sl_decision *d, job_desc_msg_t *request)
     if (request->admin_comment == NULL) request->admin_comment = slurm_xstrdup(d->comment);
 }
 
-static uint32_t count_of(uint32_t number)
-{
-    return number == NO_VAL || number == INFINITE ? 0 : number;
-}
+static uint32_t count_of(uint32_t number) { return number == NO_VAL || number == INFINITE ? 0 : number; }
 
 /* Comments in the plugin's form come from nobody else, because the watching thread believes them. */
 static void remove_forged_comment(job_desc_msg_t *request)

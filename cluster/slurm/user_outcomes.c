@@ -64,15 +64,9 @@ static size_t position(const sl_outcomes *o, uint32_t user)
     return low;
 }
 
-static bool has(const sl_outcomes *o, size_t at, uint32_t user)
-{
-    return at < o->count && o->records[at].user == user;
-}
+static bool has(const sl_outcomes *o, size_t at, uint32_t user) { return at < o->count && o->records[at].user == user; }
 
-static double decay(const record *r, double now_s)
-{
-    return exp2(-fmax(now_s - r->at_s, 0) / half_life_s);
-}
+static double decay(const record *r, double now_s) { return exp2(-fmax(now_s - r->at_s, 0) / half_life_s); }
 
 /* Finds or inserts the user's record; NULL if there is no room. */
 static record *open_record(sl_outcomes *o, uint32_t user)

@@ -51,10 +51,7 @@ static const char sql_set_group[] =
     "coalesce(min(nullif(r.measured_at, 0)), 0), max(r.measured_at) "
     "FROM members m JOIN rows r ON r.id = m.row WHERE m.group_id = ?1) WHERE id = ?1";
 
-static mdot_status no_memory(const refresh *f)
-{
-    return BS_OUT_OF_MEMORY(f->err, "groups of %s", f->store->path);
-}
+static mdot_status no_memory(const refresh *f) { return BS_OUT_OF_MEMORY(f->err, "groups of %s", f->store->path); }
 
 /* ---- New rows ---------------------------------------------------------------------------------------------------- */
 

@@ -37,10 +37,7 @@ static void mix_real(digest_state *d, double value)
     mix(d, &value, sizeof value);
 }
 
-static void mix_whole(digest_state *d, uint64_t value)
-{
-    mix(d, &value, sizeof value);
-}
+static void mix_whole(digest_state *d, uint64_t value) { mix(d, &value, sizeof value); }
 
 static void mix_loads(digest_state *d, const mdot_load loads[MDOT_PHASE_COUNT])
 {

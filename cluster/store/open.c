@@ -17,20 +17,11 @@ enum { BUSY_MS = 30000 };
 static const bs_struct_version options_type = BS_SIZED(mdot_store_options, busy_ms);
 static const bs_struct_version info_type = BS_SIZED(mdot_store_info, outcome_count);
 
-const char *mdotstore_version(void)
-{
-    return MDOT_VERSION_STRING;
-}
+const char *mdotstore_version(void) { return MDOT_VERSION_STRING; }
 
-uint32_t mdotstore_version_number(void)
-{
-    return MDOT_VERSION_NUMBER;
-}
+uint32_t mdotstore_version_number(void) { return MDOT_VERSION_NUMBER; }
 
-void mdot_store_free(void *memory)
-{
-    free(memory);
-}
+void mdot_store_free(void *memory) { free(memory); }
 
 bool st_is_network(unsigned long file_system)
 {

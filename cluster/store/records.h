@@ -93,14 +93,8 @@ static inline st_value st_text(const char *text)
     while (text[size] != '\0') size++;
     return (st_value){.bytes = text, .size_bytes = size};
 }
-static inline st_value st_whole(int64_t whole)
-{
-    return (st_value){.whole = whole};
-}
-static inline st_value st_real(double real)
-{
-    return (st_value){.real = real};
-}
+static inline st_value st_whole(int64_t whole) { return (st_value){.whole = whole}; }
+static inline st_value st_real(double real) { return (st_value){.real = real}; }
 
 /* Mixes bytes into a 64-bit hash. */
 uint64_t st_hash(uint64_t hash, const void *bytes, size_t size_bytes);

@@ -36,10 +36,7 @@ static uint64_t new_uid(void)
     return uid;
 }
 
-static bool is_one_line(const char *text)
-{
-    return text == NULL || strpbrk(text, "\r\n") == NULL;
-}
+static bool is_one_line(const char *text) { return text == NULL || strpbrk(text, "\r\n") == NULL; }
 
 static const char *fault_of(const mdot_store_row *r)
 {

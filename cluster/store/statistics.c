@@ -37,10 +37,7 @@ st_fit st_fit_student(const double *values, size_t count, double *out_weights, d
     return fit;
 }
 
-double st_normal_p(double z)
-{
-    return erfc(fabs(z) / sqrt(2));
-}
+double st_normal_p(double z) { return erfc(fabs(z) / sqrt(2)); }
 
 /* Continued fraction of the incomplete beta function (Lentz's method). */
 static double beta_fraction(double a, double b, double x)

@@ -28,10 +28,7 @@ static LLVMValueRef configuration(cg_emitter *e)
     return global;
 }
 
-static bool is_plain(const cg_emitter *e)
-{
-    return e->target->use_generic_vectors;
-}
+static bool is_plain(const cg_emitter *e) { return e->target->use_generic_vectors; }
 
 void cg_amx_configure(cg_emitter *e)
 {
@@ -43,10 +40,7 @@ void cg_amx_release(cg_emitter *e)
     if (!is_plain(e)) cg_intrinsic(e, "llvm.x86.tilerelease", NULL, NULL, 0);
 }
 
-static LLVMValueRef number(cg_emitter *e, int tile)
-{
-    return cg_const_int(e->i8, tile);
-}
+static LLVMValueRef number(cg_emitter *e, int tile) { return cg_const_int(e->i8, tile); }
 
 void cg_amx_begin_kernel(cg_emitter *e)
 {

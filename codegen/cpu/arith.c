@@ -58,10 +58,7 @@ static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
     return cg_const(e, LLVMTypeOf(like), value);
 }
 
-static LLVMValueRef integer(LLVMValueRef like, int64_t value)
-{
-    return cg_const_int(LLVMTypeOf(like), value);
-}
+static LLVMValueRef integer(LLVMValueRef like, int64_t value) { return cg_const_int(LLVMTypeOf(like), value); }
 
 static LLVMValueRef icmp(cg_emitter *e, LLVMIntPredicate predicate, LLVMValueRef a, LLVMValueRef b)
 {

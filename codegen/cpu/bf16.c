@@ -36,10 +36,7 @@ LLVMValueRef cg_f32_to_bf16(cg_emitter *e, LLVMValueRef value)
     return LLVMBuildBitCast(e->builder, narrow, cg_with_element(LLVMTypeOf(value), e->i16), "");
 }
 
-LLVMValueRef cg_bf16_to_f32(cg_emitter *e, LLVMValueRef stored)
-{
-    return cg_from_storage(e, stored, MDOT_DTYPE_BF16);
-}
+LLVMValueRef cg_bf16_to_f32(cg_emitter *e, LLVMValueRef stored) { return cg_from_storage(e, stored, MDOT_DTYPE_BF16); }
 
 LLVMTypeRef cg_stored_type(cg_emitter *e, const pl_plan *plan, int buffer)
 {

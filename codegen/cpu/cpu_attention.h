@@ -135,15 +135,9 @@ typedef struct cg_stream {
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS], rescale[CG_MAX_TILE_VECTORS];
 } cg_stream;
 
-static inline LLVMTypeRef cg_lanes_type(cg_emitter *e)
-{
-    return cg_vector(e, e->f32, e->target->lanes);
-}
+static inline LLVMTypeRef cg_lanes_type(cg_emitter *e) { return cg_vector(e, e->f32, e->target->lanes); }
 
-static inline unsigned cg_lanes_bytes(const cg_emitter *e)
-{
-    return 4 * (unsigned)e->target->lanes;
-}
+static inline unsigned cg_lanes_bytes(const cg_emitter *e) { return 4 * (unsigned)e->target->lanes; }
 
 /* Scale of scores in base two. */
 static inline LLVMValueRef cg_stream_scale(cg_emitter *e, const cg_stream *s)

@@ -14,10 +14,7 @@ enum { SIDE = 2, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE, QUERIES = CG_AMX_ROW_B
 
 static_assert(CG_AMX_STEP == 2 * CG_AMX_BF16, "channels or keys of a tile");
 
-static int64_t round_up(int64_t channels)
-{
-    return (channels + CG_AMX_STEP - 1) / CG_AMX_STEP * CG_AMX_STEP;
-}
+static int64_t round_up(int64_t channels) { return (channels + CG_AMX_STEP - 1) / CG_AMX_STEP * CG_AMX_STEP; }
 
 static LLVMValueRef keys_in_steps(cg_emitter *e, const cg_attention_head *head)
 {
@@ -146,10 +143,7 @@ static LLVMValueRef word(cg_emitter *e, const cg_amx_block *b, LLVMValueRef matr
 }
 
 /* Tile count of queries from `query` on, at most two. */
-static int columns_at(const cg_amx_block *b, int query)
-{
-    return b->width - query > QUERIES ? SIDE : 1;
-}
+static int columns_at(const cg_amx_block *b, int query) { return b->width - query > QUERIES ? SIDE : 1; }
 
 void cg_amx_scores(cg_emitter *e, const cg_amx_block *b)
 {

@@ -144,10 +144,7 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s)
     cg_loop_end(e, &key, NULL);
 }
 
-bool cg_mask_varies_by_query(const pl_attention *k)
-{
-    return k->mask >= 0 && !ir_dim_is(k->mask_query, 0);
-}
+bool cg_mask_varies_by_query(const pl_attention *k) { return k->mask >= 0 && !ir_dim_is(k->mask_query, 0); }
 
 LLVMValueRef cg_visible_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_query, int64_t width)
 {

@@ -51,20 +51,14 @@ bool cg_attention_is_pipelined(const pl_attention *k)
 
 /* ---- Scratch ----------------------------------------------------------------------------------------------------- */
 
-static int64_t query_words(const pl_attention *k)
-{
-    return (k->dim + KEYS - 1) / KEYS * (KEYS / 2) * QUERIES;
-}
+static int64_t query_words(const pl_attention *k) { return (k->dim + KEYS - 1) / KEYS * (KEYS / 2) * QUERIES; }
 
 static int64_t most(ir_dim dim, const pl_plan *plan, int64_t unit)
 {
     return (ir_dim_most(dim, 1, plan->max_length) + unit - 1) / unit * unit;
 }
 
-static int64_t mask_bytes_per_key(const pl_attention *k)
-{
-    return 4 * (cg_mask_varies_by_query(k) ? QUERIES : 1);
-}
+static int64_t mask_bytes_per_key(const pl_attention *k) { return 4 * (cg_mask_varies_by_query(k) ? QUERIES : 1); }
 
 int64_t cg_pipeline_bytes(const pl_attention *k)
 {
@@ -271,10 +265,7 @@ static LLVMValueRef end_weights(cg_emitter *e, const weights *w)
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
 
-static int context_tiles(const pipeline *p)
-{
-    return (int)(p->k->value_dim / CG_AMX_ROWS);
-}
+static int context_tiles(const pipeline *p) { return (int)(p->k->value_dim / CG_AMX_ROWS); }
 
 /* Emits the item's products, and between them the weights of the earlier item. */
 static void emit_products(cg_emitter *e, const pipeline *p, const item *scores, const item *contexts, weights *w)

@@ -522,10 +522,7 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
     }
 }
 
-int64_t cg_attention_stream_grain(const cg_cpu_target *target)
-{
-    return (int64_t)target->tile_vectors * target->lanes;
-}
+int64_t cg_attention_stream_grain(const cg_cpu_target *target) { return (int64_t)target->tile_vectors * target->lanes; }
 
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {

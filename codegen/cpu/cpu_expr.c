@@ -37,10 +37,7 @@ static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope,
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0);
 
-static LLVMValueRef lane_number(cg_emitter *e, int lane)
-{
-    return cg_const_int(e->i32, lane);
-}
+static LLVMValueRef lane_number(cg_emitter *e, int lane) { return cg_const_int(e->i32, lane); }
 
 static LLVMValueRef reverse(cg_emitter *e, LLVMValueRef vector)
 {

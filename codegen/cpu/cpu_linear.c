@@ -189,10 +189,7 @@ static LLVMValueRef panel_pointer(cg_emitter *e, const cg_linear_block *l, LLVMV
     return cg_at(e, e->f32, l->buffers[l->k->weight], offset);
 }
 
-static int64_t pairs_of(int64_t elements)
-{
-    return (elements + 1) / 2;
-}
+static int64_t pairs_of(int64_t elements) { return (elements + 1) / 2; }
 
 /* Converts k_count rows of the strip's weights, from k_first on, to f32, in scratch rows of `width`. Blocks after the
  * first begin with a whole pair, because the padding precedes row 0. */
@@ -327,10 +324,7 @@ static LLVMValueRef matrix_pointer(cg_emitter *e, const cg_linear_block *l, cons
     return cg_at(e, cg_stored_type(e, l->plan, matrix->buffer), l->buffers[matrix->buffer], cg_dim(e, matrix->offset));
 }
 
-static int64_t strip_columns(const cg_cpu_target *target)
-{
-    return (int64_t)target->tile_vectors * target->lanes;
-}
+static int64_t strip_columns(const cg_cpu_target *target) { return (int64_t)target->tile_vectors * target->lanes; }
 
 static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target *target)
 {

@@ -31,10 +31,7 @@ typedef struct nest {
     int sliced;              /* output loop that is divided among calls; -1 if there is none */
 } nest;
 
-static bool reduces_in_lanes(const nest *n)
-{
-    return n->by.loop >= n->k->loop_count;
-}
+static bool reduces_in_lanes(const nest *n) { return n->by.loop >= n->k->loop_count; }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 

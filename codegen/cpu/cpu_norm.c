@@ -34,34 +34,19 @@ typedef struct norm {
     LLVMValueRef factor, offset; /* the result is value * factor or, if factor is NULL, value - offset */
 } norm;
 
-static LLVMTypeRef vector_type(cg_emitter *e)
-{
-    return cg_vector(e, e->f32, e->target->lanes);
-}
+static LLVMTypeRef vector_type(cg_emitter *e) { return cg_vector(e, e->f32, e->target->lanes); }
 
-static unsigned vector_bytes(const cg_emitter *e)
-{
-    return 4 * (unsigned)e->target->lanes;
-}
+static unsigned vector_bytes(const cg_emitter *e) { return 4 * (unsigned)e->target->lanes; }
 
 /* ---- The tail: the columns after the last whole vector ---------------------------------------------------------- */
 
-static bool columns_known(const norm *n)
-{
-    return ir_dim_is_number(n->k->columns);
-}
+static bool columns_known(const norm *n) { return ir_dim_is_number(n->k->columns); }
 
 /* Number of tail columns, if the row's length is known. */
-static int tail_columns(const cg_emitter *e, const norm *n)
-{
-    return (int)(n->k->columns.offset % e->target->lanes);
-}
+static int tail_columns(const cg_emitter *e, const norm *n) { return (int)(n->k->columns.offset % e->target->lanes); }
 
 /* A tail of unknown length may be empty; it is then a vector without valid lanes. */
-static bool has_tail(const cg_emitter *e, const norm *n)
-{
-    return !columns_known(n) || tail_columns(e, n) > 0;
-}
+static bool has_tail(const cg_emitter *e, const norm *n) { return !columns_known(n) || tail_columns(e, n) > 0; }
 
 /* `value` in tail lanes that are columns, else `other_values`. */
 static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value, double other_values)
@@ -153,10 +138,7 @@ typedef struct reduction {
     double identity;
 } reduction;
 
-static LLVMValueRef shifted(cg_emitter *e, const norm *n, LLVMValueRef value)
-{
-    return cg_fsub(e, value, n->shift);
-}
+static LLVMValueRef shifted(cg_emitter *e, const norm *n, LLVMValueRef value) { return cg_fsub(e, value, n->shift); }
 
 static LLVMValueRef shifted_exp(cg_emitter *e, const norm *n, LLVMValueRef value)
 {
@@ -244,10 +226,7 @@ static LLVMValueRef reduce_row(cg_emitter *e, norm *n, const reduction *r)
     return cg_reduce(e, chain[0], r->combine);
 }
 
-static LLVMValueRef reciprocal(cg_emitter *e, LLVMValueRef x)
-{
-    return cg_fdiv(e, cg_const(e, e->f32, 1), x);
-}
+static LLVMValueRef reciprocal(cg_emitter *e, LLVMValueRef x) { return cg_fdiv(e, cg_const(e, e->f32, 1), x); }
 
 static LLVMValueRef mean(cg_emitter *e, norm *n, const reduction *r)
 {

@@ -68,10 +68,7 @@ static bool reads_in_place(const pl_plan *plan, const cg_product *p, const cg_cp
            is_affine_in_k(p->left->arg[0], p);
 }
 
-static bool is_at_least(ir_dim extent, int64_t count)
-{
-    return !ir_dim_is_number(extent) || extent.offset >= count;
-}
+static bool is_at_least(ir_dim extent, int64_t count) { return !ir_dim_is_number(extent) || extent.offset >= count; }
 
 /* An extent of the length wins over a constant. Buckets share code, so the maximum length may not decide. */
 static int longest_row_loop(const pl_nest *nest, const cg_product *p)
@@ -123,22 +120,13 @@ bool cg_product_find(const pl_plan *plan, const pl_nest *nest, const cg_cpu_targ
 
 /* ---- Scratch ----------------------------------------------------------------------------------------------------- */
 
-static int64_t strip_columns(const cg_cpu_target *target)
-{
-    return (int64_t)target->tile_vectors * target->lanes;
-}
+static int64_t strip_columns(const cg_cpu_target *target) { return (int64_t)target->tile_vectors * target->lanes; }
 
 /* Scratch parts: a tile's sums, copied left factor rows if there are any, and the panel. Only the last two depend on k.
  * Their places follow from its run-time value, because buckets share code. */
-static int64_t stage_elements(const cg_cpu_target *target)
-{
-    return CG_MAX_TILE_ROWS * strip_columns(target);
-}
+static int64_t stage_elements(const cg_cpu_target *target) { return CG_MAX_TILE_ROWS * strip_columns(target); }
 
-static int64_t copied_rows(const cg_product *p)
-{
-    return p->copies_left ? CG_MAX_TILE_ROWS : 0;
-}
+static int64_t copied_rows(const cg_product *p) { return p->copies_left ? CG_MAX_TILE_ROWS : 0; }
 
 int64_t cg_product_scratch_bytes(const pl_plan *plan, const pl_nest *nest, const cg_product *product,
                                  const cg_cpu_target *target)

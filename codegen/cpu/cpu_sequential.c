@@ -22,10 +22,7 @@ typedef struct sequential {
 
 /* ---- Shapes and elements ----------------------------------------------------------------------------------------- */
 
-static const ir_type *type_of(const sequential *s, int buffer)
-{
-    return &s->plan->buffers[buffer].type;
-}
+static const ir_type *type_of(const sequential *s, int buffer) { return &s->plan->buffers[buffer].type; }
 
 /* Product of dimensions from … to - 1 at the run-time length. */
 static LLVMValueRef product(const sequential *s, const ir_type *type, int source, int target)

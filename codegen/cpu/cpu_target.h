@@ -30,10 +30,7 @@ extern const cg_packing cg_pack_panels;
  * / 64 * (K + padding) / 2 + p / 2) * 64 + c % 64]. */
 enum { CG_BF16_ROWS = 32 };
 extern const cg_packing cg_pack_bf16;
-static inline int64_t cg_bf16_padding(int64_t k)
-{
-    return (CG_BF16_ROWS - k % CG_BF16_ROWS) % CG_BF16_ROWS;
-}
+static inline int64_t cg_bf16_padding(int64_t k) { return (CG_BF16_ROWS - k % CG_BF16_ROWS) % CG_BF16_ROWS; }
 
 /* 3x3 taps (PL_TAPS) of C channels in the panels of a matrix with 16 C rows: row (4 i + j) * C + c is element (i, j) of
  * G g Gᵀ, where g are the taps of channel c, and G is {1, 0, 0}, {1/2, 1/2, 1/2}, {1/2, -1/2, 1/2}, {0, 0, 1}. */

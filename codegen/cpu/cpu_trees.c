@@ -53,10 +53,7 @@ static LLVMValueRef load_threshold(const trees *t, int buffer, LLVMValueRef inde
     return cg_load(e, t->type, cg_at(e, e->i32, t->buffers[buffer], address), 4);
 }
 
-static int first_word(const trees *t)
-{
-    return t->dtype == MDOT_DTYPE_F64 ? 2 : 1;
-}
+static int first_word(const trees *t) { return t->dtype == MDOT_DTYPE_F64 ? 2 : 1; }
 
 /* Address for x[row, feature] or out[row, target] */
 static LLVMValueRef element(const trees *t, int buffer, LLVMValueRef row, int64_t columns, LLVMValueRef column)

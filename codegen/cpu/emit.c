@@ -111,10 +111,7 @@ void cg_end_function(cg_emitter *e)
     e->length = e->slice_begin = e->slice_end = NULL;
 }
 
-LLVMValueRef cg_pointer(cg_emitter *e, int index)
-{
-    return LLVMGetParam(e->function, (unsigned)index);
-}
+LLVMValueRef cg_pointer(cg_emitter *e, int index) { return LLVMGetParam(e->function, (unsigned)index); }
 
 /* ---- Control flow ----------------------------------------------------------------------------------------------- */
 
@@ -185,25 +182,13 @@ void cg_if_end(cg_emitter *e, cg_if *block)
 
 /* ---- Integers --------------------------------------------------------------------------------------------------- */
 
-LLVMValueRef cg_int(cg_emitter *e, int64_t value)
-{
-    return cg_const_int(e->i64, value);
-}
+LLVMValueRef cg_int(cg_emitter *e, int64_t value) { return cg_const_int(e->i64, value); }
 
-LLVMValueRef cg_iadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildNSWAdd(e->builder, a, b, "");
-}
+LLVMValueRef cg_iadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildNSWAdd(e->builder, a, b, ""); }
 
-LLVMValueRef cg_isub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildNSWSub(e->builder, a, b, "");
-}
+LLVMValueRef cg_isub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildNSWSub(e->builder, a, b, ""); }
 
-LLVMValueRef cg_imul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildNSWMul(e->builder, a, b, "");
-}
+LLVMValueRef cg_imul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildNSWMul(e->builder, a, b, ""); }
 
 LLVMValueRef cg_imin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
@@ -273,10 +258,7 @@ static int type_lanes(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(type) : 1;
 }
 
-int cg_lanes(LLVMValueRef value)
-{
-    return type_lanes(LLVMTypeOf(value));
-}
+int cg_lanes(LLVMValueRef value) { return type_lanes(LLVMTypeOf(value)); }
 
 LLVMTypeRef cg_element(LLVMTypeRef type)
 {
@@ -395,25 +377,13 @@ LLVMValueRef cg_fma(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef 
     return cg_intrinsic(e, "llvm.fma", LLVMTypeOf(a), (LLVMValueRef[]){a, b, c}, 3);
 }
 
-LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildFAdd(e->builder, a, b, "");
-}
+LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
 
-LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildFSub(e->builder, a, b, "");
-}
+LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
 
-LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildFMul(e->builder, a, b, "");
-}
+LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
 
-LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildFDiv(e->builder, a, b, "");
-}
+LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFDiv(e->builder, a, b, ""); }
 
 LLVMValueRef cg_select(cg_emitter *e, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no)
 {
@@ -430,20 +400,11 @@ LLVMValueRef cg_fmax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOGT, a, b, ""), a, b);
 }
 
-LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a)
-{
-    return cg_intrinsic(e, "llvm.fabs", LLVMTypeOf(a), &a, 1);
-}
+LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a) { return cg_intrinsic(e, "llvm.fabs", LLVMTypeOf(a), &a, 1); }
 
-LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a)
-{
-    return cg_intrinsic(e, "llvm.sqrt", LLVMTypeOf(a), &a, 1);
-}
+LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a) { return cg_intrinsic(e, "llvm.sqrt", LLVMTypeOf(a), &a, 1); }
 
-LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a)
-{
-    return cg_intrinsic(e, "llvm.rint", LLVMTypeOf(a), &a, 1);
-}
+LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a) { return cg_intrinsic(e, "llvm.rint", LLVMTypeOf(a), &a, 1); }
 
 /* ---- Across lanes ----------------------------------------------------------------------------------------------- */
 
@@ -484,10 +445,7 @@ LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine)
     return combine(e, first, second);
 }
 
-LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector)
-{
-    return cg_reduce(e, vector, cg_fadd);
-}
+LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector) { return cg_reduce(e, vector, cg_fadd); }
 
 /* Interleaves runs of `run` elements (1 or 2) in the low or high halves of 128-bit blocks: vunpcklps … vunpckhpd. */
 static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int run, bool high, int lanes)

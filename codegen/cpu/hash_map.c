@@ -48,7 +48,4 @@ const cg_hash_entry *cg_hash_map_first(const cg_hash_map *map, uint64_t hash)
     return map->slots > 0 ? first_of(map->slot[hash & (map->slots - 1)], hash) : NULL;
 }
 
-const cg_hash_entry *cg_hash_map_next(const cg_hash_entry *entry)
-{
-    return first_of(entry->next, entry->hash);
-}
+const cg_hash_entry *cg_hash_map_next(const cg_hash_entry *entry) { return first_of(entry->next, entry->hash); }

@@ -79,10 +79,7 @@ typedef struct generator {
                                             * otherwise NULL */
 } generator;
 
-static uint64_t hash_of(const char *name)
-{
-    return mdot_abi_checksum(name, strlen(name), 0);
-}
+static uint64_t hash_of(const char *name) { return mdot_abi_checksum(name, strlen(name), 0); }
 
 static bool name_is_taken(const generator *g, const char *name)
 {

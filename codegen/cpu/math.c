@@ -332,15 +332,9 @@ static LLVMValueRef sine(cg_emitter *e, LLVMValueRef x, int quadrants)
     return LLVMBuildFPTrunc(e->builder, sine_f64(e, wide, quadrants), type, "");
 }
 
-LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x)
-{
-    return sine(e, x, 0);
-}
+LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
 
-LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x)
-{
-    return sine(e, x, 1);
-}
+LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
 
 /* ---- Error function and power ----------------------------------------------------------------------------------- */
 

@@ -6,10 +6,7 @@
 #include <assert.h>
 #include <math.h>
 
-static LLVMValueRef add(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildAdd(e->builder, a, b, "");
-}
+static LLVMValueRef add(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildAdd(e->builder, a, b, ""); }
 
 static LLVMValueRef multiply(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
@@ -17,10 +14,7 @@ static LLVMValueRef multiply(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 }
 
 #define EXTREME(name, dtype, max)                                                                                      \
-    static LLVMValueRef name(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)                                            \
-    {                                                                                                                  \
-        return cg_extreme(e, a, b, dtype, max);                                                                        \
-    }
+    static LLVMValueRef name(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return cg_extreme(e, a, b, dtype, max); }
 EXTREME(float_max, MDOT_DTYPE_F32, true)
 EXTREME(float_min, MDOT_DTYPE_F32, false)
 EXTREME(signed_max, MDOT_DTYPE_I64, true)
@@ -48,10 +42,7 @@ cg_combine cg_reducer_combine(pl_reducer reducer, mdot_dtype dtype)
     return combines[reducer][class_of(dtype)];
 }
 
-bool cg_reducer_is_arg(pl_reducer reducer)
-{
-    return reducer >= PL_REDUCE_ARGMAX_FIRST;
-}
+bool cg_reducer_is_arg(pl_reducer reducer) { return reducer >= PL_REDUCE_ARGMAX_FIRST; }
 
 static bool seeks_maximum(pl_reducer reducer)
 {

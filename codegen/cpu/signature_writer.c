@@ -22,15 +22,9 @@ static void put_bytes(cg_signature_writer *w, const void *bytes, size_t count)
     w->count += count;
 }
 
-void cg_signature_add(cg_signature_writer *w, int64_t value)
-{
-    put_bytes(w, &value, sizeof value);
-}
+void cg_signature_add(cg_signature_writer *w, int64_t value) { put_bytes(w, &value, sizeof value); }
 
-void cg_signature_add_real(cg_signature_writer *w, double value)
-{
-    put_bytes(w, &value, sizeof value);
-}
+void cg_signature_add_real(cg_signature_writer *w, double value) { put_bytes(w, &value, sizeof value); }
 
 void cg_signature_add_dim(cg_signature_writer *w, ir_dim dim)
 {

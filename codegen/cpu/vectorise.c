@@ -24,10 +24,7 @@ typedef struct cost_estimate { /* an expression's cost along one loop, for `lane
     double vector_cost; /* of `lanes` points */
 } cost_estimate;
 
-static bool is_function(pl_expr_op op)
-{
-    return (op >= PL_EXP && op <= PL_GELU_TANH) || op == PL_POW;
-}
+static bool is_function(pl_expr_op op) { return (op >= PL_EXP && op <= PL_GELU_TANH) || op == PL_POW; }
 
 static bool is_integer_division(const pl_expr *expr)
 {

@@ -26,10 +26,7 @@ typedef struct packer {
     size_t buffer_bytes;
 } packer;
 
-static mdot_status out_of_memory(mdot_error *err)
-{
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-}
+static mdot_status out_of_memory(mdot_error *err) { return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL); }
 
 static mdot_status pack(packer *p, const cg_packing *packing, const pl_buffer *buffer, size_t size_bytes,
                         const void **out_bytes, mdot_error *err)

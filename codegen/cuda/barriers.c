@@ -145,10 +145,7 @@ int cu_loop_end(const cu_stages *stages, int first)
 }
 
 /* True if a block may take several of a step's tiles. Steps that run once or distribute points are excluded. */
-static bool may_repeat(const cu_step *step)
-{
-    return step->distribution != CU_SINGLE && !cu_distributes_points(step);
-}
+static bool may_repeat(const cu_step *step) { return step->distribution != CU_SINGLE && !cu_distributes_points(step); }
 
 /* True if the second iteration of a loop's steps accesses data of the first before the next barrier. Tiles are
  * separate in scratch memory, so only shared memory counts. */

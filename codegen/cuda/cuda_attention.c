@@ -25,16 +25,10 @@ enum {
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
 /* Channels in q and k read at once by a lane: two steps or one step of the matmul. */
-static int64_t key_width(const pl_attention *a)
-{
-    return a->dim % 32 == 0 ? 8 : 4;
-}
+static int64_t key_width(const pl_attention *a) { return a->dim % 32 == 0 ? 8 : 4; }
 
 /* Channels of v per lane. */
-static int64_t value_width(const pl_attention *a)
-{
-    return a->value_dim / 8;
-}
+static int64_t value_width(const pl_attention *a) { return a->value_dim / 8; }
 
 /* Slices per head, one warp each. */
 static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule)

@@ -47,10 +47,7 @@ static bool fits_int(const cu_function *f, const pl_expr *e)
     return s.low >= INT32_MIN && s.high <= INT32_MAX;
 }
 
-static bool is_local(const cu_location *location)
-{
-    return location->kind == CU_SHARED;
-}
+static bool is_local(const cu_location *location) { return location->kind == CU_SHARED; }
 
 /* ---- Sums of loop variables -------------------------------------------------------------------------------------- */
 
@@ -252,10 +249,7 @@ static const char *const wrapping[PL_EXPR_OP_COUNT] = {
     [PL_SHL] = "shift_left", [PL_SHR] = "shift_right", [PL_NEG] = "wrap_neg",
 };
 
-static bool is_rounding(pl_expr_op op)
-{
-    return op == PL_FLOOR || op == PL_CEIL || op == PL_ROUND;
-}
+static bool is_rounding(pl_expr_op op) { return op == PL_FLOOR || op == PL_CEIL || op == PL_ROUND; }
 
 /* An operand, converted to long long if the operation uses that type. */
 static const char *operand(cu_function *f, const pl_expr *e, int k, const char *acc, bool is_wide)

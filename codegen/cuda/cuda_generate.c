@@ -188,10 +188,7 @@ static void put_barrier(bucket *b, int stage)
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
-static size_t round_up(size_t n)
-{
-    return (n + 15) / 16 * 16;
-}
+static size_t round_up(size_t n) { return (n + 15) / 16 * 16; }
 
 /* Bytes of the inputs in the parameter; 0 if they do not fit. */
 static size_t inline_input_bytes(const bucket *b)
@@ -415,7 +412,4 @@ mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute ker
     return status;
 }
 
-void cu_program_done(cu_program *program)
-{
-    cg_pool_done(&program->weights);
-}
+void cu_program_done(cu_program *program) { cg_pool_done(&program->weights); }

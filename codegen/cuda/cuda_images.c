@@ -109,10 +109,7 @@ static void compile_in_parallel(queue *q)
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
-static void destroy_arena(void *arena)
-{
-    ir_arena_destroy(arena);
-}
+static void destroy_arena(void *arena) { ir_arena_destroy(arena); }
 
 static mdot_status compile_all(const cg_target *targets, int count, cu_images *images, ir_arena *arena, job **out_jobs,
                                mdot_error *err)

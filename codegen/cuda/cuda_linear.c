@@ -37,15 +37,9 @@ static int64_t row_tiles(const cu_step *step, const cu_schedule *schedule)
 }
 
 /* Few rows, computed once: a shape that matrix kernels never have, in any mode. */
-static bool is_vector(const cu_step *step)
-{
-    return step->distribution == CU_SINGLE && step->scale < MIN_ROWS;
-}
+static bool is_vector(const cu_step *step) { return step->distribution == CU_SINGLE && step->scale < MIN_ROWS; }
 
-static int64_t whole_k(const pl_linear *k)
-{
-    return (k->k + CU_FRAGMENT - 1) / CU_FRAGMENT * CU_FRAGMENT;
-}
+static int64_t whole_k(const pl_linear *k) { return (k->k + CU_FRAGMENT - 1) / CU_FRAGMENT * CU_FRAGMENT; }
 
 /* True if ldmatrix can read `a` in place: 16-bit rows in shared memory, whole steps of k, 16-byte aligned. */
 static bool reads_in_place(const pl_linear *k, const cu_location *a)

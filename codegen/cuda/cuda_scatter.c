@@ -11,10 +11,7 @@
 
 #include <inttypes.h>
 
-static const ir_type *type_of(const cu_function *f, int buffer)
-{
-    return &cu_buffer(f, buffer)->type;
-}
+static const ir_type *type_of(const cu_function *f, int buffer) { return &cu_buffer(f, buffer)->type; }
 
 static void emit_copy(cu_function *f)
 {

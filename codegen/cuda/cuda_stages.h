@@ -158,10 +158,7 @@ typedef struct cu_step_finder {
 cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part);
 
 /* True if an extent is a multiple of the length. */
-static inline bool cu_is_units(ir_dim d)
-{
-    return ir_dim_is_affine(d) && d.scale > 0 && d.offset == 0;
-}
+static inline bool cu_is_units(ir_dim d) { return ir_dim_is_affine(d) && d.scale > 0 && d.offset == 0; }
 /* Lets loop `loop`, with extent scale * L, run over the units. */
 void cu_tile_loop(cu_step_finder *f, int loop, ir_dim extent);
 /* Distributes a step over rows, the first loop. `note_accesses` records the accesses for the tried distribution. */

@@ -49,18 +49,9 @@ static inline const cu_placement *cu_placement_of(const cu_function *f, int buff
 {
     return &f->layout->placements[buffer];
 }
-static inline const cu_schedule *cu_schedule_of(const cu_function *f)
-{
-    return f->layout->stages->schedule;
-}
-static inline int cu_threads(const cu_function *f)
-{
-    return cu_schedule_of(f)->threads;
-}
-static inline int cu_warps(const cu_function *f)
-{
-    return cu_threads(f) / CU_WARP;
-}
+static inline const cu_schedule *cu_schedule_of(const cu_function *f) { return f->layout->stages->schedule; }
+static inline int cu_threads(const cu_function *f) { return cu_schedule_of(f)->threads; }
+static inline int cu_warps(const cu_function *f) { return cu_threads(f) / CU_WARP; }
 
 /* Records UNSUPPORTED with the kernel's name. The first refusal counts. */
 void cu_refuse(cu_function *f, const char *format, ...) __attribute__((format(printf, 2, 3)));

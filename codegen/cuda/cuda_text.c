@@ -37,10 +37,7 @@ void cu_put(cu_text *text, const char *format, ...)
     va_end(args);
 }
 
-const char *cu_text_get(const cu_text *text)
-{
-    return text->bytes != NULL ? text->bytes : "";
-}
+const char *cu_text_get(const cu_text *text) { return text->bytes != NULL ? text->bytes : ""; }
 
 void cu_text_done(cu_text *text)
 {

@@ -7,10 +7,7 @@
 
 #include <string.h>
 
-int64_t cu_fragment_groups(int64_t columns)
-{
-    return (columns + CU_FRAGMENT - 1) / CU_FRAGMENT;
-}
+int64_t cu_fragment_groups(int64_t columns) { return (columns + CU_FRAGMENT - 1) / CU_FRAGMENT; }
 
 size_t cu_fragment_bytes(int64_t k, int64_t columns)
 {

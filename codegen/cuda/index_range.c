@@ -10,20 +10,11 @@
 
 static const cu_range unbounded = {0, INT64_MIN, INT64_MAX};
 
-cu_range cu_range_constant(int64_t n)
-{
-    return (cu_range){0, n, n};
-}
+cu_range cu_range_constant(int64_t n) { return (cu_range){0, n, n}; }
 
-cu_range cu_range_between(int64_t low, int64_t high)
-{
-    return (cu_range){0, low, high};
-}
+cu_range cu_range_between(int64_t low, int64_t high) { return (cu_range){0, low, high}; }
 
-bool cu_range_is_bounded(cu_range s)
-{
-    return s.low != INT64_MIN && s.high != INT64_MAX;
-}
+bool cu_range_is_bounded(cu_range s) { return s.low != INT64_MIN && s.high != INT64_MAX; }
 
 cu_range cu_range_add(cu_range a, cu_range b)
 {
@@ -52,10 +43,7 @@ cu_range cu_range_whole(const cu_space *space, cu_range s)
     return cu_range_add(cu_range_between(s.low, s.high), units);
 }
 
-static int64_t divide_down(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
+static int64_t divide_down(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 /* If the divisor is positive and divides the unit, the quotient follows the units, too. */
 static cu_range divide(const cu_space *space, cu_range a, cu_range b)

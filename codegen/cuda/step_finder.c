@@ -53,10 +53,7 @@ cu_range cu_offset_range(ir_dim offset)
     return ir_dim_is_number(offset) ? cu_range_constant(offset.offset) : cu_range_between(INT64_MIN, INT64_MAX);
 }
 
-cu_range cu_columns_range(int64_t count)
-{
-    return cu_range_between(0, count > 0 ? count - 1 : 0);
-}
+cu_range cu_columns_range(int64_t count) { return cu_range_between(0, count > 0 ? count - 1 : 0); }
 
 void cu_note_matrix(cu_step_finder *f, const pl_matrix *m, bool is_written, cu_range columns)
 {

@@ -38,10 +38,7 @@ static bool is_free(const ir_node *node)
     return ir_dtype_is_float(node->inputs[0]->type.dtype) && ir_dtype_is_float(node->outputs[0]->type.dtype);
 }
 
-static bool is_convolution(const ir_node *node)
-{
-    return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
-}
+static bool is_convolution(const ir_node *node) { return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION; }
 
 /* The producer of `value`, if it may absorb the node behind as the only reader. NULL: none. */
 static fe_operator *absorber_of(const extractor *e, const ir_value *value)

@@ -17,10 +17,7 @@
 
 enum { MIN_CONVOLUTIONS = 8, MIN_SIGNS = 3 };
 
-static bool is_convolution(const ir_node *node)
-{
-    return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
-}
+static bool is_convolution(const ir_node *node) { return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION; }
 
 static bool normalises(const fe_operator *op)
 {

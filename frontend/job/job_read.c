@@ -58,10 +58,7 @@ static int64_t batch_of(const ir_graph *graph)
     return 1;
 }
 
-static void find_batch(fe_job *job)
-{
-    job->batch = batch_of(job->graph);
-}
+static void find_batch(fe_job *job) { job->batch = batch_of(job->graph); }
 
 static void (*const stages[])(fe_job *job) = {
     fe_job_strip_backward,    fe_job_find_parameter_inputs, fe_job_strip_dropout,
@@ -144,12 +141,6 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
     return read_job(&(source){name, bytes != NULL ? bytes : "", size_bytes}, options, out_job, err);
 }
 
-const char *mdotjob_version(void)
-{
-    return MDOT_VERSION_STRING;
-}
+const char *mdotjob_version(void) { return MDOT_VERSION_STRING; }
 
-uint32_t mdotjob_version_number(void)
-{
-    return MDOT_VERSION_NUMBER;
-}
+uint32_t mdotjob_version_number(void) { return MDOT_VERSION_NUMBER; }

@@ -52,15 +52,9 @@ static const fe_row rows[IR_OP_COUNT] = {
 #undef JOB
 };
 
-const fe_row *fe_row_at(ir_opcode opcode)
-{
-    return &rows[opcode];
-}
+const fe_row *fe_row_at(ir_opcode opcode) { return &rows[opcode]; }
 
-const fe_row *fe_row_of(const ir_node *node)
-{
-    return &rows[ir_node_opcode(node)];
-}
+const fe_row *fe_row_of(const ir_node *node) { return &rows[ir_node_opcode(node)]; }
 
 mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits)
 {

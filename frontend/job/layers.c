@@ -151,10 +151,7 @@ static int compare_texts(const char *x, size_t x_length, const char *y, size_t y
     return memcmp(x, y, x_length);
 }
 
-static int compare_levels(const site *x, const site *y)
-{
-    return compare_texts(x->path, x->level, y->path, y->level);
-}
+static int compare_levels(const site *x, const site *y) { return compare_texts(x->path, x->level, y->path, y->level); }
 
 static int compare_blocks(const site *x, const site *y)
 {

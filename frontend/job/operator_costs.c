@@ -29,10 +29,7 @@ typedef struct counter {
     double result; /* elements of the result, per sample */
 } counter;
 
-static double elements(const ir_value *value)
-{
-    return ir_value_elements(value, 1);
-}
+static double elements(const ir_value *value) { return ir_value_elements(value, 1); }
 
 /* Size of the whole value, with floating types counted as fp32. */
 static double bytes(const ir_value *value)
@@ -42,10 +39,7 @@ static double bytes(const ir_value *value)
     return elements(value) * (floating ? FLOAT_BYTES : (double)mdot_dtype_size_bytes(value->type.dtype));
 }
 
-static double per_sample(const counter *c, double amount)
-{
-    return amount / (double)c->job->batch;
-}
+static double per_sample(const counter *c, double amount) { return amount / (double)c->job->batch; }
 
 static void read_value(const counter *c, mdot_phase phase, const ir_value *value)
 {

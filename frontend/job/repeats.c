@@ -45,10 +45,7 @@ static int compare_words(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static bool same_words(const word *x, const word *y)
-{
-    return x->half == y->half && x->rest == y->rest;
-}
+static bool same_words(const word *x, const word *y) { return x->half == y->half && x->rest == y->rest; }
 
 /* Numbers the words of each length by the numbers of both halves. */
 static void vote(const search *s)
@@ -90,10 +87,7 @@ static bool is_monotone(const search *s, uint32_t first, uint32_t period)
 }
 
 /* Operators of a run covered by whole blocks. */
-static uint32_t coverage(const run *r)
-{
-    return r->length - r->length % r->period;
-}
+static uint32_t coverage(const run *r) { return r->length - r->length % r->period; }
 
 /* Runs of one period overlap by less than the period, and each covers at least two periods. */
 static void list_runs(search *s, uint32_t period)

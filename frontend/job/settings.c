@@ -6,10 +6,7 @@
 
 #include <math.h>
 
-static int64_t dim(const ir_value *value, int i)
-{
-    return value->type.dim[i].offset;
-}
+static int64_t dim(const ir_value *value, int i) { return value->type.dim[i].offset; }
 
 /* Saturates, because the shapes in a file may exceed any memory. */
 static int64_t times(int64_t a, int64_t b)
@@ -26,10 +23,7 @@ static int64_t extent_from(const ir_value *value, int first)
     return product;
 }
 
-static int64_t elements(const ir_value *value)
-{
-    return value != NULL ? extent_from(value, 0) : 0;
-}
+static int64_t elements(const ir_value *value) { return value != NULL ? extent_from(value, 0) : 0; }
 
 const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node)
 {

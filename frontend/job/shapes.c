@@ -337,7 +337,4 @@ static void fold_node_to_shape(inferrer *state, ir_node *node)
     derive(state, node, first_made);
 }
 
-void fe_job_fold_constants(fe_job *job)
-{
-    visit_all(job, fold_node_to_shape);
-}
+void fe_job_fold_constants(fe_job *job) { visit_all(job, fold_node_to_shape); }

@@ -23,10 +23,7 @@ typedef struct factor {
     labels axes;
 } factor;
 
-static bool has(const labels *l, char label)
-{
-    return memchr(l->label, label, (size_t)l->count) != NULL;
-}
+static bool has(const labels *l, char label) { return memchr(l->label, label, (size_t)l->count) != NULL; }
 
 static int axis_of(const labels *l, char label)
 {

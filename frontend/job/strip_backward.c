@@ -64,10 +64,7 @@ static bool is_marked(const ir_node *node, const bool *is_backward)
     return false;
 }
 
-static bool is_forward(void *is_backward, const ir_value *output)
-{
-    return !((const bool *)is_backward)[output->id];
-}
+static bool is_forward(void *is_backward, const ir_value *output) { return !((const bool *)is_backward)[output->id]; }
 
 /* Forward outputs are outputs other than gradients, and values returned by YieldOp (ORTModule's). Without either, the
  * output is the last value read by the backward pass. */

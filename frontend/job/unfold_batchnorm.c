@@ -23,10 +23,7 @@
 
 #include <string.h>
 
-static bool starts_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
+static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -34,10 +31,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static bool is_number(const char *text)
-{
-    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
+static bool is_number(const char *text) { return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0'; }
 
 /* Do parameters carry module names such as "fc.weight"? Then a number as a name marks a computed constant. */
 static bool names_modules(const ir_graph *graph)

@@ -99,10 +99,7 @@ static mdot_status check_nodes(const packer *p)
 
 /* ---- Records ----------------------------------------------------------------------------------------------------- */
 
-static double round_to(const packer *p, double value)
-{
-    return p->is_single ? (float)value : value;
-}
+static double round_to(const packer *p, double value) { return p->is_single ? (float)value : value; }
 
 /* The greatest number below; NaN, to which every comparison is false, below negative infinity. */
 static double below(const packer *p, double value)

@@ -55,10 +55,7 @@ static mdot_status check_model(const fe_context *context, const Onnx__ModelProto
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
 
-static int find_value(const importer *im, const char *name)
-{
-    return fe_names_find(im->flat.names, name) - 1;
-}
+static int find_value(const importer *im, const char *name) { return fe_names_find(im->flat.names, name) - 1; }
 
 static mdot_status import_initializers(importer *im)
 {

@@ -21,10 +21,7 @@ typedef struct fe_context {
 } fe_context;
 
 /* protobuf-c gives NULL for an absent string. */
-static inline const char *fe_text(const char *text)
-{
-    return text != NULL ? text : "";
-}
+static inline const char *fe_text(const char *text) { return text != NULL ? text : ""; }
 
 /* ---- import_messages.c: errors and warnings of an import --------------------------------------------------------- */
 

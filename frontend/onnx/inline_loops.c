@@ -254,10 +254,7 @@ static int *new_values(const loop *l)
     return IR_NEW_ARRAY(l->f->context->scratch, int, 2 * maximum + 8);
 }
 
-static int output_of(const loop *l, int k)
-{
-    return k < l->node->output_count ? l->node->outputs[k] : FE_NO_VALUE;
-}
+static int output_of(const loop *l, int k) { return k < l->node->output_count ? l->node->outputs[k] : FE_NO_VALUE; }
 
 static mdot_status copy_output(const loop *l, int source, int k)
 {

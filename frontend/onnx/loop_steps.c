@@ -21,10 +21,7 @@ typedef struct limit {
     ir_dim steps;
 } limit;
 
-static bool is_op(const ir_value *v, ir_opcode op)
-{
-    return v != NULL && v->def != NULL && v->def->op == &ir_ops[op];
-}
+static bool is_op(const ir_value *v, ir_opcode op) { return v != NULL && v->def != NULL && v->def->op == &ir_ops[op]; }
 
 /* The value below operators that keep a one-element number or truth value. */
 static const ir_value *strip(const ir_value *v)

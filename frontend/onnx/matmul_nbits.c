@@ -28,10 +28,7 @@ static bool has(const ir_tensor *tensor, int64_t columns, int64_t part)
     return tensor->count == ir_count_elements(2, dims);
 }
 
-static int64_t bytes_for(int64_t elements, int64_t bits)
-{
-    return (elements * bits + 7) / 8;
-}
+static int64_t bytes_for(int64_t elements, int64_t bits) { return (elements * bits + 7) / 8; }
 
 /* NULL: the node can be unpacked. */
 static const char *fault_of(const fe_upgrader *u, const ir_node *node, packing *p)

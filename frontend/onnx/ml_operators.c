@@ -10,15 +10,9 @@
 
 #include <string.h>
 
-static ir_value *input(const ml_writer *w)
-{
-    return fe_ml_cast(w, w->node->inputs[0], MDOT_DTYPE_F32);
-}
+static ir_value *input(const ml_writer *w) { return fe_ml_cast(w, w->node->inputs[0], MDOT_DTYPE_F32); }
 
-static mdot_status finish_one(const ml_writer *w, ir_value *value)
-{
-    return fe_ml_finish(w, &value, 1);
-}
+static mdot_status finish_one(const ml_writer *w, ir_value *value) { return fe_ml_finish(w, &value, 1); }
 
 /* A vector, or a scalar if the list has one element, which applies to all columns. */
 static ir_value *per_column(const ml_writer *w, const char *what, const double *values, int64_t count)

@@ -49,10 +49,7 @@ mdot_status fe_ml_ints(const ml_writer *w, const char *name, const int64_t **out
     return MDOT_OK;
 }
 
-static ir_value *output_of(ir_node *made)
-{
-    return made != NULL ? made->outputs[0] : NULL;
-}
+static ir_value *output_of(ir_node *made) { return made != NULL ? made->outputs[0] : NULL; }
 
 ir_value *fe_ml_add1(const ml_writer *w, ir_opcode op, ir_value *x)
 {

@@ -246,10 +246,7 @@ static mdot_status apply_types(const binder *b)
 
 /* ---- The remaining symbol ---------------------------------------------------------------------------------------- */
 
-static bool is_open(const symbol *s)
-{
-    return !s->bound && !s->merged;
-}
+static bool is_open(const symbol *s) { return !s->bound && !s->merged; }
 
 static mdot_status fail_symbols(const binder *b, const char *choice, const char *to_bind)
 {

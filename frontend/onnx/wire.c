@@ -272,14 +272,8 @@ static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *ty
 
 /* ---- Unpacking ------------------------------------------------------------------------------------------------- */
 
-static void *arena_alloc(void *arena, size_t size)
-{
-    return ir_arena_alloc(arena, 1, size);
-}
-static void arena_free(void *arena, void *memory)
-{
-    (void)arena, (void)memory;
-}
+static void *arena_alloc(void *arena, size_t size) { return ir_arena_alloc(arena, 1, size); }
+static void arena_free(void *arena, void *memory) { (void)arena, (void)memory; }
 
 mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescriptor *type, ir_arena *scratch,
                            ProtobufCMessage **out_message, mdot_error *err)

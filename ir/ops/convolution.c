@@ -11,10 +11,7 @@ typedef struct convolution {
     ir_window window;
 } convolution;
 
-static bool is_transposed(const ir_node *node)
-{
-    return ir_node_opcode(node) == IR_OP_ConvTranspose;
-}
+static bool is_transposed(const ir_node *node) { return ir_node_opcode(node) == IR_OP_ConvTranspose; }
 
 /* Weights are [M, C / groups, kernel …]; for a transposed convolution [C, M / groups, kernel …]. */
 static mdot_status check_channels(const ir_operands *args, convolution *c)

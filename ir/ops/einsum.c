@@ -25,10 +25,7 @@ typedef struct einsum {
     bool occurs[LABEL_COUNT];
 } einsum;
 
-static int label_of_letter(char letter)
-{
-    return islower((unsigned char)letter) ? letter - 'a' : letter - 'A' + 26;
-}
+static int label_of_letter(char letter) { return islower((unsigned char)letter) ? letter - 'a' : letter - 'A' + 26; }
 
 /* Reads subscripts up to a ',', a '-' or the end. An ellipsis becomes `ellipsis_rank` labels. False: malformed. */
 static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *out)

@@ -9,10 +9,7 @@
 /* The functions return false if the result is unknown. */
 typedef bool (*known_fn)(const ir_graph *graph, const ir_dim *a, ir_dim *out);
 
-static bool both_numbers(const ir_dim *a)
-{
-    return ir_dim_is_number(a[0]) && ir_dim_is_number(a[1]);
-}
+static bool both_numbers(const ir_dim *a) { return ir_dim_is_number(a[0]) && ir_dim_is_number(a[1]); }
 
 static bool known_add(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {

@@ -18,10 +18,7 @@
     }
 
 /* Clamps to [0, 1]; NaN stays. */
-static double clamp_unit(double x)
-{
-    return x < 0 ? 0 : x > 1 ? 1 : x;
-}
+static double clamp_unit(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 UNARY(absolute, fabs(x))
 UNARY(negative, -x)
@@ -80,10 +77,7 @@ static double gelu_tanh(double x, double alpha, double beta)
 /* ---- Unary functions on integers ------------------------------------------------------------------------------- */
 
 /* Converts a result modulo 2^64, which is defined for unsigned types. */
-static int64_t wrap(uint64_t bits)
-{
-    return (int64_t)bits;
-}
+static int64_t wrap(uint64_t bits) { return (int64_t)bits; }
 
 static int64_t negate(int64_t x, bool is_unsigned)
 {
@@ -91,10 +85,7 @@ static int64_t negate(int64_t x, bool is_unsigned)
     return wrap(0 - (uint64_t)x);
 }
 
-static int64_t magnitude(int64_t x, bool is_unsigned)
-{
-    return !is_unsigned && x < 0 ? negate(x, false) : x;
-}
+static int64_t magnitude(int64_t x, bool is_unsigned) { return !is_unsigned && x < 0 ? negate(x, false) : x; }
 
 static int64_t sign_of(int64_t x, bool is_unsigned)
 {
@@ -102,10 +93,7 @@ static int64_t sign_of(int64_t x, bool is_unsigned)
     return (x > 0) - (x < 0);
 }
 
-static int64_t not_negative(int64_t x, bool is_unsigned)
-{
-    return !is_unsigned && x < 0 ? 0 : x;
-}
+static int64_t not_negative(int64_t x, bool is_unsigned) { return !is_unsigned && x < 0 ? 0 : x; }
 
 static int64_t logical_not(int64_t x, bool is_unsigned)
 {
@@ -122,10 +110,7 @@ static int64_t bitwise_not(int64_t x, bool is_unsigned)
 /* ---- Binary functions on floats -------------------------------------------------------------------------------- */
 
 #define BINARY(name, expression)                                                                                       \
-    static double name(double a, double b)                                                                             \
-    {                                                                                                                  \
-        return expression;                                                                                             \
-    }
+    static double name(double a, double b) { return expression; }
 
 BINARY(add, a + b)
 BINARY(subtract, a - b)
@@ -157,10 +142,7 @@ static double remainder_as_python(double a, double b)
         return expression;                                                                                             \
     }
 
-static bool is_below(int64_t a, int64_t b, bool is_unsigned)
-{
-    return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
-}
+static bool is_below(int64_t a, int64_t b, bool is_unsigned) { return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b; }
 
 /* Rounds towards zero; division by zero gives zero. */
 static int64_t divide_integers(int64_t a, int64_t b, bool is_unsigned)

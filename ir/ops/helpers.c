@@ -161,10 +161,7 @@ mdot_status ir_broadcast_shapes(const ir_node *node, const int64_t *a, int a_ran
 }
 
 /* In a shape with a 0, the product of the other dims may overflow, but its strides are unused. */
-static int64_t next_stride(int64_t stride, int64_t dim)
-{
-    return (int64_t)((uint64_t)stride * (uint64_t)dim);
-}
+static int64_t next_stride(int64_t stride, int64_t dim) { return (int64_t)((uint64_t)stride * (uint64_t)dim); }
 
 void ir_strides(int rank, const int64_t *dims, int64_t *out_strides)
 {

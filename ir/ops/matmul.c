@@ -347,7 +347,4 @@ mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *
     return MDOT_OK;
 }
 
-void ir_cost_linear(const ir_node *node, int64_t length, ir_cost *out_cost)
-{
-    ir_cost_gemm(node, length, out_cost);
-}
+void ir_cost_linear(const ir_node *node, int64_t length, ir_cost *out_cost) { ir_cost_gemm(node, length, out_cost); }

@@ -122,9 +122,6 @@ mdot_status ir_read_trees(const ir_operands *args, ir_trees *out);
 ir_tree_node ir_trees_node(const ir_trees *trees, int64_t index);
 int64_t ir_trees_tree(const ir_trees *trees, int64_t tree, int word); /* IR_TREE_… */
 
-static inline int ir_tree_node_words(mdot_dtype dtype)
-{
-    return dtype == MDOT_DTYPE_F64 ? 6 : 4;
-}
+static inline int ir_tree_node_words(mdot_dtype dtype) { return dtype == MDOT_DTYPE_F64 ? 6 : 4; }
 
 #endif

@@ -40,15 +40,9 @@ static void scale_and_shift(ir_wide *out, const ir_wide *factor, const ir_wide *
     }
 }
 
-void ir_norm_multiply(ir_wide *out, const ir_wide *factor)
-{
-    scale_and_shift(out, factor, NULL);
-}
+void ir_norm_multiply(ir_wide *out, const ir_wide *factor) { scale_and_shift(out, factor, NULL); }
 
-void ir_norm_add(ir_wide *out, const ir_wide *term)
-{
-    scale_and_shift(out, NULL, term);
-}
+void ir_norm_add(ir_wide *out, const ir_wide *term) { scale_and_shift(out, NULL, term); }
 
 mdot_status ir_norm_need_parameter(const ir_operands *args, int i, const char *what, const ir_type *type)
 {

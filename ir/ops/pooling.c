@@ -54,10 +54,7 @@ typedef struct pooled { /* result for one window of one channel */
 } pooled;
 
 /* NaN is the greatest number, as for ReduceMax. */
-static bool is_greater(double x, double bound)
-{
-    return x > bound || (isnan(x) && !isnan(bound));
-}
+static bool is_greater(double x, double bound) { return x > bound || (isnan(x) && !isnan(bound)); }
 
 static pooled pool_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel)
 {

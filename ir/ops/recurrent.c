@@ -27,15 +27,9 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-const char *ir_cell_name(ir_cell cell)
-{
-    return cells[cell].name;
-}
+const char *ir_cell_name(ir_cell cell) { return cells[cell].name; }
 
-const char *ir_gate_name(ir_gate_function function)
-{
-    return functions[function].name;
-}
+const char *ir_gate_name(ir_gate_function function) { return functions[function].name; }
 
 static ir_cell cell_of(const ir_node *node)
 {

@@ -139,10 +139,7 @@ static void run_direction(const direction *d)
     }
 }
 
-static double *zeros(ir_arena *arena, int64_t count)
-{
-    return IR_NEW_ARRAY(arena, double, count + 1);
-}
+static double *zeros(ir_arena *arena, int64_t count) { return IR_NEW_ARRAY(arena, double, count + 1); }
 
 /* ---- LSTM, GRU, RNN ---------------------------------------------------------------------------------------------- */
 

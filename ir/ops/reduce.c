@@ -10,30 +10,12 @@
 
 /* ---- Folds ----------------------------------------------------------------------------------------------------- */
 
-static double add(double acc, double x)
-{
-    return acc + x;
-}
-static double multiply(double acc, double x)
-{
-    return acc * x;
-}
-static double add_magnitude(double acc, double x)
-{
-    return acc + fabs(x);
-}
-static double add_square(double acc, double x)
-{
-    return acc + x * x;
-}
-static double larger(double acc, double x)
-{
-    return acc != acc || acc > x ? acc : x;
-} /* NaN takes precedence */
-static double smaller(double acc, double x)
-{
-    return acc != acc || acc < x ? acc : x;
-}
+static double add(double acc, double x) { return acc + x; }
+static double multiply(double acc, double x) { return acc * x; }
+static double add_magnitude(double acc, double x) { return acc + fabs(x); }
+static double add_square(double acc, double x) { return acc + x * x; }
+static double larger(double acc, double x) { return acc != acc || acc > x ? acc : x; } /* NaN takes precedence */
+static double smaller(double acc, double x) { return acc != acc || acc < x ? acc : x; }
 
 /* log(exp(acc) + exp(x)) without overflow. */
 static double add_exponential(double acc, double x)
@@ -49,10 +31,7 @@ static double as_is(double acc, double count)
     return acc;
 }
 
-static double divide(double acc, double count)
-{
-    return acc / count;
-}
+static double divide(double acc, double count) { return acc / count; }
 
 static double root(double acc, double count)
 {
@@ -90,10 +69,7 @@ static int64_t add_integer_square(int64_t acc, int64_t x, bool is_unsigned)
     return (int64_t)((uint64_t)acc + (uint64_t)x * (uint64_t)x);
 }
 
-static bool is_below(int64_t a, int64_t b, bool is_unsigned)
-{
-    return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
-}
+static bool is_below(int64_t a, int64_t b, bool is_unsigned) { return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b; }
 
 static int64_t larger_integer(int64_t acc, int64_t x, bool is_unsigned)
 {

@@ -6,10 +6,7 @@
 
 enum { X, NODES, TREES, VALUES };
 
-static const ir_tensor *constant(const ir_operands *args, int input)
-{
-    return args->node->inputs[input]->constant;
-}
+static const ir_tensor *constant(const ir_operands *args, int input) { return args->node->inputs[input]->constant; }
 
 /* Has the operand content, as a constant of a graph or as a tensor of an evaluation? */
 static bool has_content(const ir_operands *args, int input)

@@ -66,10 +66,7 @@ mdot_status ir_window_read(const ir_operands *args, int rank, const int64_t *ker
     return MDOT_OK;
 }
 
-static int64_t reach(const ir_window *w, int i)
-{
-    return w->dilation[i] * (w->kernel[i] - 1) + 1;
-}
+static int64_t reach(const ir_window *w, int i) { return w->dilation[i] * (w->kernel[i] - 1) + 1; }
 
 static mdot_status no_extent(const ir_operands *args, int axis, ir_dim input)
 {

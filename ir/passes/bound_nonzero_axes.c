@@ -11,10 +11,7 @@ static const char combines[] = "it combines elements";
 static const char counts[] = "it computes with the number of elements";
 static const char mixes[] = "it combines other data, element by element, with elements";
 
-static bool is_marked(const ir_mark *m)
-{
-    return m->of != NULL && m->axis != IR_MARK_NUMBER;
-}
+static bool is_marked(const ir_mark *m) { return m->of != NULL && m->axis != IR_MARK_NUMBER; }
 
 static ir_mark moved(const ir_mark *m, int axis, bool is_distinct)
 {
@@ -328,10 +325,7 @@ static bool any_is_number(const ir_node *node, const ir_mark *mark)
     return false;
 }
 
-static bool is_reduction(const ir_node *node)
-{
-    return strncmp(node->op->name, "Reduce", 6) == 0;
-}
+static bool is_reduction(const ir_node *node) { return strncmp(node->op->name, "Reduce", 6) == 0; }
 
 const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *mark, ir_mark *out_mark)
 {

@@ -146,10 +146,7 @@ static ir_value *apply(ir_builder *b, ir_opcode op, ir_value *const *inputs, int
     return ir_build_infer(b, ir_build_node(b, op, inputs, count, 1));
 }
 
-ir_value *ir_build_op1(ir_builder *b, ir_opcode op, ir_value *x)
-{
-    return apply(b, op, (ir_value *[]){x}, 1);
-}
+ir_value *ir_build_op1(ir_builder *b, ir_opcode op, ir_value *x) { return apply(b, op, (ir_value *[]){x}, 1); }
 
 ir_value *ir_build_op2(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y)
 {
@@ -266,10 +263,7 @@ ir_value *ir_build_filled(ir_builder *b, const int64_t *dims, int rank, double v
     return tensor != NULL ? ir_build_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
 }
 
-ir_value *ir_build_scalar(ir_builder *b, double value)
-{
-    return ir_build_filled(b, NULL, 0, value);
-}
+ir_value *ir_build_scalar(ir_builder *b, double value) { return ir_build_filled(b, NULL, 0, value); }
 
 static ir_value *integer_constant(ir_builder *b, const int64_t *values, int64_t count, int rank)
 {
@@ -279,10 +273,7 @@ static ir_value *integer_constant(ir_builder *b, const int64_t *values, int64_t 
     return ir_build_constant(b, MDOT_DTYPE_I64, &count, rank, copy);
 }
 
-ir_value *ir_build_integer(ir_builder *b, int64_t value)
-{
-    return integer_constant(b, &value, 1, 0);
-}
+ir_value *ir_build_integer(ir_builder *b, int64_t value) { return integer_constant(b, &value, 1, 0); }
 
 ir_value *ir_build_integers(ir_builder *b, const int64_t *values, int count)
 {

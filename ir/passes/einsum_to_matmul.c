@@ -17,10 +17,7 @@ typedef struct labels {
     char label[MDOT_MAX_RANK];
 } labels;
 
-static bool has(const labels *l, char label)
-{
-    return memchr(l->label, label, (size_t)l->count) != NULL;
-}
+static bool has(const labels *l, char label) { return memchr(l->label, label, (size_t)l->count) != NULL; }
 
 static int axis_of(const labels *l, char label)
 {
@@ -55,10 +52,7 @@ static bool read_equation(const ir_node *node, equation *e)
            e->b.count == node->inputs[1]->type.rank;
 }
 
-static void put(labels *l, char label)
-{
-    l->label[l->count++] = label;
-}
+static void put(labels *l, char label) { l->label[l->count++] = label; }
 
 /* False: a label is in none of the four classes. */
 static bool classify(equation *e)

@@ -38,10 +38,7 @@ static ir_value *split_axis(ir_builder *b, ir_value *x, int axis, int64_t outer,
 /* The greatest product of strides: each phase may need a separate convolution. */
 enum { MAX_PHASES = 4096 };
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    return b == 0 ? a : greatest_divisor(b, a % b);
-}
+static int64_t greatest_divisor(int64_t a, int64_t b) { return b == 0 ? a : greatest_divisor(b, a % b); }
 
 /* The phases of dimension `i` computed by one convolution, beginning with `first`. */
 static run run_from(const transposed *t, int i, int64_t first)

@@ -16,10 +16,7 @@ static int resolved_axis(const ir_node *node, int64_t fallback)
     return (int)(axis < 0 ? axis + node->inputs[0]->type.rank : axis);
 }
 
-static bool is_narrow_float(mdot_dtype dtype)
-{
-    return dtype == MDOT_DTYPE_F16 || dtype == MDOT_DTYPE_BF16;
-}
+static bool is_narrow_float(mdot_dtype dtype) { return dtype == MDOT_DTYPE_F16 || dtype == MDOT_DTYPE_BF16; }
 
 static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
 {
@@ -159,16 +156,10 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
     }
 }
 
-void ir_expand_layer_norm(ir_builder *b, ir_node *node)
-{
-    expand_row_norm(b, node, IR_OP_LayerNormalization);
-}
+void ir_expand_layer_norm(ir_builder *b, ir_node *node) { expand_row_norm(b, node, IR_OP_LayerNormalization); }
 
 /* Also handles SimplifiedLayerNormalization, ONNX Runtime's older name for it. */
-void ir_expand_rms_norm(ir_builder *b, ir_node *node)
-{
-    expand_row_norm(b, node, IR_OP_RMSNormalization);
-}
+void ir_expand_rms_norm(ir_builder *b, ir_node *node) { expand_row_norm(b, node, IR_OP_RMSNormalization); }
 
 /* Reshapes a parameter of C channels to broadcast against [N, C, …], in the builder's dtype. */
 static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)

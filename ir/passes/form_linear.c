@@ -87,10 +87,7 @@ static ir_value *scaled(ir_builder *b, ir_value *x, double factor)
     return factor == 1 ? x : ir_build_mul(b, x, ir_build_scalar(b, factor));
 }
 
-static ir_value *transposed(ir_builder *b, ir_value *x, bool wanted)
-{
-    return wanted ? ir_build_swap_last(b, x) : x;
-}
+static ir_value *transposed(ir_builder *b, ir_value *x, bool wanted) { return wanted ? ir_build_swap_last(b, x) : x; }
 
 /* alpha A' B' + beta C (ONNX Gemm-13). */
 static void gemm(ir_builder *b, ir_node *node)

@@ -53,15 +53,9 @@ static group linears_of(const ir_node *attention, int first)
     return g;
 }
 
-static int64_t columns_of(const ir_node *linear)
-{
-    return linear->inputs[1]->type.dim[1].offset;
-}
+static int64_t columns_of(const ir_node *linear) { return linear->inputs[1]->type.dim[1].offset; }
 
-static const float *data_of(const ir_value *constant)
-{
-    return constant->constant->data;
-}
+static const float *data_of(const ir_value *constant) { return constant->constant->data; }
 
 /* Concatenates the weights by columns. */
 static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)

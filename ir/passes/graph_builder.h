@@ -89,22 +89,10 @@ static inline ir_value *ir_build_div(ir_builder *b, ir_value *x, ir_value *y)
 {
     return ir_build_op2(b, IR_OP_Div, x, y);
 }
-static inline ir_value *ir_build_exp(ir_builder *b, ir_value *x)
-{
-    return ir_build_op1(b, IR_OP_Exp, x);
-}
-static inline ir_value *ir_build_log(ir_builder *b, ir_value *x)
-{
-    return ir_build_op1(b, IR_OP_Log, x);
-}
-static inline ir_value *ir_build_sqrt(ir_builder *b, ir_value *x)
-{
-    return ir_build_op1(b, IR_OP_Sqrt, x);
-}
-static inline ir_value *ir_build_tanh(ir_builder *b, ir_value *x)
-{
-    return ir_build_op1(b, IR_OP_Tanh, x);
-}
+static inline ir_value *ir_build_exp(ir_builder *b, ir_value *x) { return ir_build_op1(b, IR_OP_Exp, x); }
+static inline ir_value *ir_build_log(ir_builder *b, ir_value *x) { return ir_build_op1(b, IR_OP_Log, x); }
+static inline ir_value *ir_build_sqrt(ir_builder *b, ir_value *x) { return ir_build_op1(b, IR_OP_Sqrt, x); }
+static inline ir_value *ir_build_tanh(ir_builder *b, ir_value *x) { return ir_build_op1(b, IR_OP_Tanh, x); }
 static inline ir_value *ir_build_mat_mul(ir_builder *b, ir_value *x, ir_value *y)
 {
     return ir_build_op2(b, IR_OP_MatMul, x, y);

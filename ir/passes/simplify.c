@@ -11,10 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void forward_input(ir_builder *b, ir_node *node)
-{
-    ir_replace(b, node->outputs[0], node->inputs[0]);
-}
+static void forward_input(ir_builder *b, ir_node *node) { ir_replace(b, node->outputs[0], node->inputs[0]); }
 
 /* ---- Layout ----------------------------------------------------------------------------------------------------- */
 
@@ -265,10 +262,7 @@ static void add(ir_builder *b, ir_node *node)
     if (!drop_neutral(b, node, 0, 0)) drop_neutral(b, node, 1, 0);
 }
 
-static void subtract(ir_builder *b, ir_node *node)
-{
-    drop_neutral(b, node, 1, 0);
-}
+static void subtract(ir_builder *b, ir_node *node) { drop_neutral(b, node, 1, 0); }
 
 static void multiply(ir_builder *b, ir_node *node)
 {

@@ -5,10 +5,7 @@
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
+static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t count_extensions(const rt_components *components)
 {
@@ -168,12 +165,6 @@ void *rt_context_state(const mdot_context *context, const rt_extension *extensio
     return NULL;
 }
 
-const mdot_predictor *rt_context_predictor(const mdot_context *context)
-{
-    return context->predictor;
-}
+const mdot_predictor *rt_context_predictor(const mdot_context *context) { return context->predictor; }
 
-bool rt_fell_back(const mdot_context *context)
-{
-    return context->device_error.status != MDOT_OK;
-}
+bool rt_fell_back(const mdot_context *context) { return context->device_error.status != MDOT_OK; }

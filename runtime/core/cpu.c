@@ -79,10 +79,7 @@ static const level_name levels[] = {
 enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
 
 /* Levels of AArch64 follow those of x86-64. */
-static bool is_aarch64(uint32_t level)
-{
-    return level >= MDOT_CPU_AARCH64_NEON;
-}
+static bool is_aarch64(uint32_t level) { return level >= MDOT_CPU_AARCH64_NEON; }
 
 static bool is_level(uint32_t level)
 {

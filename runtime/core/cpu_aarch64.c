@@ -9,9 +9,6 @@ void rt_cpu_read(rt_cpu *out_cpu)
     *out_cpu = (rt_cpu){.hwcap = (uint32_t)getauxval(AT_HWCAP), .hwcap2 = (uint32_t)getauxval(AT_HWCAP2)};
 }
 
-void rt_cpu_ask_for_tiles(rt_cpu *cpu)
-{
-    (void)cpu; /* AMX is a feature of x86-64 */
-}
+void rt_cpu_ask_for_tiles(rt_cpu *cpu) { (void)cpu; /* AMX is a feature of x86-64 */ }
 
 #endif

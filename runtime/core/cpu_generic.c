@@ -4,14 +4,8 @@
 
 #if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__linux__))
 
-void rt_cpu_read(rt_cpu *out_cpu)
-{
-    *out_cpu = (rt_cpu){0};
-}
+void rt_cpu_read(rt_cpu *out_cpu) { *out_cpu = (rt_cpu){0}; }
 
-void rt_cpu_ask_for_tiles(rt_cpu *cpu)
-{
-    (void)cpu; /* AMX is a feature of x86-64 */
-}
+void rt_cpu_ask_for_tiles(rt_cpu *cpu) { (void)cpu; /* AMX is a feature of x86-64 */ }
 
 #endif

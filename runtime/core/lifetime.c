@@ -9,10 +9,7 @@ void rt_device_close(mdot_predictor *predictor)
 }
 
 /* A predictor is const and immutable to its users. The reference count is internal. */
-static mdot_predictor *own(const mdot_predictor *predictor)
-{
-    return (mdot_predictor *)(uintptr_t)predictor;
-}
+static mdot_predictor *own(const mdot_predictor *predictor) { return (mdot_predictor *)(uintptr_t)predictor; }
 
 void rt_predictor_keep(const mdot_predictor *predictor)
 {

@@ -170,15 +170,9 @@ void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt
 }
 
 /* The artefact is the library's first member. Readers hold it as const. */
-static rt_library *library_of(const rt_artefact *artefact)
-{
-    return (rt_library *)(uintptr_t)artefact;
-}
+static rt_library *library_of(const rt_artefact *artefact) { return (rt_library *)(uintptr_t)artefact; }
 
-void rt_artefact_keep(const rt_artefact *artefact)
-{
-    atomic_fetch_add(&library_of(artefact)->references, 1);
-}
+void rt_artefact_keep(const rt_artefact *artefact) { atomic_fetch_add(&library_of(artefact)->references, 1); }
 
 void rt_artefact_release(const rt_artefact *artefact)
 {

@@ -107,12 +107,6 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     return MDOT_OK;
 }
 
-const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor)
-{
-    return &predictor->library->artefact;
-}
+const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor) { return &predictor->library->artefact; }
 
-const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor)
-{
-    return &predictor->allocator;
-}
+const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor) { return &predictor->allocator; }

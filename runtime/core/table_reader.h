@@ -61,10 +61,7 @@ static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_ta
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
-static inline bool rt_has_length(const mdot_abi_dim *dim)
-{
-    return dim->scale != 0 || dim->times != 0;
-}
+static inline bool rt_has_length(const mdot_abi_dim *dim) { return dim->scale != 0 || dim->times != 0; }
 /* The checks at open exclude overflow for lengths up to the largest bucket's. */
 static inline int64_t rt_dim_at(const mdot_abi_dim *dim, int64_t length)
 {

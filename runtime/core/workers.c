@@ -225,10 +225,7 @@ void rt_workers_run(rt_workers *w, const rt_code *code, const mdot_abi_call *cal
     if (!atomic_load(&w->has_leader)) take_part(w, 0); /* the callback made no calls */
 }
 
-bool rt_workers_split(const rt_workers *workers, int64_t length)
-{
-    return workers != NULL && length >= LEAST_LENGTH;
-}
+bool rt_workers_split(const rt_workers *workers, int64_t length) { return workers != NULL && length >= LEAST_LENGTH; }
 
 mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_options *options,
                               rt_workers **out_workers, mdot_error *err)

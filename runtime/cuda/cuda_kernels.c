@@ -8,15 +8,9 @@
 #define MAX_MAPPED_BYTES (UINT64_C(32) << 20)
 enum { MAX_GRID_Y = 65535 }; /* CUDA programming guide, "Technical Specifications per Compute Capability" */
 
-static uint64_t at_most(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+static uint64_t at_most(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t at_least(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Most bytes in a bucket's tensor, which rt_table_check has found to fit. */
 static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t min_length, int64_t max_length)

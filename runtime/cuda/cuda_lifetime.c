@@ -3,10 +3,7 @@
 
 #include <stdlib.h>
 
-void rt_cuda_keep(rt_cuda *cuda)
-{
-    atomic_fetch_add(&cuda->references, 1);
-}
+void rt_cuda_keep(rt_cuda *cuda) { atomic_fetch_add(&cuda->references, 1); }
 
 /* The results are ignored. After a sticky error the driver returns it for every call, and the memory is freed with
  * the context. */

@@ -115,10 +115,7 @@ static double now_ms(void)
 }
 
 /* The kernel's release store of the ticket follows the item's outputs. */
-static bool is_done(const uint32_t *done, uint32_t ticket)
-{
-    return __atomic_load_n(done, __ATOMIC_ACQUIRE) == ticket;
-}
+static bool is_done(const uint32_t *done, uint32_t ticket) { return __atomic_load_n(done, __ATOMIC_ACQUIRE) == ticket; }
 
 static bool spin(const uint32_t *done, uint32_t ticket)
 {

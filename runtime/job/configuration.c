@@ -327,10 +327,7 @@ static mdot_status complete_link(rt_configuration *s, mdot_error *err)
     return MDOT_OK;
 }
 
-static uint32_t at_least_one(uint32_t number)
-{
-    return number > 0 ? number : 1;
-}
+static uint32_t at_least_one(uint32_t number) { return number > 0 ? number : 1; }
 
 static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
 {

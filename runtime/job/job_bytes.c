@@ -27,10 +27,7 @@ void rt_put(rt_writer *w, uint64_t number)
     rt_put_bytes(w, bytes, count);
 }
 
-void rt_put_signed(rt_writer *w, int64_t number)
-{
-    rt_put(w, (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0));
-}
+void rt_put_signed(rt_writer *w, int64_t number) { rt_put(w, (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0)); }
 
 void rt_put_text(rt_writer *w, const char *text)
 {
@@ -74,10 +71,7 @@ uint64_t rt_get_below(rt_reader *r, uint64_t bound)
     return number < bound ? number : fail(r);
 }
 
-double rt_get_count(rt_reader *r)
-{
-    return (double)rt_get_below(r, (uint64_t)RT_JOB_MAX_COUNT + 1);
-}
+double rt_get_count(rt_reader *r) { return (double)rt_get_below(r, (uint64_t)RT_JOB_MAX_COUNT + 1); }
 
 static int64_t get_signed(rt_reader *r)
 {
@@ -95,10 +89,7 @@ char *rt_get_text(rt_reader *r)
     return text;
 }
 
-rt_reader rt_get_part(rt_reader *r)
-{
-    return rt_get_bytes(r, rt_get(r));
-}
+rt_reader rt_get_part(rt_reader *r) { return rt_get_bytes(r, rt_get(r)); }
 
 rt_reader rt_get_bytes(rt_reader *r, uint64_t size)
 {

@@ -65,10 +65,7 @@ typedef struct numbering {
 
 /* A job holds each string once, in alphabetical order (string_pool.c), so that addresses compare as the strings do.
  * Long strings are thus read only once. */
-static int compare_strings(const char *x, const char *y)
-{
-    return (x > y) - (x < y);
-}
+static int compare_strings(const char *x, const char *y) { return (x > y) - (x < y); }
 
 static int compare_types(const void *a, const void *b)
 {
@@ -84,15 +81,9 @@ static int compare_modules(const void *a, const void *b)
     return compare_strings(x->module, y->module);
 }
 
-static bool has_module(const mdot_job_operator *op)
-{
-    return op->module != NULL;
-}
+static bool has_module(const mdot_job_operator *op) { return op->module != NULL; }
 
-static bool has_type(const mdot_job_operator *op)
-{
-    return op->type != NULL;
-}
+static bool has_type(const mdot_job_operator *op) { return op->type != NULL; }
 
 /* Returns false if memory runs out. The caller frees both arrays in either case. */
 static bool number_all(const mdot_job *job, bool (*has)(const mdot_job_operator *),

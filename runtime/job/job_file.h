@@ -54,10 +54,7 @@ rt_reader rt_get_part(rt_reader *r);
 /* The next `size` bytes as a part. */
 rt_reader rt_get_bytes(rt_reader *r, uint64_t size);
 
-static inline size_t rt_bytes_left(const rt_reader *r)
-{
-    return (size_t)(r->end - r->at);
-}
+static inline size_t rt_bytes_left(const rt_reader *r) { return (size_t)(r->end - r->at); }
 
 /* ---- A decoded job file ------------------------------------------------------------------------------------------ */
 

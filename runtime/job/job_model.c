@@ -23,10 +23,7 @@ const char *mdot_setting_name(mdot_setting setting)
 
 /* ---- Checks ----------------------------------------------------------------------------------------------------- */
 
-static bool is_count(double number)
-{
-    return number >= 0 && number <= RT_JOB_MAX_COUNT; /* false for NaN */
-}
+static bool is_count(double number) { return number >= 0 && number <= RT_JOB_MAX_COUNT; /* false for NaN */ }
 
 static bool is_load(const mdot_load *load)
 {
@@ -34,10 +31,7 @@ static bool is_load(const mdot_load *load)
 }
 
 /* Padding is the only setting that may be negative: it crops. */
-static bool is_padding(int setting)
-{
-    return setting == MDOT_SETTING_PADDING_H || setting == MDOT_SETTING_PADDING_W;
-}
+static bool is_padding(int setting) { return setting == MDOT_SETTING_PADDING_H || setting == MDOT_SETTING_PADDING_W; }
 
 static bool is_setting(int setting, int64_t value)
 {

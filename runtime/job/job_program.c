@@ -6,10 +6,7 @@
 
 #define MAX_BYTES 0x1p53 /* the limit for loads, up to which a double represents every integer */
 
-static bool is_bytes(double number)
-{
-    return number >= 0 && number <= MAX_BYTES; /* false for NaN */
-}
+static bool is_bytes(double number) { return number >= 0 && number <= MAX_BYTES; /* false for NaN */ }
 
 static bool is_recorded_precision(mdot_precision precision)
 {

@@ -111,10 +111,7 @@ static bool saves(const step *s, const mdot_job_operator *op, uint32_t tensors)
     return saved == 0 || (saved & tensors) != 0;
 }
 
-static size_t backward(const step *s, size_t index)
-{
-    return 2 * s->count - 1 - index;
-}
+static size_t backward(const step *s, size_t index) { return 2 * s->count - 1 - index; }
 
 static void add_lifetime(step *s, size_t first, size_t end, double bytes)
 {

@@ -87,10 +87,7 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
 }
 
 /* The part of an exchange that a backward pass leaves visible. */
-static double waited_ms(double ms, double backward_ms)
-{
-    return fmax(LEAST_WAITED * ms, ms - backward_ms);
-}
+static double waited_ms(double ms, double backward_ms) { return fmax(LEAST_WAITED * ms, ms - backward_ms); }
 
 static double workers_ms(const exchange *e, double backward_ms)
 {

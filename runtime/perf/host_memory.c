@@ -25,10 +25,7 @@
 #define HOST_GBPS 112.0
 #define PCIE_EFFICIENCY 0.8
 
-static double at_least_zero(double number)
-{
-    return number > 0 ? number : 0;
-}
+static double at_least_zero(double number) { return number > 0 ? number : 0; }
 
 static double pcie_rate(const rt_resolved_configuration *resolved)
 {

@@ -19,10 +19,7 @@
 #include <math.h>
 
 /* rt_hash reads whole words. Returns the hash with all bits mixed. */
-static uint64_t hash_word(uint64_t hash, uint64_t word)
-{
-    return rt_hash(hash, &word, sizeof word);
-}
+static uint64_t hash_word(uint64_t hash, uint64_t word) { return rt_hash(hash, &word, sizeof word); }
 
 enum { TYPE_LETTERS = 256 };
 

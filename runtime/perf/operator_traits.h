@@ -30,10 +30,7 @@ static inline double rt_dense_parameters(const mdot_job_operator *op)
     return rt_has_sparse_gradient(op) ? 0 : op->parameters;
 }
 
-static inline double rt_weights_of(const mdot_job_operator *op)
-{
-    return op->parameters + op->frozen_parameters;
-}
+static inline double rt_weights_of(const mdot_job_operator *op) { return op->parameters + op->frozen_parameters; }
 
 /* Own weights, or weights tied to another operator, where they are counted. */
 static inline bool rt_has_weights(const mdot_job_operator *op)

@@ -243,10 +243,7 @@ static double sent_results(const parts *p)
 
 /* ---- The peak ---------------------------------------------------------------------------------------------------- */
 
-static double sum_of(const rt_memory *m)
-{
-    return m->weights + m->gradients + m->optimizer + m->activations;
-}
+static double sum_of(const rt_memory *m) { return m->weights + m->gradients + m->optimizer + m->activations; }
 
 /* Keeps the larger sum in *largest. */
 static void consider(rt_memory m, rt_memory *largest)

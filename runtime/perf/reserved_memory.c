@@ -54,20 +54,11 @@ static const double offered_by_driver = 0.985, without_error_correction = 15.0 /
 enum { FIRST_LAZY_KERNELS = 113, FIRST_LAZY_CONNECTIONS = 207 }; /* versions of PyTorch */
 enum { CUBLAS_THREADS = 2, NVLINK_CHANNELS = 24, HOPPER_CHANNELS = 32, PCIE_CHANNELS = 4 };
 
-static double sum_of(const rt_memory *m)
-{
-    return m->weights + m->gradients + m->optimizer + m->activations;
-}
+static double sum_of(const rt_memory *m) { return m->weights + m->gradients + m->optimizer + m->activations; }
 
-static uint64_t whole_bytes(double bytes)
-{
-    return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
-}
+static uint64_t whole_bytes(double bytes) { return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX; }
 
-static bool is_before(const mdot_configuration *c, uint32_t version)
-{
-    return c->torch != 0 && c->torch < version;
-}
+static bool is_before(const mdot_configuration *c, uint32_t version) { return c->torch != 0 && c->torch < version; }
 
 static double context_bytes(const rt_configuration *configuration)
 {

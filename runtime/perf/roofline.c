@@ -34,10 +34,7 @@
 #define MASKED 0.5                /* fraction of scores that a causal mask removes */
 
 /* libm's fmax checks for NaN, in a function call. */
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
+static double larger(double a, double b) { return a > b ? a : b; }
 
 static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phase phase,
                                      const rt_resolved_configuration *resolved)

@@ -101,10 +101,7 @@ typedef struct rt_elements {
     double others, experts;
 } rt_elements;
 
-static inline double rt_sum_elements(rt_elements elements)
-{
-    return elements.others + elements.experts;
-}
+static inline double rt_sum_elements(rt_elements elements) { return elements.others + elements.experts; }
 
 /* Adds `elements` to the parts at the operator's position and role. */
 void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);

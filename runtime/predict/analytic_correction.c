@@ -43,15 +43,9 @@ enum { TYPICAL_BATCH = 32 };
     (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
      BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
 
-static bool reads_all(rt_configuration_set reads, rt_configuration_set numbers)
-{
-    return (reads & numbers) == numbers;
-}
+static bool reads_all(rt_configuration_set reads, rt_configuration_set numbers) { return (reads & numbers) == numbers; }
 
-static bool lacks(rt_configuration_set reads, int number)
-{
-    return (reads & RT_CONFIGURATION_BIT(number)) == 0;
-}
+static bool lacks(rt_configuration_set reads, int number) { return (reads & RT_CONFIGURATION_BIT(number)) == 0; }
 
 /* Options of which no predictor reads a number. */
 static void project_training(mdot_configuration *c)

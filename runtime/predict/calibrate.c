@@ -112,10 +112,7 @@ typedef struct question {
     mdot_prediction prediction;
 } question;
 
-static bool is_time(double ms)
-{
-    return ms > 0 && isfinite(ms);
-}
+static bool is_time(double ms) { return ms > 0 && isfinite(ms); }
 
 static void set_job(const mdot_calibration *calibration, const rt_job_identity *identity, rt_step *step)
 {
@@ -159,10 +156,7 @@ static mdot_status read_explained(const mdot_calibration *calibration, const mdo
     return MDOT_OK;
 }
 
-static uint64_t round_bytes(double bytes)
-{
-    return bytes > 0 ? (uint64_t)fmin(rint(bytes), 9e18) : 0;
-}
+static uint64_t round_bytes(double bytes) { return bytes > 0 ? (uint64_t)fmin(rint(bytes), 9e18) : 0; }
 
 /* The difference belongs to the activations, unless they are smaller. Then all parts are scaled. */
 static void correct_memory(mdot_prediction *p, const rt_corrected *corrected)

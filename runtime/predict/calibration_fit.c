@@ -46,10 +46,7 @@ static const struct {
 };
 enum { SCALES = sizeof scales / sizeof *scales };
 
-static double within(double value, double minimum, double maximum)
-{
-    return fmin(fmax(value, minimum), maximum);
-}
+static double within(double value, double minimum, double maximum) { return fmin(fmax(value, minimum), maximum); }
 
 /* ---- Covariances ------------------------------------------------------------------------------------------------- */
 
@@ -78,10 +75,7 @@ typedef struct fitting {
     double *residual, *inverse, *vector, *group;
 } fitting;
 
-static rt_anchor *anchor_of(const fitting *f, size_t i)
-{
-    return &f->gpu->anchors[f->fit->anchor[i]];
-}
+static rt_anchor *anchor_of(const fitting *f, size_t i) { return &f->gpu->anchors[f->fit->anchor[i]]; }
 
 static double covariance(const fitting *f, size_t i, size_t j)
 {

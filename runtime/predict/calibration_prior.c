@@ -133,7 +133,4 @@ double rt_noise(double deviation, double idle)
     return (NOISE + IDLE * idle) * deviation * deviation + LEAST_NOISE * LEAST_NOISE;
 }
 
-double rt_site_part(void)
-{
-    return SITE / (SITE + GPU);
-}
+double rt_site_part(void) { return SITE / (SITE + GPU); }

@@ -33,10 +33,7 @@ static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_n
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_number(uint64_t hash, double number)
-{
-    return rt_hash(hash, &number, sizeof number);
-}
+static uint64_t hash_number(uint64_t hash, double number) { return rt_hash(hash, &number, sizeof number); }
 
 static uint64_t hash_options(const mdot_configuration *c)
 {
@@ -101,10 +98,7 @@ void rt_state_deviations(const mdot_prediction *p, rt_step *step)
 /* ---- GPUs and jobs ----------------------------------------------------------------------------------------------- */
 
 /* Names are cut to RT_CALIBRATION_NAME_BYTES - 1 bytes, at a character boundary. */
-static size_t name_length(const char *name)
-{
-    return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1);
-}
+static size_t name_length(const char *name) { return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1); }
 
 const rt_calibration_gpu *rt_calibration_find_gpu(const mdot_calibration *calibration, const char *name)
 {
@@ -172,10 +166,7 @@ typedef struct measured_row {
     double residual[RT_QUANTITIES];
 } measured_row;
 
-static bool is_number(double value)
-{
-    return value >= 0 && isfinite(value);
-}
+static bool is_number(double value) { return value >= 0 && isfinite(value); }
 
 static mdot_status check_row(const mdot_measurement *m, const char *function, mdot_error *err)
 {
@@ -241,15 +232,9 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
 
 /* ---- Order ------------------------------------------------------------------------------------------------------- */
 
-static int compare_words(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
+static int compare_words(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
-static int compare_doubles(double a, double b)
-{
-    return (a > b) - (a < b);
-}
+static int compare_doubles(double a, double b) { return (a > b) - (a < b); }
 
 /* Orders by job, so that a job's anchors stand together, and then from the property that merges last to the first. */
 static int compare_steps(const rt_step *a, const rt_step *b)
@@ -334,10 +319,7 @@ static int compare_anchors(const void *a, const void *b)
     return compare_steps(&((const rt_anchor *)a)->step, &((const rt_anchor *)b)->step);
 }
 
-static size_t rows_of(const rt_anchor *a)
-{
-    return a->row_count[RT_QUANTITY_TIME] + a->row_count[RT_QUANTITY_MEMORY];
-}
+static size_t rows_of(const rt_anchor *a) { return a->row_count[RT_QUANTITY_TIME] + a->row_count[RT_QUANTITY_MEMORY]; }
 
 /* Jobs with few rows lose their identity, until the others fill half of the limit. Of jobs with equally many rows,
  * those with the lowest digests keep theirs. */

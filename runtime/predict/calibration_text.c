@@ -112,15 +112,9 @@ static bool read_hash(reader *r, char **text, uint64_t *out)
     return true;
 }
 
-static bool is_read(reader *r, const char *rest)
-{
-    return *rest == '\0' || refuse(r, "has extra text at its end");
-}
+static bool is_read(reader *r, const char *rest) { return *rest == '\0' || refuse(r, "has extra text at its end"); }
 
-static bool begins_with(const reader *r, const char *word)
-{
-    return strncmp(r->at, word, strlen(word)) == 0;
-}
+static bool begins_with(const reader *r, const char *word) { return strncmp(r->at, word, strlen(word)) == 0; }
 
 static size_t count_lines(const char *text, const char *word)
 {
@@ -317,10 +311,7 @@ mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calib
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-static const char *digits(double value, char out[BS_NUMBER_BYTES])
-{
-    return bs_number_print(value, 9, out);
-}
+static const char *digits(double value, char out[BS_NUMBER_BYTES]) { return bs_number_print(value, 9, out); }
 
 static void write_anchor(const mdot_calibration *c, const rt_anchor *a, FILE *file)
 {

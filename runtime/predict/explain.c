@@ -47,15 +47,9 @@ typedef struct breakdown {
     mdot_explanation *out;
 } breakdown;
 
-static size_t count_of(const breakdown *b)
-{
-    return b->job->info.operator_count;
-}
+static size_t count_of(const breakdown *b) { return b->job->info.operator_count; }
 
-static double part_of(const breakdown *b, size_t index)
-{
-    return b->requested.shard.of[b->sharding->position[index]];
-}
+static double part_of(const breakdown *b, size_t index) { return b->requested.shard.of[b->sharding->position[index]]; }
 
 /* ---- Time of the queried configuration --------------------------------------------------------------------------- */
 
@@ -172,10 +166,7 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
 
 /* ---- Time of the requested configuration ------------------------------------------------------------------------- */
 
-static double ratio(double requested, double queried)
-{
-    return queried > 0 ? requested / queried : 1;
-}
+static double ratio(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
 
 /* Converts times from the queried to the requested configuration. The sum is correct only after scaling. */
 static void convert_to_requested(breakdown *b)
@@ -207,10 +198,7 @@ static double sum_times(const breakdown *b, double out_phase_ms[MDOT_PHASE_COUNT
 }
 
 /* The fraction of a pipeline's micro-steps in which a GPU waits because the pipeline fills and empties. */
-static double idle_fraction(const breakdown *b)
-{
-    return 1 - b->requested.steps / b->requested.micro_steps;
-}
+static double idle_fraction(const breakdown *b) { return 1 - b->requested.steps / b->requested.micro_steps; }
 
 /* Elements that an operator has on this GPU. The optimizer's time is divided in proportion to them. */
 static double parameters_of(const breakdown *b, size_t index, bool frozen_too)
@@ -375,10 +363,7 @@ double rt_host_share(const mdot_explanation_info *info)
     return host / (host + gpu);
 }
 
-const rt_job_identity *rt_explained_job(const mdot_explanation *explanation)
-{
-    return &explanation->identity;
-}
+const rt_job_identity *rt_explained_job(const mdot_explanation *explanation) { return &explanation->identity; }
 
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_explanation **out_explanation, mdot_error *err)

@@ -40,10 +40,7 @@ static item get_item(const sequence *s, size_t at)
     return (item){index, s->groups == NULL ? part : part * s->groups->items[at].count};
 }
 
-static double cost_of(const sequence *s, item i)
-{
-    return s->job->analysis->op_costs.cost[i.index] * i.count;
-}
+static double cost_of(const sequence *s, item i) { return s->job->analysis->op_costs.cost[i.index] * i.count; }
 
 enum { LIMIT_BISECTIONS = 64 };
 static const double nothing_merged = -1;

@@ -31,10 +31,7 @@ typedef struct pairs {
     bool is_one; /* a single prediction: a failure leaves the result unchanged */
 } pairs;
 
-static const mdot_job *job_of(const pairs *p, size_t i)
-{
-    return p->jobs != NULL ? p->jobs[i] : p->job;
-}
+static const mdot_job *job_of(const pairs *p, size_t i) { return p->jobs != NULL ? p->jobs[i] : p->job; }
 
 static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
 
@@ -77,10 +74,7 @@ void rt_bind_cached_features(const rt_job_schema *schema, const rt_cached_featur
     for (size_t i = 0; i < schema->cached_count; i++) block->inputs[schema->cached[i].read_at] = features->tensors[i];
 }
 
-static bool is_time(float ms)
-{
-    return isfinite(ms) && ms > 0;
-}
+static bool is_time(float ms) { return isfinite(ms) && ms > 0; }
 
 /* True if the predictor treats a type as unknown: one that lacks a type id, or whose id is newer than the predictor. */
 static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
@@ -373,10 +367,7 @@ static mdot_status predict_validated(mdot_context *context, const pairs *p, cons
     return status;
 }
 
-static bool is_missing(const void *array, size_t count)
-{
-    return count > 0 && array == NULL;
-}
+static bool is_missing(const void *array, size_t count) { return count > 0 && array == NULL; }
 
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err)

@@ -47,15 +47,9 @@ typedef struct reading {
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
-static bool is_row_dim(const mdot_abi_dim *dim)
-{
-    return dim->scale == 1 && dim->offset == 0 && dim->times == 0;
-}
+static bool is_row_dim(const mdot_abi_dim *dim) { return dim->scale == 1 && dim->offset == 0 && dim->times == 0; }
 
-static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size)
-{
-    return !rt_has_length(dim) && dim->offset == size;
-}
+static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size) { return !rt_has_length(dim) && dim->offset == size; }
 
 /* The fixed extent of the dimension; 0 if it is absent or symbolic. */
 static int64_t extent_of(const mdot_abi_tensor *tensor, uint32_t dim)

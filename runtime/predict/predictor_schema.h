@@ -114,10 +114,7 @@ typedef struct rt_job_schema {
     rt_cached_tensor cached[RT_CACHED_CAPACITY];
 } rt_job_schema;
 
-static inline bool rt_is_pair(const rt_job_schema *schema)
-{
-    return schema->rows_entry != schema->evaluate_entry;
-}
+static inline bool rt_is_pair(const rt_job_schema *schema) { return schema->rows_entry != schema->evaluate_entry; }
 
 /* Returns INCOMPATIBLE with a message that names the missing or unknown tensor. */
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,

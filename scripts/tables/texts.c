@@ -145,10 +145,7 @@ void tables_write_reference(FILE *out)
 }
 
 /* Members of mdot_configuration in a prediction; the GPU's name is written by hand. */
-static bool is_json_member(const rt_option *o)
-{
-    return o->json[0] != '\0' && o->kind != RT_KIND_GPU;
-}
+static bool is_json_member(const rt_option *o) { return o->json[0] != '\0' && o->kind != RT_KIND_GPU; }
 
 void tables_write_json_required(FILE *out)
 {

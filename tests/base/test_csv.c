@@ -37,10 +37,7 @@ static void expect_row(bs_csv *csv, size_t line, const char *const *fields)
 }
 
 #define ROW(...)                                                                                                       \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
+    (const char *const[]) { __VA_ARGS__ }
 
 static void expect_end(bs_csv *csv)
 {

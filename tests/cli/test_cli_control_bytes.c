@@ -185,10 +185,7 @@ static int enter_folder(void **state)
     return chdir(f->folder);
 }
 
-static int leave_folder(void **state)
-{
-    return chdir("/") == 0 ? predict_command_tear_down(state) : -1;
-}
+static int leave_folder(void **state) { return chdir("/") == 0 ? predict_command_tear_down(state) : -1; }
 
 int main(void)
 {

@@ -212,10 +212,7 @@ static void expect_inputs_kept(fixture *f, const char *const *arguments, const c
     }
 }
 #define STRINGS(...)                                                                                                   \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__, NULL                                                                                              \
-    }
+    (const char *const[]) { __VA_ARGS__, NULL }
 
 static void inputs_of_reports_and_calibrations_are_kept(void **state)
 {

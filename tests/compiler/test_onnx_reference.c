@@ -203,10 +203,7 @@ static verdict run_model(const char *folder, int most, tolerance allowed, mdot_e
     return worst;
 }
 
-static int is_test(const struct dirent *entry)
-{
-    return strncmp(entry->d_name, "test_", 5) == 0;
-}
+static int is_test(const struct dirent *entry) { return strncmp(entry->d_name, "test_", 5) == 0; }
 
 /* All 654 except two: the outputs of Dropout in training mode depend on NumPy's random numbers. */
 enum { LEAST_PASSED = 652 };

@@ -57,10 +57,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static mdot_status compile(fixture *f)
-{
-    return mdotc_compile(f->entries, 1, f->artefact, &f->options, &f->err);
-}
+static mdot_status compile(fixture *f) { return mdotc_compile(f->entries, 1, f->artefact, &f->options, &f->err); }
 
 static void expect_refused(fixture *f, mdot_status status, const char *message)
 {

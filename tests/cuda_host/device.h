@@ -29,19 +29,10 @@
 
 /* ---- Synchronisation --------------------------------------------------------------------------------------------- */
 
-static inline void __syncthreads(int line = __builtin_LINE())
-{
-    ch_syncthreads(line);
-}
-static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE())
-{
-    ch_syncwarp(mask, line);
-}
+static inline void __syncthreads(int line = __builtin_LINE()) { ch_syncthreads(line); }
+static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { ch_syncwarp(mask, line); }
 
-static inline void __threadfence(int line = __builtin_LINE())
-{
-    ch_threadfence(line);
-}
+static inline void __threadfence(int line = __builtin_LINE()) { ch_threadfence(line); }
 
 /* ---- Shuffles and votes ------------------------------------------------------------------------------------------ */
 
@@ -135,28 +126,16 @@ static inline void cp_async_16(void *to, const void *from, int line = __builtin_
 {
     ch_copy_async(to, from, 16, 16, line);
 }
-static inline void cp_async_commit(int line = __builtin_LINE())
-{
-    ch_copy_commit(line);
-}
+static inline void cp_async_commit(int line = __builtin_LINE()) { ch_copy_commit(line); }
 static inline void cp_async_wait(int pending_groups, int line = __builtin_LINE())
 {
     ch_copy_wait(pending_groups, line);
 }
-static inline void cp_async_wait_all(int line = __builtin_LINE())
-{
-    ch_copy_wait_all(line);
-}
+static inline void cp_async_wait_all(int line = __builtin_LINE()) { ch_copy_wait_all(line); }
 
-static inline unsigned char *dynamic_shared()
-{
-    return (unsigned char *)ch_dynamic_shared();
-}
+static inline unsigned char *dynamic_shared() { return (unsigned char *)ch_dynamic_shared(); }
 
-static inline void *global_address(void *at)
-{
-    return at;
-}
+static inline void *global_address(void *at) { return at; }
 
 static inline void store_release_system(unsigned *flag, unsigned value, int line = __builtin_LINE())
 {
@@ -170,14 +149,8 @@ static inline void grid_barrier(unsigned *counter, unsigned target, int line = _
 
 /* ---- Mathematical and bit functions ------------------------------------------------------------------------------ */
 
-template <class T> static inline T __ldg(const T *address)
-{
-    return *address;
-}
-static inline int min(int a, int b)
-{
-    return a < b ? a : b;
-}
+template <class T> static inline T __ldg(const T *address) { return *address; }
+static inline int min(int a, int b) { return a < b ? a : b; }
 /* Selects four bytes out of eight in y:x by the low three bits in each selector (CUDA Math API, "Integer
  * Intrinsics"). */
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
@@ -187,31 +160,13 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
     for (int k = 0; k < 4; k++) result |= (unsigned)(bytes >> (selector >> 4 * k & 7) * 8 & 0xff) << 8 * k;
     return result;
 }
-static inline unsigned pack_bf16(float low, float high)
-{
-    return ch_pack(CH_BF16, low, high);
-}
-static inline unsigned pack_f16(float low, float high)
-{
-    return ch_pack(CH_F16, low, high);
-}
-static inline float exp2_fast(float x)
-{
-    return exp2f(x);
-}
-static inline float divide_fast(float x, float y)
-{
-    return x / y;
-}
-static inline float rsqrtf(float x)
-{
-    return 1.0f / sqrtf(x);
-}
+static inline unsigned pack_bf16(float low, float high) { return ch_pack(CH_BF16, low, high); }
+static inline unsigned pack_f16(float low, float high) { return ch_pack(CH_F16, low, high); }
+static inline float exp2_fast(float x) { return exp2f(x); }
+static inline float divide_fast(float x, float y) { return x / y; }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 #define __expf(x) expf(x) /* glibc already uses this name */
-static inline float __fdividef(float x, float y)
-{
-    return x / y;
-}
+static inline float __fdividef(float x, float y) { return x / y; }
 static inline float __uint_as_float(unsigned bits)
 {
     float value;

@@ -33,10 +33,7 @@ static void join(ch_time *into, const ch_time *from, int count)
         if (from[k] > into[k]) into[k] = from[k];
 }
 
-static size_t vector_bytes(void)
-{
-    return (size_t)ch.thread_count * sizeof(ch_time);
-}
+static size_t vector_bytes(void) { return (size_t)ch.thread_count * sizeof(ch_time); }
 
 static void need(const void *memory)
 {

@@ -6,20 +6,14 @@
 extern char __start_ch_static_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_ch_static_shared[] __attribute__((weak, visibility("hidden")));
 
-void ch_module_section(ch_section *out)
-{
-    *out = (ch_section){__start_ch_static_shared, __stop_ch_static_shared};
-}
+void ch_module_section(ch_section *out) { *out = (ch_section){__start_ch_static_shared, __stop_ch_static_shared}; }
 
 #define HOOK __attribute__((visibility("hidden")))
 #define CALLER __builtin_return_address(0)
 
 #define ACCESS(name, bytes, writes)                                                                                    \
     HOOK void __tsan_##name(void *address);                                                                            \
-    void __tsan_##name(void *address)                                                                                  \
-    {                                                                                                                  \
-        ch_access(address, bytes, writes, CALLER);                                                                     \
-    }
+    void __tsan_##name(void *address) { ch_access(address, bytes, writes, CALLER); }
 #define ACCESSES(bytes)                                                                                                \
     ACCESS(read##bytes, bytes, 0)                                                                                      \
     ACCESS(write##bytes, bytes, 1)                                                                                     \
@@ -35,10 +29,7 @@ ACCESSES(16)
 
 #define RANGE(name, writes)                                                                                            \
     HOOK void __tsan_##name(void *address, size_t bytes);                                                              \
-    void __tsan_##name(void *address, size_t bytes)                                                                    \
-    {                                                                                                                  \
-        ch_access(address, bytes, writes, CALLER);                                                                     \
-    }
+    void __tsan_##name(void *address, size_t bytes) { ch_access(address, bytes, writes, CALLER); }
 RANGE(read_range, 0)
 RANGE(write_range, 1)
 
@@ -61,10 +52,7 @@ void *__tsan_memset(void *to, int value, size_t bytes)
 HOOK void __tsan_init(void);
 void __tsan_init(void) {}
 HOOK void __tsan_func_entry(void *caller);
-void __tsan_func_entry(void *caller)
-{
-    (void)caller;
-}
+void __tsan_func_entry(void *caller) { (void)caller; }
 HOOK void __tsan_func_exit(void);
 void __tsan_func_exit(void) {}
 

@@ -274,10 +274,7 @@ ch_index ch_position(int which)
     }
 }
 
-void *ch_dynamic_shared(void)
-{
-    return ch_shared(ch.current->warp->block);
-}
+void *ch_dynamic_shared(void) { return ch_shared(ch.current->warp->block); }
 
 /* ---- Launch ------------------------------------------------------------------------------------------------------ */
 
@@ -292,10 +289,7 @@ static ch_index extent_of(const unsigned given[3])
     return (ch_index){given[0] ? given[0] : 1, given[1] ? given[1] : 1, given[2] ? given[2] : 1};
 }
 
-static int volume(ch_index extent)
-{
-    return (int)(extent.x * extent.y * extent.z);
-}
+static int volume(ch_index extent) { return (int)(extent.x * extent.y * extent.z); }
 
 static void arrange(void)
 {

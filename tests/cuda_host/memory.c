@@ -55,10 +55,7 @@ static struct {
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
-cuda_host_memory *cuda_host_memory_create(void)
-{
-    return calloc(1, sizeof(cuda_host_memory));
-}
+cuda_host_memory *cuda_host_memory_create(void) { return calloc(1, sizeof(cuda_host_memory)); }
 
 void cuda_host_memory_destroy(cuda_host_memory *memory)
 {
@@ -197,10 +194,7 @@ void ch_memory_end(void)
     memset(&shared, 0, sizeof shared);
 }
 
-void *ch_shared(const ch_block *block)
-{
-    return shared.dynamic[block->index].begin;
-}
+void *ch_shared(const ch_block *block) { return shared.dynamic[block->index].begin; }
 
 void ch_load_statics(ch_block *block)
 {
@@ -251,10 +245,7 @@ void ch_check_published(void)
 
 /* ---- Accesses ---------------------------------------------------------------------------------------------------- */
 
-static bool holds(const region *r, const char *address)
-{
-    return r && (size_t)(address - r->begin) < r->bytes;
-}
+static bool holds(const region *r, const char *address) { return r && (size_t)(address - r->begin) < r->bytes; }
 
 static const region *find(const char *address)
 {
@@ -320,10 +311,7 @@ static void check_writer(const access *a, const cell *c)
     if (!ch_knows(t, writer, c->written)) race(a, "wrote", ch_place(&ch.threads[writer]));
 }
 
-static ch_time *grid_slot(uint32_t index)
-{
-    return grid_readers.times + (size_t)index * (size_t)ch.block_count;
-}
+static ch_time *grid_slot(uint32_t index) { return grid_readers.times + (size_t)index * (size_t)ch.block_count; }
 
 static uint32_t take_grid_slot(void)
 {

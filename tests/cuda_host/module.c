@@ -20,10 +20,7 @@ static const char COMPILE[] = "cd '%s' && %s -std=c++17 -O1 -g -fPIC -fno-except
                               "%s -shared -o kernel.so kernel.o '%s' 2>&1"; /* the sanitizers' libraries are left out */
 static const char INSTRUMENT[] = "-fsanitize=thread,alignment,bounds";
 
-bool cuda_host_available(void)
-{
-    return CUDA_HOST_CXX[0] != '\0' && access(CUDA_HOST_CXX, X_OK) == 0;
-}
+bool cuda_host_available(void) { return CUDA_HOST_CXX[0] != '\0' && access(CUDA_HOST_CXX, X_OK) == 0; }
 
 static bool write_source(const cuda_host_module *m, const char *source)
 {
@@ -87,20 +84,11 @@ void cuda_host_unload(cuda_host_module *m)
     free(m);
 }
 
-void *cuda_host_symbol(const cuda_host_module *m, const char *name)
-{
-    return dlsym(m->library, name);
-}
+void *cuda_host_symbol(const cuda_host_module *m, const char *name) { return dlsym(m->library, name); }
 
-bool ch_is_checked(void)
-{
-    return ch.launch->module->checked;
-}
+bool ch_is_checked(void) { return ch.launch->module->checked; }
 
-ch_section ch_static_shared(void)
-{
-    return ch.launch->module->statics;
-}
+ch_section ch_static_shared(void) { return ch.launch->module->statics; }
 
 bool ch_in_module(const void *address)
 {

@@ -133,10 +133,7 @@ static void body(void *user)
     l->function(l->parameter);
 }
 
-static size_t round_up(size_t n)
-{
-    return (n + 15) / 16 * 16;
-}
+static size_t round_up(size_t n) { return (n + 15) / 16 * 16; }
 
 /* Lays out the inputs, writes those of each item, and computes the expected results. */
 static void prepare_inputs(launch *l)

@@ -87,14 +87,8 @@ static float always_one(int thread)
     (void)thread;
     return 1;
 }
-static float reversed(int thread)
-{
-    return (float)(63 - thread);
-}
-static float neighbour(int thread)
-{
-    return (float)(thread ^ 1);
-}
+static float reversed(int thread) { return (float)(63 - thread); }
+static float neighbour(int thread) { return (float)(thread ^ 1); }
 static float mean_of_sums(int thread)
 {
     float sum = thread < 32 ? 31 * 16 : 31 * 16 + 32 * 32;

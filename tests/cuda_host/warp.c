@@ -41,10 +41,7 @@ static void meet(const char *what, int line, uint32_t mask, void *operand,
     }
 }
 
-static void *operand_of(const ch_warp *warp, int lane)
-{
-    return warp->threads[lane].request->operand;
-}
+static void *operand_of(const ch_warp *warp, int lane) { return warp->threads[lane].request->operand; }
 
 static void order_lanes(ch_warp *warp, uint32_t mask, int line)
 {

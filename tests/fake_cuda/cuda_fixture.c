@@ -138,10 +138,7 @@ static void double_body(void *user, int64_t length, const unsigned char *weights
     if (mdot_run_ordered(f->cpu_context, 1, length, inputs, outputs, NULL) != MDOT_OK) abort();
 }
 
-void cuda_fixture_reset(cuda_fixture *f)
-{
-    cuda_fixture_reset_memory(f, 0);
-}
+void cuda_fixture_reset(cuda_fixture *f) { cuda_fixture_reset_memory(f, 0); }
 
 void cuda_fixture_reset_memory(cuda_fixture *f, size_t memory_bytes)
 {

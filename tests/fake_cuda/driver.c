@@ -17,15 +17,9 @@ RT_CUDA_SYMBOL_MAP(DECLARE)
 static unsigned char last_image_byte;
 static void (*on_load)(const void *image);
 
-void fake_cuda_on_load(void (*loaded)(const void *image))
-{
-    on_load = loaded;
-}
+void fake_cuda_on_load(void (*loaded)(const void *image)) { on_load = loaded; }
 
-unsigned char fake_cuda_image_byte(void)
-{
-    return last_image_byte;
-}
+unsigned char fake_cuda_image_byte(void) { return last_image_byte; }
 
 /* A copy from pageable memory: the call may return when the bytes have been staged, and later work in another stream
  * may still see the old bytes ("API synchronization behavior"). Here the bytes arrive when the default stream is
@@ -287,10 +281,7 @@ static int release(const char *function, object_kind kind, uint64_t address)
     return machine_leave(result);
 }
 
-int cuMemFree_v2(rt_cu_address address)
-{
-    return release("cuMemFree", DEVICE_BLOCK, address);
-}
+int cuMemFree_v2(rt_cu_address address) { return release("cuMemFree", DEVICE_BLOCK, address); }
 
 int cuMemFreeHost(void *memory)
 {

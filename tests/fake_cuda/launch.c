@@ -48,10 +48,7 @@ void fake_cuda_end_launches(fake_cuda_end end, uint32_t answered)
     answered_items = answered;
 }
 
-fake_cuda_launch fake_cuda_last_launch(void)
-{
-    return last;
-}
+fake_cuda_launch fake_cuda_last_launch(void) { return last; }
 
 static const kernel *find_kernel(const char *name)
 {

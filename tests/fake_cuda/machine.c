@@ -105,10 +105,7 @@ int fake_cuda_alive(void)
     return count;
 }
 
-const char *fake_cuda_complaint(void)
-{
-    return complaint[0] != '\0' ? complaint : NULL;
-}
+const char *fake_cuda_complaint(void) { return complaint[0] != '\0' ? complaint : NULL; }
 
 void machine_complain(const char *format, ...)
 {
@@ -174,10 +171,7 @@ void machine_remove_functions(const object *module)
     }
 }
 
-void machine_excuse(void)
-{
-    is_excused = true;
-}
+void machine_excuse(void) { is_excused = true; }
 
 void machine_end_context(void)
 {
@@ -222,10 +216,7 @@ bool machine_is_stuck(void)
     return false;
 }
 
-object *machine_current(void)
-{
-    return depth > 0 ? stack[depth - 1] : NULL;
-}
+object *machine_current(void) { return depth > 0 ? stack[depth - 1] : NULL; }
 
 bool machine_push(object *context)
 {

@@ -52,10 +52,7 @@ void machine_remove(object *o);
 object *machine_find(object_kind kind, const void *handle);
 /* Returns the object that contains `size_bytes` bytes at a device address, or NULL with a complaint. */
 object *machine_find_address(uint64_t address, size_t size_bytes);
-static inline void *machine_pointer(const object *o, uint64_t address)
-{
-    return o->memory + (address - o->address);
-}
+static inline void *machine_pointer(const object *o, uint64_t address) { return o->memory + (address - o->address); }
 void machine_remove_functions(const object *module);
 /* Called when the last reference to a context ends, which destroys the objects. Remaining objects cause a complaint
  * unless excused, because a context that cannot be made current leaves no other way to destroy them. */

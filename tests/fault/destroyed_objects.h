@@ -4,9 +4,6 @@
 #define TEST_DESTROYED_OBJECTS_H
 
 const char *__lsan_default_options(void);
-const char *__lsan_default_options(void)
-{
-    return "detect_leaks=0";
-}
+const char *__lsan_default_options(void) { return "detect_leaks=0"; }
 
 #endif

@@ -117,10 +117,7 @@ long inject_disarm(void)
     return atomic_load(count);
 }
 
-inject_held inject_get_held(void)
-{
-    return (inject_held){atomic_load(&live_memory), atomic_load(&live_mappings)};
-}
+inject_held inject_get_held(void) { return (inject_held){atomic_load(&live_memory), atomic_load(&live_mappings)}; }
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -158,14 +155,8 @@ static void *held(void *memory)
     return memory;
 }
 
-void *malloc(size_t size)
-{
-    return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_malloc(size));
-}
-void *calloc(size_t n, size_t size)
-{
-    return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_calloc(n, size));
-}
+void *malloc(size_t size) { return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_malloc(size)); }
+void *calloc(size_t n, size_t size) { return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_calloc(n, size)); }
 void *realloc(void *memory, size_t size)
 {
     if (FAILS_FOR_MEMORY()) return no_memory();
@@ -225,10 +216,7 @@ FILE *fopen(const char *path, const char *mode)
 {
     return fails_with(mode[0] == 'r' ? READ : WRITE, EMFILE) ? NULL : NEXT(fopen)(path, mode);
 }
-ssize_t read(int file, void *bytes, size_t size)
-{
-    return fails_with(READ, EIO) ? -1 : NEXT(read)(file, bytes, size);
-}
+ssize_t read(int file, void *bytes, size_t size) { return fails_with(READ, EIO) ? -1 : NEXT(read)(file, bytes, size); }
 ssize_t pread(int file, void *bytes, size_t size, off_t at)
 {
     return fails_with(READ, EIO) ? -1 : NEXT(pread)(file, bytes, size, at);
@@ -237,14 +225,8 @@ size_t fread(void *bytes, size_t size, size_t n, FILE *file)
 {
     return fails_with(READ, EIO) ? 0 : NEXT(fread)(bytes, size, n, file);
 }
-int fstat(int file, struct stat *out)
-{
-    return fails_with(READ, EIO) ? -1 : NEXT(fstat)(file, out);
-}
-int stat(const char *path, struct stat *out)
-{
-    return fails_with(READ, EACCES) ? -1 : NEXT(stat)(path, out);
-}
+int fstat(int file, struct stat *out) { return fails_with(READ, EIO) ? -1 : NEXT(fstat)(file, out); }
+int stat(const char *path, struct stat *out) { return fails_with(READ, EACCES) ? -1 : NEXT(stat)(path, out); }
 void *mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
 {
     if (fails_with(READ, ENOMEM)) return MAP_FAILED;
@@ -285,30 +267,12 @@ int fclose(FILE *file)
     if (fails) errno = ENOSPC;
     return fails ? EOF : result;
 }
-int fflush(FILE *file)
-{
-    return fails_with(WRITE, ENOSPC) ? EOF : NEXT(fflush)(file);
-}
-int fsync(int file)
-{
-    return fails_with(WRITE, EIO) ? -1 : NEXT(fsync)(file);
-}
-int ftruncate(int file, off_t size)
-{
-    return fails_with(WRITE, ENOSPC) ? -1 : NEXT(ftruncate)(file, size);
-}
-int rename(const char *from, const char *to)
-{
-    return fails_with(WRITE, EACCES) ? -1 : NEXT(rename)(from, to);
-}
-int mkdir(const char *path, mode_t mode)
-{
-    return fails_with(WRITE, EACCES) ? -1 : NEXT(mkdir)(path, mode);
-}
-char *mkdtemp(char *path)
-{
-    return fails_with(WRITE, EACCES) ? NULL : NEXT(mkdtemp)(path);
-}
+int fflush(FILE *file) { return fails_with(WRITE, ENOSPC) ? EOF : NEXT(fflush)(file); }
+int fsync(int file) { return fails_with(WRITE, EIO) ? -1 : NEXT(fsync)(file); }
+int ftruncate(int file, off_t size) { return fails_with(WRITE, ENOSPC) ? -1 : NEXT(ftruncate)(file, size); }
+int rename(const char *from, const char *to) { return fails_with(WRITE, EACCES) ? -1 : NEXT(rename)(from, to); }
+int mkdir(const char *path, mode_t mode) { return fails_with(WRITE, EACCES) ? -1 : NEXT(mkdir)(path, mode); }
+char *mkdtemp(char *path) { return fails_with(WRITE, EACCES) ? NULL : NEXT(mkdtemp)(path); }
 int memfd_create(const char *name, unsigned flags)
 {
     return fails_with(WRITE, EMFILE) ? -1 : NEXT(memfd_create)(name, flags);
@@ -316,14 +280,8 @@ int memfd_create(const char *name, unsigned flags)
 
 /* ---- Processes and threads --------------------------------------------------------------------------------------- */
 
-pid_t fork(void)
-{
-    return fails_with(START, ENOMEM) ? -1 : NEXT(fork)();
-}
-int pipe2(int ends[2], int flags)
-{
-    return fails_with(START, EMFILE) ? -1 : NEXT(pipe2)(ends, flags);
-}
+pid_t fork(void) { return fails_with(START, ENOMEM) ? -1 : NEXT(fork)(); }
+int pipe2(int ends[2], int flags) { return fails_with(START, EMFILE) ? -1 : NEXT(pipe2)(ends, flags); }
 int posix_spawnp(pid_t *out_process, const char *file, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
 {

@@ -322,10 +322,7 @@ static void blank_comments(char *text)
     }
 }
 
-static bool is_of_name(char c)
-{
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
+static bool is_of_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 /* Finds the next occurrence of `name` as a whole word. */
 static const char *find_word(const char *text, const char *name)

@@ -80,15 +80,9 @@ static bool is_refused(void)
     return false;
 }
 
-void *malloc(size_t bytes)
-{
-    return is_refused() ? NULL : __libc_malloc(bytes);
-}
+void *malloc(size_t bytes) { return is_refused() ? NULL : __libc_malloc(bytes); }
 
-void *calloc(size_t count, size_t bytes)
-{
-    return is_refused() ? NULL : __libc_calloc(count, bytes);
-}
+void *calloc(size_t count, size_t bytes) { return is_refused() ? NULL : __libc_calloc(count, bytes); }
 
 void *realloc(void *memory, size_t bytes)
 {

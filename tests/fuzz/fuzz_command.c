@@ -35,10 +35,7 @@ static void require(bool fine)
     if (!fine) abort();
 }
 
-static void name_file(char path[64], const char *where, const char *name)
-{
-    snprintf(path, 64, "%s/%s", where, name);
-}
+static void name_file(char path[64], const char *where, const char *name) { snprintf(path, 64, "%s/%s", where, name); }
 
 static void write_file(const char *name, const void *bytes, size_t size)
 {
@@ -80,10 +77,7 @@ static void write_files(void)
     require(mdotc_compile(&entry, 1, path, &options, NULL) == MDOT_OK);
 }
 
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
+static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
 
 static void require_alone_in_parent(void)
 {
@@ -166,10 +160,7 @@ static FILE *begin(capture *c, FILE *before)
     return c->stream;
 }
 
-static void end(capture *c)
-{
-    require(fclose(c->stream) == 0);
-}
+static void end(capture *c) { require(fclose(c->stream) == 0); }
 
 /* Whether the text has bytes that control a terminal. Only ASCII is examined. */
 static bool moves_terminal(const char *text, size_t size)

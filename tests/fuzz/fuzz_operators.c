@@ -20,10 +20,7 @@ typedef struct source {
 } source;
 
 /* Returns the next byte below `bound`, or 0 if the bytes are used up. */
-static int draw(source *s, int bound)
-{
-    return s->at < s->end ? *s->at++ % bound : 0;
-}
+static int draw(source *s, int bound) { return s->at < s->end ? *s->at++ % bound : 0; }
 
 static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32,  MDOT_DTYPE_I64, MDOT_DTYPE_F32, MDOT_DTYPE_I64,
                                     MDOT_DTYPE_BOOL, MDOT_DTYPE_I32, MDOT_DTYPE_F16, MDOT_DTYPE_F64,

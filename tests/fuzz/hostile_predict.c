@@ -29,10 +29,7 @@ typedef struct source {
 } source;
 
 /* Returns the next byte, or 0 if they are used up. */
-static unsigned draw(source *s)
-{
-    return s->at < s->end ? *s->at++ : 0;
-}
+static unsigned draw(source *s) { return s->at < s->end ? *s->at++ : 0; }
 
 /* A number on a logarithmic scale, from 1e-7 to 1e10, or one that is never valid. */
 static double draw_real(source *s)

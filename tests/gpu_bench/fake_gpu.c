@@ -214,10 +214,7 @@ static void register_kernels(const void *image)
     if (!register_artefact(image)) register_floors();
 }
 
-__attribute__((constructor)) static void begin(void)
-{
-    fake_cuda_on_load(register_kernels);
-}
+__attribute__((constructor)) static void begin(void) { fake_cuda_on_load(register_kernels); }
 
 __attribute__((destructor)) static void end(void)
 {
@@ -279,10 +276,7 @@ struct gpu_graph_exec_object {
 };
 static struct gpu_graph_object *capturing;
 
-static const char *name_of(rt_cu_function function)
-{
-    return ((const object *)function)->name;
-}
+static const char *name_of(rt_cu_function function) { return ((const object *)function)->name; }
 
 int cuLaunchKernel(rt_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, rt_cu_stream stream,
@@ -384,10 +378,7 @@ int cuEventRecord(gpu_event event, rt_cu_stream stream)
     return RT_CU_SUCCESS;
 }
 
-int cuEventSynchronize(gpu_event event)
-{
-    return event->is_recorded ? RT_CU_SUCCESS : INVALID_HANDLE;
-}
+int cuEventSynchronize(gpu_event event) { return event->is_recorded ? RT_CU_SUCCESS : INVALID_HANDLE; }
 
 int cuEventElapsedTime(float *out_ms, gpu_event start, gpu_event end_event)
 {

@@ -40,10 +40,7 @@ static const double most = 1.1 * TIMES;
 static uint64_t blocks;
 
 void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void)
-{
-    blocks++;
-}
+void __sanitizer_cov_trace_pc(void) { blocks++; }
 
 static double allocated_bytes; /* in all arenas */
 
@@ -105,10 +102,7 @@ typedef struct work {
 
 /* ---- Measured stages --------------------------------------------------------------------------------------------- */
 
-static bool has_length(const growth_model *model)
-{
-    return strcmp(model->name, "encoder") == 0;
-}
+static bool has_length(const growth_model *model) { return strcmp(model->name, "encoder") == 0; }
 
 static work read_job(const growth_model *model, const pb_buffer *bytes)
 {

@@ -79,10 +79,7 @@ static void strings_are_copied_and_formatted(void **state)
 }
 
 static int order[3], calls;
-static void note(void *object)
-{
-    order[calls++] = *(int *)object;
-}
+static void note(void *object) { order[calls++] = *(int *)object; }
 
 static void deferred_releases_run_newest_first(void **state)
 {

@@ -12,20 +12,11 @@
 
 static const ir_dim L = {.scale = 1};
 
-static ir_dim number(int64_t n)
-{
-    return ir_dim_number(n);
-}
+static ir_dim number(int64_t n) { return ir_dim_number(n); }
 
-static int64_t floor_quotient(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
+static int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-static ir_graph graph_up_to(int64_t first, int64_t last)
-{
-    return (ir_graph){.min_length = first, .max_length = last};
-}
+static ir_graph graph_up_to(int64_t first, int64_t last) { return (ir_graph){.min_length = first, .max_length = last}; }
 
 /* A dimension as text. */
 static ir_dim dim_of(const char *text)

@@ -302,10 +302,7 @@ static void operator_table_rows_are_consistent(void **state)
 
 static const ir_dim L = {.scale = 1};
 
-static ir_dim number(int64_t n)
-{
-    return ir_dim_number(n);
-}
+static ir_dim number(int64_t n) { return ir_dim_number(n); }
 
 static void expect_dim(bool known, ir_dim got, int64_t scale, int64_t offset)
 {

@@ -56,10 +56,7 @@ static void *require(void *memory)
     exit(2);
 }
 
-static bool starts(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 /* Skips blanks, comments and preprocessor lines. */
 static size_t skip(const char *text, size_t at, int *line)
@@ -422,10 +419,7 @@ static void print_arguments(const source *s, const function *f)
     }
 }
 
-static void print_range(const source *s, size_t from, size_t to)
-{
-    fwrite(s->text + from, 1, to - from, stdout);
-}
+static void print_range(const source *s, size_t from, size_t to) { fwrite(s->text + from, 1, to - from, stdout); }
 
 /* Prints a copy of the function with the mutant in it. A compiler's message about it names the file "mutant_NUMBER". */
 static void print_copy(const source *s, const function *f, const mutant *m)

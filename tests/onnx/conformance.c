@@ -37,10 +37,7 @@ static bool has_wrong_data(const char *name)
     return false;
 }
 
-static int is_visible(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
+static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
 int main(int argc, char **argv)
 {

@@ -28,22 +28,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const pl_expr *number(int64_t n)
-{
-    return pl_const_i(arena, MDOT_DTYPE_I64, n);
-}
-static const pl_expr *real(double x)
-{
-    return pl_const_f(arena, MDOT_DTYPE_F32, x);
-}
-static const pl_expr *length(void)
-{
-    return pl_dim(arena, ir_dim_affine(1, 0));
-}
-static const pl_expr *op(pl_expr_op o, const pl_expr *a, const pl_expr *b)
-{
-    return pl_binary(arena, o, a, b);
-}
+static const pl_expr *number(int64_t n) { return pl_const_i(arena, MDOT_DTYPE_I64, n); }
+static const pl_expr *real(double x) { return pl_const_f(arena, MDOT_DTYPE_F32, x); }
+static const pl_expr *length(void) { return pl_dim(arena, ir_dim_affine(1, 0)); }
+static const pl_expr *op(pl_expr_op o, const pl_expr *a, const pl_expr *b) { return pl_binary(arena, o, a, b); }
 
 static char *print(const pl_expr *e)
 {

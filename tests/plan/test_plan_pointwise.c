@@ -185,14 +185,8 @@ static void functions_reach_their_limits(void **state)
     assert_compare(apply(IR_OP_Swish, -INFINITY, NULL), !=, apply(IR_OP_Swish, 0, NULL)); /* -∞ · 0 is NaN */
 }
 
-static void only_positive(ir_graph *graph, ir_node *node)
-{
-    ir_node_set_int(graph, node, "detect_negative", 0);
-}
-static void only_negative(ir_graph *graph, ir_node *node)
-{
-    ir_node_set_int(graph, node, "detect_positive", 0);
-}
+static void only_positive(ir_graph *graph, ir_node *node) { ir_node_set_int(graph, node, "detect_negative", 0); }
+static void only_negative(ir_graph *graph, ir_node *node) { ir_node_set_int(graph, node, "detect_positive", 0); }
 
 static void infinities_are_distinguished(void **state)
 {

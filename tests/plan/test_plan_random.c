@@ -248,10 +248,7 @@ static void add_linear(maker *m)
     keep(m, add(m, IR_OP_Linear, inputs, 2 + below(m, 2), 1));
 }
 
-static void add_matmul(maker *m)
-{
-    keep(m, add(m, IR_OP_MatMul, (ir_value *[]){any(m), any(m)}, 2, 1));
-}
+static void add_matmul(maker *m) { keep(m, add(m, IR_OP_MatMul, (ir_value *[]){any(m), any(m)}, 2, 1)); }
 
 static void add_attention(maker *m)
 {

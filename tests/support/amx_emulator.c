@@ -34,10 +34,7 @@ static struct {
     long multiplications;
 } amx;
 
-bool amx_emulator_is_configured(void)
-{
-    return amx.configured;
-}
+bool amx_emulator_is_configured(void) { return amx.configured; }
 
 long amx_emulator_take_multiplications(void)
 {
@@ -165,10 +162,7 @@ __attribute__((target("fma"))) static void multiply_add(int sums, int left, int 
     amx.multiplications++;
 }
 
-static bool is_register(const instruction *in)
-{
-    return in->mode == 3;
-}
+static bool is_register(const instruction *in) { return in->mode == 3; }
 
 /* Returns false if the processor would refuse the instruction. */
 static bool execute(const instruction *in)

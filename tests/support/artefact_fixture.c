@@ -224,15 +224,9 @@ static void make(fixture *f, bool with_images)
     assert_true(fixture_find_section(f->bytes, f->size_bytes, MDOT_ABI_SECTION_TABLE, &f->table_at, &size));
 }
 
-void fixture_open(fixture *f)
-{
-    make(f, false);
-}
+void fixture_open(fixture *f) { make(f, false); }
 
-void fixture_open_with_images(fixture *f)
-{
-    make(f, true);
-}
+void fixture_open_with_images(fixture *f) { make(f, true); }
 
 fixture fixture_copy(const fixture *f)
 {
@@ -280,10 +274,7 @@ bool fixture_find_section(const void *file, size_t file_bytes, const char *name,
     return true;
 }
 
-fixture_table *fixture_table_of(fixture *f)
-{
-    return (fixture_table *)(f->bytes + f->table_at);
-}
+fixture_table *fixture_table_of(fixture *f) { return (fixture_table *)(f->bytes + f->table_at); }
 
 void fixture_seal(fixture *f)
 {

@@ -33,10 +33,7 @@ typedef struct sizes {
 
 /* ---- Layout ----------------------------------------------------------------------------------------------------- */
 
-static ir_dim times(ir_dim d, int64_t n)
-{
-    return ir_dim_affine(d.scale * n, d.offset * n);
-}
+static ir_dim times(ir_dim d, int64_t n) { return ir_dim_affine(d.scale * n, d.offset * n); }
 
 /* [batch, position, head, channel] if fused, otherwise [batch, head, position, channel]. A fused row contains all
  * operands. */
@@ -124,10 +121,7 @@ static sizes sizes_at(const pl_attention *k, int64_t length)
 
 /* ---- Data and reference ----------------------------------------------------------------------------------------- */
 
-static float random_value(void)
-{
-    return (float)(rand() % 2001 - 1000) * 1e-3f;
-}
+static float random_value(void) { return (float)(rand() % 2001 - 1000) * 1e-3f; }
 
 static void fill_mask(const attention_shape *s, const sizes *z, float *mask)
 {

@@ -39,10 +39,7 @@ bool harness_runs(mdot_cpu_isa level)
     }
 }
 
-bool harness_runs_fp32(mdot_cpu_isa level)
-{
-    return cg_cpu_target_find(level, CG_FP32) != NULL && harness_runs(level);
-}
+bool harness_runs_fp32(mdot_cpu_isa level) { return cg_cpu_target_find(level, CG_FP32) != NULL && harness_runs(level); }
 
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
 
@@ -162,10 +159,7 @@ static void close_library(harness_library *library)
     *library = (harness_library){0};
 }
 
-void harness_begin(harness *h, mdot_cpu_isa level)
-{
-    harness_begin_for(h, cg_cpu_target_find(level, CG_FP32));
-}
+void harness_begin(harness *h, mdot_cpu_isa level) { harness_begin_for(h, cg_cpu_target_find(level, CG_FP32)); }
 
 void harness_begin_for(harness *h, const cg_cpu_target *target)
 {

@@ -34,7 +34,4 @@ void decimal_point_begin(const char *point)
     assert_string_not_equal(half, "0.5");
 }
 
-void decimal_point_end(void)
-{
-    setlocale(LC_NUMERIC, "C");
-}
+void decimal_point_end(void) { setlocale(LC_NUMERIC, "C"); }

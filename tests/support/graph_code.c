@@ -100,15 +100,9 @@ static void check(const char *notation, const int64_t *lengths, bool everywhere)
     ir_arena_destroy(arena);
 }
 
-void assert_code_agrees(const char *notation, const int64_t *lengths)
-{
-    check(notation, lengths, false);
-}
+void assert_code_agrees(const char *notation, const int64_t *lengths) { check(notation, lengths, false); }
 
-void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths)
-{
-    check(notation, lengths, true);
-}
+void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths) { check(notation, lengths, true); }
 
 void assert_kernels(const char *notation, const char *kinds)
 {

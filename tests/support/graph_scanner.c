@@ -12,10 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool ir_scan_ok(const ir_scanner *s)
-{
-    return s->status == MDOT_OK;
-}
+bool ir_scan_ok(const ir_scanner *s) { return s->status == MDOT_OK; }
 
 bool ir_scan_fail(ir_scanner *s, const char *reason)
 {

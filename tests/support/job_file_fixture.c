@@ -67,10 +67,7 @@ mdot_job *job_file_make(void)
     return job_file_create(&description);
 }
 
-static bool equal_texts(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
+static bool equal_texts(const char *a, const char *b) { return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0; }
 
 static bool equal_operators(const mdot_job_operator *p, const mdot_job_operator *q)
 {
@@ -102,10 +99,7 @@ bool job_file_equal(const mdot_job *a, const mdot_job *b)
     return equal;
 }
 
-void job_file_expect_same(const mdot_job *a, const mdot_job *b)
-{
-    assert_true(job_file_equal(a, b));
-}
+void job_file_expect_same(const mdot_job *a, const mdot_job *b) { assert_true(job_file_equal(a, b)); }
 
 void job_file_sign(unsigned char *bytes, size_t size)
 {

@@ -97,10 +97,7 @@ void job_expect_same(const job_reading *a, const job_reading *b)
     }
 }
 
-void job_end(job_reading *r)
-{
-    mdot_job_destroy(r->job);
-}
+void job_end(job_reading *r) { mdot_job_destroy(r->job); }
 
 void job_add_conv(onnx_builder *b, const char *in, const char *out, const char *weight_shape, int64_t group, bool bias)
 {

@@ -14,10 +14,7 @@
 /* Each function takes the text at a value and returns the text after it, or NULL if the grammar is violated. */
 static const char *skip_value(const char *p);
 
-static const char *skip_blanks(const char *p)
-{
-    return p + strspn(p, " \t\r\n");
-}
+static const char *skip_blanks(const char *p) { return p + strspn(p, " \t\r\n"); }
 
 static const char *skip_string(const char *p)
 {

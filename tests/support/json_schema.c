@@ -24,10 +24,7 @@ typedef struct node {
     struct node *first, *next; /* first child; next child of the same parent */
 } node;
 
-static const char *skip_blanks(const char *p)
-{
-    return p + strspn(p, " \t\r\n");
-}
+static const char *skip_blanks(const char *p) { return p + strspn(p, " \t\r\n"); }
 
 static char *take_string(const char **p)
 {

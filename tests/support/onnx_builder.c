@@ -26,10 +26,7 @@ void pb_varint(pb_buffer *b, uint64_t value)
     } while (value);
 }
 
-static void tag(pb_buffer *b, int field, int wire_type)
-{
-    pb_varint(b, (uint64_t)field << 3 | (uint64_t)wire_type);
-}
+static void tag(pb_buffer *b, int field, int wire_type) { pb_varint(b, (uint64_t)field << 3 | (uint64_t)wire_type); }
 
 void pb_int(pb_buffer *b, int field, int64_t value)
 {
@@ -50,10 +47,7 @@ void pb_bytes(pb_buffer *b, int field, const void *bytes, size_t size)
     pb_raw(b, bytes, size);
 }
 
-void pb_text(pb_buffer *b, int field, const char *text)
-{
-    pb_bytes(b, field, text, strlen(text));
-}
+void pb_text(pb_buffer *b, int field, const char *text) { pb_bytes(b, field, text, strlen(text)); }
 
 void pb_message(pb_buffer *b, int field, pb_buffer *content)
 {
@@ -107,10 +101,7 @@ static void put_operator(pb_buffer *b, const char *text, int name_field, int dom
     if (*rest) pb_text(b, overload_field, rest);
 }
 
-static bool is_number(const char *text)
-{
-    return *text && strspn(text, "-0123456789") == strlen(text);
-}
+static bool is_number(const char *text) { return *text && strspn(text, "-0123456789") == strlen(text); }
 
 /* ---- Tensors and types ------------------------------------------------------------------------------------------- */
 
@@ -261,10 +252,7 @@ void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const c
     put_operator(&b->node, op_type, 4, 7, 8);
 }
 
-void onnx_node_name(onnx_builder *b, const char *name)
-{
-    pb_text(&b->node, 3, name);
-}
+void onnx_node_name(onnx_builder *b, const char *name) { pb_text(&b->node, 3, name); }
 
 void onnx_node_metadata(onnx_builder *b, const char *key, const char *value)
 {
@@ -296,10 +284,7 @@ void onnx_attr_graph(onnx_builder *b, const char *name, onnx_builder *graph)
     pb_free(&rest);
 }
 
-void onnx_attr_raw(onnx_builder *b, pb_buffer *content)
-{
-    pb_message(&b->node, 5, content);
-}
+void onnx_attr_raw(onnx_builder *b, pb_buffer *content) { pb_message(&b->node, 5, content); }
 
 void onnx_attr_float(onnx_builder *b, const char *name, float value)
 {
@@ -374,10 +359,7 @@ void onnx_begin_function(onnx_builder *b, const char *name, const char *inputs, 
     pb_message(&b->function, 9, &message);
 }
 
-void onnx_function_attr(onnx_builder *b, const char *name)
-{
-    pb_text(&b->function, 6, name);
-}
+void onnx_function_attr(onnx_builder *b, const char *name) { pb_text(&b->function, 6, name); }
 
 void onnx_function_attr_int(onnx_builder *b, const char *name, int64_t fallback)
 {
@@ -393,10 +375,7 @@ void onnx_end_function(onnx_builder *b)
     pb_message(&b->model, 25, &b->function);
 }
 
-void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content)
-{
-    pb_message(&b->model, field, content);
-}
+void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content) { pb_message(&b->model, field, content); }
 void onnx_metadata(onnx_builder *b, const char *key, const char *value)
 {
     pb_buffer entry = {0};
@@ -404,7 +383,4 @@ void onnx_metadata(onnx_builder *b, const char *key, const char *value)
     pb_text(&entry, 2, value);
     onnx_model_raw(b, 14, &entry); /* ModelProto.metadata_props */
 }
-void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content)
-{
-    pb_message(&b->graph, field, content);
-}
+void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content) { pb_message(&b->graph, field, content); }

@@ -37,19 +37,13 @@ static size_t draw(mutator *m, size_t below)
     return below > 0 ? (size_t)(m->random >> 33) % below : 0;
 }
 
-const char *onnx_word(uint64_t random)
-{
-    return words[random % (sizeof words / sizeof *words)];
-}
+const char *onnx_word(uint64_t random) { return words[random % (sizeof words / sizeof *words)]; }
 
 /* ---- Fields ------------------------------------------------------------------------------------------------------ */
 
 typedef ProtobufCFieldDescriptor field;
 
-static void *member(const ProtobufCMessage *message, const field *f)
-{
-    return (char *)message + f->offset;
-}
+static void *member(const ProtobufCMessage *message, const field *f) { return (char *)message + f->offset; }
 
 /* Count of a repeated field. */
 static size_t *count_of(const ProtobufCMessage *message, const field *f)
@@ -135,10 +129,7 @@ static void collect_all(mutator *m)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-static char *copy_string(const char *text)
-{
-    return require(strdup(text));
-}
+static char *copy_string(const char *text) { return require(strdup(text)); }
 
 static char *new_string(mutator *m, const ProtobufCMessage *message, const field *f)
 {

@@ -49,10 +49,7 @@ static void print_input(FILE *out, int id, const char *input)
     fputc('\n', out);
 }
 
-static bool is_given(const op_case *c, int output)
-{
-    return !c->only || c->only[output] != '_';
-}
+static bool is_given(const op_case *c, int output) { return !c->only || c->only[output] != '_'; }
 
 static void print_case(FILE *out, const op_case *c)
 {

@@ -23,10 +23,7 @@ void plan_begin(plan_fixture *f, int64_t max_length)
     f->plan = (pl_plan){.arena = f->arena, .max_length = max_length, .buffers = f->buffers, .kernels = f->kernels};
 }
 
-void plan_end(plan_fixture *f)
-{
-    ir_arena_destroy(f->arena);
-}
+void plan_end(plan_fixture *f) { ir_arena_destroy(f->arena); }
 
 static int add_buffer(plan_fixture *f, pl_buffer_kind kind, mdot_dtype dtype, int rank, const ir_dim *dims, int index)
 {
@@ -64,20 +61,14 @@ static pl_kernel *add_kernel(plan_fixture *f, pl_kind kind)
     return &f->kernels[number];
 }
 
-void plan_nest(plan_fixture *f, pl_nest nest)
-{
-    add_kernel(f, PL_NEST)->nest = nest;
-}
+void plan_nest(plan_fixture *f, pl_nest nest) { add_kernel(f, PL_NEST)->nest = nest; }
 
 void plan_sequential(plan_fixture *f, pl_sequential sequential)
 {
     add_kernel(f, PL_SEQUENTIAL)->sequential = sequential;
 }
 
-static double random_between(double low, double high)
-{
-    return low + (high - low) * (rand() / (double)RAND_MAX);
-}
+static double random_between(double low, double high) { return low + (high - low) * (rand() / (double)RAND_MAX); }
 
 static void fill(const plan_fixture *f, int buffer, ir_wide *wide)
 {

@@ -21,10 +21,7 @@ void plan_begin(plan_fixture *f, int64_t max_length);
 void plan_end(plan_fixture *f);
 
 #define PLAN_SHAPE(...)                                                                                                \
-    (int)(sizeof((ir_dim[]){__VA_ARGS__}) / sizeof(ir_dim)), (const ir_dim[])                                          \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
+    (int)(sizeof((ir_dim[]){__VA_ARGS__}) / sizeof(ir_dim)), (const ir_dim[]) { __VA_ARGS__ }
 #define PLAN_N(n)                                                                                                      \
     {                                                                                                                  \
         .offset = n                                                                                                    \

@@ -56,10 +56,7 @@ double pl_machine_load_factor(pl_machine *m, int buffer, int64_t at)
     return pl_machine_factor(m, pl_machine_load(m, buffer, at).f);
 }
 
-int64_t pl_machine_dim(const pl_machine *m, ir_dim d)
-{
-    return ir_dim_at(d, m->length);
-}
+int64_t pl_machine_dim(const pl_machine *m, ir_dim d) { return ir_dim_at(d, m->length); }
 
 pl_scalar pl_machine_evaluate(pl_machine *m, const pl_expr *e)
 {

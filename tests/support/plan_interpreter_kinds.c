@@ -163,10 +163,7 @@ static void reduce_values(pl_machine *m, const pl_nest *k)
     m->acc_n = acc.n;
 }
 
-static bool is_nan(pl_scalar x, mdot_dtype dtype)
-{
-    return ir_dtype_is_float(dtype) && x.f != x.f;
-}
+static bool is_nan(pl_scalar x, mdot_dtype dtype) { return ir_dtype_is_float(dtype) && x.f != x.f; }
 
 /* Position of the first or last maximum or minimum. A NaN is more extreme than every number. */
 static void reduce_position(pl_machine *m, const pl_nest *k)
@@ -332,7 +329,4 @@ static void interpret_recurrence(const pl_kernel *kernel, pl_machine *m)
         for (int i = 0; i < k->kernel_count; i++) interpreters[k->kernels[i].kind](&k->kernels[i], m);
 }
 
-void pl_machine_run(pl_machine *m, const pl_kernel *kernel)
-{
-    interpreters[kernel->kind](kernel, m);
-}
+void pl_machine_run(pl_machine *m, const pl_kernel *kernel) { interpreters[kernel->kind](kernel, m); }

@@ -62,10 +62,7 @@ void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_opti
     open_entries(f, (onnx_builder *const[]){b}, (const char *const[]){"predict"}, 1, options);
 }
 
-void predict_open(predict_fixture *f, onnx_builder *b)
-{
-    predict_open_with(f, b, NULL);
-}
+void predict_open(predict_fixture *f, onnx_builder *b) { predict_open_with(f, b, NULL); }
 
 void predict_open_explained_with(predict_fixture *f, onnx_builder *b, onnx_builder *explain,
                                  const mdot_open_options *options)
@@ -176,10 +173,7 @@ static onnx_builder *begin_bandwidth_of(const char *numbers)
     return b;
 }
 
-static onnx_builder *begin_bandwidth(void)
-{
-    return begin_bandwidth_of("8");
-}
+static onnx_builder *begin_bandwidth(void) { return begin_bandwidth_of("8"); }
 
 /* ms = load · columns, for all operators of a row */
 static void add_row_ms(onnx_builder *b, const char *shape, const float *columns)
@@ -365,10 +359,7 @@ onnx_builder *predict_order_model(void)
     return b;
 }
 
-onnx_builder *predict_settings_model(void)
-{
-    return predict_settings_model_of(512, MDOT_SETTING_COUNT);
-}
+onnx_builder *predict_settings_model(void) { return predict_settings_model_of(512, MDOT_SETTING_COUNT); }
 
 onnx_builder *predict_settings_model_of(int64_t types, int64_t settings)
 {

@@ -22,20 +22,14 @@ typedef struct maker {
 } maker;
 
 /* Returns the next byte below `bound`, or 0 if the bytes are used up. */
-static int draw(maker *m, int bound)
-{
-    return m->at < m->end ? *m->at++ % bound : 0;
-}
+static int draw(maker *m, int bound) { return m->at < m->end ? *m->at++ % bound : 0; }
 
 static bool is_same(const shape *a, const shape *b)
 {
     return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
 
-static int last(const shape *s)
-{
-    return s->dim[s->rank - 1];
-}
+static int last(const shape *s) { return s->dim[s->rank - 1]; }
 
 /* Adds a node whose first input is value `v`; `more` are further inputs. Its result is the next value. */
 static void node(maker *m, const char *op, int v, const char *more, const shape *result)

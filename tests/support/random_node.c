@@ -15,10 +15,7 @@ static uint64_t random_bits(uint64_t *state)
 }
 
 /* 0 … count - 1. */
-int random_pick(uint64_t *state, int count)
-{
-    return (int)(random_bits(state) % (uint64_t)count);
-}
+int random_pick(uint64_t *state, int count) { return (int)(random_bits(state) % (uint64_t)count); }
 
 static const char *const int_attrs[] = {"axis",
                                         "axis",

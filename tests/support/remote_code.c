@@ -16,10 +16,7 @@
 
 static FILE *to_server, *from_server;
 
-bool remote_is_used(void)
-{
-    return getenv("MDOT_TEST_EMULATOR") != NULL;
-}
+bool remote_is_used(void) { return getenv("MDOT_TEST_EMULATOR") != NULL; }
 
 static void start_server(void)
 {
@@ -47,10 +44,7 @@ static void start_server(void)
     assert_non_null(from_server);
 }
 
-static bool put(const void *bytes, size_t count)
-{
-    return count == 0 || fwrite(bytes, 1, count, to_server) == count;
-}
+static bool put(const void *bytes, size_t count) { return count == 0 || fwrite(bytes, 1, count, to_server) == count; }
 
 void remote_run(const remote_call *call, const remote_memory *buffers, const remote_step *steps)
 {

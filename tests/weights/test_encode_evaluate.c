@@ -66,10 +66,7 @@ static int teardown(void **state)
 }
 
 /* The tolerance covers f32 sums in another order, over logarithms of milliseconds. */
-static bool is_close(double got, double want)
-{
-    return fabs(got - want) <= 2e-5 * fabs(want);
-}
+static bool is_close(double got, double want) { return fabs(got - want) <= 2e-5 * fabs(want); }
 
 static void expect_equal(const mdot_prediction *got, const mdot_prediction *want, const char *network,
                          const mdot_configuration *c)

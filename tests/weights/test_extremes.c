@@ -28,15 +28,9 @@ static int open_it(void **state, const char *path)
     return status == MDOT_OK ? 0 : -1;
 }
 
-static int open_shipped(void **state)
-{
-    return open_it(state, MDOT_SHIPPED_PREDICTOR);
-}
+static int open_shipped(void **state) { return open_it(state, MDOT_SHIPPED_PREDICTOR); }
 
-static int open_published(void **state)
-{
-    return open_it(state, MDOT_PUBLISHED_PREDICTOR);
-}
+static int open_published(void **state) { return open_it(state, MDOT_PUBLISHED_PREDICTOR); }
 
 static int close_it(void **state)
 {

@@ -193,10 +193,7 @@ static void pure_half_precision_takes_no_longer_than_autocast(void **state)
 }
 
 /* The interval width's logarithm. */
-static double width(const mdot_prediction *p)
-{
-    return log(p->upper_ms / p->lower_ms);
-}
+static double width(const mdot_prediction *p) { return log(p->upper_ms / p->lower_ms); }
 
 /* Whole steps were measured with autocast, on one GPU, with PyTorch up to 1.12, in eager mode. */
 static void unmeasured_configurations_have_wider_intervals(void **state)

@@ -55,15 +55,9 @@ typedef struct name {
     uint32_t account;
 } name;
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(((const name *)a)->text, ((const name *)b)->text);
-}
+static int by_text(const void *a, const void *b) { return strcmp(((const name *)a)->text, ((const name *)b)->text); }
 
-static const char *group_of(const sc_job *job)
-{
-    return job->group != NULL ? job->group : "nobody";
-}
+static const char *group_of(const sc_job *job) { return job->group != NULL ? job->group : "nobody"; }
 
 /* Adds the groups that the tree lacks. */
 static mdot_status add_groups(sc_accounts *accounts, const sc_workload *workload, name *groups, mdot_error *err)

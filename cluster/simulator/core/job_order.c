@@ -200,15 +200,9 @@ static void put(sc_order *order, uint32_t job, double key, int64_t place)
     order->count++;
 }
 
-void sc_order_put_last(sc_order *order, uint32_t job, double key)
-{
-    put(order, job, key, ++order->last_place);
-}
+void sc_order_put_last(sc_order *order, uint32_t job, double key) { put(order, job, key, ++order->last_place); }
 
-void sc_order_put_first(sc_order *order, uint32_t job, double key)
-{
-    put(order, job, key, --order->first_place);
-}
+void sc_order_put_first(sc_order *order, uint32_t job, double key) { put(order, job, key, --order->first_place); }
 
 void sc_order_set_seconds(sc_order *order, uint32_t job, double seconds)
 {
@@ -216,15 +210,9 @@ void sc_order_set_seconds(sc_order *order, uint32_t job, double seconds)
     order->nodes[job].seconds = seconds;
 }
 
-double sc_order_key(const sc_order *order, uint32_t job)
-{
-    return order->nodes[job].key;
-}
+double sc_order_key(const sc_order *order, uint32_t job) { return order->nodes[job].key; }
 
-size_t sc_order_count(const sc_order *order)
-{
-    return order->count;
-}
+size_t sc_order_count(const sc_order *order) { return order->count; }
 
 static bool fits(int gpus, double seconds, const sc_room *room)
 {

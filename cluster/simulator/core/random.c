@@ -11,10 +11,7 @@ uint64_t sc_random_next(uint64_t *state)
     return x ^ x >> 31;
 }
 
-double sc_random_unit(uint64_t *state)
-{
-    return ((double)(sc_random_next(state) >> 11) + 0.5) * 0x1p-53;
-}
+double sc_random_unit(uint64_t *state) { return ((double)(sc_random_next(state) >> 11) + 0.5) * 0x1p-53; }
 
 double sc_random_normal(uint64_t *state)
 {

@@ -39,10 +39,7 @@ sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t par
     return level;
 }
 
-bool sc_view_is_running(const sc_view *view, uint32_t job)
-{
-    return view->states[job].phase == SC_RUNNING;
-}
+bool sc_view_is_running(const sc_view *view, uint32_t job) { return view->states[job].phase == SC_RUNNING; }
 
 double sc_view_planned_work(const sc_view *view, uint32_t job)
 {

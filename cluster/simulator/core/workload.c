@@ -102,15 +102,9 @@ double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsign
     return width < SC_SPEEDS ? fmax(1, kind->spread[type][width]) : 1;
 }
 
-double sc_workload_planned(const sc_job *job)
-{
-    return fmax(1, job->planned);
-}
+double sc_workload_planned(const sc_job *job) { return fmax(1, job->planned); }
 
-double sc_workload_rack_spread(const sc_job *job)
-{
-    return fmax(1, job->rack_spread);
-}
+double sc_workload_rack_spread(const sc_job *job) { return fmax(1, job->rack_spread); }
 
 double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count)
 {

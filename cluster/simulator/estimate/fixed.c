@@ -12,10 +12,7 @@ static double one(void *self, const sc_workload *workload, uint32_t job, double 
     return 1;
 }
 
-sc_estimator sc_estimator_oracle(void)
-{
-    return (sc_estimator){.factor = one};
-}
+sc_estimator sc_estimator_oracle(void) { return (sc_estimator){.factor = one}; }
 
 static double pick(void *self, const sc_workload *workload, uint32_t job, double duration_s)
 {

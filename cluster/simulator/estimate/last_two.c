@@ -25,10 +25,7 @@ static void destroy(void *memory)
     free(self);
 }
 
-static double mean_s(const pair *p)
-{
-    return p->before_s > 0 ? (p->last_s + p->before_s) / 2 : p->last_s;
-}
+static double mean_s(const pair *p) { return p->before_s > 0 ? (p->last_s + p->before_s) / 2 : p->last_s; }
 
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
@@ -53,10 +50,7 @@ typedef struct entry {
     uint32_t job;
 } entry;
 
-static int by_user(const void *a, const void *b)
-{
-    return strcmp(((const entry *)a)->user, ((const entry *)b)->user);
-}
+static int by_user(const void *a, const void *b) { return strcmp(((const entry *)a)->user, ((const entry *)b)->user); }
 
 mdot_status sc_estimator_make_last_two(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
 {

@@ -20,10 +20,7 @@ typedef struct panel {
     double left, top, most;
 } panel;
 
-static double x_of(const panel *p, size_t part)
-{
-    return p->left + PANEL_W * ((double)part + .5) / EX_PARTS;
-}
+static double x_of(const panel *p, size_t part) { return p->left + PANEL_W * ((double)part + .5) / EX_PARTS; }
 
 static double y_of(const panel *p, double ratio)
 {

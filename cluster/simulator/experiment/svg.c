@@ -21,10 +21,7 @@ typedef struct panel {
     double most_error, most_ratio;
 } panel;
 
-static double x_of(const panel *p, double error)
-{
-    return p->left + PANEL_W * error / p->most_error;
-}
+static double x_of(const panel *p, double error) { return p->left + PANEL_W * error / p->most_error; }
 
 static double y_of(const panel *p, double ratio)
 {

@@ -59,10 +59,7 @@ mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32
     return MDOT_OK;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_id(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static mdot_status check_ids(const sc_workload *workload, const char *path, mdot_error *err)
 {

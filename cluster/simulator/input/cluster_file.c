@@ -64,10 +64,7 @@ static mdot_status read_place(const bs_csv *csv, int domain, int rack, names *do
     return status == MDOT_OK ? MDOT_OK : bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static mdot_status check_names(const sc_cluster *cluster, const char *path, mdot_error *err)
 {

@@ -10,10 +10,7 @@ typedef struct place {
     size_t job;
 } place;
 
-static int by_id(const void *a, const void *b)
-{
-    return strcmp(((const place *)a)->id, ((const place *)b)->id);
-}
+static int by_id(const void *a, const void *b) { return strcmp(((const place *)a)->id, ((const place *)b)->id); }
 
 static mdot_status read_rows(bs_csv *csv, const place *places, size_t count, double *factors, mdot_error *err)
 {

@@ -127,10 +127,7 @@ static void close_side(side_table *table)
     bs_csv_close(&table->csv);
 }
 
-static int by_first_field(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_first_field(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static mdot_status read_side_rows(side_table *table, mdot_error *err)
 {

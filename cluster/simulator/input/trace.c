@@ -54,10 +54,7 @@ static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err
     return status;
 }
 
-static bool has(const bs_csv *csv, int column)
-{
-    return column != BS_CSV_ABSENT && csv->field[column][0] != '\0';
-}
+static bool has(const bs_csv *csv, int column) { return column != BS_CSV_ABSENT && csv->field[column][0] != '\0'; }
 
 /* Reads the columns for elastic jobs, batch sizes and services. Bounds go around `gpus`. */
 static mdot_status read_elastic_columns(const bs_csv *csv, const columns *fields, sc_job *job, mdot_error *err)

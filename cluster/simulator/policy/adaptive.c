@@ -76,10 +76,7 @@ static bool reserve(adaptive *self)
     return true;
 }
 
-static bool is_power_of_two(int number)
-{
-    return (number & (number - 1)) == 0;
-}
+static bool is_power_of_two(int number) { return (number & (number - 1)) == 0; }
 
 /* Returns the next candidate width above `gpus`, for nodes with `node` GPUs. */
 static int next_width(const adaptive *self, int gpus, int node)

@@ -68,10 +68,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-static bool has_deadline(const sc_view *view, uint32_t job)
-{
-    return isfinite(view->workload->jobs[job].deadline_s);
-}
+static bool has_deadline(const sc_view *view, uint32_t job) { return isfinite(view->workload->jobs[job].deadline_s); }
 
 /* Inserts a job into `order`, by its deadline. */
 static void sort_in(const sc_view *view, uint32_t *order, size_t count, uint32_t job)

@@ -166,10 +166,7 @@ void sc_fair_tree_rank(sc_fair_tree *tree)
     }
 }
 
-double sc_fair_tree_factor(const sc_fair_tree *tree, uint32_t user)
-{
-    return tree->factor[user];
-}
+double sc_fair_tree_factor(const sc_fair_tree *tree, uint32_t user) { return tree->factor[user]; }
 
 double sc_fair_tree_priority(const sc_fair_tree *tree, uint32_t user, double age_s, double part, double gpu_s)
 {

@@ -3,10 +3,7 @@
 
 #include <math.h>
 
-int sc_goodput_node_width(const sc_cluster *cluster, unsigned type)
-{
-    return sc_cluster_widest_node(cluster, type);
-}
+int sc_goodput_node_width(const sc_cluster *cluster, unsigned type) { return sc_cluster_widest_node(cluster, type); }
 
 static double best_batch(const sc_view *view, uint32_t job, const sc_scaling *scaling, unsigned type, int nodes,
                          int gpus, double *out_batch)

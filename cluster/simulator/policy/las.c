@@ -8,10 +8,7 @@
 
 #define QUANTUM_S 60.
 
-static double attained_gpu_s(const sc_view *view, uint32_t job)
-{
-    return view->states[job].attained_gpu_s;
-}
+static double attained_gpu_s(const sc_view *view, uint32_t job) { return view->states[job].attained_gpu_s; }
 
 static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {

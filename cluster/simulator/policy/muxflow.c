@@ -72,10 +72,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-static int width(const sc_view *view, uint32_t job)
-{
-    return view->workload->jobs[job].gpus;
-}
+static int width(const sc_view *view, uint32_t job) { return view->workload->jobs[job].gpus; }
 
 /* Gives GPUs to services, first to running ones and then in the order of arrival until one does not fit. */
 static int serve(muxflow *self, const sc_view *view)

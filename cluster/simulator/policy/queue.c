@@ -35,7 +35,4 @@ mdot_status sc_queue_create(const sc_view *view, void **out_self, mdot_error *er
     return status;
 }
 
-void sc_queue_destroy(void *self)
-{
-    sc_order_destroy(self);
-}
+void sc_queue_destroy(void *self) { sc_order_destroy(self); }

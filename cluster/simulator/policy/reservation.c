@@ -56,10 +56,7 @@ void sc_reservation_shift(sc_reservation *plan, size_t slots)
     plan->first = plan->count - plan->first > slots ? plan->first + slots : plan->count;
 }
 
-int sc_reservation_width(const sc_reservation *plan)
-{
-    return plan->first < plan->count ? plan->gpus[plan->first] : 0;
-}
+int sc_reservation_width(const sc_reservation *plan) { return plan->first < plan->count ? plan->gpus[plan->first] : 0; }
 
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
 {

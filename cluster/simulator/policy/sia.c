@@ -26,10 +26,7 @@ static double cost(const sc_offer *offer)
     return fmin(pow(goodput * offer->kept, -.5), most_cost) + 2 * change_cost;
 }
 
-static double none_cost(bool is_running)
-{
-    return no_gpus_cost + (is_running ? change_cost : 0);
-}
+static double none_cost(bool is_running) { return no_gpus_cost + (is_running ? change_cost : 0); }
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {

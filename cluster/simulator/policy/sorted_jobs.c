@@ -87,7 +87,4 @@ void sc_sorted_jobs_decide(sc_sorted_jobs *self, const sc_view *view, sc_plan *p
     sc_queue_fill(self->order, view, plan);
 }
 
-const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self)
-{
-    return self->order;
-}
+const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self) { return self->order; }

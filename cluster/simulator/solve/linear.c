@@ -94,10 +94,7 @@ void sc_linear_add_term(sc_linear *linear, size_t row, size_t column, double val
 
 #ifdef SC_HAVE_CLP
 
-bool sc_linear_is_available(void)
-{
-    return true;
-}
+bool sc_linear_is_available(void) { return true; }
 
 /* Input of CLP: terms column by column, with bounds and costs in separate arrays. */
 typedef struct arrays {
@@ -163,16 +160,10 @@ static mdot_status no_solution(mdot_error *err)
  * numbers. */
 enum { ITERATIONS_PER_S = 20000, NODES_PER_S = 500 };
 
-static int work_of(double limit_s, int per_s)
-{
-    return (int)fmin(fmax(limit_s, 0) * per_s, INT_MAX);
-}
+static int work_of(double limit_s, int per_s) { return (int)fmin(fmax(limit_s, 0) * per_s, INT_MAX); }
 
 /* Elapsed time is a guard against hangs only, so that a slow machine has the same answers. */
-static double guard_s(double limit_s)
-{
-    return 60 + 20 * limit_s;
-}
+static double guard_s(double limit_s) { return 60 + 20 * limit_s; }
 
 static mdot_status not_in_time(double limit_s, mdot_error *err)
 {
@@ -208,10 +199,7 @@ static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_
 
 #ifdef SC_HAVE_CBC
 
-bool sc_linear_solves_integers(void)
-{
-    return true;
-}
+bool sc_linear_solves_integers(void) { return true; }
 
 static mdot_status solve_integers(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
                                   double *out_cost, mdot_error *err)
@@ -240,10 +228,7 @@ static mdot_status solve_integers(const sc_linear *linear, const arrays *a, doub
 
 #else
 
-bool sc_linear_solves_integers(void)
-{
-    return false;
-}
+bool sc_linear_solves_integers(void) { return false; }
 
 static mdot_status solve_integers(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
                                   double *out_cost, mdot_error *err)
@@ -271,15 +256,9 @@ mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_value
 
 #else
 
-bool sc_linear_is_available(void)
-{
-    return false;
-}
+bool sc_linear_is_available(void) { return false; }
 
-bool sc_linear_solves_integers(void)
-{
-    return false;
-}
+bool sc_linear_solves_integers(void) { return false; }
 
 mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_values, double *out_cost, mdot_error *err)
 {

@@ -173,7 +173,4 @@ const cli_command cli_program = {
     .run = run,
 };
 
-int main(int argc, char **argv)
-{
-    return cli_run_program(argc, argv);
-}
+int main(int argc, char **argv) { return cli_run_program(argc, argv); }

@@ -22,15 +22,9 @@ static void json_text(bool is_first, const char *name, const char *value)
     cli_json_string(stdout, value);
 }
 
-static void json_whole(const char *name, long long value)
-{
-    printf(", \"%s\": %lld", name, value);
-}
+static void json_whole(const char *name, long long value) { printf(", \"%s\": %lld", name, value); }
 
-static void json_real(const char *name, double value)
-{
-    printf(", \"%s\": %.9g", name, value);
-}
+static void json_real(const char *name, double value) { printf(", \"%s\": %.9g", name, value); }
 
 /* Opens the store, and begins a JSON array if the command line asks for one. NULL after a reported failure. */
 static mdot_store *begin_list(const store_request *request, const char *path, listing *out)

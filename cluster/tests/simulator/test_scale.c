@@ -47,10 +47,7 @@ static uint64_t blocks;
 static size_t columns;
 
 void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void)
-{
-    blocks++;
-}
+void __sanitizer_cov_trace_pc(void) { blocks++; }
 
 size_t __real_sc_linear_add_column(sc_linear *linear, double cost, double lower, double upper);
 size_t __wrap_sc_linear_add_column(sc_linear *linear, double cost, double lower, double upper);

@@ -119,10 +119,7 @@ static void the_thread_reads_files_that_appear_and_logs_faults_once(void **state
 
 /* Priority that a job loses if it takes `factor` times as much. The whole weight belongs to times from a minute to 30
  * days. */
-static double priority_of_times(double factor)
-{
-    return 10000 * log(factor) / log(30 * 1440);
-}
+static double priority_of_times(double factor) { return 10000 * log(factor) / log(30 * 1440); }
 
 /* The partition of a request for `nodes` nodes with a GPU each, after the thread has looked at the cluster. */
 static void expect_place(const char *partition, uint32_t nodes)

@@ -31,15 +31,9 @@ spank_err_t spank_option_register(spank_t spank, struct spank_option *registered
     return ESPANK_SUCCESS;
 }
 
-spank_context_t spank_context(void)
-{
-    return context;
-}
+spank_context_t spank_context(void) { return context; }
 
-const char *spank_strerror(spank_err_t code)
-{
-    return code == ESPANK_NOSPACE ? "Buffer too small" : "another reason";
-}
+const char *spank_strerror(spank_err_t code) { return code == ESPANK_NOSPACE ? "Buffer too small" : "another reason"; }
 
 spank_err_t spank_job_control_setenv(spank_t spank, const char *name, const char *value, int overwrites)
 {

@@ -26,10 +26,7 @@ slurm_conf_t slurm_conf;
 char *default_part_name;
 static sem_t requests, locks; /* started requests; requests allowed to end */
 
-void slurm_info(const char *format, ...)
-{
-    (void)format;
-}
+void slurm_info(const char *format, ...) { (void)format; }
 
 int slurm_error(const char *format, ...)
 {
@@ -37,10 +34,7 @@ int slurm_error(const char *format, ...)
     return 0;
 }
 
-char *slurm_xstrdup(const char *text)
-{
-    return strdup(text);
-}
+char *slurm_xstrdup(const char *text) { return strdup(text); }
 
 void slurm_xfree(void **memory)
 {

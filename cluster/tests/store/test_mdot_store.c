@@ -51,10 +51,7 @@ static int tear_down(void **state)
 
 static const char steps[] = MDOT_JOBS "/steps_gavel.csv";
 
-static char *path_in(const fixture *f, const char *name)
-{
-    return process_in_folder(f->folder, name);
-}
+static char *path_in(const fixture *f, const char *name) { return process_in_folder(f->folder, name); }
 
 static char *read_text(const char *path)
 {

@@ -122,10 +122,7 @@ static st_steps later(const char *sql[3], const char *step_2, const char *step_3
     return (st_steps){.sql = sql, .count = step_3 != NULL ? 3 : 2};
 }
 
-static int version_of(mdot_store *store)
-{
-    return (int)store_count(store).schema_version;
-}
+static int version_of(mdot_store *store) { return (int)store_count(store).schema_version; }
 
 static void an_older_store_is_migrated_only_on_request(void **state)
 {

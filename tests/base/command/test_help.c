@@ -32,10 +32,7 @@ static void expect_file(const char *folder, const char *name, const char *suffix
     free(golden);
 }
 
-static void expect_golden(const char *name, const char *text)
-{
-    expect_file("tests/golden/cli", name, "txt", text);
-}
+static void expect_golden(const char *name, const char *text) { expect_file("tests/golden/cli", name, "txt", text); }
 
 static void expect_80_columns(const char *text)
 {

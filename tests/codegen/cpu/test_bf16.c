@@ -37,10 +37,7 @@ static void build_values(cg_emitter *e)
     cg_end_function(e);
 }
 
-static float random_float(void)
-{
-    return ldexpf((float)(rand() % 65536 - 32768) / 32768, rand() % 24 - 12);
-}
+static float random_float(void) { return ldexpf((float)(rand() % 65536 - 32768) / 32768, rand() % 24 - 12); }
 
 static void check_narrowing(const harness *h)
 {

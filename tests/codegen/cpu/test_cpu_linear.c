@@ -46,10 +46,7 @@ typedef struct epilogue_case {
     double (*reference)(double sum, double own, double other, int64_t row, int64_t column);
 } epilogue_case;
 
-static const pl_expr *sum_of(ir_arena *arena)
-{
-    return pl_acc(arena, 0, MDOT_DTYPE_F32);
-}
+static const pl_expr *sum_of(ir_arena *arena) { return pl_acc(arena, 0, MDOT_DTYPE_F32); }
 
 /* row * stride + column + offset */
 static const pl_expr *element(ir_arena *arena, int buffer, int64_t stride, int64_t offset)
@@ -60,15 +57,9 @@ static const pl_expr *element(ir_arena *arena, int buffer, int64_t stride, int64
     return pl_load(arena, buffer, MDOT_DTYPE_F32, index);
 }
 
-static const pl_expr *own(ir_arena *arena, const shape *s)
-{
-    return element(arena, OUT, s->out_stride, s->out_offset);
-}
+static const pl_expr *own(ir_arena *arena, const shape *s) { return element(arena, OUT, s->out_stride, s->out_offset); }
 
-static const pl_expr *other(ir_arena *arena, const shape *s)
-{
-    return element(arena, OTHER, s->columns, 0);
-}
+static const pl_expr *other(ir_arena *arena, const shape *s) { return element(arena, OTHER, s->columns, 0); }
 
 static const pl_expr *build_gelu(ir_arena *arena, const shape *s)
 {
@@ -118,10 +109,7 @@ static const pl_expr *build_indices(ir_arena *arena, const shape *s)
         (void)own_value, (void)other_value, (void)row, (void)column;                                                   \
         return expression;                                                                                             \
     }
-static double gelu(double x)
-{
-    return x / 2 * erfc(-x * sqrt(0.5));
-}
+static double gelu(double x) { return x / 2 * erfc(-x * sqrt(0.5)); }
 REFERENCE(ref_none, sum)
 REFERENCE(ref_gelu, gelu(sum))
 REFERENCE(ref_residual, sum + own_value)
@@ -145,10 +133,7 @@ enum { EPILOGUES = sizeof epilogues / sizeof epilogues[0] };
 
 /* ---- One kernel ------------------------------------------------------------------------------------------------- */
 
-static float random_value(void)
-{
-    return (float)(rand() % 2001 - 1000) * 1e-3f;
-}
+static float random_value(void) { return (float)(rand() % 2001 - 1000) * 1e-3f; }
 
 static guarded random_floats(int64_t count, guard_side side)
 {
@@ -157,10 +142,7 @@ static guarded random_floats(int64_t count, guard_side side)
     return g;
 }
 
-static bool is_bf16(const form *f)
-{
-    return f->target->matmul != CG_MATMUL_F32;
-}
+static bool is_bf16(const form *f) { return f->target->matmul != CG_MATMUL_F32; }
 
 /* The weight as the plan describes it, packed for the target. */
 static guarded packed(const form *f, const pl_buffer *description, const shape *s, const float *dense, guard_side side)
@@ -254,10 +236,7 @@ static void check_result(const form *f, const shape *s, const data *d, int64_t r
     for (; next < out_count; next++) assert_compare(d->after[next], ==, d->before[next]);
 }
 
-static float rounded(float value)
-{
-    return ir_bf16_to_f32(ir_f32_to_bf16(value));
-}
+static float rounded(float value) { return ir_bf16_to_f32(ir_f32_to_bf16(value)); }
 
 static void round_all(float *values, int64_t count)
 {

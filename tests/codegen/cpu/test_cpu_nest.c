@@ -16,15 +16,9 @@
 static const int64_t lengths[] = {1, 2, 5, 8, 15, 16, 17, 31, 33, 64, 67, 0};
 static const int64_t no_length[] = {1, 0};
 
-static const pl_expr *number(plan_fixture *f, int64_t n)
-{
-    return pl_const_i(f->arena, MDOT_DTYPE_I64, n);
-}
+static const pl_expr *number(plan_fixture *f, int64_t n) { return pl_const_i(f->arena, MDOT_DTYPE_I64, n); }
 
-static const pl_expr *loop(plan_fixture *f, int number_of)
-{
-    return pl_index(f->arena, number_of);
-}
+static const pl_expr *loop(plan_fixture *f, int number_of) { return pl_index(f->arena, number_of); }
 
 static const pl_expr *plus(plan_fixture *f, const pl_expr *a, const pl_expr *b)
 {
@@ -47,10 +41,7 @@ static const pl_expr *load(plan_fixture *f, int buffer, const pl_expr *index)
     return pl_load(f->arena, buffer, f->buffers[buffer].type.dtype, index);
 }
 
-static const pl_expr *length(plan_fixture *f)
-{
-    return pl_dim(f->arena, (ir_dim)PLAN_L);
-}
+static const pl_expr *length(plan_fixture *f) { return pl_dim(f->arena, (ir_dim)PLAN_L); }
 
 /* ---- Moves and broadcasts ---------------------------------------------------------------------------------------- */
 

@@ -33,10 +33,7 @@ typedef struct shape {
 
 /* ---- Plan -------------------------------------------------------------------------------------------------------- */
 
-static ir_dim plus(ir_dim d, int64_t n)
-{
-    return ir_dim_affine(d.scale, d.offset + n);
-}
+static ir_dim plus(ir_dim d, int64_t n) { return ir_dim_affine(d.scale, d.offset + n); }
 
 static const pl_expr *element(ir_arena *arena, int buffer, ir_dim stride)
 {
@@ -121,10 +118,7 @@ typedef struct problem {
     float *data[BUFFERS], *sum_before;
 } problem;
 
-static float random_value(void)
-{
-    return (float)(rand() % 2001 - 1000) * 2e-3f;
-}
+static float random_value(void) { return (float)(rand() % 2001 - 1000) * 2e-3f; }
 
 static void create_problem(problem *p, const shape *s, int64_t length, int64_t scratch_bytes, guard_side side)
 {
@@ -229,10 +223,7 @@ static void check_shapes(const shape *shapes, int count, const int64_t *lengths,
 static const pl_norm_mode modes[] = {PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX};
 enum { MODES = sizeof modes / sizeof modes[0] };
 
-static bool has_parameters(pl_norm_mode mode)
-{
-    return mode == PL_NORM_LAYER || mode == PL_NORM_RMS;
-}
+static bool has_parameters(pl_norm_mode mode) { return mode == PL_NORM_LAYER || mode == PL_NORM_RMS; }
 
 static void rows_of_constant_length_match(void **state)
 {

@@ -195,10 +195,7 @@ static void other_sums_keep_the_general_form(void **state)
     plan_end(&f);
 }
 
-static void keep_text(void *user, const char *text)
-{
-    *(char **)user = strdup(text);
-}
+static void keep_text(void *user, const char *text) { *(char **)user = strdup(text); }
 
 static char *assembly_at(int64_t max_length)
 {

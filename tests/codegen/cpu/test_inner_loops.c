@@ -20,10 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void keep_text(void *user, const char *text)
-{
-    *(char **)user = strdup(text);
-}
+static void keep_text(void *user, const char *text) { *(char **)user = strdup(text); }
 
 /* Returns a plan's kernel assembly on one target. The caller frees it. */
 static char *assembly_of(const cg_cpu_target *target, const char *notation)
@@ -54,10 +51,7 @@ typedef struct counts {
     int stack;         /* memory operands on the stack */
 } counts;
 
-static bool begins_with(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+static bool begins_with(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 static void count_x86_64(char *text, const char *multiply, counts *c)
 {

@@ -55,10 +55,7 @@ typedef struct text_sink {
     char *text;
 } text_sink;
 
-static void keep_text(void *user, const char *text)
-{
-    ((text_sink *)user)->text = strdup(text);
-}
+static void keep_text(void *user, const char *text) { ((text_sink *)user)->text = strdup(text); }
 
 static mdot_status compile(plan_fixture *const *plans, int count, mdot_cpu_isa level, const char *dump, char **out_text,
                            mdot_error *err)

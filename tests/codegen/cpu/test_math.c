@@ -30,20 +30,11 @@ typedef struct function_case {
     bool f32_only;
 } function_case;
 
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
-static double gelu(double x)
-{
-    return x > 0 ? x - x / 2 * erfc(x * sqrt(0.5)) : x / 2 * erfc(-x * sqrt(0.5));
-}
+static double gelu(double x) { return x > 0 ? x - x / 2 * erfc(x * sqrt(0.5)) : x / 2 * erfc(-x * sqrt(0.5)); }
 
-static double gelu_tanh(double x)
-{
-    return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
-}
+static double gelu_tanh(double x) { return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x))); }
 
 static const function_case cases[] = {
     {"exp", cg_exp, exp, -110, 90, 3e-7, 4e-16, 0, 0, false},
@@ -147,10 +138,7 @@ static int unload_levels(void **state)
     return 0;
 }
 
-static double random_between(double low, double high)
-{
-    return low + (high - low) * (rand() / (double)RAND_MAX);
-}
+static double random_between(double low, double high) { return low + (high - low) * (rand() / (double)RAND_MAX); }
 
 /* The allowed error includes the smallest denormal, because a result may be next to a denormal. */
 static void hold(const char *name, double x, double got, double want, double relative, double absolute, double tiny)

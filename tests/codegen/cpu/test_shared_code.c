@@ -17,10 +17,7 @@
 
 enum { SHORT = 32, LONG = 1024 };
 
-static void keep_text(void *user, const char *text)
-{
-    *(char **)user = strdup(text);
-}
+static void keep_text(void *user, const char *text) { *(char **)user = strdup(text); }
 
 /* The module's code for these plans as LLVM's text. The caller frees it. */
 static char *code_of(pl_plan *const *plans, int count, const cg_target *target, ir_arena *arena)

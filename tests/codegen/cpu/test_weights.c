@@ -22,10 +22,7 @@ static pl_buffer weight(const ir_tensor *tensor, pl_weight_use use)
 }
 
 /* A second packing layout: the plain matrix, with the first element moved to the end. */
-static int64_t dense_bytes(const ir_tensor *tensor)
-{
-    return tensor->count * 4;
-}
+static int64_t dense_bytes(const ir_tensor *tensor) { return tensor->count * 4; }
 
 static void pack_rotated(const ir_tensor *tensor, void *out)
 {

@@ -226,10 +226,7 @@ static void count_row(void *user, const mdotc_verify_row *row)
     r->gpu_failed += on_gpu && !row->passed;
 }
 
-static void keep_verify_warning(void *user, const char *message)
-{
-    keep_warning(((rows *)user)->f, message);
-}
+static void keep_verify_warning(void *user, const char *message) { keep_warning(((rows *)user)->f, message); }
 
 static rows verify(fixture *f, const char *libcuda, bool *out_passed)
 {

@@ -18,20 +18,14 @@
 
 enum { MAX_LENGTH = 64 };
 
-static cu_stages stages_of(ir_graph *graph)
-{
-    return *cuda_stages_of(graph, MAX_LENGTH);
-}
+static cu_stages stages_of(ir_graph *graph) { return *cuda_stages_of(graph, MAX_LENGTH); }
 
 static cu_stages stages_of_notation(const char *text)
 {
     return stages_of(graph_from_notation(text, MAX_LENGTH, cuda_arena));
 }
 
-static cu_stages stages_of_encoder(int layers)
-{
-    return stages_of(cuda_encoder(layers));
-}
+static cu_stages stages_of_encoder(int layers) { return stages_of(cuda_encoder(layers)); }
 
 static const cu_step *find(const cu_stages *stages, const char *part_of_name)
 {

@@ -9,10 +9,7 @@
 #include "codegen/cuda/cuda_stages.h"
 #include "tests/support/cuda_plan_fixture.h"
 
-static const pl_expr *number(int64_t n)
-{
-    return pl_const_i(cuda_arena, MDOT_DTYPE_I64, n);
-}
+static const pl_expr *number(int64_t n) { return pl_const_i(cuda_arena, MDOT_DTYPE_I64, n); }
 
 static const pl_expr *binary(pl_expr_op op, const pl_expr *a, const pl_expr *b)
 {

@@ -72,10 +72,7 @@ static void denormals_are_kept_and_smaller_values_become_zero(void **state)
 }
 
 /* Returns a literal's value as a compiler reads it, without parentheses and suffix. */
-static float read_back(const char *text)
-{
-    return strtof(text + (text[0] == '('), NULL);
-}
+static float read_back(const char *text) { return strtof(text + (text[0] == '('), NULL); }
 
 static void every_float_reads_back(void **state)
 {

@@ -74,10 +74,7 @@ static onnx_builder *with_bag_counts(pb_buffer body, const char *dims, const int
     return b;
 }
 
-static onnx_builder *with_bags(pb_buffer body, int64_t bags)
-{
-    return with_bag_counts(body, "", &bags);
-}
+static onnx_builder *with_bags(pb_buffer body, int64_t bags) { return with_bag_counts(body, "", &bags); }
 
 /* A malformed file: a Loop has one count. */
 static void many_counts_of_bags_keep_the_loop(void **state)

@@ -37,10 +37,7 @@ static pb_buffer branch_of(const char *input, const char *op_type, bool with_wei
     return graph;
 }
 
-static pb_buffer branch(const char *op_type, bool with_weight)
-{
-    return branch_of("x", op_type, with_weight);
-}
+static pb_buffer branch(const char *op_type, bool with_weight) { return branch_of("x", op_type, with_weight); }
 
 static void branch_attr(onnx_builder *b, const char *name, pb_buffer graph)
 {

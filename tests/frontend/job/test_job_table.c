@@ -11,10 +11,7 @@
 
 enum { TYPE_ID_COUNT = 144 };
 
-static const char *name_of(int op)
-{
-    return ir_ops[op].name;
-}
+static const char *name_of(int op) { return ir_ops[op].name; }
 
 static void each_operator_that_computes_has_a_type_id(void **state)
 {

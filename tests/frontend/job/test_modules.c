@@ -31,10 +31,7 @@ static onnx_builder *named_model(void)
     return b;
 }
 
-static mdot_job *read_named(uint32_t keep_names)
-{
-    return read_and_free(onnx_finish(named_model()), keep_names);
-}
+static mdot_job *read_named(uint32_t keep_names) { return read_and_free(onnx_finish(named_model()), keep_names); }
 
 static void module_names_are_kept_on_request(void **state)
 {

@@ -41,10 +41,7 @@ static onnx_builder *begin(const char *const *outputs)
     return b;
 }
 
-static void body_input(onnx_builder *b, const char *name)
-{
-    onnx_input(b, name, MDOT_DTYPE_F32, NULL);
-}
+static void body_input(onnx_builder *b, const char *name) { onnx_input(b, name, MDOT_DTYPE_F32, NULL); }
 
 static void expect_same(onnx_builder *b, const char *notation)
 {

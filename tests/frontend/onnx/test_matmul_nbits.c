@@ -16,15 +16,9 @@ enum { K = 20, N = 3, BLOCK = 16, BLOCKS = 2, MOST_BYTES = N * BLOCKS * BLOCK };
 static const float scales[N * BLOCKS] = {0.5F, 2, 1, 0.25F, 4, 8};
 
 /* The element of row k and column n: any number below 2^bits. */
-static int element(int k, int n, int bits)
-{
-    return (7 * k + 5 * n + 3) % (1 << bits);
-}
+static int element(int k, int n, int bits) { return (7 * k + 5 * n + 3) % (1 << bits); }
 
-static int zero(int block, int n, int bits)
-{
-    return (3 * block + 2 * n + 1) % (1 << bits);
-}
+static int zero(int block, int n, int bits) { return (3 * block + 2 * n + 1) % (1 << bits); }
 
 /* Writes `value` as number `at` in a row of packed numbers. */
 static void put(uint8_t *row, int at, int bits, int value)

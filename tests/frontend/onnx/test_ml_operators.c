@@ -51,10 +51,7 @@ static void expect(onnx_builder *b, const char *first, const char *second, const
 
 static const double x[ROWS * FEATURES] = {1, 2, -3, 0.5, 0, 0};
 
-static double logistic(double value)
-{
-    return 1 / (1 + exp(-value));
-}
+static double logistic(double value) { return 1 / (1 + exp(-value)); }
 
 static void a_scaler_subtracts_and_multiplies(void **state)
 {

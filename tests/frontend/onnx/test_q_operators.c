@@ -104,20 +104,11 @@ static void gemm(onnx_builder *b)
     gemm_attributes(b);
 }
 
-static void sums(onnx_builder *b)
-{
-    onnx_node(b, "Add", "f,f", "r");
-}
+static void sums(onnx_builder *b) { onnx_node(b, "Add", "f,f", "r"); }
 
-static void multiplications(onnx_builder *b)
-{
-    onnx_node(b, "Mul", "f,f", "r");
-}
+static void multiplications(onnx_builder *b) { onnx_node(b, "Mul", "f,f", "r"); }
 
-static void sigmoid(onnx_builder *b)
-{
-    onnx_node(b, "Sigmoid", "f", "r");
-}
+static void sigmoid(onnx_builder *b) { onnx_node(b, "Sigmoid", "f", "r"); }
 
 static void leaky_relu(onnx_builder *b)
 {
@@ -125,10 +116,7 @@ static void leaky_relu(onnx_builder *b)
     onnx_attr_float(b, "alpha", 0.3F);
 }
 
-static void leak(onnx_builder *b)
-{
-    onnx_attr_float(b, "alpha", 0.3F);
-}
+static void leak(onnx_builder *b) { onnx_attr_float(b, "alpha", 0.3F); }
 
 static void softmax(onnx_builder *b)
 {
@@ -148,25 +136,13 @@ static void concatenation(onnx_builder *b)
     onnx_attr_int(b, "axis", -1);
 }
 
-static void last_axis(onnx_builder *b)
-{
-    onnx_attr_int(b, "axis", -1);
-}
+static void last_axis(onnx_builder *b) { onnx_attr_int(b, "axis", -1); }
 
-static void selection(onnx_builder *b)
-{
-    onnx_node(b, "Where", "condition,f,f", "r");
-}
+static void selection(onnx_builder *b) { onnx_node(b, "Where", "condition,f,f", "r"); }
 
-static void own_input(onnx_builder *b)
-{
-    onnx_node(b, "Identity", "x", "r");
-}
+static void own_input(onnx_builder *b) { onnx_node(b, "Identity", "x", "r"); }
 
-static void dequantisation(onnx_builder *b)
-{
-    onnx_node(b, "DequantizeLinear", "q,rs,z", "r");
-}
+static void dequantisation(onnx_builder *b) { onnx_node(b, "DequantizeLinear", "q,rs,z", "r"); }
 
 static void quantised_operators_match_float_computation(void **state)
 {
@@ -251,10 +227,7 @@ static void pooling(onnx_builder *b)
     onnx_attr_ints(b, "kernel_shape", 1, (int64_t[]){3});
 }
 
-static void global_pooling(onnx_builder *b)
-{
-    onnx_node(b, "GlobalAveragePool", "fc", "r");
-}
+static void global_pooling(onnx_builder *b) { onnx_node(b, "GlobalAveragePool", "fc", "r"); }
 
 static void whole_convolution(onnx_builder *b)
 {

@@ -66,10 +66,7 @@ static void every_pass_has_a_unique_name_and_a_purpose(void **state)
     }
 }
 
-static void keep_text(void *user, const char *text)
-{
-    snprintf(user, 1 << 16, "%s", text);
-}
+static void keep_text(void *user, const char *text) { snprintf(user, 1 << 16, "%s", text); }
 
 static void the_dump_shows_the_graph_after_its_pass(void **state)
 {

@@ -97,10 +97,7 @@ static void refuse_memfd(void)
 }
 
 static rlim_t most_file_bytes;
-static void limit_files(void)
-{
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){most_file_bytes, most_file_bytes});
-}
+static void limit_files(void) { setrlimit(RLIMIT_FSIZE, &(struct rlimit){most_file_bytes, most_file_bytes}); }
 
 /* Simulates systemd's MemoryDenyWriteExecute=: memory can only become executable at the time when it is mapped. */
 static void refuse_written_code(void)

@@ -167,22 +167,10 @@ static mdot_status open_joint(void (*change)(fixture_table *table), mdot_error *
     return status;
 }
 
-static void negative_offset(fixture_table *table)
-{
-    table->predict_bucket[0].unit_offset = -1;
-}
-static void offset_of_a_tensor(fixture_table *table)
-{
-    table->predict_input[0].dim[0].offset = 1;
-}
-static void offset_of_a_kernel(fixture_table *table)
-{
-    table->kernel[1].unit_offset = 1;
-}
-static void offset_below_the_length(fixture_table *table)
-{
-    table->kernel[0].unit_offset = -2;
-}
+static void negative_offset(fixture_table *table) { table->predict_bucket[0].unit_offset = -1; }
+static void offset_of_a_tensor(fixture_table *table) { table->predict_input[0].dim[0].offset = 1; }
+static void offset_of_a_kernel(fixture_table *table) { table->kernel[1].unit_offset = 1; }
+static void offset_below_the_length(fixture_table *table) { table->kernel[0].unit_offset = -2; }
 static void falling_extent(fixture_table *table)
 {
     table->predict_output[0].dim[0] = (mdot_abi_dim){.scale = -1, .offset = FIXTURE_MAX_LENGTH};

@@ -25,10 +25,7 @@
 /* ---- Replacements of libc functions, which count the library's system calls -------------------------------------- */
 
 static atomic_int waits, wakes;
-static atomic_int *calls_of(long operation)
-{
-    return (operation & FUTEX_CMD_MASK) == FUTEX_WAKE ? &wakes : &waits;
-}
+static atomic_int *calls_of(long operation) { return (operation & FUTEX_CMD_MASK) == FUTEX_WAKE ? &wakes : &waits; }
 
 long syscall(long number, ...)
 {

@@ -188,10 +188,7 @@ static void kernel_without_a_result_is_detected(void **state)
 }
 
 /* Makes the fake clock run fast, so that the time limit is reached soon. */
-static void pass_time_quickly(void)
-{
-    cuda_fixture_set_clock(UINT64_C(10000000000), UINT64_C(10000000000));
-}
+static void pass_time_quickly(void) { cuda_fixture_set_clock(UINT64_C(10000000000), UINT64_C(10000000000)); }
 
 /* The kernel may still use the memory, therefore it is never freed. The caller does not wait for the kernel. */
 static void hanging_kernel_is_abandoned(void **state)

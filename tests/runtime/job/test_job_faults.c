@@ -35,10 +35,7 @@ static rt_analysis *analyze(const mdot_job *job)
     return (rt_analysis *)parameters;
 }
 
-static void forget(rt_analysis *analysis)
-{
-    free(analysis);
-}
+static void forget(rt_analysis *analysis) { free(analysis); }
 
 static double activation_bytes(const rt_analysis *analysis, mdot_precision precision, mdot_attention attention,
                                mdot_recompute recompute)
@@ -163,10 +160,7 @@ static mdot_status parse(mdot_job **out_job, mdot_error *err)
     return rt_job_parse(&components, bytes, size, out_job, err);
 }
 
-static mdot_status load(mdot_job **out_job, mdot_error *err)
-{
-    return rt_job_load(&components, path, out_job, err);
-}
+static mdot_status load(mdot_job **out_job, mdot_error *err) { return rt_job_load(&components, path, out_job, err); }
 
 static mdot_status add_program(mdot_job **out_job, mdot_error *err)
 {

@@ -56,10 +56,7 @@ static mdot_job_operator *put(network *n, const char *type, int first, int secon
     return op;
 }
 
-static int last(const network *n)
-{
-    return (int)n->count - 1;
-}
+static int last(const network *n) { return (int)n->count - 1; }
 
 /* A matmul of `count` matrices; `is_frozen` ones have no weight gradient. */
 static mdot_job_operator *put_matmul(network *n, const char *type, int input, double rows, double columns, double count,
@@ -225,10 +222,7 @@ static void put_result(const char *group, const char *name, double value)
     r->value = value;
 }
 
-static bool is_near(double a, double b)
-{
-    return fabs(a - b) <= 1e-6 * fabs(a);
-}
+static bool is_near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(a); }
 
 /* Leaves out a result equal to an earlier group's (`base`). */
 static void put_difference(const char *base, const char *group, const char *name, double value)
@@ -540,10 +534,7 @@ static mdot_configuration draw_configuration(char *text, size_t capacity)
     return c;
 }
 
-static bool is_count(double value)
-{
-    return isfinite(value) && value >= 0;
-}
+static bool is_count(double value) { return isfinite(value) && value >= 0; }
 
 static const char *broken_property_of_memory(const mdot_job *job, const rt_resolved_configuration *r)
 {

@@ -83,10 +83,7 @@ static mdot_job *job_of(network n)
 }
 
 /* Network `j`: every second one has frozen operators, and every third one images. */
-static network network_of(int j)
-{
-    return (network){1 + (uint64_t)j, 1, j % 2 == 1, j % 3 == 2};
-}
+static network network_of(int j) { return (network){1 + (uint64_t)j, 1, j % 2 == 1, j % 3 == 2}; }
 
 static mdot_configuration random_configuration(void)
 {

@@ -40,10 +40,7 @@ static void expect_parts(mdot_job_operator op, double factored, double matrices,
 }
 
 /* Five iterations of 4m²n + 2m³ FLOPs, with the shorter side m and the longer side n. */
-static double flops_of(double count, double m, double n)
-{
-    return 5 * count * (4 * m * m * n + 2 * m * m * m);
-}
+static double flops_of(double count, double m, double n) { return 5 * count * (4 * m * m * n + 2 * m * m * m); }
 
 static void a_matrix_has_rows_and_columns(void **state)
 {

@@ -64,10 +64,7 @@ static void add_row_of(site *s, const char *gpu, int64_t gpu_count, int64_t batc
     s->ms[i] = times * predict_one(&s->f, s->job, &s->c[i]).step_ms;
 }
 
-static void add_row(site *s, const char *gpu, int64_t batch, double times)
-{
-    add_row_of(s, gpu, 1, batch, times);
-}
+static void add_row(site *s, const char *gpu, int64_t batch, double times) { add_row_of(s, gpu, 1, batch, times); }
 
 static mdot_calibration *calibrate(site *s)
 {

@@ -29,10 +29,7 @@ static int open_site(void **state)
     return 0;
 }
 
-static mdot_configuration configure(const char *gpu)
-{
-    return calibration_site_configure(gpu, 16);
-}
+static mdot_configuration configure(const char *gpu) { return calibration_site_configure(gpu, 16); }
 
 /* Adds a job step; the time and memory differ from the predictions by the factor exp(residual). */
 static void add_row(site *s, size_t job, mdot_configuration c, double residual)
@@ -46,10 +43,7 @@ static mdot_calibration_factors factors_of(site *s, const mdot_calibration *cali
     return calibration_site_factors(s, calibration, s->jobs[job], c);
 }
 
-static double alternating(size_t job)
-{
-    return job % 2 == 0 ? 0.2 : -0.2;
-}
+static double alternating(size_t job) { return job % 2 == 0 ? 0.2 : -0.2; }
 
 /* The first `common` jobs have rows on T4 and A100 with equal residuals; the next one has a row on A100 alone. */
 static void add_agreeing(site *s, size_t common)

@@ -207,10 +207,7 @@ static const rt_option *find(const char *field)
     return NULL;
 }
 
-static bool differs(double a, double b)
-{
-    return fabs(a - b) > 1e-4 * fabs(a);
-}
+static bool differs(double a, double b) { return fabs(a - b) > 1e-4 * fabs(a); }
 
 static void each_option_has_the_stated_effect(void **state)
 {

@@ -28,10 +28,7 @@ static void expect_error(const mdot_job *job, mdot_configuration c, const char *
     if (strstr(err.message, part) == NULL) fail_msg("\"%s\" lacks \"%s\"", err.message, part);
 }
 
-static bool is_near(double got, double want)
-{
-    return fabs(got - want) <= 1e-9 * want + 1;
-}
+static bool is_near(double got, double want) { return fabs(got - want) <= 1e-9 * want + 1; }
 
 static mdot_job *make_matmul(void)
 {

@@ -115,10 +115,7 @@ static void predicting_allocates_nothing(void **state)
 #endif
 
 #ifndef OWN_THREAD
-static bool calls_are_right(void)
-{
-    return call_both_forms(60);
-}
+static bool calls_are_right(void) { return call_both_forms(60); }
 
 static void predicting_makes_no_system_call(void **state)
 {

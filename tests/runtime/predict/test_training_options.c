@@ -54,10 +54,7 @@ static mdot_prediction predict(const mdot_job *job, mdot_configuration c)
     return predict_one(&predict_bandwidth, job, &c);
 }
 
-static double peak(const mdot_job *job, mdot_configuration c)
-{
-    return (double)predict(job, c).peak_memory_bytes;
-}
+static double peak(const mdot_job *job, mdot_configuration c) { return (double)predict(job, c).peak_memory_bytes; }
 
 static void expect_error(mdot_configuration c, const char *part)
 {
@@ -69,10 +66,7 @@ static void expect_error(mdot_configuration c, const char *part)
     mdot_job_destroy(job);
 }
 
-static bool is_near(double got, double want)
-{
-    return fabs(got - want) <= 1e-9 * want + 1;
-}
+static bool is_near(double got, double want) { return fabs(got - want) <= 1e-9 * want + 1; }
 
 /* Optimizer state bytes per parameter. */
 static void each_optimizer_has_its_state(void **state)

@@ -32,10 +32,7 @@ typedef struct naive {
     naive_job *out;
 } naive;
 
-static bool is(const naive *n, const char *policy)
-{
-    return strcmp(n->policy, policy) == 0;
-}
+static bool is(const naive *n, const char *policy) { return strcmp(n->policy, policy) == 0; }
 
 static double predicted(const naive *n, size_t job)
 {

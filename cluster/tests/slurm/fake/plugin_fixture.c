@@ -152,10 +152,7 @@ void plugin_submit_as(uint32_t user, const char *settings, job_desc_msg_t *reque
     assert_null(message);
 }
 
-void plugin_submit(const char *settings, job_desc_msg_t *request)
-{
-    plugin_submit_as(USER, settings, request);
-}
+void plugin_submit(const char *settings, job_desc_msg_t *request) { plugin_submit_as(USER, settings, request); }
 
 /* The number behind KEY= in a request's comment; frees the request. */
 double plugin_number_of(job_desc_msg_t *request, const char *key)

@@ -24,10 +24,7 @@ static pthread_cond_t *waiting_condition;
 static bool is_late; /* the thread's time to wait is over */
 static sem_t finished_rounds;
 
-__attribute__((constructor)) static void set_up(void)
-{
-    sem_init(&finished_rounds, 0, 0);
-}
+__attribute__((constructor)) static void set_up(void) { sem_init(&finished_rounds, 0, 0); }
 
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
@@ -128,10 +125,7 @@ int slurm_error(const char *format, ...)
     return 0;
 }
 
-char *slurm_xstrdup(const char *text)
-{
-    return strdup(text);
-}
+char *slurm_xstrdup(const char *text) { return strdup(text); }
 
 void slurm_xfree(void **memory)
 {
@@ -203,17 +197,8 @@ static void release(void *array, void *message)
     calls.unfreed -= 2;
 }
 
-void slurm_free_partition_info_msg(partition_info_msg_t *message)
-{
-    release(message->partition_array, message);
-}
+void slurm_free_partition_info_msg(partition_info_msg_t *message) { release(message->partition_array, message); }
 
-void slurm_free_node_info_msg(node_info_msg_t *message)
-{
-    release(message->node_array, message);
-}
+void slurm_free_node_info_msg(node_info_msg_t *message) { release(message->node_array, message); }
 
-void slurm_free_job_info_msg(job_info_msg_t *message)
-{
-    release(message->job_array, message);
-}
+void slurm_free_job_info_msg(job_info_msg_t *message) { release(message->job_array, message); }

@@ -39,25 +39,13 @@ void *__wrap_realloc(void *old, size_t bytes);
 char *__wrap_strdup(const char *text);
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex);
 
-void *__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
+void *__wrap_malloc(size_t bytes) { return fails() ? NULL : __real_malloc(bytes); }
 
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return fails() ? NULL : __real_calloc(count, bytes);
-}
+void *__wrap_calloc(size_t count, size_t bytes) { return fails() ? NULL : __real_calloc(count, bytes); }
 
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
+void *__wrap_realloc(void *old, size_t bytes) { return fails() ? NULL : __real_realloc(old, bytes); }
 
-char *__wrap_strdup(const char *text)
-{
-    return fails() ? NULL : __real_strdup(text);
-}
+char *__wrap_strdup(const char *text) { return fails() ? NULL : __real_strdup(text); }
 
 /* glibc refuses a held mutex, or one unlocked more often than locked. */
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex)
