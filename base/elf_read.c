@@ -8,14 +8,10 @@
 static const char *machine_name(uint16_t machine)
 {
     switch (machine) {
-    case EM_X86_64:
-        return "x86-64";
-    case EM_AARCH64:
-        return "AArch64";
-    case EM_CUDA:
-        return "an NVIDIA GPU";
-    default:
-        return "an unknown processor";
+    case EM_X86_64: return "x86-64";
+    case EM_AARCH64: return "AArch64";
+    case EM_CUDA: return "an NVIDIA GPU";
+    default: return "an unknown processor";
     }
 }
 

@@ -14,8 +14,7 @@ const char *mdot_status_name(mdot_status status)
 {
     switch (status) {
 #define STATUS_NAME(name, value, text)                                                                                 \
-    case MDOT_##name:                                                                                                  \
-        return "MDOT_" #name;
+    case MDOT_##name: return "MDOT_" #name;
         MDOT_STATUS_MAP(STATUS_NAME)
 #undef STATUS_NAME
     }
@@ -26,8 +25,7 @@ const char *mdot_status_text(mdot_status status)
 {
     switch (status) {
 #define STATUS_TEXT(name, value, text)                                                                                 \
-    case MDOT_##name:                                                                                                  \
-        return text;
+    case MDOT_##name: return text;
         MDOT_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT
     }
@@ -37,11 +35,9 @@ const char *mdot_status_text(mdot_status status)
 const char *mdot_dtype_name(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_NONE:
-        break;
+    case MDOT_DTYPE_NONE: break;
 #define DTYPE_NAME(name, value, size, text)                                                                            \
-    case MDOT_DTYPE_##name:                                                                                            \
-        return text;
+    case MDOT_DTYPE_##name: return text;
         MDOT_DTYPE_MAP(DTYPE_NAME)
 #undef DTYPE_NAME
     }
@@ -51,11 +47,9 @@ const char *mdot_dtype_name(mdot_dtype dtype)
 size_t mdot_dtype_size_bytes(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_NONE:
-        break;
+    case MDOT_DTYPE_NONE: break;
 #define DTYPE_SIZE(name, value, size, text)                                                                            \
-    case MDOT_DTYPE_##name:                                                                                            \
-        return size;
+    case MDOT_DTYPE_##name: return size;
         MDOT_DTYPE_MAP(DTYPE_SIZE)
 #undef DTYPE_SIZE
     }

@@ -51,12 +51,9 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_GatherElements:
     case IR_OP_ScatterElements:
         return i == 1 ? extent(node->inputs[0], ir_node_int(node, "axis", 0), length) : INT64_MAX;
-    case IR_OP_GatherND:
-        return i == 1 ? shortest_extent(node, ir_node_int(node, "batch_dims", 0), length) : INT64_MAX;
-    case IR_OP_ScatterND:
-        return i == 1 ? shortest_extent(node, 0, length) : INT64_MAX;
-    case IR_OP_OneHot:
-        return i == 0 ? extent(node->outputs[0], ir_node_int(node, "axis", -1), length) : INT64_MAX;
+    case IR_OP_GatherND: return i == 1 ? shortest_extent(node, ir_node_int(node, "batch_dims", 0), length) : INT64_MAX;
+    case IR_OP_ScatterND: return i == 1 ? shortest_extent(node, 0, length) : INT64_MAX;
+    case IR_OP_OneHot: return i == 0 ? extent(node->outputs[0], ir_node_int(node, "axis", -1), length) : INT64_MAX;
     case IR_OP_Add:
     case IR_OP_Sub: { /* positions begin after the padding's */
         if (!ir_value_scalar(node->inputs[1 - i], &number) || (ir_node_opcode(node) == IR_OP_Sub && i == 1))
@@ -75,12 +72,9 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_Transpose:
     case IR_OP_Expand:
     case IR_OP_Tile:
-    case IR_OP_Slice:
-        return i == 0 ? bound_of(graph, node->outputs[0], length, depth + 1) : INT64_MAX;
-    case IR_OP_Concat:
-        return bound_of(graph, node->outputs[0], length, depth + 1);
-    default:
-        return INT64_MAX;
+    case IR_OP_Slice: return i == 0 ? bound_of(graph, node->outputs[0], length, depth + 1) : INT64_MAX;
+    case IR_OP_Concat: return bound_of(graph, node->outputs[0], length, depth + 1);
+    default: return INT64_MAX;
     }
 }
 

@@ -63,10 +63,8 @@ static bool is_decision(const ir_node *node)
     case IR_OP_Less:
     case IR_OP_LessOrEqual:
     case IR_OP_Greater:
-    case IR_OP_GreaterOrEqual:
-        return true;
-    default:
-        return false;
+    case IR_OP_GreaterOrEqual: return true;
+    default: return false;
     }
 }
 
@@ -140,13 +138,10 @@ static int count_factors(const ir_node *node)
     case IR_OP_MSAttention:
     case IR_OP_LSTM:
     case IR_OP_GRU:
-    case IR_OP_RNN:
-        return 2;
+    case IR_OP_RNN: return 2;
     case IR_OP_Attention:
-    case IR_OP_MultiHeadAttention:
-        return 3;
-    default:
-        return 0;
+    case IR_OP_MultiHeadAttention: return 3;
+    default: return 0;
     }
 }
 

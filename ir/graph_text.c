@@ -208,26 +208,14 @@ static void print_attr(printer *p, const ir_attr *attr)
     }
     fputc('=', p->out);
     switch (attr->kind) {
-    case IR_ATTR_INT:
-        fprintf(p->out, "%" PRId64, attr->i);
-        break;
-    case IR_ATTR_FLOAT:
-        print_float(p, attr->f, true, "f");
-        break;
-    case IR_ATTR_STRING:
-        print_quoted(p, attr->s);
-        break;
+    case IR_ATTR_INT: fprintf(p->out, "%" PRId64, attr->i); break;
+    case IR_ATTR_FLOAT: print_float(p, attr->f, true, "f"); break;
+    case IR_ATTR_STRING: print_quoted(p, attr->s); break;
     case IR_ATTR_INTS:
     case IR_ATTR_FLOATS:
-    case IR_ATTR_STRINGS:
-        print_array(p, attr);
-        break;
-    case IR_ATTR_TENSOR:
-        print_tensor(p, attr->tensor);
-        break;
-    case IR_ATTR_GRAPH:
-        fputs("graph", p->out);
-        break;
+    case IR_ATTR_STRINGS: print_array(p, attr); break;
+    case IR_ATTR_TENSOR: print_tensor(p, attr->tensor); break;
+    case IR_ATTR_GRAPH: fputs("graph", p->out); break;
     }
 }
 

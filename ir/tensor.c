@@ -60,22 +60,14 @@ double ir_wide_get(const ir_wide *wide, int64_t index)
 int64_t ir_wrap_integer(mdot_dtype dtype, int64_t value)
 {
     switch (dtype) {
-    case MDOT_DTYPE_U8:
-        return (uint8_t)value;
-    case MDOT_DTYPE_I8:
-        return (int8_t)value;
-    case MDOT_DTYPE_U16:
-        return (uint16_t)value;
-    case MDOT_DTYPE_I16:
-        return (int16_t)value;
-    case MDOT_DTYPE_U32:
-        return (uint32_t)value;
-    case MDOT_DTYPE_I32:
-        return (int32_t)value;
-    case MDOT_DTYPE_BOOL:
-        return value != 0;
-    default:
-        return value;
+    case MDOT_DTYPE_U8: return (uint8_t)value;
+    case MDOT_DTYPE_I8: return (int8_t)value;
+    case MDOT_DTYPE_U16: return (uint16_t)value;
+    case MDOT_DTYPE_I16: return (int16_t)value;
+    case MDOT_DTYPE_U32: return (uint32_t)value;
+    case MDOT_DTYPE_I32: return (int32_t)value;
+    case MDOT_DTYPE_BOOL: return value != 0;
+    default: return value;
     }
 }
 
@@ -198,12 +190,8 @@ double ir_tensor_real(const ir_tensor *tensor, int64_t index)
     double whole;
     uint16_t half;
     switch (tensor->dtype) {
-    case MDOT_DTYPE_F32:
-        memcpy(&single, element, sizeof single);
-        return single;
-    case MDOT_DTYPE_F64:
-        memcpy(&whole, element, sizeof whole);
-        return whole;
+    case MDOT_DTYPE_F32: memcpy(&single, element, sizeof single); return single;
+    case MDOT_DTYPE_F64: memcpy(&whole, element, sizeof whole); return whole;
     default:
         memcpy(&half, element, sizeof half);
         return tensor->dtype == MDOT_DTYPE_F16 ? ir_f16_to_f32(half) : ir_bf16_to_f32(half);
@@ -246,21 +234,11 @@ ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide)
     for (int64_t k = 0; k < wide->count; k++) {
         void *element = data + (size_t)k * size;
         switch (wide->dtype) {
-        case MDOT_DTYPE_F64:
-            memcpy(element, &wide->f[k], size);
-            break;
-        case MDOT_DTYPE_F32:
-            memcpy(element, &(float){(float)wide->f[k]}, size);
-            break;
-        case MDOT_DTYPE_F16:
-            memcpy(element, &(uint16_t){ir_f64_to_f16(wide->f[k])}, size);
-            break;
-        case MDOT_DTYPE_BF16:
-            memcpy(element, &(uint16_t){ir_f64_to_bf16(wide->f[k])}, size);
-            break;
-        default:
-            memcpy(element, &wide->i[k], size);
-            break; /* little-endian: the low bytes come first */
+        case MDOT_DTYPE_F64: memcpy(element, &wide->f[k], size); break;
+        case MDOT_DTYPE_F32: memcpy(element, &(float){(float)wide->f[k]}, size); break;
+        case MDOT_DTYPE_F16: memcpy(element, &(uint16_t){ir_f64_to_f16(wide->f[k])}, size); break;
+        case MDOT_DTYPE_BF16: memcpy(element, &(uint16_t){ir_f64_to_bf16(wide->f[k])}, size); break;
+        default: memcpy(element, &wide->i[k], size); break; /* little-endian: the low bytes come first */
         }
     }
     return tensor;

@@ -15,10 +15,8 @@ static bool is_root(const ir_node *node)
     switch (node->op->lowering) {
     case IR_LOWER_LINEAR:
     case IR_LOWER_NORM:
-    case IR_LOWER_REDUCE:
-        return true;
-    default:
-        return false;
+    case IR_LOWER_REDUCE: return true;
+    default: return false;
     }
 }
 

@@ -16,16 +16,12 @@ static bool needs_place(const pl_use *use)
 {
     if (ir_node_opcode(use->node) == IR_OP_Windows) return true; /* reads the elements many times */
     switch (use->node->op->lowering) {
-    case IR_LOWER_LINEAR:
-        return use->operand == 0 && pl_is_linear(use->node);
+    case IR_LOWER_LINEAR: return use->operand == 0 && pl_is_linear(use->node);
     case IR_LOWER_ATTENTION:
     case IR_LOWER_SEQUENTIAL:
-    case IR_LOWER_TREES:
-        return true;
-    case IR_LOWER_ALIAS:
-        return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
-    default:
-        return false;
+    case IR_LOWER_TREES: return true;
+    case IR_LOWER_ALIAS: return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
+    default: return false;
     }
 }
 
@@ -82,16 +78,13 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
     if (placement->dense) return true;
     if (ir_node_opcode(use->node) == IR_OP_Windows && scatters(use->node, &v->type, placement)) return false;
     switch (use->node->op->lowering) {
-    case IR_LOWER_LINEAR:
-        return pl_matrix_view(placement, &v->type, 1, &matrix);
-    case IR_LOWER_ATTENTION:
-        return attention_accepts(use, placement);
+    case IR_LOWER_LINEAR: return pl_matrix_view(placement, &v->type, 1, &matrix);
+    case IR_LOWER_ATTENTION: return attention_accepts(use, placement);
     case IR_LOWER_ALIAS:
     case IR_LOWER_MOVE:
         return pl_view_from(b, use->node, 0, placement, &(pl_placement){0}) ||
                find_windows(b, use->node, placement, &(pl_placement){0});
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -103,15 +96,10 @@ static double reads_per_element(const pl_builder *b, const pl_use *use, double e
     switch (ir_node_opcode(node)) {
     case IR_OP_MatMul:
     case IR_OP_Einsum:
-    case IR_OP_Linear:
-        node->op->cost(node, b->plan->max_length, &cost);
-        return cost.flops / 2 / elements;
-    case IR_OP_Concat:
-        return 1;
-    case IR_OP_ReduceLogSumExp:
-        return 2;
-    default:
-        break;
+    case IR_OP_Linear: node->op->cost(node, b->plan->max_length, &cost); return cost.flops / 2 / elements;
+    case IR_OP_Concat: return 1;
+    case IR_OP_ReduceLogSumExp: return 2;
+    default: break;
     }
     if (node->op->lowering == IR_LOWER_REDUCE || node->op->lowering == IR_LOWER_LOOP) return 1;
     if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return pl_is_norm(node) ? 1 : 3; /* norm_nests.c */

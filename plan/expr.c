@@ -106,10 +106,8 @@ static mdot_dtype result_type(pl_expr_op op, const pl_expr *a)
     case PL_LT:
     case PL_LE:
     case PL_ISNAN:
-    case PL_ISINF:
-        return MDOT_DTYPE_BOOL;
-    default:
-        return a->dtype;
+    case PL_ISINF: return MDOT_DTYPE_BOOL;
+    default: return a->dtype;
     }
 }
 
@@ -189,15 +187,11 @@ static const pl_expr *simplify(ir_arena *arena, pl_expr_op op, const pl_expr *a,
         if (is_integer(b, 0) || is_integer(a, 1)) return b;
         return reassociate(arena, op, a, b);
     case PL_DIV:
-    case PL_FLOORDIV:
-        return is_integer(b, 1) ? a : NULL;
-    case PL_PYMOD:
-        return is_integer(b, 1) ? pl_const_i(arena, b->dtype, 0) : NULL;
+    case PL_FLOORDIV: return is_integer(b, 1) ? a : NULL;
+    case PL_PYMOD: return is_integer(b, 1) ? pl_const_i(arena, b->dtype, 0) : NULL;
     case PL_MIN:
-    case PL_MAX:
-        return pl_expr_equal(a, b) ? a : NULL;
-    default:
-        return NULL;
+    case PL_MAX: return pl_expr_equal(a, b) ? a : NULL;
+    default: return NULL;
     }
 }
 
@@ -225,9 +219,7 @@ bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride)
 {
     int64_t a, b;
     switch (index->op) {
-    case PL_INDEX:
-        *out_stride = index->i == loop;
-        return true;
+    case PL_INDEX: *out_stride = index->i == loop; return true;
     case PL_ADD:
     case PL_SUB:
         if (!pl_expr_stride(index->arg[0], loop, &a) || !pl_expr_stride(index->arg[1], loop, &b)) return false;
@@ -240,8 +232,6 @@ bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride)
         if (index->arg[1]->op == PL_CONST) return !__builtin_mul_overflow(a, index->arg[1]->n, out_stride);
         if (index->arg[0]->op == PL_CONST) return !__builtin_mul_overflow(b, index->arg[0]->n, out_stride);
         return false;
-    default:
-        *out_stride = 0;
-        return !pl_expr_uses_index(index, loop);
+    default: *out_stride = 0; return !pl_expr_uses_index(index, loop);
     }
 }

@@ -39,18 +39,10 @@ static bool find_range(const pl_checker *c, const pl_expr *e, int64_t length, ra
 {
     range a, b;
     switch (e->op) {
-    case PL_CONST:
-        *out = (range){e->n, e->n};
-        return true;
-    case PL_LENGTH:
-        *out = (range){length, length};
-        return true;
-    case PL_INDEX:
-        *out = (range){0, (pl_wide_int)ir_dim_at(c->extent[e->i], length) - 1};
-        return true;
-    case PL_STEP:
-        *out = (range){0, (pl_wide_int)ir_dim_at(c->steps, length) - 1};
-        return true;
+    case PL_CONST: *out = (range){e->n, e->n}; return true;
+    case PL_LENGTH: *out = (range){length, length}; return true;
+    case PL_INDEX: *out = (range){0, (pl_wide_int)ir_dim_at(c->extent[e->i], length) - 1}; return true;
+    case PL_STEP: *out = (range){0, (pl_wide_int)ir_dim_at(c->steps, length) - 1}; return true;
     case PL_ADD:
         if (!find_range(c, e->arg[0], length, &a) || !find_range(c, e->arg[1], length, &b)) return false;
         *out = (range){a.least + b.least, a.most + b.most};
@@ -66,8 +58,7 @@ static bool find_range(const pl_checker *c, const pl_expr *e, int64_t length, ra
         if (b.least != b.most || b.least <= 0 || a.least < 0) return false;
         *out = (range){a.least / b.least, a.most / b.least};
         return true;
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -135,8 +126,7 @@ static void check_leaf(pl_checker *c, const pl_expr *e)
         if (e->arg[0]->dtype != MDOT_DTYPE_I64) pl_check_fail(c, "an index must be i64", e->i);
         pl_check_read(c, e->i, false);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 

@@ -58,18 +58,12 @@ static void put_infix(pl_text *t, const pl_expr *e, const char *sign)
 static const char *infix_sign(const pl_expr *e)
 {
     switch (e->op) {
-    case PL_ADD:
-        return "+";
-    case PL_SUB:
-        return "-";
-    case PL_MUL:
-        return "*";
-    case PL_FLOORDIV:
-        return "/";
-    case PL_PYMOD:
-        return "%";
-    default:
-        return NULL;
+    case PL_ADD: return "+";
+    case PL_SUB: return "-";
+    case PL_MUL: return "*";
+    case PL_FLOORDIV: return "/";
+    case PL_PYMOD: return "%";
+    default: return NULL;
     }
 }
 
@@ -104,21 +98,11 @@ void pl_put_expr(pl_text *t, const pl_expr *e)
 {
     const char *sign = e->dtype == MDOT_DTYPE_I64 ? infix_sign(e) : NULL;
     switch (e->op) {
-    case PL_CONST:
-        put_constant(t, e);
-        break;
-    case PL_INDEX:
-        pl_put(t, "i%d", e->i);
-        break;
-    case PL_STEP:
-        pl_put(t, "step");
-        break;
-    case PL_LENGTH:
-        pl_put(t, "L");
-        break;
-    case PL_ACC:
-        pl_put(t, e->i ? "acc%d" : "acc", e->i);
-        break;
+    case PL_CONST: put_constant(t, e); break;
+    case PL_INDEX: pl_put(t, "i%d", e->i); break;
+    case PL_STEP: pl_put(t, "step"); break;
+    case PL_LENGTH: pl_put(t, "L"); break;
+    case PL_ACC: pl_put(t, e->i ? "acc%d" : "acc", e->i); break;
     case PL_LOAD:
         pl_put(t, "b%d[", e->i);
         pl_put_expr(t, e->arg[0]);

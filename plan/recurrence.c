@@ -66,26 +66,17 @@ static const pl_expr *activate(const recurrence *r, int activation, const pl_exp
     const pl_expr *zero = number(r, 0), *one = number(r, 1), *alpha = number(r, a->alpha), *beta = number(r, a->beta);
     const pl_expr *affine = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, alpha, x), beta);
     switch (a->function) {
-    case IR_GATE_SIGMOID:
-        return pl_op1(b, PL_SIGMOID, x);
-    case IR_GATE_TANH:
-        return pl_op1(b, PL_TANH, x);
-    case IR_GATE_RELU:
-        return pl_op2(b, PL_MAX, x, zero);
-    case IR_GATE_AFFINE:
-        return affine;
-    case IR_GATE_LEAKY_RELU:
-        return pl_select(b->arena, pl_op2(b, PL_LT, x, zero), pl_op2(b, PL_MUL, alpha, x), x);
-    case IR_GATE_THRESHOLDED_RELU:
-        return pl_select(b->arena, pl_op2(b, PL_LT, x, alpha), zero, x);
-    case IR_GATE_SCALED_TANH:
-        return pl_op2(b, PL_MUL, alpha, pl_op1(b, PL_TANH, pl_op2(b, PL_MUL, beta, x)));
-    case IR_GATE_HARD_SIGMOID:
-        return pl_op2(b, PL_MIN, pl_op2(b, PL_MAX, affine, zero), one);
+    case IR_GATE_SIGMOID: return pl_op1(b, PL_SIGMOID, x);
+    case IR_GATE_TANH: return pl_op1(b, PL_TANH, x);
+    case IR_GATE_RELU: return pl_op2(b, PL_MAX, x, zero);
+    case IR_GATE_AFFINE: return affine;
+    case IR_GATE_LEAKY_RELU: return pl_select(b->arena, pl_op2(b, PL_LT, x, zero), pl_op2(b, PL_MUL, alpha, x), x);
+    case IR_GATE_THRESHOLDED_RELU: return pl_select(b->arena, pl_op2(b, PL_LT, x, alpha), zero, x);
+    case IR_GATE_SCALED_TANH: return pl_op2(b, PL_MUL, alpha, pl_op1(b, PL_TANH, pl_op2(b, PL_MUL, beta, x)));
+    case IR_GATE_HARD_SIGMOID: return pl_op2(b, PL_MIN, pl_op2(b, PL_MAX, affine, zero), one);
     case IR_GATE_ELU:
         return pl_select(b->arena, pl_op2(b, PL_LT, x, zero), pl_op2(b, PL_MUL, alpha, pl_expm1(b->arena, x)), x);
-    case IR_GATE_SOFTSIGN:
-        return pl_op2(b, PL_DIV, x, pl_op2(b, PL_ADD, one, pl_op1(b, PL_ABS, x)));
+    case IR_GATE_SOFTSIGN: return pl_op2(b, PL_DIV, x, pl_op2(b, PL_ADD, one, pl_op1(b, PL_ABS, x)));
     case IR_GATE_SOFTPLUS: { /* max(x, 0) + log(1 + exp(-|x|)) */
         const pl_expr *rest = pl_op1(b, PL_EXP, pl_op1(b, PL_NEG, pl_op1(b, PL_ABS, x)));
         return pl_op2(b, PL_ADD, pl_op2(b, PL_MAX, x, zero), pl_log1p(b->arena, rest));
@@ -255,15 +246,9 @@ static mdot_status emit_update(recurrence *r)
     pl_nest nest;
     begin_nest(r, &nest);
     switch (r->how.cell) {
-    case IR_CELL_LSTM:
-        state = lstm(r, &cell);
-        break;
-    case IR_CELL_GRU:
-        state = gru(r);
-        break;
-    default:
-        state = gate(r, 0, preactivation(r, 0));
-        break;
+    case IR_CELL_LSTM: state = lstm(r, &cell); break;
+    case IR_CELL_GRU: state = gru(r); break;
+    default: state = gate(r, 0, preactivation(r, 0)); break;
     }
     put_store(r, &nest, r->states, while_it_lasts(r, state, in_row(r, r->states, r->hidden, 0)));
     if (cell != NULL) put_store(r, &nest, r->cells, while_it_lasts(r, cell, in_row(r, r->cells, r->hidden, 0)));

@@ -54,18 +54,14 @@ static bool combine_steps(const pl_expr *e, const int64_t *step, int64_t *out_st
 {
     int64_t factor;
     switch (e->op) {
-    case PL_ADD:
-        return !__builtin_add_overflow(step[0], step[1], out_step);
-    case PL_SUB:
-        return !__builtin_sub_overflow(step[0], step[1], out_step);
+    case PL_ADD: return !__builtin_add_overflow(step[0], step[1], out_step);
+    case PL_SUB: return !__builtin_sub_overflow(step[0], step[1], out_step);
     case PL_MUL:
         if (is_number(e->arg[1], &factor)) return !__builtin_mul_overflow(step[0], factor, out_step);
         return is_number(e->arg[0], &factor) && !__builtin_mul_overflow(step[1], factor, out_step);
     case PL_FLOORDIV:
-    case PL_PYMOD:
-        return step[1] == 0 && divide_step(e, step[0], out_step);
-    default:
-        return false;
+    case PL_PYMOD: return step[1] == 0 && divide_step(e, step[0], out_step);
+    default: return false;
     }
 }
 

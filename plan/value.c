@@ -200,13 +200,11 @@ static double operator_cost(const pl_expr *expr)
     case PL_INDEX:
     case PL_STEP:
     case PL_LENGTH:
-    case PL_ACC:
-        return 0;
+    case PL_ACC: return 0;
     case PL_DIV:
     case PL_SQRT:
     case PL_FLOORDIV:
-    case PL_PYMOD:
-        return 4;
+    case PL_PYMOD: return 4;
     case PL_EXP:
     case PL_LOG:
     case PL_SIN:
@@ -216,12 +214,9 @@ static double operator_cost(const pl_expr *expr)
     case PL_SIGMOID:
     case PL_GELU:
     case PL_GELU_TANH:
-    case PL_FMOD:
-        return 12;
-    case PL_POW:
-        return 30;
-    default:
-        return 1;
+    case PL_FMOD: return 12;
+    case PL_POW: return 30;
+    default: return 1;
     }
 }
 

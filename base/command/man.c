@@ -17,20 +17,11 @@ static void put_text(FILE *stream, const char *text, size_t length)
             continue;
         }
         switch (*text) {
-        case '\\':
-            fputs("\\e", stream);
-            break;
-        case '-':
-            fputs("\\-", stream);
-            break;
-        case '\'':
-            fputs("\\(aq", stream);
-            break;
-        case '`':
-            fputs("\\(ga", stream);
-            break;
-        default:
-            fputc(*text, stream);
+        case '\\': fputs("\\e", stream); break;
+        case '-': fputs("\\-", stream); break;
+        case '\'': fputs("\\(aq", stream); break;
+        case '`': fputs("\\(ga", stream); break;
+        default: fputc(*text, stream);
         }
         text++;
     }

@@ -92,28 +92,16 @@ static bool set(const line *l, const cli_option *option, char *value)
     label what;
     label_of(&what, option);
     switch (option->kind) {
-    case CLI_FLAG:
-        *(bool *)place = true;
-        return true;
-    case CLI_TEXT:
-        *(const char **)place = value;
-        return true;
-    case CLI_WHOLE:
-        return cli_parse_int(command, what.text, value, option->least, option->most, place);
-    case CLI_COUNT:
-        return read_count(command, what.text, value, option, place);
-    case CLI_RATE:
-        return read_rate(command, what.text, value, option->most, place);
-    case CLI_REAL:
-        return read_real(command, what.text, value, option->most, place);
-    case CLI_CHOICE:
-        return cli_parse_choice(command, what.text, value, option->choices, option->words, place);
-    case CLI_DIM:
-        return cli_parse_dim(command, value, option->least, place);
-    case CLI_TEXTS:
-        return add_text(command, what.text, value, place);
-    case CLI_CALL:
-        return option->call(command, value, place);
+    case CLI_FLAG: *(bool *)place = true; return true;
+    case CLI_TEXT: *(const char **)place = value; return true;
+    case CLI_WHOLE: return cli_parse_int(command, what.text, value, option->least, option->most, place);
+    case CLI_COUNT: return read_count(command, what.text, value, option, place);
+    case CLI_RATE: return read_rate(command, what.text, value, option->most, place);
+    case CLI_REAL: return read_real(command, what.text, value, option->most, place);
+    case CLI_CHOICE: return cli_parse_choice(command, what.text, value, option->choices, option->words, place);
+    case CLI_DIM: return cli_parse_dim(command, value, option->least, place);
+    case CLI_TEXTS: return add_text(command, what.text, value, place);
+    case CLI_CALL: return option->call(command, value, place);
     }
     return false;
 }

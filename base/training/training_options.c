@@ -185,18 +185,12 @@ static double value_of(const cli_training *t, size_t i)
     const cli_training_value *value = &t->value[i];
     switch (rt_options[i].kind) {
     case RT_KIND_WHOLE:
-    case RT_KIND_COUNT:
-        return (double)value->whole;
-    case RT_KIND_REAL:
-        return value->real;
-    case RT_KIND_CHOICE:
-        return value->choice == CLI_NO_CHOICE ? rt_options[i].fallback : value->choice;
-    case RT_KIND_FLAG:
-        return value->flag;
-    case RT_KIND_VERSION:
-        return t->torch_count > 0 ? t->torch[0] : 0;
-    case RT_KIND_GPU:
-        break;
+    case RT_KIND_COUNT: return (double)value->whole;
+    case RT_KIND_REAL: return value->real;
+    case RT_KIND_CHOICE: return value->choice == CLI_NO_CHOICE ? rt_options[i].fallback : value->choice;
+    case RT_KIND_FLAG: return value->flag;
+    case RT_KIND_VERSION: return t->torch_count > 0 ? t->torch[0] : 0;
+    case RT_KIND_GPU: break;
     }
     return 0;
 }
@@ -383,23 +377,12 @@ static void put_json_value(FILE *stream, const rt_option *option, double value)
 {
     switch (option->kind) {
     case RT_KIND_WHOLE:
-    case RT_KIND_COUNT:
-        fprintf(stream, "%.0f", value);
-        break;
-    case RT_KIND_REAL:
-        fprintf(stream, "%g", value);
-        break;
-    case RT_KIND_CHOICE:
-        fprintf(stream, "\"%s\"", option->choices[(int)value]);
-        break;
-    case RT_KIND_FLAG:
-        fputs(value != 0 ? "true" : "false", stream);
-        break;
-    case RT_KIND_VERSION:
-        fprintf(stream, "\"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(value));
-        break;
-    case RT_KIND_GPU:
-        break;
+    case RT_KIND_COUNT: fprintf(stream, "%.0f", value); break;
+    case RT_KIND_REAL: fprintf(stream, "%g", value); break;
+    case RT_KIND_CHOICE: fprintf(stream, "\"%s\"", option->choices[(int)value]); break;
+    case RT_KIND_FLAG: fputs(value != 0 ? "true" : "false", stream); break;
+    case RT_KIND_VERSION: fprintf(stream, "\"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(value)); break;
+    case RT_KIND_GPU: break;
     }
 }
 

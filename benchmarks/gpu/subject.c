@@ -71,23 +71,12 @@ static void fill(const mdot_abi_tensor *tensor, int64_t length, void *data, uint
     for (uint64_t i = 0; i < count; i++) {
         uint32_t random = next_random(state);
         switch ((mdot_dtype)tensor->dtype) {
-        case MDOT_DTYPE_F32:
-            ((float *)data)[i] = (float)(random * scale);
-            break;
-        case MDOT_DTYPE_F64:
-            ((double *)data)[i] = random * scale;
-            break;
-        case MDOT_DTYPE_I64:
-            ((int64_t *)data)[i] = random % 64;
-            break;
-        case MDOT_DTYPE_I32:
-            ((int32_t *)data)[i] = (int32_t)(random % 64);
-            break;
-        case MDOT_DTYPE_BOOL:
-            ((bool *)data)[i] = i == 0 || random % 10 > character;
-            break;
-        default: /* zeros */
-            break;
+        case MDOT_DTYPE_F32: ((float *)data)[i] = (float)(random * scale); break;
+        case MDOT_DTYPE_F64: ((double *)data)[i] = random * scale; break;
+        case MDOT_DTYPE_I64: ((int64_t *)data)[i] = random % 64; break;
+        case MDOT_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)(random % 64); break;
+        case MDOT_DTYPE_BOOL: ((bool *)data)[i] = i == 0 || random % 10 > character; break;
+        default: /* zeros */ break;
         }
     }
 }

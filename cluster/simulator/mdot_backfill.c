@@ -64,38 +64,17 @@ static bool read_line(int argc, char **argv, bf_setup *setup, files *f)
     opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
-        case 'p':
-            f->predictions = optarg;
-            break;
-        case 'c':
-            f->predictor = optarg;
-            break;
-        case 'o':
-            f->prefix = optarg;
-            break;
-        case 'g':
-            is_right = ex_parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL);
-            break;
-        case 'w':
-            is_right = ex_parse("windows", optarg, '\0', 1, 32, &windows, NULL);
-            break;
-        case 'j':
-            is_right = ex_parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL);
-            break;
-        case 'l':
-            is_right = parse_loads(optarg, setup);
-            break;
-        case 'm':
-            is_right = ex_parse("most-limit", optarg, '\0', 1, 1e9, &setup->most_limit_s, NULL);
-            break;
-        case 's':
-            is_right = ex_parse("seed", optarg, '\0', 0, 1e9, &seed, NULL);
-            break;
-        case 'k':
-            is_right = ex_parse("workers", optarg, '\0', 1, 4096, &workers, NULL);
-            break;
-        default:
-            is_right = false;
+        case 'p': f->predictions = optarg; break;
+        case 'c': f->predictor = optarg; break;
+        case 'o': f->prefix = optarg; break;
+        case 'g': is_right = ex_parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL); break;
+        case 'w': is_right = ex_parse("windows", optarg, '\0', 1, 32, &windows, NULL); break;
+        case 'j': is_right = ex_parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL); break;
+        case 'l': is_right = parse_loads(optarg, setup); break;
+        case 'm': is_right = ex_parse("most-limit", optarg, '\0', 1, 1e9, &setup->most_limit_s, NULL); break;
+        case 's': is_right = ex_parse("seed", optarg, '\0', 0, 1e9, &seed, NULL); break;
+        case 'k': is_right = ex_parse("workers", optarg, '\0', 1, 4096, &workers, NULL); break;
+        default: is_right = false;
         }
     }
     while (is_right && optind < argc)

@@ -176,10 +176,8 @@ static int64_t occupied_gpus(const sl_submission *s, const sl_gpus *gpus, const 
 static double rank(const sl_site *site, const sl_place *place, const mdot_prediction *p)
 {
     switch (site->choice) {
-    case SL_CHOOSE_COST:
-        return p->step_ms * place->price; /* the GPU count is the same everywhere */
-    default:
-        return p->step_ms;
+    case SL_CHOOSE_COST: return p->step_ms * place->price; /* the GPU count is the same everywhere */
+    default: return p->step_ms;
     }
 }
 

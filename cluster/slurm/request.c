@@ -103,18 +103,13 @@ static mdot_status read_value(size_t key, char *value, double *out, mdot_error *
     if (key >= RT_OPTION_COUNT) return read_whole(name_of(key), value, 1, MOST_STEPS, out, err);
     const rt_option *option = &rt_options[key];
     switch (option->kind) {
-    case RT_KIND_CHOICE:
-        return read_choice(option, value, out, err);
-    case RT_KIND_FLAG:
-        return read_flag(option->slurm, value, out, err);
-    case RT_KIND_VERSION:
-        return read_version(option->slurm, value, out, err);
-    case RT_KIND_REAL:
-        return read_decimal(option->slurm, value, option->least, option->most, out, err);
+    case RT_KIND_CHOICE: return read_choice(option, value, out, err);
+    case RT_KIND_FLAG: return read_flag(option->slurm, value, out, err);
+    case RT_KIND_VERSION: return read_version(option->slurm, value, out, err);
+    case RT_KIND_REAL: return read_decimal(option->slurm, value, option->least, option->most, out, err);
     case RT_KIND_WHOLE:
     case RT_KIND_COUNT:
-    case RT_KIND_GPU:
-        break;
+    case RT_KIND_GPU: break;
     }
     return read_whole(option->slurm, value, option->least, option->most, out, err);
 }

@@ -8,8 +8,7 @@ mdot_status st_fail(const mdot_store *store, int code, const char *action, mdot_
 {
     const char *path = store->path, *reason = sqlite3_errmsg(store->db);
     switch (code & 0xff) {
-    case SQLITE_NOMEM:
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: cannot %s, because memory ran out", path, action);
+    case SQLITE_NOMEM: return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: cannot %s, because memory ran out", path, action);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return mdot_fail(err, MDOT_IO, "%s: cannot %s, because another process holds the store; try again", path,
@@ -38,8 +37,7 @@ mdot_status st_fail(const mdot_store *store, int code, const char *action, mdot_
     }
     case SQLITE_CANTOPEN:
         return mdot_fail(err, MDOT_IO, "%s: cannot %s: the file or one beside it cannot be opened", path, action);
-    default:
-        return mdot_fail(err, MDOT_IO, "%s: cannot %s: %s", path, action, reason);
+    default: return mdot_fail(err, MDOT_IO, "%s: cannot %s: %s", path, action, reason);
     }
 }
 

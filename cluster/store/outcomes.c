@@ -8,16 +8,11 @@ static const bs_struct_version import_type = BS_SIZED(mdot_store_import, malform
 const char *mdot_outcome_name(mdot_outcome outcome)
 {
     switch (outcome) {
-    case MDOT_OUTCOME_UNFINISHED:
-        return "unfinished";
-    case MDOT_OUTCOME_COMPLETED:
-        return "completed";
-    case MDOT_OUTCOME_FAILED:
-        return "failed";
-    case MDOT_OUTCOME_CANCELLED:
-        return "cancelled";
-    case MDOT_OUTCOME_TIMED_OUT:
-        return "timed-out";
+    case MDOT_OUTCOME_UNFINISHED: return "unfinished";
+    case MDOT_OUTCOME_COMPLETED: return "completed";
+    case MDOT_OUTCOME_FAILED: return "failed";
+    case MDOT_OUTCOME_CANCELLED: return "cancelled";
+    case MDOT_OUTCOME_TIMED_OUT: return "timed-out";
     }
     return NULL;
 }

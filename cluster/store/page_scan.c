@@ -87,14 +87,10 @@ static bool is_type(char wanted, uint64_t serial)
 {
     bool is_whole = (serial >= 1 && serial <= 6) || serial == 8 || serial == 9;
     switch (wanted) {
-    case 'I':
-        return is_whole;
-    case 'R':
-        return is_whole || serial == 7;
-    case 'B':
-        return serial >= 12 && serial % 2 == 0;
-    default:
-        return serial >= 13 && serial % 2 == 1;
+    case 'I': return is_whole;
+    case 'R': return is_whole || serial == 7;
+    case 'B': return serial >= 12 && serial % 2 == 0;
+    default: return serial >= 13 && serial % 2 == 1;
     }
 }
 

@@ -102,17 +102,10 @@ mdot_status st_insert(const mdot_store *store, const st_table *table, sqlite3_st
         const st_value *v = &values[i];
         int index = i + 2;
         switch (table->types[i]) {
-        case 'I':
-            sqlite3_bind_int64(insert, index, v->whole);
-            break;
-        case 'R':
-            sqlite3_bind_double(insert, index, v->real);
-            break;
-        case 'B':
-            sqlite3_bind_blob64(insert, index, v->bytes, v->size_bytes, SQLITE_STATIC);
-            break;
-        default:
-            sqlite3_bind_text64(insert, index, v->bytes, v->size_bytes, SQLITE_STATIC, SQLITE_UTF8);
+        case 'I': sqlite3_bind_int64(insert, index, v->whole); break;
+        case 'R': sqlite3_bind_double(insert, index, v->real); break;
+        case 'B': sqlite3_bind_blob64(insert, index, v->bytes, v->size_bytes, SQLITE_STATIC); break;
+        default: sqlite3_bind_text64(insert, index, v->bytes, v->size_bytes, SQLITE_STATIC, SQLITE_UTF8);
         }
     }
     sqlite3_bind_int64(insert, table->width + 2, st_seal(table, values));
@@ -128,19 +121,13 @@ bool st_read_sealed(const st_table *table, sqlite3_stmt *row, st_value *out_valu
         int index = i + 1;
         *v = (st_value){.bytes = ""};
         switch (table->types[i]) {
-        case 'I':
-            v->whole = sqlite3_column_int64(row, index);
-            break;
-        case 'R':
-            v->real = sqlite3_column_double(row, index);
-            break;
+        case 'I': v->whole = sqlite3_column_int64(row, index); break;
+        case 'R': v->real = sqlite3_column_double(row, index); break;
         case 'B':
             v->bytes = sqlite3_column_blob(row, index);
             v->size_bytes = (size_t)sqlite3_column_bytes(row, index);
             break;
-        default:
-            v->bytes = st_column_text(row, index);
-            v->size_bytes = (size_t)sqlite3_column_bytes(row, index);
+        default: v->bytes = st_column_text(row, index); v->size_bytes = (size_t)sqlite3_column_bytes(row, index);
         }
     }
     return st_seal(table, out_values) == sqlite3_column_int64(row, table->width + 1);

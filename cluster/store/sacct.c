@@ -19,11 +19,8 @@ static mdot_status add_jobs(const mdot_store *store, sqlite3_stmt *insert, const
         mdot_store_outcome job;
         mdot_status status = MDOT_OK;
         switch (ac_table_next(table, &job)) {
-        case AC_END:
-            return MDOT_OK;
-        case AC_STEP:
-            counts->step_count++;
-            break;
+        case AC_END: return MDOT_OK;
+        case AC_STEP: counts->step_count++; break;
         case AC_FAULT:
             counts->malformed_count++;
             if (options->malformed != NULL) options->malformed(options->user, table->line, table->reason);

@@ -18,38 +18,26 @@ LLVMTypeRef cg_value_type(cg_emitter *e, mdot_dtype dtype)
     switch (dtype) {
     case MDOT_DTYPE_F16:
     case MDOT_DTYPE_BF16:
-    case MDOT_DTYPE_F32:
-        return e->f32;
-    case MDOT_DTYPE_F64:
-        return e->f64;
-    case MDOT_DTYPE_BOOL:
-        return e->i1;
+    case MDOT_DTYPE_F32: return e->f32;
+    case MDOT_DTYPE_F64: return e->f64;
+    case MDOT_DTYPE_BOOL: return e->i1;
     case MDOT_DTYPE_U8:
-    case MDOT_DTYPE_I8:
-        return e->i8;
+    case MDOT_DTYPE_I8: return e->i8;
     case MDOT_DTYPE_U16:
-    case MDOT_DTYPE_I16:
-        return e->i16;
+    case MDOT_DTYPE_I16: return e->i16;
     case MDOT_DTYPE_U32:
-    case MDOT_DTYPE_I32:
-        return e->i32;
-    default:
-        assert(dtype == MDOT_DTYPE_U64 || dtype == MDOT_DTYPE_I64);
-        return e->i64;
+    case MDOT_DTYPE_I32: return e->i32;
+    default: assert(dtype == MDOT_DTYPE_U64 || dtype == MDOT_DTYPE_I64); return e->i64;
     }
 }
 
 LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return e->f16;
-    case MDOT_DTYPE_BF16:
-        return e->i16;
-    case MDOT_DTYPE_BOOL:
-        return e->i8;
-    default:
-        return cg_value_type(e, dtype);
+    case MDOT_DTYPE_F16: return e->f16;
+    case MDOT_DTYPE_BF16: return e->i16;
+    case MDOT_DTYPE_BOOL: return e->i8;
+    default: return cg_value_type(e, dtype);
     }
 }
 
@@ -122,28 +110,20 @@ static LLVMValueRef from_bfloat(cg_emitter *e, LLVMValueRef stored)
 LLVMValueRef cg_from_storage(cg_emitter *e, LLVMValueRef stored, mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return LLVMBuildFPExt(e->builder, stored, like_type(stored, e->f32), "");
-    case MDOT_DTYPE_BF16:
-        return from_bfloat(e, stored);
-    case MDOT_DTYPE_BOOL:
-        return icmp(e, LLVMIntNE, stored, integer(stored, 0));
-    default:
-        return stored;
+    case MDOT_DTYPE_F16: return LLVMBuildFPExt(e->builder, stored, like_type(stored, e->f32), "");
+    case MDOT_DTYPE_BF16: return from_bfloat(e, stored);
+    case MDOT_DTYPE_BOOL: return icmp(e, LLVMIntNE, stored, integer(stored, 0));
+    default: return stored;
     }
 }
 
 LLVMValueRef cg_to_storage(cg_emitter *e, LLVMValueRef value, mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return LLVMBuildFPTrunc(e->builder, value, like_type(value, e->f16), "");
-    case MDOT_DTYPE_BF16:
-        return to_bfloat(e, value);
-    case MDOT_DTYPE_BOOL:
-        return LLVMBuildZExt(e->builder, value, like_type(value, e->i8), "");
-    default:
-        return value;
+    case MDOT_DTYPE_F16: return LLVMBuildFPTrunc(e->builder, value, like_type(value, e->f16), "");
+    case MDOT_DTYPE_BF16: return to_bfloat(e, value);
+    case MDOT_DTYPE_BOOL: return LLVMBuildZExt(e->builder, value, like_type(value, e->i8), "");
+    default: return value;
     }
 }
 
@@ -316,14 +296,10 @@ static LLVMValueRef divide(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_d
     if (!ir_dtype_is_float(dtype))
         return ir_dtype_is_unsigned(dtype) ? unsigned_quotient(e, a, b, what) : signed_quotient(e, a, b, what);
     switch (what) {
-    case REMAINDER:
-        return float_remainder(e, a, b);
-    case FLOORED_REMAINDER:
-        return float_floored_remainder(e, a, b);
-    case FLOORED_QUOTIENT:
-        return floor_of(e, cg_fdiv(e, a, b));
-    default:
-        return cg_fdiv(e, a, b);
+    case REMAINDER: return float_remainder(e, a, b);
+    case FLOORED_REMAINDER: return float_floored_remainder(e, a, b);
+    case FLOORED_QUOTIENT: return floor_of(e, cg_fdiv(e, a, b));
+    default: return cg_fdiv(e, a, b);
     }
 }
 
@@ -490,41 +466,23 @@ LLVMValueRef cg_operator(cg_emitter *e, const pl_expr *expr, const LLVMValueRef 
     }
     if (float_functions[expr->op] != NULL) return real ? float_functions[expr->op](e, args[0]) : args[0];
     switch (expr->op) {
-    case PL_CAST:
-        return cg_convert(e, args[0], dtype, expr->dtype);
-    case PL_NEG:
-        return negate(e, args[0], dtype);
-    case PL_ABS:
-        return absolute(e, args[0], dtype);
-    case PL_SIGN:
-        return sign(e, args[0], dtype);
-    case PL_NOT:
-        return LLVMBuildNot(e->builder, args[0], "");
-    case PL_ISNAN:
-        return real ? fcmp(e, LLVMRealUNO, args[0], args[0]) : cg_const_int(like_type(args[0], e->i1), 0);
-    case PL_ISINF:
-        return real ? is_infinite(e, args[0]) : cg_const_int(like_type(args[0], e->i1), 0);
-    case PL_DIV:
-        return divide(e, args[0], args[1], dtype, QUOTIENT);
-    case PL_FLOORDIV:
-        return divide(e, args[0], args[1], dtype, FLOORED_QUOTIENT);
-    case PL_PYMOD:
-        return divide(e, args[0], args[1], dtype, FLOORED_REMAINDER);
-    case PL_FMOD:
-        return divide(e, args[0], args[1], dtype, REMAINDER);
-    case PL_POW:
-        return power(e, expr, args);
-    case PL_MIN:
-        return cg_extreme(e, args[0], args[1], dtype, false);
-    case PL_MAX:
-        return cg_extreme(e, args[0], args[1], dtype, true);
+    case PL_CAST: return cg_convert(e, args[0], dtype, expr->dtype);
+    case PL_NEG: return negate(e, args[0], dtype);
+    case PL_ABS: return absolute(e, args[0], dtype);
+    case PL_SIGN: return sign(e, args[0], dtype);
+    case PL_NOT: return LLVMBuildNot(e->builder, args[0], "");
+    case PL_ISNAN: return real ? fcmp(e, LLVMRealUNO, args[0], args[0]) : cg_const_int(like_type(args[0], e->i1), 0);
+    case PL_ISINF: return real ? is_infinite(e, args[0]) : cg_const_int(like_type(args[0], e->i1), 0);
+    case PL_DIV: return divide(e, args[0], args[1], dtype, QUOTIENT);
+    case PL_FLOORDIV: return divide(e, args[0], args[1], dtype, FLOORED_QUOTIENT);
+    case PL_PYMOD: return divide(e, args[0], args[1], dtype, FLOORED_REMAINDER);
+    case PL_FMOD: return divide(e, args[0], args[1], dtype, REMAINDER);
+    case PL_POW: return power(e, expr, args);
+    case PL_MIN: return cg_extreme(e, args[0], args[1], dtype, false);
+    case PL_MAX: return cg_extreme(e, args[0], args[1], dtype, true);
     case PL_SHL:
-    case PL_SHR:
-        return shift(e, expr, args);
-    case PL_SELECT:
-        return cg_select(e, args[0], args[1], args[2]);
-    default:
-        assert(expr->op == PL_EQ || expr->op == PL_LT || expr->op == PL_LE);
-        return compare(e, expr, args);
+    case PL_SHR: return shift(e, expr, args);
+    case PL_SELECT: return cg_select(e, args[0], args[1], args[2]);
+    default: assert(expr->op == PL_EQ || expr->op == PL_LT || expr->op == PL_LE); return compare(e, expr, args);
     }
 }

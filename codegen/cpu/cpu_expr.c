@@ -144,20 +144,13 @@ static LLVMValueRef literal(cg_emitter *e, const pl_expr *expr)
 static LLVMValueRef evaluate_node(evaluation *v, const pl_expr *expr, bool lane0)
 {
     switch (expr->op) {
-    case PL_CONST:
-        return literal(v->e, expr);
-    case PL_INDEX:
-        return loop_index(v, expr->i, lane0);
-    case PL_STEP:
-        return v->e->step;
-    case PL_LENGTH:
-        return v->e->length;
-    case PL_LOAD:
-        return load(v, expr, lane0);
-    case PL_ACC:
-        return v->scope->acc[expr->i];
-    default:
-        break;
+    case PL_CONST: return literal(v->e, expr);
+    case PL_INDEX: return loop_index(v, expr->i, lane0);
+    case PL_STEP: return v->e->step;
+    case PL_LENGTH: return v->e->length;
+    case PL_LOAD: return load(v, expr, lane0);
+    case PL_ACC: return v->scope->acc[expr->i];
+    default: break;
     }
     LLVMValueRef arg[3] = {NULL, NULL, NULL};
     int count = pl_expr_operand_count(expr->op), lanes = 1;

@@ -43,17 +43,13 @@ static bool is_cheap_term(const pl_expr *expr)
 {
     switch (expr->op) {
     case PL_CONST:
-    case PL_LOAD:
-        return true;
+    case PL_LOAD: return true;
     case PL_ADD:
     case PL_SUB:
-    case PL_MUL:
-        return is_cheap_term(expr->arg[0]) && is_cheap_term(expr->arg[1]);
+    case PL_MUL: return is_cheap_term(expr->arg[0]) && is_cheap_term(expr->arg[1]);
     case PL_CAST:
-    case PL_NEG:
-        return is_cheap_term(expr->arg[0]);
-    default:
-        return false;
+    case PL_NEG: return is_cheap_term(expr->arg[0]);
+    default: return false;
     }
 }
 
@@ -80,10 +76,8 @@ static bool is_expensive(const pl_expr *expr)
     case PL_SIGMOID:
     case PL_GELU:
     case PL_GELU_TANH:
-    case PL_POW:
-        return true;
-    default:
-        break;
+    case PL_POW: return true;
+    default: break;
     }
     for (int i = 0; i < pl_expr_operand_count(expr->op); i++)
         if (is_expensive(expr->arg[i])) return true;
@@ -340,12 +334,9 @@ static cg_matmul_kind matmul_kind_of(const pl_plan *plan, const pl_linear *k, co
 static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     switch (matmul_kind_of(plan, k, target)) {
-    case CG_MATMUL_BF16:
-        return pairs_of(k->k);
-    case CG_MATMUL_AMX:
-        return (k->k + CG_BF16_ROWS - 1) / CG_BF16_ROWS;
-    default:
-        return k->k;
+    case CG_MATMUL_BF16: return pairs_of(k->k);
+    case CG_MATMUL_AMX: return (k->k + CG_BF16_ROWS - 1) / CG_BF16_ROWS;
+    default: return k->k;
     }
 }
 
@@ -358,12 +349,9 @@ static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu
         return (matmul == CG_MATMUL_F32 || matmul == CG_MATMUL_BF16) && is_half == (matmul == CG_MATMUL_BF16) &&
                window_block(k, matmul) > 0;
     switch (matmul) {
-    case CG_MATMUL_BF16:
-        return is_half && k->k % 2 == 0;
-    case CG_MATMUL_AMX:
-        return is_half && k->k % CG_BF16_ROWS == 0;
-    default:
-        return !is_half;
+    case CG_MATMUL_BF16: return is_half && k->k % 2 == 0;
+    case CG_MATMUL_AMX: return is_half && k->k % CG_BF16_ROWS == 0;
+    default: return !is_half;
     }
 }
 

@@ -250,9 +250,7 @@ static void find_statistics(cg_emitter *e, norm *n)
         n->shift = cg_splat(e, mean(e, n, &sum_of_values), lanes);
         n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_shifted_squares), lanes);
         return;
-    case PL_NORM_RMS:
-        n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_squares), lanes);
-        return;
+    case PL_NORM_RMS: n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_squares), lanes); return;
     case PL_NORM_SOFTMAX:
         n->shift = cg_splat(e, reduce_row(e, n, &largest_value), lanes);
         n->factor = cg_splat(e, reciprocal(e, reduce_row(e, n, &sum_of_new_exponentials)), lanes);

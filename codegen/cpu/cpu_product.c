@@ -45,11 +45,9 @@ static int irregular_loads(const pl_expr *expr, int loop)
 static bool is_affine_in_k(const pl_expr *index, const cg_product *p)
 {
     switch (index->op) {
-    case PL_INDEX:
-        return true;
+    case PL_INDEX: return true;
     case PL_ADD:
-    case PL_SUB:
-        return is_affine_in_k(index->arg[0], p) && is_affine_in_k(index->arg[1], p);
+    case PL_SUB: return is_affine_in_k(index->arg[0], p) && is_affine_in_k(index->arg[1], p);
     case PL_MUL:
         for (int i = 0; i < 2; i++) {
             const pl_expr *other_expr = index->arg[1 - i];
@@ -57,8 +55,7 @@ static bool is_affine_in_k(const pl_expr *index, const cg_product *p)
                 return is_affine_in_k(index->arg[i], p);
         }
         return !pl_expr_uses_index(index, p->k_loop);
-    default:
-        return !pl_expr_uses_index(index, p->k_loop);
+    default: return !pl_expr_uses_index(index, p->k_loop);
     }
 }
 

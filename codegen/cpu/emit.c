@@ -327,14 +327,10 @@ static unsigned natural_alignment(LLVMTypeRef type)
     LLVMTypeRef element = cg_element(type);
     switch (LLVMGetTypeKind(element)) {
     case LLVMHalfTypeKind:
-    case LLVMBFloatTypeKind:
-        return 2;
-    case LLVMFloatTypeKind:
-        return 4;
-    case LLVMIntegerTypeKind:
-        return (LLVMGetIntTypeWidth(element) + 7) / 8;
-    default:
-        return 8;
+    case LLVMBFloatTypeKind: return 2;
+    case LLVMFloatTypeKind: return 4;
+    case LLVMIntegerTypeKind: return (LLVMGetIntTypeWidth(element) + 7) / 8;
+    default: return 8;
     }
 }
 

@@ -233,14 +233,10 @@ static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl
 {
     const pl_buffer *buffer = &plan->buffers[number];
     switch (buffer->kind) {
-    case PL_INPUT:
-        return cg_load(e, e->ptr, cg_at(e, e->ptr, c->inputs, cg_int(e, buffer->index)), 8);
-    case PL_OUTPUT:
-        return cg_load(e, e->ptr, cg_at(e, e->ptr, c->outputs, cg_int(e, buffer->index)), 8);
-    case PL_WEIGHT:
-        return cg_at(e, e->i8, c->weights, cg_int(e, weight_at));
-    case PL_SCRATCH:
-        break;
+    case PL_INPUT: return cg_load(e, e->ptr, cg_at(e, e->ptr, c->inputs, cg_int(e, buffer->index)), 8);
+    case PL_OUTPUT: return cg_load(e, e->ptr, cg_at(e, e->ptr, c->outputs, cg_int(e, buffer->index)), 8);
+    case PL_WEIGHT: return cg_at(e, e->i8, c->weights, cg_int(e, weight_at));
+    case PL_SCRATCH: break;
     }
     return cg_at(e, e->i8, c->scratch, scratch_offset(e, c, plan, number));
 }

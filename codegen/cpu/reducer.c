@@ -80,9 +80,7 @@ LLVMValueRef cg_reducer_prefers(cg_emitter *e, pl_reducer reducer, mdot_dtype dt
             return LLVMBuildOr(e->builder, better, LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, ""), "");
         return LLVMBuildAnd(e->builder, better, LLVMBuildFCmp(e->builder, LLVMRealORD, best, best, ""), "");
     }
-    case SIGNED:
-        return LLVMBuildICmp(e->builder, predicates[reducer].with_sign, value, best, "");
-    default:
-        return LLVMBuildICmp(e->builder, predicates[reducer].without_sign, value, best, "");
+    case SIGNED: return LLVMBuildICmp(e->builder, predicates[reducer].with_sign, value, best, "");
+    default: return LLVMBuildICmp(e->builder, predicates[reducer].without_sign, value, best, "");
     }
 }

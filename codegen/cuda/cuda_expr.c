@@ -62,20 +62,16 @@ static bool add_affine(const pl_expr *e, int64_t factor, affine *sum)
     case PL_CONST:
         return !__builtin_mul_overflow(e->n, factor, &product) &&
                !__builtin_add_overflow(sum->constant, product, &sum->constant);
-    case PL_INDEX:
-        return !__builtin_add_overflow(sum->factor[e->i], factor, &sum->factor[e->i]);
-    case PL_ADD:
-        return add_affine(e->arg[0], factor, sum) && add_affine(e->arg[1], factor, sum);
-    case PL_SUB:
-        return add_affine(e->arg[0], factor, sum) && add_affine(e->arg[1], -factor, sum);
+    case PL_INDEX: return !__builtin_add_overflow(sum->factor[e->i], factor, &sum->factor[e->i]);
+    case PL_ADD: return add_affine(e->arg[0], factor, sum) && add_affine(e->arg[1], factor, sum);
+    case PL_SUB: return add_affine(e->arg[0], factor, sum) && add_affine(e->arg[1], -factor, sum);
     case PL_MUL: {
         int number = e->arg[0]->op == PL_CONST ? 0 : 1;
         if (e->arg[number]->op != PL_CONST) return false;
         return !__builtin_mul_overflow(e->arg[number]->n, factor, &product) &&
                add_affine(e->arg[1 - number], product, sum);
     }
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -303,24 +299,14 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc)
     }
     f->printed_nodes++;
     switch (e->op) {
-    case PL_CONST:
-        return constant(f, e);
-    case PL_INDEX:
-        return loop_name(f, e->i, false);
-    case PL_LENGTH:
-        return "t.length";
-    case PL_STEP:
-        return step_name(f);
-    case PL_ACC:
-        return acc;
-    case PL_LOAD:
-        return load(f, e);
-    case PL_CAST:
-        text = cast(f, e, print(f, e->arg[0], acc));
-        break;
-    default:
-        text = operation(f, e, acc);
-        break;
+    case PL_CONST: return constant(f, e);
+    case PL_INDEX: return loop_name(f, e->i, false);
+    case PL_LENGTH: return "t.length";
+    case PL_STEP: return step_name(f);
+    case PL_ACC: return acc;
+    case PL_LOAD: return load(f, e);
+    case PL_CAST: text = cast(f, e, print(f, e->arg[0], acc)); break;
+    default: text = operation(f, e, acc); break;
     }
     /* Computed in long long, but small enough that the following operations can use int. */
     bool narrows = e->dtype == MDOT_DTYPE_I64 && fits_int(f, e) && any_wide(f, e);

@@ -46,10 +46,8 @@ static const char *neutral(pl_reducer reducer, mdot_dtype dtype)
 {
     bool is_float = dtype == MDOT_DTYPE_F32, is_wide = dtype == MDOT_DTYPE_I64;
     switch (reducer) {
-    case PL_REDUCE_SUM:
-        return "0";
-    case PL_REDUCE_PROD:
-        return "1";
+    case PL_REDUCE_SUM: return "0";
+    case PL_REDUCE_PROD: return "1";
     case PL_REDUCE_MAX:
         if (dtype == MDOT_DTYPE_BOOL) return "false";
         return is_float ? "-INFINITE" : is_wide ? "(-9223372036854775807LL - 1)" : "(-2147483647 - 1)";
@@ -63,14 +61,10 @@ static const char *combined(cu_function *f, pl_reducer reducer, mdot_dtype dtype
 {
     bool is_float = dtype == MDOT_DTYPE_F32;
     switch (reducer) {
-    case PL_REDUCE_SUM:
-        return ir_arena_printf(f->arena, is_float ? "acc + %s" : "wrap_add(acc, %s)", x);
-    case PL_REDUCE_PROD:
-        return ir_arena_printf(f->arena, is_float ? "acc * %s" : "wrap_mul(acc, %s)", x);
-    case PL_REDUCE_MAX:
-        return ir_arena_printf(f->arena, "largest(acc, %s)", x);
-    default:
-        return ir_arena_printf(f->arena, "least(acc, %s)", x);
+    case PL_REDUCE_SUM: return ir_arena_printf(f->arena, is_float ? "acc + %s" : "wrap_add(acc, %s)", x);
+    case PL_REDUCE_PROD: return ir_arena_printf(f->arena, is_float ? "acc * %s" : "wrap_mul(acc, %s)", x);
+    case PL_REDUCE_MAX: return ir_arena_printf(f->arena, "largest(acc, %s)", x);
+    default: return ir_arena_printf(f->arena, "least(acc, %s)", x);
     }
 }
 

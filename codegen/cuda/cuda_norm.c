@@ -79,18 +79,10 @@ static const char *normalised(cu_function *f)
     const pl_norm *k = &f->step->kernel->norm;
     const char *text = NULL;
     switch (k->mode) {
-    case PL_NORM_LAYER:
-        text = "(x[v] - mean) * scale";
-        break;
-    case PL_NORM_RMS:
-        text = "x[v] * scale";
-        break;
-    case PL_NORM_SOFTMAX:
-        text = "expf(x[v] - most) * scale";
-        break;
-    case PL_NORM_LOG_SOFTMAX:
-        text = "x[v] - shift";
-        break;
+    case PL_NORM_LAYER: text = "(x[v] - mean) * scale"; break;
+    case PL_NORM_RMS: text = "x[v] * scale"; break;
+    case PL_NORM_SOFTMAX: text = "expf(x[v] - most) * scale"; break;
+    case PL_NORM_LOG_SOFTMAX: text = "x[v] - shift"; break;
     }
     if (k->gamma >= 0) text = ir_arena_printf(f->arena, "%s * %s[i1]", text, affine_parameter(f, k->gamma, "gamma"));
     if (k->beta >= 0) text = ir_arena_printf(f->arena, "%s + %s[i1]", text, affine_parameter(f, k->beta, "beta"));

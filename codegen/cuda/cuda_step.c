@@ -13,16 +13,11 @@
 const char *cu_type_name(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F32:
-        return "float";
-    case MDOT_DTYPE_I64:
-        return "long long";
-    case MDOT_DTYPE_I32:
-        return "int";
-    case MDOT_DTYPE_BOOL:
-        return "bool";
-    default:
-        return NULL;
+    case MDOT_DTYPE_F32: return "float";
+    case MDOT_DTYPE_I64: return "long long";
+    case MDOT_DTYPE_I32: return "int";
+    case MDOT_DTYPE_BOOL: return "bool";
+    default: return NULL;
     }
 }
 

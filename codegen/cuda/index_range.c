@@ -93,43 +93,29 @@ static cu_range product(const cu_space *space, cu_range a, cu_range b)
 static cu_range exact_range(const cu_space *space, const pl_expr *e)
 {
     switch (e->op) {
-    case PL_CONST:
-        return cu_range_constant(e->n);
-    case PL_INDEX:
-        return e->i < space->loop_count ? space->loop[e->i] : unbounded;
-    case PL_LENGTH:
-        return cu_range_between(1, space->max_length);
-    case PL_STEP:
-        return cu_range_between(0, space->max_steps > 0 ? space->max_steps - 1 : 0);
-    case PL_CAST:
-        return ir_dtype_is_float(e->arg[0]->dtype) ? unbounded : cu_range_of(space, e->arg[0]);
-    case PL_ADD:
-        return cu_range_add(cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
-    case PL_SUB:
-        return cu_range_add(cu_range_of(space, e->arg[0]), cu_range_scale(cu_range_of(space, e->arg[1]), -1));
-    case PL_NEG:
-        return cu_range_scale(cu_range_of(space, e->arg[0]), -1);
-    case PL_MUL:
-        return product(space, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
-    case PL_FLOORDIV:
-        return divide(space, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
+    case PL_CONST: return cu_range_constant(e->n);
+    case PL_INDEX: return e->i < space->loop_count ? space->loop[e->i] : unbounded;
+    case PL_LENGTH: return cu_range_between(1, space->max_length);
+    case PL_STEP: return cu_range_between(0, space->max_steps > 0 ? space->max_steps - 1 : 0);
+    case PL_CAST: return ir_dtype_is_float(e->arg[0]->dtype) ? unbounded : cu_range_of(space, e->arg[0]);
+    case PL_ADD: return cu_range_add(cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
+    case PL_SUB: return cu_range_add(cu_range_of(space, e->arg[0]), cu_range_scale(cu_range_of(space, e->arg[1]), -1));
+    case PL_NEG: return cu_range_scale(cu_range_of(space, e->arg[0]), -1);
+    case PL_MUL: return product(space, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
+    case PL_FLOORDIV: return divide(space, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
     case PL_DIV: {
         cu_range a = cu_range_of(space, e->arg[0]);
         return a.low >= 0 && a.unit >= 0 ? divide(space, a, cu_range_of(space, e->arg[1])) : unbounded;
     }
-    case PL_PYMOD:
-        return remainder_of(cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
+    case PL_PYMOD: return remainder_of(cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
     case PL_FMOD: {
         cu_range a = cu_range_of(space, e->arg[0]);
         return a.low >= 0 && a.unit >= 0 ? remainder_of(a, cu_range_of(space, e->arg[1])) : unbounded;
     }
     case PL_MIN:
-    case PL_MAX:
-        return extreme(space, e->op == PL_MIN, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
-    case PL_SELECT:
-        return hull(space, cu_range_of(space, e->arg[1]), cu_range_of(space, e->arg[2]));
-    default:
-        return unbounded;
+    case PL_MAX: return extreme(space, e->op == PL_MIN, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
+    case PL_SELECT: return hull(space, cu_range_of(space, e->arg[1]), cu_range_of(space, e->arg[2]));
+    default: return unbounded;
     }
 }
 

@@ -20,10 +20,8 @@ static bool starts_backward(const ir_node *node)
     case FE_JOB_OP_UPDATE:
     case FE_JOB_OP_SGD:
     case FE_JOB_OP_ADAM:
-    case FE_JOB_OP_ADAMW:
-        return true;
-    default:
-        return false;
+    case FE_JOB_OP_ADAMW: return true;
+    default: return false;
     }
 }
 

@@ -33,16 +33,14 @@ static content through(const ir_node *node, content random)
 {
     switch (ir_node_opcode(node)) {
     case IR_OP_Add:
-    case IR_OP_Sub:
-        return random == UNIFORM ? UNIFORM : DATA;
+    case IR_OP_Sub: return random == UNIFORM ? UNIFORM : DATA;
     case IR_OP_Less:
     case IR_OP_LessOrEqual:
     case IR_OP_Greater:
     case IR_OP_GreaterOrEqual:
     case IR_OP_Floor:
     case IR_OP_Ceil:
-    case IR_OP_Round:
-        return MASK;
+    case IR_OP_Round: return MASK;
     case IR_OP_Cast:
     case IR_OP_CastLike:
     case IR_OP_Identity:
@@ -50,12 +48,9 @@ static content through(const ir_node *node, content random)
     case IR_OP_Unsqueeze:
     case IR_OP_Expand:
     case IR_OP_Mul:
-    case IR_OP_Div:
-        return random;
-    case IR_OP_Not:
-        return random == MASK ? MASK : DATA;
-    default:
-        return DATA;
+    case IR_OP_Div: return random;
+    case IR_OP_Not: return random == MASK ? MASK : DATA;
+    default: return DATA;
     }
 }
 

@@ -134,8 +134,7 @@ static bool limit_of(const counting *c, const ir_value *condition, int depth, li
     case IR_OP_GreaterOrEqual:
         return is_negated ? limit_by_bound(c, input[0], input[1], false, out)
                           : limit_by_bound(c, input[1], input[0], true, out);
-    default:
-        return false;
+    default: return false;
     }
 }
 

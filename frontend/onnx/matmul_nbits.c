@@ -93,18 +93,10 @@ static double zero_of(const packing *p, int64_t column, int64_t block)
 static void store(unsigned char *at, mdot_dtype dtype, double value)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F32:
-        memcpy(at, &(float){(float)value}, sizeof(float));
-        break;
-    case MDOT_DTYPE_F64:
-        memcpy(at, &value, sizeof value);
-        break;
-    case MDOT_DTYPE_F16:
-        memcpy(at, &(uint16_t){ir_f64_to_f16(value)}, sizeof(uint16_t));
-        break;
-    default:
-        memcpy(at, &(uint16_t){ir_f64_to_bf16(value)}, sizeof(uint16_t));
-        break;
+    case MDOT_DTYPE_F32: memcpy(at, &(float){(float)value}, sizeof(float)); break;
+    case MDOT_DTYPE_F64: memcpy(at, &value, sizeof value); break;
+    case MDOT_DTYPE_F16: memcpy(at, &(uint16_t){ir_f64_to_f16(value)}, sizeof(uint16_t)); break;
+    default: memcpy(at, &(uint16_t){ir_f64_to_bf16(value)}, sizeof(uint16_t)); break;
     }
 }
 

@@ -56,16 +56,11 @@ static ir_value *probit(const ml_writer *w, ir_value *x)
 ir_value *fe_ml_transform_scores(const ml_writer *w, ml_transform transform, ir_value *scores)
 {
     switch (transform) {
-    case ML_SOFTMAX:
-        return fe_ml_add1(w, IR_OP_Softmax, scores);
-    case ML_LOGISTIC:
-        return fe_ml_add1(w, IR_OP_Sigmoid, scores);
-    case ML_SOFTMAX_ZERO:
-        return softmax_zero(w, scores);
-    case ML_PROBIT:
-        return probit(w, scores);
-    case ML_NONE:
-        break;
+    case ML_SOFTMAX: return fe_ml_add1(w, IR_OP_Softmax, scores);
+    case ML_LOGISTIC: return fe_ml_add1(w, IR_OP_Sigmoid, scores);
+    case ML_SOFTMAX_ZERO: return softmax_zero(w, scores);
+    case ML_PROBIT: return probit(w, scores);
+    case ML_NONE: break;
     }
     return scores;
 }

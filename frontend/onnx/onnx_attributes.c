@@ -193,20 +193,13 @@ static mdot_status import_form(const fe_context *context, const fe_node *source,
     case FORM_TENSOR:
         if (proto->t == NULL) return fail(context, source, attribute->name, "has no tensor");
         return fe_import_tensor(context, proto->t, "constant", source->name, out_tensor);
-    case FORM_FLOAT:
-        return make_tensor(context, MDOT_DTYPE_F32, 0, 1, &proto->f, out_tensor);
-    case FORM_INT:
-        return make_tensor(context, MDOT_DTYPE_I64, 0, 1, &proto->i, out_tensor);
-    case FORM_STRING:
-        return make_tensor(context, MDOT_DTYPE_STRING, 0, 1, NULL, out_tensor);
-    case FORM_FLOATS:
-        return make_tensor(context, MDOT_DTYPE_F32, 1, proto->n_floats, proto->floats, out_tensor);
-    case FORM_INTS:
-        return make_tensor(context, MDOT_DTYPE_I64, 1, proto->n_ints, proto->ints, out_tensor);
-    case FORM_STRINGS:
-        return make_tensor(context, MDOT_DTYPE_STRING, 1, proto->n_strings, NULL, out_tensor);
-    case FORM_SPARSE:
-        break;
+    case FORM_FLOAT: return make_tensor(context, MDOT_DTYPE_F32, 0, 1, &proto->f, out_tensor);
+    case FORM_INT: return make_tensor(context, MDOT_DTYPE_I64, 0, 1, &proto->i, out_tensor);
+    case FORM_STRING: return make_tensor(context, MDOT_DTYPE_STRING, 0, 1, NULL, out_tensor);
+    case FORM_FLOATS: return make_tensor(context, MDOT_DTYPE_F32, 1, proto->n_floats, proto->floats, out_tensor);
+    case FORM_INTS: return make_tensor(context, MDOT_DTYPE_I64, 1, proto->n_ints, proto->ints, out_tensor);
+    case FORM_STRINGS: return make_tensor(context, MDOT_DTYPE_STRING, 1, proto->n_strings, NULL, out_tensor);
+    case FORM_SPARSE: break;
     }
     return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (Constant): sparse tensors are unsupported",
                      context->file, source->name);

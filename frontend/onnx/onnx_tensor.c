@@ -13,33 +13,23 @@ typedef enum source { SOURCE_FLOAT, SOURCE_DOUBLE, SOURCE_INT32, SOURCE_INT64, S
 static source source_of(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F32:
-        return SOURCE_FLOAT;
-    case MDOT_DTYPE_F64:
-        return SOURCE_DOUBLE;
-    case MDOT_DTYPE_I64:
-        return SOURCE_INT64;
+    case MDOT_DTYPE_F32: return SOURCE_FLOAT;
+    case MDOT_DTYPE_F64: return SOURCE_DOUBLE;
+    case MDOT_DTYPE_I64: return SOURCE_INT64;
     case MDOT_DTYPE_U32:
-    case MDOT_DTYPE_U64:
-        return SOURCE_UINT64;
-    default:
-        return SOURCE_INT32; /* narrower integers, bool, and the bits of f16 and bf16 */
+    case MDOT_DTYPE_U64: return SOURCE_UINT64;
+    default: return SOURCE_INT32; /* narrower integers, bool, and the bits of f16 and bf16 */
     }
 }
 
 static size_t source_count(const Onnx__TensorProto *proto, source from)
 {
     switch (from) {
-    case SOURCE_FLOAT:
-        return proto->n_float_data;
-    case SOURCE_DOUBLE:
-        return proto->n_double_data;
-    case SOURCE_INT32:
-        return proto->n_int32_data;
-    case SOURCE_INT64:
-        return proto->n_int64_data;
-    case SOURCE_UINT64:
-        return proto->n_uint64_data;
+    case SOURCE_FLOAT: return proto->n_float_data;
+    case SOURCE_DOUBLE: return proto->n_double_data;
+    case SOURCE_INT32: return proto->n_int32_data;
+    case SOURCE_INT64: return proto->n_int64_data;
+    case SOURCE_UINT64: return proto->n_uint64_data;
     }
     return 0;
 }
@@ -82,20 +72,11 @@ static mdot_status copy_typed(const fe_context *context, const Onnx__TensorProto
 {
     const void *values = NULL;
     switch (dtype) {
-    case MDOT_DTYPE_F32:
-        values = proto->float_data;
-        break;
-    case MDOT_DTYPE_F64:
-        values = proto->double_data;
-        break;
-    case MDOT_DTYPE_I64:
-        values = proto->int64_data;
-        break;
-    case MDOT_DTYPE_U64:
-        values = proto->uint64_data;
-        break;
-    default:
-        return narrow(context, proto, kind, name, dtype, count, out);
+    case MDOT_DTYPE_F32: values = proto->float_data; break;
+    case MDOT_DTYPE_F64: values = proto->double_data; break;
+    case MDOT_DTYPE_I64: values = proto->int64_data; break;
+    case MDOT_DTYPE_U64: values = proto->uint64_data; break;
+    default: return narrow(context, proto, kind, name, dtype, count, out);
     }
     if (count) memcpy(out, values, count * mdot_dtype_size_bytes(dtype));
     return MDOT_OK;

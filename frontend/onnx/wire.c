@@ -94,12 +94,8 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
         size = (uint64_t)(p - f.value);
         break;
     }
-    case WIRE_64BIT:
-        size = 8;
-        break;
-    case WIRE_32BIT:
-        size = 4;
-        break;
+    case WIRE_64BIT: size = 8; break;
+    case WIRE_32BIT: size = 4; break;
     case WIRE_LENGTH:
         status = read_varint(s, &p, end, &size);
         f.value = p;
@@ -124,18 +120,14 @@ static wire_type wire_type_of(ProtobufCType type)
     switch (type) {
     case PROTOBUF_C_TYPE_FIXED64:
     case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return WIRE_64BIT;
+    case PROTOBUF_C_TYPE_DOUBLE: return WIRE_64BIT;
     case PROTOBUF_C_TYPE_FIXED32:
     case PROTOBUF_C_TYPE_SFIXED32:
-    case PROTOBUF_C_TYPE_FLOAT:
-        return WIRE_32BIT;
+    case PROTOBUF_C_TYPE_FLOAT: return WIRE_32BIT;
     case PROTOBUF_C_TYPE_STRING:
     case PROTOBUF_C_TYPE_BYTES:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return WIRE_LENGTH;
-    default:
-        return WIRE_VARINT;
+    case PROTOBUF_C_TYPE_MESSAGE: return WIRE_LENGTH;
+    default: return WIRE_VARINT;
     }
 }
 

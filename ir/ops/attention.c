@@ -149,12 +149,9 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
 static ir_type output_type(const geometry *g, int output)
 {
     switch (output) {
-    case PRESENT_KEY:
-        return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->dim}};
-    case PRESENT_VALUE:
-        return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->value_dim}};
-    case SCORES:
-        return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->keys}};
+    case PRESENT_KEY: return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->dim}};
+    case PRESENT_VALUE: return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->value_dim}};
+    case SCORES: return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->keys}};
     default:
         if (g->rank == 3) return (ir_type){g->dtype, 3, {g->batch, g->queries, g->hidden}};
         return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->value_dim}};

@@ -182,14 +182,10 @@ static bool load_operand(const ir_value *value, int out_rank, operand *out)
 static int64_t exact_integers(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F64:
-        return INT64_C(1) << 53;
-    case MDOT_DTYPE_F32:
-        return INT64_C(1) << 24;
-    case MDOT_DTYPE_F16:
-        return INT64_C(1) << 11;
-    default:
-        return INT64_C(1) << 8; /* bf16 */
+    case MDOT_DTYPE_F64: return INT64_C(1) << 53;
+    case MDOT_DTYPE_F32: return INT64_C(1) << 24;
+    case MDOT_DTYPE_F16: return INT64_C(1) << 11;
+    default: return INT64_C(1) << 8; /* bf16 */
     }
 }
 

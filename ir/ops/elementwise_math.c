@@ -351,12 +351,9 @@ mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype d
 double ir_round_float(mdot_dtype dtype, double value)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return ir_f16_to_f32(ir_f64_to_f16(value));
-    case MDOT_DTYPE_BF16:
-        return ir_bf16_to_f32(ir_f64_to_bf16(value));
-    default:
-        return value;
+    case MDOT_DTYPE_F16: return ir_f16_to_f32(ir_f64_to_f16(value));
+    case MDOT_DTYPE_BF16: return ir_bf16_to_f32(ir_f64_to_bf16(value));
+    default: return value;
     }
 }
 

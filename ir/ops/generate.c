@@ -83,20 +83,15 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
     case IR_ATTR_TENSOR:
         *out = (constant_content){attr->tensor->dtype, attr->tensor->rank, attr->tensor->count, attr->tensor, 0, 0};
         return MDOT_OK;
-    case IR_ATTR_FLOAT:
-        *out = (constant_content){MDOT_DTYPE_F32, 0, 1, NULL, &attr->f, NULL};
-        return MDOT_OK;
+    case IR_ATTR_FLOAT: *out = (constant_content){MDOT_DTYPE_F32, 0, 1, NULL, &attr->f, NULL}; return MDOT_OK;
     case IR_ATTR_FLOATS:
         *out = (constant_content){MDOT_DTYPE_F32, 1, attr->count, NULL, attr->floats, NULL};
         return MDOT_OK;
-    case IR_ATTR_INT:
-        *out = (constant_content){MDOT_DTYPE_I64, 0, 1, NULL, NULL, &attr->i};
-        return MDOT_OK;
+    case IR_ATTR_INT: *out = (constant_content){MDOT_DTYPE_I64, 0, 1, NULL, NULL, &attr->i}; return MDOT_OK;
     case IR_ATTR_INTS:
         *out = (constant_content){MDOT_DTYPE_I64, 1, attr->count, NULL, NULL, attr->ints};
         return MDOT_OK;
-    default:
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "attribute %s is unsupported", attr->name);
+    default: return ir_fail(node, err, MDOT_UNSUPPORTED, "attribute %s is unsupported", attr->name);
     }
 }
 

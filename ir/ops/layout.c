@@ -193,14 +193,10 @@ static mdot_status unsqueeze_result(const ir_operands *args, ir_type *out_type)
 static ir_result_fn relabelling_of(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
-    case IR_OP_Flatten:
-        return flatten_result;
-    case IR_OP_Squeeze:
-        return squeeze_result;
-    case IR_OP_Unsqueeze:
-        return unsqueeze_result;
-    default:
-        return reshape_result;
+    case IR_OP_Flatten: return flatten_result;
+    case IR_OP_Squeeze: return squeeze_result;
+    case IR_OP_Unsqueeze: return unsqueeze_result;
+    default: return reshape_result;
     }
 }
 

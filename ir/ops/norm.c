@@ -226,19 +226,14 @@ static double flops_per_element(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
     case IR_OP_Softmax: /* maximum, difference, exponential, sum, quotient */
-    case IR_OP_LogSoftmax:
-        return 5;
+    case IR_OP_LogSoftmax: return 5;
     case IR_OP_RMSNormalization: /* square, sum, quotient, scale */
-    case IR_OP_SimplifiedLayerNormalization:
-        return 4;
-    case IR_OP_BatchNormalization: /* one multiply-add: its statistics are constants */
-        return 2;
-    case IR_OP_LpNormalization: /* power, sum, quotient */
-        return 3;
+    case IR_OP_SimplifiedLayerNormalization: return 4;
+    case IR_OP_BatchNormalization: /* one multiply-add: its statistics are constants */ return 2;
+    case IR_OP_LpNormalization: /* power, sum, quotient */ return 3;
     case IR_OP_SkipLayerNormalization: /* the sum of input and skip, of the bias if present, and a layer norm */
         return 9 + (ir_node_input(node, 4) != NULL);
-    default: /* sum, difference, difference and square, sum, quotient, scale, bias */
-        return 8;
+    default: /* sum, difference, difference and square, sum, quotient, scale, bias */ return 8;
     }
 }
 

@@ -34,14 +34,10 @@ const char *ir_gate_name(ir_gate_function function) { return functions[function]
 static ir_cell cell_of(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
-    case IR_OP_LSTM:
-        return IR_CELL_LSTM;
-    case IR_OP_GRU:
-        return IR_CELL_GRU;
-    case IR_OP_RNN:
-        return IR_CELL_RNN;
-    default:
-        break;
+    case IR_OP_LSTM: return IR_CELL_LSTM;
+    case IR_OP_GRU: return IR_CELL_GRU;
+    case IR_OP_RNN: return IR_CELL_RNN;
+    default: break;
     }
     const char *name = ir_node_string(node, "cell", "");
     return strcmp(name, "LSTM") == 0 ? IR_CELL_LSTM : strcmp(name, "GRU") == 0 ? IR_CELL_GRU : IR_CELL_RNN;

@@ -28,28 +28,17 @@ typedef struct direction {
 static double activate(const ir_gate_activation *a, double x)
 {
     switch (a->function) {
-    case IR_GATE_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case IR_GATE_TANH:
-        return tanh(x);
-    case IR_GATE_RELU:
-        return x > 0 ? x : 0;
-    case IR_GATE_AFFINE:
-        return a->alpha * x + a->beta;
-    case IR_GATE_LEAKY_RELU:
-        return x >= 0 ? x : a->alpha * x;
-    case IR_GATE_THRESHOLDED_RELU:
-        return x >= a->alpha ? x : 0;
-    case IR_GATE_SCALED_TANH:
-        return a->alpha * tanh(a->beta * x);
-    case IR_GATE_HARD_SIGMOID:
-        return fmin(fmax(a->alpha * x + a->beta, 0), 1);
-    case IR_GATE_ELU:
-        return x >= 0 ? x : a->alpha * expm1(x);
-    case IR_GATE_SOFTSIGN:
-        return x / (1 + fabs(x));
-    case IR_GATE_SOFTPLUS:
-        return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    case IR_GATE_SIGMOID: return 1 / (1 + exp(-x));
+    case IR_GATE_TANH: return tanh(x);
+    case IR_GATE_RELU: return x > 0 ? x : 0;
+    case IR_GATE_AFFINE: return a->alpha * x + a->beta;
+    case IR_GATE_LEAKY_RELU: return x >= 0 ? x : a->alpha * x;
+    case IR_GATE_THRESHOLDED_RELU: return x >= a->alpha ? x : 0;
+    case IR_GATE_SCALED_TANH: return a->alpha * tanh(a->beta * x);
+    case IR_GATE_HARD_SIGMOID: return fmin(fmax(a->alpha * x + a->beta, 0), 1);
+    case IR_GATE_ELU: return x >= 0 ? x : a->alpha * expm1(x);
+    case IR_GATE_SOFTSIGN: return x / (1 + fabs(x));
+    case IR_GATE_SOFTPLUS: return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
     }
     return x;
 }
@@ -115,15 +104,9 @@ static void run_step(const direction *d, int64_t step, int64_t item)
     int64_t known = d->how.cell == IR_CELL_GRU ? 2 * count : columns;
     for (int64_t column = 0; column < known; column++) sum[column] = x[column] + dot(&d->weights, column, h, count);
     switch (d->how.cell) {
-    case IR_CELL_RNN:
-        rnn_step(d, sum, next_values);
-        break;
-    case IR_CELL_GRU:
-        gru_step(d, x, h, sum, next_values);
-        break;
-    case IR_CELL_LSTM:
-        lstm_step(d, d->c + item * count, sum, next_values);
-        break;
+    case IR_CELL_RNN: rnn_step(d, sum, next_values); break;
+    case IR_CELL_GRU: gru_step(d, x, h, sum, next_values); break;
+    case IR_CELL_LSTM: lstm_step(d, d->c + item * count, sum, next_values); break;
     }
     for (int64_t j = 0; j < count; j++) h[j] = next_values[j];
     for (int64_t j = 0; d->y != NULL && j < count; j++) d->y[step * d->y_step + item * d->y_item + j] = next_values[j];

@@ -147,16 +147,11 @@ static void set_reduced_type(ir_node *node, mdot_dtype dtype, unsigned mask)
 static bool known_step(const ir_graph *graph, ir_opcode opcode, ir_dim acc, ir_dim x, ir_dim *out)
 {
     switch (opcode) {
-    case IR_OP_ReduceSum:
-        return ir_dim_add(acc, x, out);
-    case IR_OP_ReduceProd:
-        return ir_dim_mul(acc, x, out);
-    case IR_OP_ReduceMax:
-        return ir_dim_max(graph, acc, x, out);
-    case IR_OP_ReduceMin:
-        return ir_dim_min(graph, acc, x, out);
-    default:
-        return false;
+    case IR_OP_ReduceSum: return ir_dim_add(acc, x, out);
+    case IR_OP_ReduceProd: return ir_dim_mul(acc, x, out);
+    case IR_OP_ReduceMax: return ir_dim_max(graph, acc, x, out);
+    case IR_OP_ReduceMin: return ir_dim_min(graph, acc, x, out);
+    default: return false;
     }
 }
 

@@ -394,12 +394,9 @@ static int64_t padded_source(pad_mode mode, int64_t at, int64_t extent)
         int64_t offset = floor_mod(at, period);
         return offset < extent ? offset : period - offset;
     }
-    case PAD_EDGE:
-        return at < 0 ? 0 : extent - 1;
-    case PAD_WRAP:
-        return floor_mod(at, extent);
-    default:
-        return -1;
+    case PAD_EDGE: return at < 0 ? 0 : extent - 1;
+    case PAD_WRAP: return floor_mod(at, extent);
+    default: return -1;
     }
 }
 

@@ -204,16 +204,11 @@ static mdot_status read_reduction(const ir_operands *args, reduction *out)
 static double reduce_floats(reduction how, double old, double update)
 {
     switch (how) {
-    case REDUCE_ADD:
-        return old + update;
-    case REDUCE_MUL:
-        return old * update;
-    case REDUCE_MAX:
-        return isnan(old) || old > update ? old : update;
-    case REDUCE_MIN:
-        return isnan(old) || old < update ? old : update;
-    default:
-        return update;
+    case REDUCE_ADD: return old + update;
+    case REDUCE_MUL: return old * update;
+    case REDUCE_MAX: return isnan(old) || old > update ? old : update;
+    case REDUCE_MIN: return isnan(old) || old < update ? old : update;
+    default: return update;
     }
 }
 
@@ -221,16 +216,11 @@ static int64_t reduce_integers(reduction how, mdot_dtype dtype, int64_t old, int
 {
     bool greater = dtype == MDOT_DTYPE_U64 ? (uint64_t)old > (uint64_t)update : old > update;
     switch (how) {
-    case REDUCE_ADD:
-        return ir_wrap_integer(dtype, (int64_t)((uint64_t)old + (uint64_t)update));
-    case REDUCE_MUL:
-        return ir_wrap_integer(dtype, (int64_t)((uint64_t)old * (uint64_t)update));
-    case REDUCE_MAX:
-        return greater ? old : update;
-    case REDUCE_MIN:
-        return greater ? update : old;
-    default:
-        return update;
+    case REDUCE_ADD: return ir_wrap_integer(dtype, (int64_t)((uint64_t)old + (uint64_t)update));
+    case REDUCE_MUL: return ir_wrap_integer(dtype, (int64_t)((uint64_t)old * (uint64_t)update));
+    case REDUCE_MAX: return greater ? old : update;
+    case REDUCE_MIN: return greater ? update : old;
+    default: return update;
     }
 }
 

@@ -155,12 +155,9 @@ mdot_status ir_shape_trees(ir_graph *graph, ir_node *node, mdot_error *err)
 static double combine(ir_aggregate aggregate, double before, double value)
 {
     switch (aggregate) {
-    case IR_AGGREGATE_MIN:
-        return value < before ? value : before;
-    case IR_AGGREGATE_MAX:
-        return value > before ? value : before;
-    default:
-        return before + value;
+    case IR_AGGREGATE_MIN: return value < before ? value : before;
+    case IR_AGGREGATE_MAX: return value > before ? value : before;
+    default: return before + value;
     }
 }
 

@@ -72,20 +72,16 @@ static double least_of(const ir_value *value, int depth)
     case IR_OP_Expand:
     case IR_OP_Slice:
     case IR_OP_Squeeze:
-    case IR_OP_Unsqueeze:
-        return least_of(node->inputs[0], depth + 1);
-    case IR_OP_Add:
-        return least_of(node->inputs[0], depth + 1) + least_of(node->inputs[1], depth + 1);
+    case IR_OP_Unsqueeze: return least_of(node->inputs[0], depth + 1);
+    case IR_OP_Add: return least_of(node->inputs[0], depth + 1) + least_of(node->inputs[1], depth + 1);
     case IR_OP_Mul:
         for (int i = 0; i < 2; i++) {
             if (ir_value_scalar(node->inputs[i], &number) && number >= 0)
                 return number > 0 ? number * least_of(node->inputs[1 - i], depth + 1) : 0;
         }
         return -INFINITY;
-    case IR_OP_Where:
-        return fmin(least_of(node->inputs[1], depth + 1), least_of(node->inputs[2], depth + 1));
-    default:
-        return -INFINITY;
+    case IR_OP_Where: return fmin(least_of(node->inputs[1], depth + 1), least_of(node->inputs[2], depth + 1));
+    default: return -INFINITY;
     }
 }
 
@@ -192,21 +188,13 @@ static bool read_scores(ir_value *value, ir_scores *s)
         s->k_transposed = ir_without_scale(node->inputs[1], &s->scale);
         return true;
     case IR_OP_Mul:
-    case IR_OP_Div:
-        inner = ir_without_scale(value, &s->scale);
-        return inner != value && read_scores(inner, s);
-    case IR_OP_Tanh:
-        return read_cap(value, s);
+    case IR_OP_Div: inner = ir_without_scale(value, &s->scale); return inner != value && read_scores(inner, s);
+    case IR_OP_Tanh: return read_cap(value, s);
     case IR_OP_Add:
-    case IR_OP_Sub:
-        return read_sum(node, s);
-    case IR_OP_Where:
-        return read_selection(node, s);
-    case IR_OP_Reshape:
-        inner = without_split(value, s);
-        return inner != NULL && read_scores(inner, s);
-    default:
-        return false;
+    case IR_OP_Sub: return read_sum(node, s);
+    case IR_OP_Where: return read_selection(node, s);
+    case IR_OP_Reshape: inner = without_split(value, s); return inner != NULL && read_scores(inner, s);
+    default: return false;
     }
 }
 

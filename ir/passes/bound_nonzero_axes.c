@@ -341,39 +341,25 @@ const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *ma
     case IR_OP_Reshape:
     case IR_OP_Squeeze:
     case IR_OP_Unsqueeze:
-    case IR_OP_Identity:
-        return follow_reshape(w, node, mark, out_mark);
-    case IR_OP_Expand:
-        return follow_expand(node, mark, out_mark);
-    case IR_OP_ConstantOfShape:
-        return follow_repetition(NULL, node->outputs[0], &mark[0], out_mark);
-    case IR_OP_Transpose:
-        return follow_transpose(node, mark, out_mark);
-    case IR_OP_Gather:
-        return follow_gather(node, mark, out_mark);
-    case IR_OP_GatherND:
-        return follow_gather_nd(node, mark, out_mark);
-    case IR_OP_GatherElements:
-        return follow_gather_elements(node, mark, out_mark);
+    case IR_OP_Identity: return follow_reshape(w, node, mark, out_mark);
+    case IR_OP_Expand: return follow_expand(node, mark, out_mark);
+    case IR_OP_ConstantOfShape: return follow_repetition(NULL, node->outputs[0], &mark[0], out_mark);
+    case IR_OP_Transpose: return follow_transpose(node, mark, out_mark);
+    case IR_OP_Gather: return follow_gather(node, mark, out_mark);
+    case IR_OP_GatherND: return follow_gather_nd(node, mark, out_mark);
+    case IR_OP_GatherElements: return follow_gather_elements(node, mark, out_mark);
     case IR_OP_Split:
-    case IR_OP_Slice:
-        return follow_cut(node, mark, out_mark);
-    case IR_OP_Concat:
-        return follow_concat(node, mark, out_mark);
-    case IR_OP_MatMul:
-        return follow_matmul(node, mark, out_mark);
-    case IR_OP_Gemm:
-        return follow_gemm(node, mark, out_mark);
+    case IR_OP_Slice: return follow_cut(node, mark, out_mark);
+    case IR_OP_Concat: return follow_concat(node, mark, out_mark);
+    case IR_OP_MatMul: return follow_matmul(node, mark, out_mark);
+    case IR_OP_Gemm: return follow_gemm(node, mark, out_mark);
     case IR_OP_Softmax:
-    case IR_OP_LogSoftmax:
-        return follow_norm(node, mark, false, out_mark);
+    case IR_OP_LogSoftmax: return follow_norm(node, mark, false, out_mark);
     case IR_OP_LayerNormalization:
     case IR_OP_RMSNormalization:
-    case IR_OP_SimplifiedLayerNormalization:
-        return follow_norm(node, mark, true, out_mark);
+    case IR_OP_SimplifiedLayerNormalization: return follow_norm(node, mark, true, out_mark);
     case IR_OP_ScatterND:
-    case IR_OP_ScatterElements:
-        return follow_scatter(w, node, mark);
+    case IR_OP_ScatterElements: return follow_scatter(w, node, mark);
     default:
         if (is_reduction(node)) return follow_reduction(w, node, mark, out_mark);
         return node->op->lowering == IR_LOWER_POINTWISE ? follow_elementwise(node, mark, out_mark) : combines;

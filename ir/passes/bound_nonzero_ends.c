@@ -40,19 +40,11 @@ static bool neutral_number(const ir_node *node, double *out)
     case IR_OP_ReduceMean:
     case IR_OP_ReduceL1:
     case IR_OP_ReduceL2:
-    case IR_OP_ReduceSumSquare:
-        return true;
-    case IR_OP_ReduceProd:
-        *out = 1;
-        return true;
-    case IR_OP_ReduceMax:
-        *out = -INFINITY;
-        return is_float;
-    case IR_OP_ReduceMin:
-        *out = INFINITY;
-        return is_float;
-    default:
-        return false;
+    case IR_OP_ReduceSumSquare: return true;
+    case IR_OP_ReduceProd: *out = 1; return true;
+    case IR_OP_ReduceMax: *out = -INFINITY; return is_float;
+    case IR_OP_ReduceMin: *out = INFINITY; return is_float;
+    default: return false;
     }
 }
 

@@ -69,18 +69,12 @@ static bool equal_attrs(const ir_attr *a, const ir_attr *b)
 {
     if (a->kind != b->kind || strcmp(a->name, b->name) != 0) return false;
     switch (a->kind) {
-    case IR_ATTR_INT:
-        return a->i == b->i;
-    case IR_ATTR_FLOAT:
-        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case IR_ATTR_STRING:
-        return strcmp(a->s, b->s) == 0;
-    case IR_ATTR_INTS:
-        return a->count == b->count && equal_bytes(a->ints, b->ints, a->count, sizeof *a->ints);
-    case IR_ATTR_FLOATS:
-        return a->count == b->count && equal_bytes(a->floats, b->floats, a->count, sizeof *a->floats);
-    default: /* strings, tensors and sub-graphs are rare and not worth the comparison */
-        return false;
+    case IR_ATTR_INT: return a->i == b->i;
+    case IR_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case IR_ATTR_STRING: return strcmp(a->s, b->s) == 0;
+    case IR_ATTR_INTS: return a->count == b->count && equal_bytes(a->ints, b->ints, a->count, sizeof *a->ints);
+    case IR_ATTR_FLOATS: return a->count == b->count && equal_bytes(a->floats, b->floats, a->count, sizeof *a->floats);
+    default: /* strings, tensors and sub-graphs are rare and not worth the comparison */ return false;
     }
 }
 

@@ -20,12 +20,9 @@ static bool solve(ir_match *match, const goal *first);
 static double rounding(const ir_value *value)
 {
     switch (value->rounded != MDOT_DTYPE_NONE ? value->rounded : value->type.dtype) {
-    case MDOT_DTYPE_F16:
-        return 1e-3;
-    case MDOT_DTYPE_BF16:
-        return 8e-3;
-    default:
-        return 2e-6;
+    case MDOT_DTYPE_F16: return 1e-3;
+    case MDOT_DTYPE_BF16: return 8e-3;
+    default: return 2e-6;
     }
 }
 
@@ -104,23 +101,18 @@ static bool solve(ir_match *match, const goal *first)
     ir_value *value = first->value;
     double scalar;
     switch (pattern->kind) {
-    case IR_PATTERN_ANY:
-        return bind(match, pattern->slot, value, first->next);
+    case IR_PATTERN_ANY: return bind(match, pattern->slot, value, first->next);
     case IR_PATTERN_NUMBER:
         return ir_value_is_filled(value, pattern->number, rounding(value)) && solve(match, first->next);
-    case IR_PATTERN_SCALAR:
-        return ir_value_scalar(value, &scalar) && bind(match, pattern->slot, value, first->next);
-    case IR_PATTERN_OP:
-        return solve_op(match, pattern, value, first->next);
-    case IR_PATTERN_MATMUL:
-        return solve_product(match, pattern, value, first->next);
+    case IR_PATTERN_SCALAR: return ir_value_scalar(value, &scalar) && bind(match, pattern->slot, value, first->next);
+    case IR_PATTERN_OP: return solve_op(match, pattern, value, first->next);
+    case IR_PATTERN_MATMUL: return solve_product(match, pattern, value, first->next);
     case IR_PATTERN_EITHER:
         for (int i = 0; i < IR_PATTERN_ARGS && pattern->arg[i] != NULL; i++) {
             if (solve(match, &(goal){pattern->arg[i], value, first->next})) return true;
         }
         return false;
-    case IR_PATTERN_LET:
-        return bind(match, pattern->slot, value, &(goal){pattern->arg[0], value, first->next});
+    case IR_PATTERN_LET: return bind(match, pattern->slot, value, &(goal){pattern->arg[0], value, first->next});
     }
     return false;
 }

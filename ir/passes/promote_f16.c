@@ -99,8 +99,7 @@ static bool is_kept(const ir_node *node)
     case IR_OP_LessOrEqual:
     case IR_OP_Greater:
     case IR_OP_GreaterOrEqual:
-    case IR_OP_IsInf:
-        return true;
+    case IR_OP_IsInf: return true;
     default:
         return node->op->lowering == IR_LOWER_SEQUENTIAL || node->op->lowering == IR_LOWER_FOLD ||
                node->op->lowering == IR_LOWER_NONE;

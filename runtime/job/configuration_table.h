@@ -262,16 +262,11 @@ static inline double rt_option_get(const mdot_configuration *c, const rt_option 
 {
     const char *member = (const char *)c + option->offset;
     switch (option->type) {
-    case RT_MEMBER_INT:
-        return *(const int *)member;
-    case RT_MEMBER_UINT32:
-        return *(const uint32_t *)member;
-    case RT_MEMBER_INT64:
-        return (double)*(const int64_t *)member;
-    case RT_MEMBER_DOUBLE:
-        return *(const double *)member;
-    case RT_MEMBER_POINTER:
-        break;
+    case RT_MEMBER_INT: return *(const int *)member;
+    case RT_MEMBER_UINT32: return *(const uint32_t *)member;
+    case RT_MEMBER_INT64: return (double)*(const int64_t *)member;
+    case RT_MEMBER_DOUBLE: return *(const double *)member;
+    case RT_MEMBER_POINTER: break;
     }
     return 0;
 }
@@ -298,20 +293,11 @@ static inline void rt_option_set(mdot_configuration *c, const rt_option *option,
 {
     char *member = (char *)c + option->offset;
     switch (option->type) {
-    case RT_MEMBER_INT:
-        *(int *)member = (int)value;
-        break;
-    case RT_MEMBER_UINT32:
-        *(uint32_t *)member = (uint32_t)value;
-        break;
-    case RT_MEMBER_INT64:
-        *(int64_t *)member = (int64_t)value;
-        break;
-    case RT_MEMBER_DOUBLE:
-        *(double *)member = value;
-        break;
-    case RT_MEMBER_POINTER:
-        break;
+    case RT_MEMBER_INT: *(int *)member = (int)value; break;
+    case RT_MEMBER_UINT32: *(uint32_t *)member = (uint32_t)value; break;
+    case RT_MEMBER_INT64: *(int64_t *)member = (int64_t)value; break;
+    case RT_MEMBER_DOUBLE: *(double *)member = value; break;
+    case RT_MEMBER_POINTER: break;
     }
 }
 

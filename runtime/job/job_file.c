@@ -331,21 +331,15 @@ static bool get_modules(rt_reader *r, rt_decoded *d, size_t operator_count)
 static bool get_section(uint64_t tag, rt_reader *section, size_t operator_count, rt_decoded *d)
 {
     switch (tag) {
-    case SECTION_JOB:
-        get_job(section, d);
-        return true;
-    case SECTION_TYPES:
-        return get_types(section, d);
-    case SECTION_OPERATORS:
-        return get_operators(section, d, operator_count);
-    case SECTION_MODULES:
-        return get_modules(section, d, operator_count);
+    case SECTION_JOB: get_job(section, d); return true;
+    case SECTION_TYPES: return get_types(section, d);
+    case SECTION_OPERATORS: return get_operators(section, d, operator_count);
+    case SECTION_MODULES: return get_modules(section, d, operator_count);
     case SECTION_PROGRAM:
         d->program = calloc(1, sizeof *d->program);
         if (d->program != NULL) rt_get_program(section, d->program);
         return d->program != NULL;
-    default:
-        return true; /* unknown and optional */
+    default: return true; /* unknown and optional */
     }
 }
 

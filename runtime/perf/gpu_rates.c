@@ -15,26 +15,17 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
     bool has_tf32 = gpu->compute_capability >= FIRST_TF32_CAPABILITY;
     double matmul = gpu->fp32_tflops, convolution = matmul;
     switch (configuration->c.precision) {
-    case MDOT_PRECISION_FP32:
-        break;
-    case MDOT_PRECISION_TF32:
-        matmul = convolution = gpu->tf32_tflops;
-        break;
-    case MDOT_PRECISION_PYTORCH:
-        convolution = has_tf32 ? gpu->tf32_tflops : gpu->fp32_tflops;
-        break;
+    case MDOT_PRECISION_FP32: break;
+    case MDOT_PRECISION_TF32: matmul = convolution = gpu->tf32_tflops; break;
+    case MDOT_PRECISION_PYTORCH: convolution = has_tf32 ? gpu->tf32_tflops : gpu->fp32_tflops; break;
     case MDOT_PRECISION_AMP:
-    case MDOT_PRECISION_MIXED_FP16:
-        matmul = convolution = gpu->fp16_tflops;
-        break;
+    case MDOT_PRECISION_MIXED_FP16: matmul = convolution = gpu->fp16_tflops; break;
     case MDOT_PRECISION_AMP_BF16:
     case MDOT_PRECISION_BF16:
     case MDOT_PRECISION_MIXED_BF16:
     case MDOT_PRECISION_FP8:
     case MDOT_PRECISION_FP8_ROWWISE:
-    case MDOT_PRECISION_MXFP8:
-        matmul = convolution = has_tf32 ? gpu->fp16_tflops : gpu->fp32_tflops;
-        break;
+    case MDOT_PRECISION_MXFP8: matmul = convolution = has_tf32 ? gpu->fp16_tflops : gpu->fp32_tflops; break;
     }
     double linear = rt_is_fp8(configuration->c.precision) ? gpu->fp8_tflops : matmul;
     bool half = rt_is_half(configuration->c.precision), autocast = rt_is_autocast(configuration->c.precision);

@@ -43,14 +43,10 @@ rt_widths rt_widths_of(const mdot_configuration *c)
 double rt_frozen_width(const mdot_configuration *c, double unchanged)
 {
     switch (c->frozen_weights) {
-    case MDOT_FROZEN_INT8:
-        return INT8_BYTES;
-    case MDOT_FROZEN_NF4:
-        return NF4_BYTES;
-    case MDOT_FROZEN_NF4_SINGLE:
-        return NF4_SINGLE_BYTES;
-    case MDOT_FROZEN_UNCHANGED:
-        break;
+    case MDOT_FROZEN_INT8: return INT8_BYTES;
+    case MDOT_FROZEN_NF4: return NF4_BYTES;
+    case MDOT_FROZEN_NF4_SINGLE: return NF4_SINGLE_BYTES;
+    case MDOT_FROZEN_UNCHANGED: break;
     }
     return unchanged;
 }

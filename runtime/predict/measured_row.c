@@ -62,24 +62,15 @@ static void write_value(cell *target, size_t index, double value)
     char digits[BS_NUMBER_BYTES];
     if (!is_always_written(index) && value == option->fallback) return;
     switch (option->kind) {
-    case RT_KIND_CHOICE:
-        target->value = option->choices[(size_t)value];
-        break;
-    case RT_KIND_FLAG:
-        target->value = "yes";
-        break;
+    case RT_KIND_CHOICE: target->value = option->choices[(size_t)value]; break;
+    case RT_KIND_FLAG: target->value = "yes"; break;
     case RT_KIND_VERSION:
         snprintf(target->text, sizeof target->text, RT_VERSION_FORMAT, RT_VERSION_PARTS(value));
         break;
     case RT_KIND_WHOLE:
-    case RT_KIND_COUNT:
-        snprintf(target->text, sizeof target->text, "%.0f", value);
-        break;
-    case RT_KIND_REAL:
-        snprintf(target->text, sizeof target->text, "%s", bs_number_print(value, DIGITS, digits));
-        break;
-    case RT_KIND_GPU:
-        break;
+    case RT_KIND_COUNT: snprintf(target->text, sizeof target->text, "%.0f", value); break;
+    case RT_KIND_REAL: snprintf(target->text, sizeof target->text, "%s", bs_number_print(value, DIGITS, digits)); break;
+    case RT_KIND_GPU: break;
     }
 }
 

@@ -5,12 +5,10 @@ const char *mdot_warning_name(uint32_t warning)
 {
     switch (warning) {
 #define NAME(id, bit, name, text)                                                                                      \
-    case MDOT_WARN_##id:                                                                                               \
-        return name;
+    case MDOT_WARN_##id: return name;
         MDOT_WARNING_MAP(NAME)
 #undef NAME
-    default:
-        return NULL;
+    default: return NULL;
     }
 }
 
@@ -18,12 +16,10 @@ const char *mdot_warning_text(uint32_t warning)
 {
     switch (warning) {
 #define TEXT(id, bit, name, text)                                                                                      \
-    case MDOT_WARN_##id:                                                                                               \
-        return text;
+    case MDOT_WARN_##id: return text;
         MDOT_WARNING_MAP(TEXT)
 #undef TEXT
-    default:
-        return NULL;
+    default: return NULL;
     }
 }
 
@@ -31,12 +27,10 @@ const char *mdot_implausible_name(uint32_t implausible)
 {
     switch (implausible) {
 #define NAME(id, number, name, text)                                                                                   \
-    case MDOT_IMPLAUSIBLE_##id:                                                                                        \
-        return name;
+    case MDOT_IMPLAUSIBLE_##id: return name;
         MDOT_IMPLAUSIBLE_MAP(NAME)
 #undef NAME
-    default:
-        return NULL;
+    default: return NULL;
     }
 }
 
@@ -44,11 +38,9 @@ const char *mdot_implausible_text(uint32_t implausible)
 {
     switch (implausible) {
 #define TEXT(id, number, name, text)                                                                                   \
-    case MDOT_IMPLAUSIBLE_##id:                                                                                        \
-        return text;
+    case MDOT_IMPLAUSIBLE_##id: return text;
         MDOT_IMPLAUSIBLE_MAP(TEXT)
 #undef TEXT
-    default:
-        return NULL;
+    default: return NULL;
     }
 }

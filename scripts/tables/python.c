@@ -28,17 +28,12 @@ static const char *type_of(const rt_option *o)
     if (o->section == RT_SECTION_LINK) return "Union[str, float, None]";
     switch (o->kind) {
     case RT_KIND_WHOLE:
-    case RT_KIND_COUNT:
-        return "int";
-    case RT_KIND_REAL:
-        return "float";
+    case RT_KIND_COUNT: return "int";
+    case RT_KIND_REAL: return "float";
     case RT_KIND_CHOICE:
-    case RT_KIND_VERSION:
-        return may_be_none(o) ? "Union[str, None]" : "str";
-    case RT_KIND_FLAG:
-        return "bool";
-    case RT_KIND_GPU:
-        return "Union[str, GPU]";
+    case RT_KIND_VERSION: return may_be_none(o) ? "Union[str, None]" : "str";
+    case RT_KIND_FLAG: return "bool";
+    case RT_KIND_GPU: return "Union[str, GPU]";
     }
     return "";
 }

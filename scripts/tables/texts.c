@@ -170,25 +170,16 @@ static void write_json_type(FILE *out, const rt_option *o)
     case RT_KIND_WHOLE:
         fprintf(out, "\"type\": \"integer\", \"minimum\": %.0f, \"maximum\": %.0f", o->least, o->most);
         break;
-    case RT_KIND_COUNT:
-        fprintf(out, "\"type\": \"integer\", \"minimum\": %.0f", o->least);
-        break;
-    case RT_KIND_REAL:
-        fputs("\"type\": \"number\", \"exclusiveMinimum\": 0", out);
-        break;
+    case RT_KIND_COUNT: fprintf(out, "\"type\": \"integer\", \"minimum\": %.0f", o->least); break;
+    case RT_KIND_REAL: fputs("\"type\": \"number\", \"exclusiveMinimum\": 0", out); break;
     case RT_KIND_CHOICE:
         fputs(o->section == RT_SECTION_LINK ? "\"anyOf\": [{\"enum\": [" : "\"enum\": [", out);
         for (size_t i = 0; o->choices[i] != NULL; i++) fprintf(out, "%s\"%s\"", i > 0 ? ", " : "", o->choices[i]);
         fputs(o->section == RT_SECTION_LINK ? "]}, {\"type\": \"number\", \"exclusiveMinimum\": 0}]" : "]", out);
         break;
-    case RT_KIND_FLAG:
-        fputs("\"type\": \"boolean\"", out);
-        break;
-    case RT_KIND_VERSION:
-        fputs("\"type\": \"string\", \"pattern\": \"^[1-9][0-9]?[.][0-9]+$\"", out);
-        break;
-    case RT_KIND_GPU:
-        break;
+    case RT_KIND_FLAG: fputs("\"type\": \"boolean\"", out); break;
+    case RT_KIND_VERSION: fputs("\"type\": \"string\", \"pattern\": \"^[1-9][0-9]?[.][0-9]+$\"", out); break;
+    case RT_KIND_GPU: break;
     }
 }
 

@@ -40,12 +40,9 @@ static const tolerance runner_tolerance = {1e-3, 1e-7};
 static double relative_tolerance(mdot_dtype dtype, tolerance allowed)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return 4 * 0x1p-10;
-    case MDOT_DTYPE_BF16:
-        return 4 * 0x1p-7;
-    default:
-        return allowed.relative;
+    case MDOT_DTYPE_F16: return 4 * 0x1p-10;
+    case MDOT_DTYPE_BF16: return 4 * 0x1p-7;
+    default: return allowed.relative;
     }
 }
 

@@ -15,12 +15,9 @@ static uint32_t combine(ch_atomic what, uint32_t old, uint32_t operand)
 {
     float x, y;
     switch (what) {
-    case CH_ATOMIC_ADD:
-        return old + operand;
-    case CH_ATOMIC_MAX_U32:
-        return old > operand ? old : operand;
-    case CH_ATOMIC_EXCHANGE:
-        return operand;
+    case CH_ATOMIC_ADD: return old + operand;
+    case CH_ATOMIC_MAX_U32: return old > operand ? old : operand;
+    case CH_ATOMIC_EXCHANGE: return operand;
     case CH_ATOMIC_ADD_F32:
         memcpy(&x, &old, sizeof x);
         memcpy(&y, &operand, sizeof y);

@@ -263,14 +263,10 @@ void ch_misuse(const char *what, const void *pc)
 ch_index ch_position(int which)
 {
     switch (which) {
-    case CH_THREAD_INDEX:
-        return ch.current->position;
-    case CH_BLOCK_INDEX:
-        return ch.current->warp->block->position;
-    case CH_BLOCK_EXTENT:
-        return ch.extent;
-    default:
-        return ch.grid;
+    case CH_THREAD_INDEX: return ch.current->position;
+    case CH_BLOCK_INDEX: return ch.current->warp->block->position;
+    case CH_BLOCK_EXTENT: return ch.extent;
+    default: return ch.grid;
     }
 }
 

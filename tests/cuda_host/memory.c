@@ -354,16 +354,11 @@ static bool knows_readers(const cell *c)
 {
     const ch_thread *t = ch.current;
     switch (c->reader_scope) {
-    case READER_NONE:
-        return true;
-    case READER_THREAD:
-        return ch_knows(t, c->reader_index, c->read);
-    case READER_WARP:
-        return ch_knows_warp(t, c->reader_index, c->read);
-    case READER_BLOCK:
-        return ch_knows_block(t, c->reader_index, c->read);
-    default:
-        return knows_grid(t, grid_slot(c->reader_index));
+    case READER_NONE: return true;
+    case READER_THREAD: return ch_knows(t, c->reader_index, c->read);
+    case READER_WARP: return ch_knows_warp(t, c->reader_index, c->read);
+    case READER_BLOCK: return ch_knows_block(t, c->reader_index, c->read);
+    default: return knows_grid(t, grid_slot(c->reader_index));
     }
 }
 

@@ -66,17 +66,10 @@ static int source_lane(const shuffle *s, int lane)
 {
     int width = (int)s->width, operand = (int)s->operand, first = lane / width * width, from = lane;
     switch (s->how) {
-    case CH_SHUFFLE_IDX:
-        return first + operand % width;
-    case CH_SHUFFLE_UP:
-        from = lane - operand;
-        break;
-    case CH_SHUFFLE_DOWN:
-        from = lane + operand;
-        break;
-    case CH_SHUFFLE_XOR:
-        from = lane ^ operand;
-        break;
+    case CH_SHUFFLE_IDX: return first + operand % width;
+    case CH_SHUFFLE_UP: from = lane - operand; break;
+    case CH_SHUFFLE_DOWN: from = lane + operand; break;
+    case CH_SHUFFLE_XOR: from = lane ^ operand; break;
     }
     /* xor may reach lower segments, because shfl.bfly's clamp is only an upper bound */
     return (s->how == CH_SHUFFLE_UP && from < first) || from >= first + width ? lane : from;

@@ -100,20 +100,11 @@ int cuDeviceGetAttribute(int *out_value, int attribute, rt_cu_device device)
     if (result != RT_CU_SUCCESS) return machine_leave(result);
     if (device < 0 || device >= machine.device_count) return machine_leave(INVALID_DEVICE);
     switch (attribute) {
-    case RT_CU_COMPUTE_CAPABILITY_MAJOR:
-        *out_value = machine.major;
-        break;
-    case RT_CU_COMPUTE_CAPABILITY_MINOR:
-        *out_value = machine.minor;
-        break;
-    case RT_CU_MULTIPROCESSOR_COUNT:
-        *out_value = machine.multiprocessors;
-        break;
-    case RT_CU_COOPERATIVE_LAUNCH:
-        *out_value = !machine.is_not_cooperative;
-        break;
-    default:
-        result = INVALID_VALUE;
+    case RT_CU_COMPUTE_CAPABILITY_MAJOR: *out_value = machine.major; break;
+    case RT_CU_COMPUTE_CAPABILITY_MINOR: *out_value = machine.minor; break;
+    case RT_CU_MULTIPROCESSOR_COUNT: *out_value = machine.multiprocessors; break;
+    case RT_CU_COOPERATIVE_LAUNCH: *out_value = !machine.is_not_cooperative; break;
+    default: result = INVALID_VALUE;
     }
     return machine_leave(result);
 }

@@ -269,17 +269,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) return -1;
     switch (data[0]) {
-    case '0':
-        open_hostile(data + 1, size - 1);
-        break;
-    case '1':
-        import_table(data + 1, size - 1);
-        break;
-    case '2':
-        import_accounting(data + 1, size - 1);
-        break;
-    default:
-        return -1; /* keeps the input out of the corpus */
+    case '0': open_hostile(data + 1, size - 1); break;
+    case '1': import_table(data + 1, size - 1); break;
+    case '2': import_accounting(data + 1, size - 1); break;
+    default: return -1; /* keeps the input out of the corpus */
     }
     return 0;
 }

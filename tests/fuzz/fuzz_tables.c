@@ -96,23 +96,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) return 0;
     switch (data[0]) {
-    case '0':
-        read_cluster(data + 1, size - 1);
-        break;
-    case '1':
-        read_factors(data + 1, size - 1);
-        break;
-    case '2':
-        read_idle(data + 1, size - 1);
-        break;
-    case '3':
-        read_throughputs(data + 1, size - 1, "throughputs.csv");
-        break;
-    case '4':
-        read_throughputs(data + 1, size - 1, "throughputs.json");
-        break;
-    default:
-        return -1; /* keeps the input out of the corpus */
+    case '0': read_cluster(data + 1, size - 1); break;
+    case '1': read_factors(data + 1, size - 1); break;
+    case '2': read_idle(data + 1, size - 1); break;
+    case '3': read_throughputs(data + 1, size - 1, "throughputs.csv"); break;
+    case '4': read_throughputs(data + 1, size - 1, "throughputs.json"); break;
+    default: return -1; /* keeps the input out of the corpus */
     }
     return 0;
 }

@@ -45,15 +45,11 @@ static double draw_real(source *s)
 static double draw_value(source *s, const rt_option *o)
 {
     switch (o->kind) {
-    case RT_KIND_REAL:
-        return draw_real(s);
+    case RT_KIND_REAL: return draw_real(s);
     case RT_KIND_COUNT:
-    case RT_KIND_WHOLE:
-        return (double)((int64_t)1 << draw(s) % 18);
-    case RT_KIND_VERSION:
-        return 100 + draw(s);
-    default:
-        return draw(s) % ((unsigned)o->most + 2); /* the last one is invalid */
+    case RT_KIND_WHOLE: return (double)((int64_t)1 << draw(s) % 18);
+    case RT_KIND_VERSION: return 100 + draw(s);
+    default: return draw(s) % ((unsigned)o->most + 2); /* the last one is invalid */
     }
 }
 

@@ -58,12 +58,9 @@ static bool plan_and_check(ir_graph *graph, ir_node *node, double tolerance)
 static double tolerance_of(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return 2e-2;
-    case MDOT_DTYPE_BF16:
-        return 1e-1;
-    default:
-        return 1e-6; /* formula constants are f32 */
+    case MDOT_DTYPE_F16: return 2e-2;
+    case MDOT_DTYPE_BF16: return 1e-1;
+    default: return 1e-6; /* formula constants are f32 */
     }
 }
 

@@ -33,15 +33,9 @@ static void fill(void *data, mdot_dtype dtype, size_t count)
     for (size_t i = 0; i < count; i++) {
         double value = next_random();
         switch (dtype) {
-        case MDOT_DTYPE_F32:
-            ((float *)data)[i] = (float)value;
-            break;
-        case MDOT_DTYPE_I64:
-            ((int64_t *)data)[i] = value > 0;
-            break;
-        case MDOT_DTYPE_I32:
-            ((int32_t *)data)[i] = value > 0;
-            break;
+        case MDOT_DTYPE_F32: ((float *)data)[i] = (float)value; break;
+        case MDOT_DTYPE_I64: ((int64_t *)data)[i] = value > 0; break;
+        case MDOT_DTYPE_I32: ((int32_t *)data)[i] = value > 0; break;
         default: /* BOOL and others of one byte; wider ones get zeros */
             if (mdot_dtype_size_bytes(dtype) == 1) ((unsigned char *)data)[i] = value > -0.5;
         }

@@ -128,20 +128,11 @@ static void fill_mask(const attention_shape *s, const sizes *z, float *mask)
     for (int64_t i = 0; i < z->mask_count; i++) {
         bool front = s->hide < 0 || i % z->keys < s->hide;
         switch (s->mask) {
-        case MASK_KEYS:
-            mask[i] = front || rand() % 4 == 0 ? -1e9f : 0;
-            break;
-        case MASK_BATCHES:
-            mask[i] = front ? -INFINITY : 0;
-            break;
-        case MASK_QUERIES:
-            mask[i] = 3 * random_value();
-            break;
-        case MASK_EVERYTHING:
-            mask[i] = rand() % 3 ? random_value() : rand() % 2 ? -FLT_MAX : -INFINITY;
-            break;
-        case MASK_NONE:
-            break;
+        case MASK_KEYS: mask[i] = front || rand() % 4 == 0 ? -1e9f : 0; break;
+        case MASK_BATCHES: mask[i] = front ? -INFINITY : 0; break;
+        case MASK_QUERIES: mask[i] = 3 * random_value(); break;
+        case MASK_EVERYTHING: mask[i] = rand() % 3 ? random_value() : rand() % 2 ? -FLT_MAX : -INFINITY; break;
+        case MASK_NONE: break;
         }
     }
 }
@@ -159,14 +150,9 @@ static void poison_data(const attention_shape *s, const pl_attention *k, const s
                         int64_t at)
 {
     switch (s->poison) {
-    case POISON_NONE:
-        break;
-    case POISON_QUERY:
-        poison_heads(&k->q, k->heads, z->queries, data[Q], at, false, NAN, false);
-        break;
-    case POISON_KEY:
-        poison_heads(&k->k, k->kv_heads, z->keys, data[K], at, false, NAN, false);
-        break;
+    case POISON_NONE: break;
+    case POISON_QUERY: poison_heads(&k->q, k->heads, z->queries, data[Q], at, false, NAN, false); break;
+    case POISON_KEY: poison_heads(&k->k, k->kv_heads, z->keys, data[K], at, false, NAN, false); break;
     case POISON_MASK:
     case POISON_NO_MASK:
         for (int64_t i = z->keys / 2; i < z->mask_count; i += z->keys)

@@ -26,16 +26,14 @@ bool harness_runs(mdot_cpu_isa level)
     bool is_aarch64 = level == MDOT_CPU_AARCH64_NEON || level == MDOT_CPU_AARCH64_BF16;
     if (remote_is_used() || is_aarch64) return remote_is_used() && is_aarch64;
     switch (level) {
-    case MDOT_CPU_X86_64_V3:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case MDOT_CPU_X86_64_V3: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case MDOT_CPU_X86_64_V4:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     case MDOT_CPU_X86_64_BF16:
     case MDOT_CPU_X86_64_AMX: /* its AMX instructions can be emulated */
         return harness_runs(MDOT_CPU_X86_64_V4) && __builtin_cpu_supports("avx512bf16");
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -236,18 +234,13 @@ void harness_call(const harness *h, const char *name, const guarded *const *buff
     void *p[MOST] = {NULL};
     for (int i = 0; i < count; i++) p[i] = buffers[i]->data;
     switch (count) {
-    case 2:
-        ((void (*)(void *, void *, int64_t))symbol)(p[0], p[1], length);
-        break;
-    case 3:
-        ((void (*)(void *, void *, void *, int64_t))symbol)(p[0], p[1], p[2], length);
-        break;
+    case 2: ((void (*)(void *, void *, int64_t))symbol)(p[0], p[1], length); break;
+    case 3: ((void (*)(void *, void *, void *, int64_t))symbol)(p[0], p[1], p[2], length); break;
     case 6:
         ((void (*)(void *, void *, void *, void *, void *, void *, int64_t))symbol)(p[0], p[1], p[2], p[3], p[4], p[5],
                                                                                     length);
         break;
-    default:
-        fail_msg("%s has %d buffers", name, count);
+    default: fail_msg("%s has %d buffers", name, count);
     }
 }
 

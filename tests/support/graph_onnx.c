@@ -56,20 +56,11 @@ static void write_constant(onnx_builder *b, const ir_value *value)
 static void write_attribute(onnx_builder *b, const ir_attr *attr)
 {
     switch (attr->kind) {
-    case IR_ATTR_INT:
-        onnx_attr_int(b, attr->name, attr->i);
-        break;
-    case IR_ATTR_FLOAT:
-        onnx_attr_float(b, attr->name, (float)attr->f);
-        break;
-    case IR_ATTR_STRING:
-        onnx_attr_string(b, attr->name, attr->s);
-        break;
-    case IR_ATTR_INTS:
-        onnx_attr_ints(b, attr->name, attr->count, attr->ints);
-        break;
-    default:
-        fail_msg("attribute %s cannot be written as ONNX", attr->name);
+    case IR_ATTR_INT: onnx_attr_int(b, attr->name, attr->i); break;
+    case IR_ATTR_FLOAT: onnx_attr_float(b, attr->name, (float)attr->f); break;
+    case IR_ATTR_STRING: onnx_attr_string(b, attr->name, attr->s); break;
+    case IR_ATTR_INTS: onnx_attr_ints(b, attr->name, attr->count, attr->ints); break;
+    default: fail_msg("attribute %s cannot be written as ONNX", attr->name);
     }
 }
 

@@ -67,16 +67,12 @@ static size_t element_bytes(const field *f)
 {
     switch (f->type) {
     case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return sizeof(void *);
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
+    case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return sizeof(int64_t);
-    default:
-        return sizeof(int32_t);
+    case PROTOBUF_C_TYPE_DOUBLE: return sizeof(int64_t);
+    default: return sizeof(int32_t);
     }
 }
 
@@ -159,12 +155,9 @@ static int64_t new_integer(mutator *m, const field *f, int64_t old)
         if (draw(m, 16) > 0) return names->values[draw(m, names->n_values)].value;
     }
     switch (draw(m, 4)) {
-    case 0:
-        return (int64_t)((uint64_t)old + 1);
-    case 1:
-        return (int64_t)((uint64_t)old - 1);
-    default:
-        return values[draw(m, sizeof values / sizeof *values)];
+    case 0: return (int64_t)((uint64_t)old + 1);
+    case 1: return (int64_t)((uint64_t)old - 1);
+    default: return values[draw(m, sizeof values / sizeof *values)];
     }
 }
 
@@ -214,19 +207,11 @@ static void change_value(mutator *m, const ProtobufCMessage *message, const fiel
             protobuf_c_message_free_unpacked(*(ProtobufCMessage **)at, NULL);
         *(ProtobufCMessage **)at = new_message(m, f->descriptor);
         break;
-    case PROTOBUF_C_TYPE_BYTES:
-        change_bytes(m, at);
-        break;
-    case PROTOBUF_C_TYPE_FLOAT:
-        *(float *)at = (float)new_real(m);
-        break;
-    case PROTOBUF_C_TYPE_DOUBLE:
-        *(double *)at = new_real(m);
-        break;
+    case PROTOBUF_C_TYPE_BYTES: change_bytes(m, at); break;
+    case PROTOBUF_C_TYPE_FLOAT: *(float *)at = (float)new_real(m); break;
+    case PROTOBUF_C_TYPE_DOUBLE: *(double *)at = new_real(m); break;
     case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_UINT64:
-        *(int64_t *)at = new_integer(m, f, *(int64_t *)at);
-        break;
+    case PROTOBUF_C_TYPE_UINT64: *(int64_t *)at = new_integer(m, f, *(int64_t *)at); break;
     default: {
         int64_t value = new_integer(m, f, *(int32_t *)at);
         *(int32_t *)at = value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;

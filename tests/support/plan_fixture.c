@@ -87,16 +87,11 @@ static void fill(const plan_fixture *f, int buffer, ir_wide *wide)
 static double tolerance(mdot_dtype dtype)
 {
     switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return 4e-3;
-    case MDOT_DTYPE_BF16:
-        return 3e-2;
-    case MDOT_DTYPE_F32:
-        return 5e-6;
-    case MDOT_DTYPE_F64:
-        return 2e-12;
-    default:
-        return 0;
+    case MDOT_DTYPE_F16: return 4e-3;
+    case MDOT_DTYPE_BF16: return 3e-2;
+    case MDOT_DTYPE_F32: return 5e-6;
+    case MDOT_DTYPE_F64: return 2e-12;
+    default: return 0;
     }
 }
 

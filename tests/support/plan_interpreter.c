@@ -62,20 +62,13 @@ pl_scalar pl_machine_evaluate(pl_machine *m, const pl_expr *e)
 {
     pl_scalar arg[3] = {{0}};
     switch (e->op) {
-    case PL_CONST:
-        return ir_dtype_is_float(e->dtype) ? (pl_scalar){.f = e->f} : (pl_scalar){.n = e->n};
-    case PL_INDEX:
-        return (pl_scalar){.n = m->index[e->i]};
-    case PL_STEP:
-        return (pl_scalar){.n = m->step};
-    case PL_LENGTH:
-        return (pl_scalar){.n = m->length};
-    case PL_ACC:
-        return ir_dtype_is_float(e->dtype) ? (pl_scalar){.f = m->acc_f} : (pl_scalar){.n = m->acc_n};
-    case PL_LOAD:
-        return pl_machine_load(m, e->i, pl_machine_evaluate(m, e->arg[0]).n);
-    default:
-        break;
+    case PL_CONST: return ir_dtype_is_float(e->dtype) ? (pl_scalar){.f = e->f} : (pl_scalar){.n = e->n};
+    case PL_INDEX: return (pl_scalar){.n = m->index[e->i]};
+    case PL_STEP: return (pl_scalar){.n = m->step};
+    case PL_LENGTH: return (pl_scalar){.n = m->length};
+    case PL_ACC: return ir_dtype_is_float(e->dtype) ? (pl_scalar){.f = m->acc_f} : (pl_scalar){.n = m->acc_n};
+    case PL_LOAD: return pl_machine_load(m, e->i, pl_machine_evaluate(m, e->arg[0]).n);
+    default: break;
     }
     for (int k = 0; k < pl_expr_operand_count(e->op); k++) arg[k] = pl_machine_evaluate(m, e->arg[k]);
     mdot_dtype from = e->arg[e->op == PL_SELECT ? 1 : 0]->dtype;

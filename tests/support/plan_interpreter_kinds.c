@@ -134,12 +134,9 @@ static pl_scalar neutral(pl_reducer reducer, mdot_dtype dtype)
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
     int64_t most = ir_dtype_is_unsigned(dtype) ? (int64_t)(UINT64_MAX >> (64 - bits)) : INT64_MAX >> (64 - bits);
     switch (reducer) {
-    case PL_REDUCE_SUM:
-        return (pl_scalar){0};
-    case PL_REDUCE_PROD:
-        return is_float ? (pl_scalar){.f = 1} : (pl_scalar){.n = 1};
-    default:
-        break;
+    case PL_REDUCE_SUM: return (pl_scalar){0};
+    case PL_REDUCE_PROD: return is_float ? (pl_scalar){.f = 1} : (pl_scalar){.n = 1};
+    default: break;
     }
     if (is_float) return (pl_scalar){.f = sign * INFINITY};
     if (reducer == PL_REDUCE_MIN) return (pl_scalar){.n = most};

@@ -133,14 +133,9 @@ void interpret_sequential(const pl_kernel *kernel, pl_machine *m)
     for (int i = 0; i < 4; i++) in[i] = k->input[i] < 0 ? NULL : m->memory[k->input[i]];
     for (int i = 0; i < 2; i++) out[i] = k->output[i] < 0 ? NULL : m->memory[k->output[i]];
     switch (k->operation) {
-    case PL_SEQ_CUMULATE:
-        run_cumulate(k, in[0], out[0]);
-        return;
-    case PL_SEQ_TOP_K:
-        run_top_k(m, k, in[0], out[0], out[1]);
-        return;
-    default:
-        break;
+    case PL_SEQ_CUMULATE: run_cumulate(k, in[0], out[0]); return;
+    case PL_SEQ_TOP_K: run_top_k(m, k, in[0], out[0], out[1]); return;
+    default: break;
     }
     ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
     if (k->operation == PL_SEQ_SCATTER_ELEMENTS)

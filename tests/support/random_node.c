@@ -78,9 +78,7 @@ static void add_random_attr(uint64_t *state, ir_graph *graph, ir_node *node)
         real = random_pick(state, 9) * 0.5 - 2;
         ir_node_set_float(graph, node, PICK_FROM(state, float_attrs), real);
         break;
-    case 2:
-        ir_node_set_string(graph, node, string_attrs[which].name, string_attrs[which].value);
-        break;
+    case 2: ir_node_set_string(graph, node, string_attrs[which].name, string_attrs[which].value); break;
     default:
         number = random_pick(state, 16) ? random_pick(state, 6) - 2 : INT64_MIN;
         ir_node_set_int(graph, node, PICK_FROM(state, int_attrs), number);

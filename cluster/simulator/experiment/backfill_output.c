@@ -13,12 +13,9 @@ static const char colours[BF_SOURCES][8] = {"#555555", "#b0b0b0", "#1a7f37", "#1
 static double value_of(const bf_cell *cell, bf_measure measure)
 {
     switch (measure) {
-    case BF_WAIT:
-        return cell->summary.mean_wait_s + 1; /* a second, so that an empty queue has a ratio */
-    case BF_JCT:
-        return cell->summary.mean_jct_s;
-    default:
-        return cell->summary.mean_slowdown;
+    case BF_WAIT: return cell->summary.mean_wait_s + 1; /* a second, so that an empty queue has a ratio */
+    case BF_JCT: return cell->summary.mean_jct_s;
+    default: return cell->summary.mean_slowdown;
     }
 }
 

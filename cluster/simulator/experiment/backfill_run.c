@@ -52,17 +52,13 @@ static mdot_status make_source(const bf_setup *setup, bf_source source, sc_workl
         options->limit_factor = margin * setup->upper;
         options->limit_extra_s = startup_s;
         return make_predictions(setup, workload->job_count, seed, out_estimator, err);
-    case BF_PLANNED:
-        return make_predictions(setup, workload->job_count, seed, out_estimator, err);
-    case BF_EXACT:
-        *out_estimator = sc_estimator_oracle();
-        return MDOT_OK;
+    case BF_PLANNED: return make_predictions(setup, workload->job_count, seed, out_estimator, err);
+    case BF_EXACT: *out_estimator = sc_estimator_oracle(); return MDOT_OK;
     case BF_MAXIMUM:
         for (size_t i = 0; i < workload->job_count; i++)
             workload->jobs[i].limit_s = fmax(setup->most_limit_s, workload->jobs[i].work);
         break;
-    default:
-        break;
+    default: break;
     }
     options->errors = SC_ERRORS_TOTAL;
     return sc_estimator_make_limits(workload, out_estimator, err);

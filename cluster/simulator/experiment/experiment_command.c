@@ -21,32 +21,15 @@ static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_p
     opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
-        case 'p':
-            *out_predictions = optarg;
-            break;
-        case 'o':
-            *out_prefix = optarg;
-            break;
-        case 'g':
-            is_right = ex_parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL);
-            break;
-        case 'w':
-            is_right = ex_parse("windows", optarg, '\0', 1, 32, &windows, NULL);
-            break;
-        case 'j':
-            is_right = ex_parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL);
-            break;
-        case 'l':
-            is_right = ex_parse("load", optarg, '\0', 1e-3, 1e3, &load, NULL);
-            break;
-        case 's':
-            is_right = ex_parse("seeds", optarg, '\0', 1, 1000, &seeds, NULL);
-            break;
-        case 'k':
-            is_right = ex_parse("known", optarg, '\0', 0, 1, &known, NULL);
-            break;
-        default:
-            is_right = false;
+        case 'p': *out_predictions = optarg; break;
+        case 'o': *out_prefix = optarg; break;
+        case 'g': is_right = ex_parse("gpus", optarg, '\0', 1, 1 << 20, &gpus, NULL); break;
+        case 'w': is_right = ex_parse("windows", optarg, '\0', 1, 32, &windows, NULL); break;
+        case 'j': is_right = ex_parse("jobs", optarg, '\0', 2, 1e7, &jobs, NULL); break;
+        case 'l': is_right = ex_parse("load", optarg, '\0', 1e-3, 1e3, &load, NULL); break;
+        case 's': is_right = ex_parse("seeds", optarg, '\0', 1, 1000, &seeds, NULL); break;
+        case 'k': is_right = ex_parse("known", optarg, '\0', 0, 1, &known, NULL); break;
+        default: is_right = false;
         }
     }
     while (is_right && optind < argc)

@@ -187,11 +187,8 @@ static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_
         *out_cost = Clp_objectiveValue(model);
         break;
     case 1:
-    case 2:
-        status = no_solution(err);
-        break;
-    default:
-        status = not_in_time(limit_s, err);
+    case 2: status = no_solution(err); break;
+    default: status = not_in_time(limit_s, err);
     }
     Clp_deleteModel(model);
     return status;

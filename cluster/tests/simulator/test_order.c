@@ -78,9 +78,7 @@ static void an_order_matches_a_sorted_list(void **state)
             sc_order_put_first(order, job, key);
             list_put(&l, job, key, false);
             break;
-        default:
-            sc_order_remove(order, job);
-            list_remove(&l, job);
+        default: sc_order_remove(order, job); list_remove(&l, job);
         }
         expect_equal(order, &l, &workload, 1 + step % 5);
     }

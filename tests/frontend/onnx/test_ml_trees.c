@@ -139,18 +139,12 @@ static bool is_true(int mode, float x, float value, bool missing)
 {
     if (missing && isnan(x)) return true;
     switch (mode) {
-    case 0:
-        return x <= value;
-    case 1:
-        return x < value;
-    case 2:
-        return x >= value;
-    case 3:
-        return x > value;
-    case 4:
-        return x == value;
-    default:
-        return x != value;
+    case 0: return x <= value;
+    case 1: return x < value;
+    case 2: return x >= value;
+    case 3: return x > value;
+    case 4: return x == value;
+    default: return x != value;
     }
 }
 

@@ -196,60 +196,24 @@ static void inject(predict_call *c, fault f)
 {
     static char misaligned[256];
     switch (f) {
-    case UNKNOWN_INPUT:
-        c->inputs[1].name = "Keep";
-        break;
-    case NAMELESS_INPUT:
-        c->inputs[1].name = NULL;
-        break;
-    case REPEATED_INPUT:
-        c->inputs[1] = c->inputs[0];
-        break;
-    case WRONG_DTYPE:
-        c->inputs[0].dtype = MDOT_DTYPE_F64;
-        break;
-    case WRONG_RANK:
-        c->inputs[0].rank = 1;
-        break;
-    case NO_DIMS:
-        c->inputs[0].dims = NULL;
-        break;
-    case WRONG_FIXED_DIM:
-        c->x_dims[1] = 3;
-        break;
-    case NEGATIVE_DIM:
-        c->x_dims[0] = INT64_MIN;
-        break;
-    case NO_DATA:
-        c->inputs[0].data = NULL;
-        break;
-    case MISALIGNED_INPUT:
-        c->inputs[0].data = misaligned + 1;
-        break;
-    case ZERO_LENGTH:
-        c->x_dims[0] = c->keep_dims[0] = 0;
-        break;
-    case LENGTHS_DIFFER:
-        c->keep_dims[0] = 4;
-        break;
-    case TOO_LONG:
-        c->x_dims[0] = c->keep_dims[0] = FIXTURE_MAX_LENGTH + 1;
-        break;
-    case UNKNOWN_OUTPUT:
-        c->outputs[0].name = "z";
-        break;
-    case REPEATED_OUTPUT:
-        c->outputs[1] = c->outputs[0];
-        break;
-    case SMALL_OUTPUT:
-        c->outputs[0].size_bytes = 3 * sizeof(float) - 1;
-        break;
-    case NO_OUTPUT_DATA:
-        c->outputs[0].data = NULL;
-        break;
-    case MISALIGNED_OUTPUT:
-        c->outputs[1].data = misaligned + 4;
-        break;
+    case UNKNOWN_INPUT: c->inputs[1].name = "Keep"; break;
+    case NAMELESS_INPUT: c->inputs[1].name = NULL; break;
+    case REPEATED_INPUT: c->inputs[1] = c->inputs[0]; break;
+    case WRONG_DTYPE: c->inputs[0].dtype = MDOT_DTYPE_F64; break;
+    case WRONG_RANK: c->inputs[0].rank = 1; break;
+    case NO_DIMS: c->inputs[0].dims = NULL; break;
+    case WRONG_FIXED_DIM: c->x_dims[1] = 3; break;
+    case NEGATIVE_DIM: c->x_dims[0] = INT64_MIN; break;
+    case NO_DATA: c->inputs[0].data = NULL; break;
+    case MISALIGNED_INPUT: c->inputs[0].data = misaligned + 1; break;
+    case ZERO_LENGTH: c->x_dims[0] = c->keep_dims[0] = 0; break;
+    case LENGTHS_DIFFER: c->keep_dims[0] = 4; break;
+    case TOO_LONG: c->x_dims[0] = c->keep_dims[0] = FIXTURE_MAX_LENGTH + 1; break;
+    case UNKNOWN_OUTPUT: c->outputs[0].name = "z"; break;
+    case REPEATED_OUTPUT: c->outputs[1] = c->outputs[0]; break;
+    case SMALL_OUTPUT: c->outputs[0].size_bytes = 3 * sizeof(float) - 1; break;
+    case NO_OUTPUT_DATA: c->outputs[0].data = NULL; break;
+    case MISALIGNED_OUTPUT: c->outputs[1].data = misaligned + 4; break;
     }
 }
 

@@ -92,36 +92,21 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
         return true;
     }
     switch (which - 7) {
-    case 0:
-        return op->type = "com.example:Fancier", true;
-    case 1:
-        return op->known = !op->known, true;
-    case 2:
-        return op->parameters = 1, true;
-    case 3:
-        return op->inputs = other, op->input_count = 2, true;
-    case 4:
-        return op->block = 0, true;
-    case 5:
-        return op->module = NULL, true;
-    case 6:
-        return op->module = "decoder", true;
-    case 7:
-        return d->batch++, true;
-    case 8:
-        return d->optimizer = MDOT_OPTIMIZER_ADAM, true;
-    case 9:
-        return d->has_optimizer = false, true;
-    case 10:
-        return d->notes = MDOT_JOB_FOLDED, true;
-    case 11:
-        return d->notes = MDOT_JOB_MAYBE_FOLDED, true;
-    case 12:
-        return op->frozen_parameters = 1, true;
-    case 13:
-        return op->flags = MDOT_OPERATOR_RECOMPUTED, true;
-    default:
-        return false;
+    case 0: return op->type = "com.example:Fancier", true;
+    case 1: return op->known = !op->known, true;
+    case 2: return op->parameters = 1, true;
+    case 3: return op->inputs = other, op->input_count = 2, true;
+    case 4: return op->block = 0, true;
+    case 5: return op->module = NULL, true;
+    case 6: return op->module = "decoder", true;
+    case 7: return d->batch++, true;
+    case 8: return d->optimizer = MDOT_OPTIMIZER_ADAM, true;
+    case 9: return d->has_optimizer = false, true;
+    case 10: return d->notes = MDOT_JOB_FOLDED, true;
+    case 11: return d->notes = MDOT_JOB_MAYBE_FOLDED, true;
+    case 12: return op->frozen_parameters = 1, true;
+    case 13: return op->flags = MDOT_OPERATOR_RECOMPUTED, true;
+    default: return false;
     }
 }
 
