@@ -61,7 +61,6 @@ static bool is_predict_option(const char *name)
 
 const cli_command *cli_find_command(const char *name)
 {
-    if (strcmp(name, "tokens") == 0) name = "extract"; /* the command's name until 0.3; remove the alias in 0.4 */
     bs_suggest suggestion = bs_suggest_begin(name);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) return *command;

@@ -36,8 +36,6 @@ typedef struct test {
     mdotc_check_report report;
 } test;
 
-/* ---- Reading ---------------------------------------------------------------------------------------------------- */
-
 static int is_data_set(const struct dirent *entry) { return strncmp(entry->d_name, "test_data_set_", 14) == 0; }
 
 static mdot_status read_data_sets(test *t, mdot_error *err)
@@ -63,8 +61,6 @@ static mdot_status read_data_sets(test *t, mdot_error *err)
     if (status == MDOT_OK) t->data_set_count = count;
     return status;
 }
-
-/* ---- Lengths ----------------------------------------------------------------------------------------------------- */
 
 /* Determines every data set's length; false if one contradicts the graph. */
 static bool solve_lengths(test *t, const ir_graph *graph)
@@ -98,8 +94,6 @@ static size_t collect_buckets(const test *t, int64_t *out_buckets)
         if (count == 0 || out_buckets[s] != out_buckets[count - 1]) out_buckets[count++] = out_buckets[s];
     return count;
 }
-
-/* ---- Compiling and running -------------------------------------------------------------------------------------- */
 
 static mdot_status compile(test *t, const ir_graph *graph, const int64_t *buckets, size_t bucket_count, mdot_error *err)
 {

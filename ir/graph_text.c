@@ -44,8 +44,6 @@ static bool is_word(const char *text)
     return !*text;
 }
 
-/* ---- Words and numbers ----------------------------------------------------------------------------------------- */
-
 /* Prints characters that are unsafe for a terminal as their bytes, so every dump is safe to view, with any names in the
  * model. */
 static void print_quoted(printer *p, const char *text)
@@ -108,8 +106,6 @@ static void print_type(printer *p, const ir_type *type)
     fputc(']', p->out);
 }
 
-/* ---- Values ---------------------------------------------------------------------------------------------------- */
-
 static void print_declaration(printer *p, const ir_value *value)
 {
     fprintf(p->out, "%%%d ", value->id);
@@ -171,8 +167,6 @@ static void print_constant(printer *p, const ir_value *value)
     fputc('\n', p->out);
 }
 
-/* ---- Attributes ------------------------------------------------------------------------------------------------ */
-
 /* An empty array states its kind: ints[], floats[], strings[]. */
 static void print_array(printer *p, const ir_attr *attr)
 {
@@ -218,8 +212,6 @@ static void print_attr(printer *p, const ir_attr *attr)
     case IR_ATTR_GRAPH: fputs("graph", p->out); break;
     }
 }
-
-/* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
 static bool is_table_name(const ir_op *op, const char *op_type)
 {
@@ -277,8 +269,6 @@ static void print_node(printer *p, const ir_node *node)
     }
     fputs(node->attr_count ? "}\n" : "\n", p->out);
 }
-
-/* ---- Graphs ---------------------------------------------------------------------------------------------------- */
 
 static void print_header(printer *p, const ir_graph *graph)
 {

@@ -77,8 +77,6 @@ static const pl_expr *define_tile(pl_builder *b, const ir_node *node, int output
     return pl_value_at(b, node->inputs[0], source_index);
 }
 
-/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
-
 /* Pixel (y, x) is in block (y / s, x / s) at (y % s, x % s). The modes differ in the order of channel and position
  * within the depth. */
 static const pl_expr *define_depth_to_space(pl_builder *b, const ir_node *node, int output, indices index)
@@ -114,8 +112,6 @@ static const pl_expr *define_space_to_depth(pl_builder *b, const ir_node *node, 
                                      pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[3], size), x)};
     return pl_value_at(b, source, source_index);
 }
-
-/* ---- Borders ----------------------------------------------------------------------------------------------------- */
 
 static const pl_expr *last_of(pl_builder *b, ir_dim extent)
 {
@@ -227,8 +223,6 @@ static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int outp
     return result != NULL ? result : pl_const_i(b->arena, target_type->dtype, 0);
 }
 
-/* ---- Values computed from indices -------------------------------------------------------------------------------- */
-
 static const pl_expr *define_trilu(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_type *type = &node->outputs[output]->type;
@@ -265,8 +259,6 @@ static const pl_expr *define_range(pl_builder *b, const ir_node *node, int outpu
     return pl_op2(b, PL_ADD, start, pl_op2(b, PL_MUL, number, step));
 }
 
-/* ---- The table --------------------------------------------------------------------------------------------------- */
-
 static const pl_define_fn moves[IR_OP_COUNT] = {
     [IR_OP_Transpose] = define_transpose,
     [IR_OP_Windows] = define_windows,
@@ -290,8 +282,6 @@ const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, in
     pl_define_fn define = moves[opcode] != NULL ? moves[opcode] : pl_gathers[opcode];
     return define != NULL ? define(b, node, output, index) : pl_reject(b, node, "has no element rule");
 }
-
-/* ---- Reshape and similar operators ------------------------------------------------------------------------------- */
 
 void pl_transfer_index(pl_builder *b, const ir_type *source_type, indices index, const ir_type *target_type,
                        const pl_expr **out_index)

@@ -27,8 +27,6 @@ typedef struct recurrence {
     const pl_expr *index[3]; /* step, item and unit of the current nest */
 } recurrence;
 
-/* ---- Values ------------------------------------------------------------------------------------------------------ */
-
 static const pl_expr *number(const recurrence *r, double value) { return pl_const_f(r->b->arena, r->dtype, value); }
 
 /* Element `unit + first` of the item's row in a buffer of `width` columns. */
@@ -92,8 +90,6 @@ static const pl_expr *gate(const recurrence *r, int activation, const pl_expr *x
     return activate(r, activation, x);
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------------------------- */
-
 static const pl_expr *with_peephole(const recurrence *r, const pl_expr *sum, int gate, const pl_expr *cell)
 {
     if (ir_node_input(r->node, 7) == NULL) return sum;
@@ -131,8 +127,6 @@ static const pl_expr *gru(const recurrence *r)
     const pl_expr *rest = pl_op2(b, PL_MUL, pl_op2(b, PL_SUB, number(r, 1), keep), fresh);
     return pl_op2(b, PL_ADD, rest, pl_op2(b, PL_MUL, keep, before));
 }
-
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 /* [batch, columns] */
 static int row_buffer(const recurrence *r, const char *what, int64_t columns)
@@ -271,8 +265,6 @@ static mdot_status emit_step(recurrence *r)
     }
     return status == MDOT_OK ? emit_update(r) : status;
 }
-
-/* ---- The node ---------------------------------------------------------------------------------------------------- */
 
 static bool make_buffers(recurrence *r)
 {

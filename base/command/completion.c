@@ -33,8 +33,6 @@ static void put_words(FILE *stream, const cli_option *option, const char *colon)
 
 static bool has_words(const cli_option *option) { return option->names != NULL || option->choices != NULL; }
 
-/* ---- bash ------------------------------------------------------------------------------------------------------- */
-
 static const char bash_head[] =
     "# bash completion for " NAME "(1), made by the program\n"
     "\n"
@@ -166,8 +164,6 @@ static void print_bash(FILE *stream)
     }
     put_template(stream, bash_tail);
 }
-
-/* ---- zsh -------------------------------------------------------------------------------------------------------- */
 
 /* Prints text for zsh in single quotes, within brackets or between colons (zshcompsys(1), _arguments). */
 static void put_zsh_text(FILE *stream, const char *text)

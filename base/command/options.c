@@ -23,8 +23,6 @@ typedef struct line {
     bool helped;
 } line;
 
-/* ---- Values ----------------------------------------------------------------------------------------------------- */
-
 /* "--name", as it appears in a usage error. */
 typedef struct label {
     char text[64];
@@ -106,8 +104,6 @@ static bool set(const line *l, const cli_option *option, char *value)
     return false;
 }
 
-/* ---- Finding ---------------------------------------------------------------------------------------------------- */
-
 /* Finds an option by the first `length` letters; an abbreviation must fit exactly one option. */
 static const cli_option *find_name(const line *l, const char *name, size_t length, bool *out_ambiguous)
 {
@@ -146,8 +142,6 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
         cli_usage_error(l->command->name, "%s option --%.*s", ambiguous ? "ambiguous" : "unknown", (int)length, name);
     return false;
 }
-
-/* ---- The loop --------------------------------------------------------------------------------------------------- */
 
 /* Keeps the value for check_output. Behind "NAME=", the name of a file may follow. */
 static bool keep_value(line *l, const cli_option *option, const char *value)

@@ -162,11 +162,6 @@ static const cli_option options[] = {
      .at = offsetof(compile_request, options.kernel_precision),
      .names = compute_names,
      .is_list = true},
-    {.name = "compute", /* the option's name until 0.3; remove the alias in 0.4 */
-     .value = "A,A,…",
-     .kind = CLI_TEXT,
-     .at = offsetof(compile_request, options.kernel_precision),
-     .is_list = true},
     {.name = "entry",
      .letter = 'e',
      .value = "NAME=MODEL",

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- The request ------------------------------------------------------------------------------------------------- */
-
 sl_gpus sl_gpus_of(const sl_submission *submission)
 {
     int64_t nodes = submission->nodes > 0 ? submission->nodes : 1,
@@ -62,8 +60,6 @@ static size_t find_places(const sl_site *site, const sl_submission *submission, 
     return count;
 }
 
-/* ---- Time -------------------------------------------------------------------------------------------------------- */
-
 /* The normal distribution's inverse, by bisection to 1e-9; called once per decision. */
 static double normal_quantile(double probability)
 {
@@ -85,8 +81,6 @@ double sl_step_quantile_ms(const mdot_prediction *p, double quantile)
     double of_end = z >= 0 ? p->upper_ms / p->step_ms : p->step_ms / p->lower_ms;
     return p->step_ms * pow(of_end, z / end);
 }
-
-/* ---- The decision ------------------------------------------------------------------------------------------------ */
 
 enum { MOST_MINUTES = 1 << 24 }; /* far below Slurm's NO_VAL and INFINITE */
 
@@ -126,8 +120,6 @@ uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_m
     double weight = log(site->longest_s / length_s) / log(site->longest_s / site->shortest_s);
     return (uint32_t)lround(site->priority_weight * fmin(fmax(weight, 0), 1));
 }
-
-/* ---- The place --------------------------------------------------------------------------------------------------- */
 
 /* Can the request start in this place? The answer is certain only for partitions without lists of users. */
 static bool is_usable(const sl_place *place, const sl_submission *s, const sl_gpus *gpus)

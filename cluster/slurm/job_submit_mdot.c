@@ -203,8 +203,7 @@ static mdot_ended ended_by(uint32_t state)
 {
     switch (state) {
 #define ENDED(name, code, outcome, constant)                                                                           \
-    case constant: return MDOT_ENDED_##outcome;                                                                        \
-        #include "accounting/slurm_states.def"
+    case constant: return MDOT_ENDED_##outcome; #include "accounting/slurm_states.def"
     }
     return MDOT_ENDED_CANCELLED;
 }

@@ -53,8 +53,6 @@ static const char sql_set_group[] =
 
 static mdot_status no_memory(const refresh *f) { return BS_OUT_OF_MEMORY(f->err, "groups of %s", f->store->path); }
 
-/* ---- New rows ---------------------------------------------------------------------------------------------------- */
-
 static void bind_key(sqlite3_stmt *statement, sqlite3_stmt *row, const char *settings)
 {
     st_bind_text(statement, 1, st_column_text(row, 1));
@@ -98,8 +96,6 @@ static mdot_status place_rows(refresh *f)
         if (status != MDOT_OK) return status;
     }
 }
-
-/* ---- Changed groups ---------------------------------------------------------------------------------------------- */
 
 static mdot_status read_group(refresh *f, int64_t group, size_t *out_count)
 {
@@ -207,8 +203,6 @@ mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out
     return status;
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
-
 static const char sql_groups[] =
     "SELECT g.id, g.digest, coalesce(j.name, ''), g.gpu_name, g.settings, g.software, g.batch, g.row_count, "
     "g.outlier_count, g.mean, g.spread, g.memory_gib, g.first_at, g.last_at, coalesce(p.ms, 0), coalesce(p.lower_ms, "
@@ -266,8 +260,6 @@ mdot_status mdot_store_visit_groups(mdot_store *store, const mdot_store_filter *
     sqlite3_finalize(select);
     return status;
 }
-
-/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 static mdot_status set_all(mdot_store *store, const mdot_store_prediction *predictions, size_t count, sqlite3_stmt *set,
                            mdot_error *err)

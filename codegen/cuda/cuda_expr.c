@@ -19,8 +19,6 @@ enum { MAX_NODES = 20000 };
 
 static const char *print(cu_function *f, const pl_expr *e, const char *acc);
 
-/* ---- Types ------------------------------------------------------------------------------------------------------- */
-
 /* A cast to 16 bits is a rounded float. */
 static bool is_narrowing(const pl_expr *e)
 {
@@ -48,8 +46,6 @@ static bool fits_int(const cu_function *f, const pl_expr *e)
 }
 
 static bool is_local(const cu_location *location) { return location->kind == CU_SHARED; }
-
-/* ---- Sums of loop variables -------------------------------------------------------------------------------------- */
 
 typedef struct affine {
     int64_t factor[PL_MAX_LOOPS], constant;
@@ -185,8 +181,6 @@ void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *valu
     if (placement->output.kind != CU_UNPLACED)
         cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->output, index, "result"), value);
 }
-
-/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 static const char *constant(cu_function *f, const pl_expr *e)
 {

@@ -40,8 +40,6 @@ static void put_point(cu_function *f)
     }
 }
 
-/* ---- Reductions -------------------------------------------------------------------------------------------------- */
-
 static const char *neutral(pl_reducer reducer, mdot_dtype dtype)
 {
     bool is_float = dtype == MDOT_DTYPE_F32, is_wide = dtype == MDOT_DTYPE_I64;
@@ -109,8 +107,6 @@ static void put_reduction(cu_function *f)
         cu_put(&f->body, "            acc = %s;\n", combined(f, n->reducer, dtype, x));
     for (int k = 0; k < n->reduce_count; k++) cu_put(&f->body, "        }\n");
 }
-
-/* ---- Parts ------------------------------------------------------------------------------------------------------- */
 
 static const char *points_text(cu_function *f)
 {
@@ -188,8 +184,6 @@ static void emit(cu_function *f)
     }
     cu_put(&f->body, "    }\n");
 }
-
-/* ---- In stages --------------------------------------------------------------------------------------------------- */
 
 /* A reduction of the length to more results than this runs whole in one block. */
 enum { MAX_PARTIAL_POINTS = 4096 };

@@ -37,8 +37,6 @@ struct cu_stride_visitor {
 };
 typedef struct cu_stride_visitor planner;
 
-/* ---- Live ranges and element types ------------------------------------------------------------------------------- */
-
 static int64_t gcd(int64_t a, int64_t b)
 {
     while (b != 0) {
@@ -112,8 +110,6 @@ static void find_forms(planner *p)
     }
 }
 
-/* ---- Sizes ------------------------------------------------------------------------------------------------------- */
-
 /* Maximum element count, with each dimension at the maximising length. */
 static int64_t max_elements(const planner *p, int buffer)
 {
@@ -160,8 +156,6 @@ static bool may_be_shared(const planner *p, int buffer)
     if (l->all_single) return max_elements(p, buffer) * (int64_t)sizeof(int64_t) <= MAX_SINGLE_BYTES;
     return l->all_tiled && cu_elements_per_unit(&p->stages->buffers[buffer].type) > 0;
 }
-
-/* ---- Assignment -------------------------------------------------------------------------------------------------- */
 
 typedef struct piece { /* a piece of memory, live from `first` to `last` */
     int first, last;

@@ -20,8 +20,6 @@ bool fe_has_gradient(const ir_node *node)
     return result != NULL && ir_dtype_is_float(result->type.dtype) && fe_row_of(node)->gradient != FE_GRADIENT_NOTHING;
 }
 
-/* ---- Sizes ------------------------------------------------------------------------------------------------------ */
-
 typedef struct counter {
     const fe_job *job;
     const ir_node *node;
@@ -86,8 +84,6 @@ static void read_gradient(const counter *c, mdot_phase phase)
     c->op->per_sample[phase].bytes_read += FLOAT_BYTES * c->result;
 }
 
-/* ---- Forward ---------------------------------------------------------------------------------------------------- */
-
 /* A move reads as much as it writes, rather than the whole table or tensor from which it selects. */
 static void count_forward(const counter *c)
 {
@@ -107,8 +103,6 @@ static void count_forward(const counter *c)
         read_inputs(c, MDOT_PHASE_FORWARD);
     }
 }
-
-/* ---- Gradients -------------------------------------------------------------------------------------------------- */
 
 static void count_matmul(const counter *c, const fe_operator *source)
 {
@@ -231,8 +225,6 @@ static void count_fan_out(const counter *c, const fe_operator *source)
     for (int i = 0; i < c->node->output_count; i++) count_additions(c, c->node->outputs[i]);
 }
 
-/* ---- Merged operators -------------------------------------------------------------------------------------------- */
-
 /* A parameter vector added to the result. In the forward phase only the vector itself adds traffic. */
 static void count_bias(const counter *c, const fe_operator *source)
 {
@@ -270,8 +262,6 @@ static void count_batch_norm(const counter *c, double channels, bool weight_grad
     data->bytes_read += 2 * map;
     data->bytes_written += map;
 }
-
-/* ---- An operator ------------------------------------------------------------------------------------------------ */
 
 /* A bias before a BatchNormalization has no effect, because the mean is subtracted. It counts only as a parameter. */
 static void drop_bias(const counter *c, const ir_node *node)

@@ -48,8 +48,6 @@ static mdot_status malformed_field(const scanner *s, const field *f, const Proto
                      message->short_name, d->name, what);
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------------- */
-
 /* Makes the bytes from `at` on available: so many, or all up to `end` if these are fewer. */
 static mdot_status need(const scanner *s, const unsigned char *at, const unsigned char *end, size_t size_bytes)
 {
@@ -149,8 +147,6 @@ static mdot_status check_packed(const scanner *s, const field *f, const Protobuf
     return malformed_field(s, f, message, d, "ends within an element");
 }
 
-/* ---- Writing the skeleton -------------------------------------------------------------------------------------- */
-
 static mdot_status put(scanner *s, const void *bytes, size_t count)
 {
     if (count > s->capacity - s->used) {
@@ -198,8 +194,6 @@ static mdot_status put_span(scanner *s, const field *f)
     mdot_status status = put_header(s, f, sizeof span);
     return status == MDOT_OK ? put(s, &span, sizeof span) : status;
 }
-
-/* ---- The walk -------------------------------------------------------------------------------------------------- */
 
 static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *type, const unsigned char *at,
                                 const unsigned char *end);
@@ -261,8 +255,6 @@ static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *ty
     }
     return MDOT_OK;
 }
-
-/* ---- Unpacking ------------------------------------------------------------------------------------------------- */
 
 static void *arena_alloc(void *arena, size_t size) { return ir_arena_alloc(arena, 1, size); }
 static void arena_free(void *arena, void *memory) { (void)arena, (void)memory; }

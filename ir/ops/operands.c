@@ -201,8 +201,6 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
     return status != MDOT_OK ? status : ir_make_typed(arena, node, &type, out, err);
 }
 
-/* ---- Known content ---------------------------------------------------------------------------------------------- */
-
 /* Element count of a type; -1 if it is large or has symbolic dimensions. */
 static int known_size(const ir_type *type)
 {
@@ -284,8 +282,6 @@ mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, ir_result_fn result
     mdot_status status = ir_shape_by(graph, node, result, err);
     return status != MDOT_OK ? status : ir_move_known(graph, node, moved, err);
 }
-
-/* ---- Messages --------------------------------------------------------------------------------------------------- */
 
 const char *ir_shape_text(const ir_operands *args, int rank, const ir_dim *dims, char *out)
 {

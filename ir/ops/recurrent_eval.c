@@ -124,8 +124,6 @@ static void run_direction(const direction *d)
 
 static double *zeros(ir_arena *arena, int64_t count) { return IR_NEW_ARRAY(arena, double, count + 1); }
 
-/* ---- LSTM, GRU, RNN ---------------------------------------------------------------------------------------------- */
-
 /* X is (step, item, i) at step · x_step + item · x_item + i, in either order of axes. */
 typedef struct source {
     const double *x, *w, *bias; /* of the direction; bias: Wb, then Rb, or NULL */
@@ -234,8 +232,6 @@ mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wid
     ir_arena_destroy(scratch);
     return status;
 }
-
-/* ---- mdot.Recurrence --------------------------------------------------------------------------------------------- */
 
 static void copy_all(double *target, const ir_wide *tensor, int64_t count)
 {

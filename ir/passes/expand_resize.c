@@ -36,8 +36,6 @@ static ir_value *add_numbers(ir_builder *b, const int64_t *dims, int rank, const
     return NULL;
 }
 
-/* ---- Fixed extents ----------------------------------------------------------------------------------------------- */
-
 /* For each result element: the source elements, their weights, and a number to add. */
 typedef struct axis_rows {
     int64_t count, taps;
@@ -118,8 +116,6 @@ static ir_value *fixed_axis(ir_builder *b, const ir_resize *r, const ir_resize_a
     if (a->in.offset == 0 || !make_rows(b, r, a, &rows)) return NULL;
     return rows.taps <= MOST_GATHERED ? sum_of_gathers(b, &rows, x, a->axis) : product(b, &rows, x, a->axis);
 }
-
-/* ---- The length times a whole number ----------------------------------------------------------------------------- */
 
 typedef struct phase {
     int64_t first;
@@ -228,8 +224,6 @@ static ir_value *multiplied_axis(ir_builder *b, const ir_resize *r, const ir_res
     }
     return apart != NULL ? ir_build_reshape(b, apart, dims, rank) : NULL;
 }
-
-/* ---- The length over a whole number ------------------------------------------------------------------------------ */
 
 /* Every k-th element from `source` on, as many as the result has: the last one is before the last k - 1 elements of the
  * axis before it was extended. */

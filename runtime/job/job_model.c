@@ -21,8 +21,6 @@ const char *mdot_setting_name(mdot_setting setting)
     return (unsigned)setting < MDOT_SETTING_COUNT ? names[setting] : "?";
 }
 
-/* ---- Checks ----------------------------------------------------------------------------------------------------- */
-
 static bool is_count(double number) { return number >= 0 && number <= RT_JOB_MAX_COUNT; /* false for NaN */ }
 
 static bool is_load(const mdot_load *load)
@@ -105,8 +103,6 @@ static mdot_status check(const mdot_job_description *d, mdot_error *err)
                          MDOT_VERSION_STRING);
     return MDOT_OK;
 }
-
-/* ---- Making ----------------------------------------------------------------------------------------------------- */
 
 static void round_load(mdot_load *load)
 {
@@ -281,8 +277,6 @@ void mdot_job_destroy(mdot_job *job)
     free_content(job);
     if (!rt_validates_handles()) free(job);
 }
-
-/* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
 {

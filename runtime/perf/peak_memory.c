@@ -53,8 +53,6 @@ static double exchanged_part(const mdot_configuration *c, rt_elements elements)
     return (others ? elements.others : 0) + (experts ? elements.experts : 0);
 }
 
-/* ---- Parts of the memory ----------------------------------------------------------------------------------------- */
-
 typedef struct parts {
     const mdot_job *job;
     const rt_resolved_configuration *resolved;
@@ -240,8 +238,6 @@ static double sent_results(const parts *p)
     double sample = width * p->job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
     return (double)resolved->configuration.micro_batch * resolved->in_flight * sample;
 }
-
-/* ---- The peak ---------------------------------------------------------------------------------------------------- */
 
 static double sum_of(const rt_memory *m) { return m->weights + m->gradients + m->optimizer + m->activations; }
 

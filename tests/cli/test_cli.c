@@ -301,9 +301,6 @@ static void unknown_targets_and_dumps_list_the_known_ones(void **state)
     RUN(f, "compile", f->model, "-o", f->artefact, "--kernel-precision", "int8");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "bf16, fp32");
-    RUN(f, "compile", f->model, "-o", f->artefact, "--compute", "int8"); /* the option's name until 0.3 */
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "bf16, fp32");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "ptxas");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "requires a cuda target, for example sm_90a");

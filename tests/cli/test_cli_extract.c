@@ -180,19 +180,6 @@ static void failures_give_the_reason(void **state)
     expect_contains(f->result.err, "/nonexistent/net.job");
 }
 
-/* The command's name until 0.3. */
-static void tokens_is_an_alias_of_extract(void **state)
-{
-    fixture *f = *state;
-    RUN(f, f->model, "--dim", "T=8", "--quiet");
-    assert_int_equal(f->result.status, OK);
-    char *expected = strdup(f->result.out);
-    process_run((const char *const[]){MDOT_CLI, "tokens", f->model, "--dim", "T=8", "--quiet", NULL}, &f->result);
-    assert_int_equal(f->result.status, OK);
-    assert_string_equal(f->result.out, expected);
-    free(expected);
-}
-
 static void wrong_command_lines_are_refused(void **state)
 {
     fixture *f = *state;
@@ -222,7 +209,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(job_files_hold_names_only_on_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_are_shown_with_and_without_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_give_the_reason, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tokens_is_an_alias_of_extract, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,8 +142,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- One entry --------------------------------------------------------------------------------------------------- */
-
 typedef struct call {
     int64_t length;
     const void *inputs[MAX_TENSORS];
@@ -248,8 +246,6 @@ static void threads_share_batched_items(void **state)
     compile(1, LARGE_BUCKET, "cpu:x86-64-v3", "fp32");
     check_level(1, "x86-64-v3", 3);
 }
-
-/* ---- Item limits of entries, and refused calls ------------------------------------------------------------------- */
 
 static void entries_report_their_batch_capacity(void **state)
 {

@@ -15,8 +15,6 @@
 static const int64_t LENGTHS[] = {17, 1, 16, 33, 15, 64, 0};
 static const int64_t FEW_LENGTHS[] = {37, 5, 64, 0};
 
-/* ---- Convolution ------------------------------------------------------------------------------------------------- */
-
 /* Rows of the linears overlap and begin anywhere in a buffer. With matrix instructions and with plain threads. */
 static void windows_of_images_and_batches_are_read_in_place(void **state)
 {
@@ -32,8 +30,6 @@ static void windows_of_images_and_batches_are_read_in_place(void **state)
     assert_graph_right("x = input f32[3,5,L]\nw = weights f32[7,5,3]\ny = Conv(x, w) {pads=[1, 1]}\nreturn y\n",
                        FEW_LENGTHS);
 }
-
-/* ---- Attention --------------------------------------------------------------------------------------------------- */
 
 #define PROJECTED(width, three, qkv)                                                                                   \
     "x = input f32[1,L," #width "]\n"                                                                                  \
@@ -176,8 +172,6 @@ static void three_tokens_attend_within_a_unit(void **state)
                        LENGTHS);
 }
 
-/* ---- Linear ------------------------------------------------------------------------------------------------------ */
-
 static void linears_of_odd_sizes_match(void **state)
 {
     (void)state;
@@ -217,8 +211,6 @@ static void blocks_without_a_length_match(void **state)
                        NULL);
 }
 
-/* ---- Norms ------------------------------------------------------------------------------------------------------- */
-
 static void norms_of_rows_match(void **state)
 {
     (void)state;
@@ -227,8 +219,6 @@ static void norms_of_rows_match(void **state)
                        "s = Softmax(m) {axis=-1}\nt = LogSoftmax(m) {axis=-1}\nreturn n, s, t\n",
                        LENGTHS);
 }
-
-/* ---- Nests ------------------------------------------------------------------------------------------------------- */
 
 static void reductions_over_the_length_match(void **state)
 {

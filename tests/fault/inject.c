@@ -54,8 +54,6 @@ static atomic_long live_memory, live_mappings;
 static range ranges[MAX_RANGES];
 static int range_count;
 
-/* ---- Caller of an allocation ------------------------------------------------------------------------------------- */
-
 static kind kind_of_library(const char *path)
 {
     if (path[0] == '\0' || strstr(path, "libprotobuf-c") != NULL || strstr(path, "/libc.so") != NULL) return MEMORY;
@@ -138,8 +136,6 @@ static bool is_the_one(kind k)
     return atomic_fetch_add(count, 1) + 1 == fail_at;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
 #define FAILS_FOR_MEMORY() is_the_one(kind_of_caller(__builtin_return_address(0)))
 
 /* Set a breakpoint here to stop at the failing call. The attribute prevents inlining. */
@@ -177,8 +173,6 @@ void free(void *memory)
     live_memory -= memory != NULL;
     __libc_free(memory);
 }
-
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
@@ -277,8 +271,6 @@ int memfd_create(const char *name, unsigned flags)
 {
     return fails_with(WRITE, EMFILE) ? -1 : NEXT(memfd_create)(name, flags);
 }
-
-/* ---- Processes and threads --------------------------------------------------------------------------------------- */
 
 pid_t fork(void) { return fails_with(START, ENOMEM) ? -1 : NEXT(fork)(); }
 int pipe2(int ends[2], int flags) { return fails_with(START, EMFILE) ? -1 : NEXT(pipe2)(ends, flags); }

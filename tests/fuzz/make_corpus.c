@@ -20,8 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
-
 typedef struct corpus {
     const char *folder;
     int failed;
@@ -121,8 +119,6 @@ static void save_cubin(corpus *c)
     ir_arena_destroy(arena);
 }
 
-/* ---- Tables of simulator -------------------------------------------------------------------------------- */
-
 static void save_tables(corpus *c)
 {
     static const struct {
@@ -148,8 +144,6 @@ static void save_tables(corpus *c)
         save(c, path, tables[i].text, strlen(tables[i].text), NULL, 0);
     }
 }
-
-/* ---- Stores ------------------------------------------------------------------------------------------------------ */
 
 #ifdef MDOT_HAVE_STORE
 static const char store_steps[] = "job,gpu,batch,dim,gpus,parallel,precision,ms,gib,note,digest\n"
@@ -218,8 +212,6 @@ static void save_store(corpus *c)
 }
 #endif
 
-/* ---- Command lines ----------------------------------------------------------------------------------------------- */
-
 /* One argument per line, for the folder that fuzz_command.c makes. */
 static void save_commands(corpus *c)
 {
@@ -245,8 +237,6 @@ static void save_commands(corpus *c)
         save(c, path, lines[i], strlen(lines[i]), NULL, 0);
     }
 }
-
-/* ---- Calibrations ------------------------------------------------------------------------------------------------ */
 
 /* A calibration as mdot_calibration_save writes it. The reader's own constant is used, so that a later format gives a
  * new seed. */

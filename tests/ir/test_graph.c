@@ -195,8 +195,6 @@ static void an_attribute_of_another_kind_is_not_read(void **state)
     assert_string_equal(ir_node_string(f->sum, "alpha", "none"), "none");
 }
 
-/* ---- Content --------------------------------------------------------------------------------------------------- */
-
 static ir_value *constant(fixture *f, mdot_dtype dtype, int64_t count, const void *data)
 {
     ir_tensor *tensor = IR_NEW(f->arena, ir_tensor);

@@ -215,8 +215,6 @@ static void missing_operands_give_missing_expressions(void **state)
     assert_null(pl_load(arena, 0, MDOT_DTYPE_F32, NULL));
 }
 
-/* ---- Scalars ----------------------------------------------------------------------------------------------------- */
-
 static int64_t integer(pl_expr_op o, mdot_dtype dtype, int64_t a, int64_t b)
 {
     return pl_scalar_apply(o, dtype, dtype, (pl_scalar[]){{.n = a}, {.n = b}}).n;

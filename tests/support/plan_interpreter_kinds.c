@@ -8,8 +8,6 @@
 
 typedef void (*interpret_kind)(const pl_kernel *kernel, pl_machine *machine);
 
-/* ---- Attention --------------------------------------------------------------------------------------------------- */
-
 static int64_t heads_at(const pl_machine *m, const pl_heads *h, int64_t batch, int64_t head, int64_t position)
 {
     return pl_machine_dim(m, h->offset) + batch * pl_machine_dim(m, h->batch_stride) +
@@ -68,8 +66,6 @@ static void interpret_attention(const pl_kernel *kernel, pl_machine *m)
                 attend(m, k, b, h, query, weight);
 }
 
-/* ---- Linear ------------------------------------------------------------------------------------------------------ */
-
 /* The distance of position `index`, in row-major order, from the first one. */
 static int64_t distance_at(const pl_machine *m, const pl_window_dims *dims, int64_t index)
 {
@@ -104,8 +100,6 @@ static void interpret_linear(const pl_kernel *kernel, pl_machine *m)
         }
     }
 }
-
-/* ---- Nests ------------------------------------------------------------------------------------------------------- */
 
 static bool advance_loops(const pl_machine *m, const ir_dim *extent, int64_t *index, int count)
 {
@@ -201,8 +195,6 @@ static void interpret_nest(const pl_kernel *kernel, pl_machine *m)
     } while (m->status == MDOT_OK && advance_loops(m, k->extent, m->index, k->loop_count));
 }
 
-/* ---- Norms ------------------------------------------------------------------------------------------------------- */
-
 static void normalise(const pl_norm *k, double *x, int64_t count)
 {
     if (k->mode == PL_NORM_SOFTMAX || k->mode == PL_NORM_LOG_SOFTMAX) {
@@ -242,8 +234,6 @@ static void interpret_norm(const pl_kernel *kernel, pl_machine *m)
         }
     }
 }
-
-/* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
 static double threshold_at(pl_machine *m, int nodes, int64_t first, bool is_single)
 {
@@ -308,8 +298,6 @@ static void interpret_trees(const pl_kernel *kernel, pl_machine *m)
             pl_machine_store(m, k->out, r * k->targets + t, (pl_scalar){.f = sums[t]});
     }
 }
-
-/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 static void interpret_recurrence(const pl_kernel *kernel, pl_machine *m);
 

@@ -27,8 +27,6 @@ enum { MAX_INSTANCES = 1 << 20, MAX_GPUS = 1 << 20 };
 static const char task_header[] =
     "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type";
 
-/* ---- The task table ---------------------------------------------------------------------------------------------- */
-
 typedef struct task {
     const char *job, *gpu_type; /* borrowed from the table */
     size_t line;                /* position in the file, the order of jobs with equal start */
@@ -109,8 +107,6 @@ static void join_tasks(tasks *entries)
     }
     entries->count = kept;
 }
-
-/* ---- The tables beside it ---------------------------------------------------------------------------------------- */
 
 /* An optional table, with rows sorted by the first field. */
 typedef struct side_table {
@@ -240,8 +236,6 @@ static mdot_status read_task_table(bs_csv *csv, sc_workload *workload, mdot_erro
     close_side(&jobs);
     return status;
 }
-
-/* ---- The simulator's table --------------------------------------------------------------------------------------- */
 
 static mdot_status read_job_table(bs_csv *csv, sc_workload *workload, mdot_error *err)
 {

@@ -26,8 +26,6 @@ static void expect_near(double got, double want)
     if (!(fabs(got - want) <= 1e-9 * (1 + fabs(want)))) fail_msg("%.12g, expected %.12g", got, want);
 }
 
-/* ---- Divisions --------------------------------------------------------------------------------------------------- */
-
 /* Whether the slices can be put at positions of an A100: a slice takes memory slices (of 8) and may begin only at some
  * of them, by NVIDIA's MIG User Guide. */
 static bool fits_positions(const int *sizes, size_t count, unsigned memory, int compute)
@@ -104,8 +102,6 @@ static void the_best_division_is_chosen(void **state)
         expect_near(sum, best);
     }
 }
-
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
 static sc_cluster make_gpus(int count)
 {

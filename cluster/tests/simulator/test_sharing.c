@@ -66,8 +66,6 @@ static void expect_ends(const sc_result *r, const double *ends_s)
     for (size_t i = 0; i < r->job_count; i++) expect_near(r->states[i].end_s, ends_s[i]);
 }
 
-/* ---- MuxFlow ----------------------------------------------------------------------------------------------------- */
-
 /* Jobs 0 and 1 are services, 2 and 3 are offline. Job 2 is best beside 0, but so is job 3. */
 static void the_matching_is_best_in_sum(void **state)
 {
@@ -175,8 +173,6 @@ static void matchings_equal_brute_force(void **state)
     }
 }
 
-/* ---- CoGNN ------------------------------------------------------------------------------------------------------- */
-
 static void jobs_run_in_groups_of_two(void **state)
 {
     (void)state;
@@ -226,8 +222,6 @@ static void pairs_that_do_not_fit_or_pay_are_not_formed(void **state)
         sc_workload_free(&w);
     }
 }
-
-/* ---- Both -------------------------------------------------------------------------------------------------------- */
 
 /* Work is conserved: a job's GPU time lies between the work at full speed and at the slowest pair's speed. Services are
  * never interrupted and keep 0.8 of full speed. */

@@ -174,8 +174,6 @@ static void a_matching_is_optimal(void **state)
     assert_int_equal(sc_match_jobs(1, 1, (double[]){INFINITY}, machines, 10, &match, &sum_s, NULL), MDOT_OUT_OF_RANGE);
 }
 
-/* ---- Published instances ----------------------------------------------------------------------------------------- */
-
 #ifdef SC_HAVE_JSON
 
 typedef struct instance {

@@ -43,8 +43,6 @@ static const pl_expr *load(plan_fixture *f, int buffer, const pl_expr *index)
 
 static const pl_expr *length(plan_fixture *f) { return pl_dim(f->arena, (ir_dim)PLAN_L); }
 
-/* ---- Moves and broadcasts ---------------------------------------------------------------------------------------- */
-
 static void copy_by(plan_fixture *f, ir_dim rows, ir_dim columns, int in, const pl_expr *from)
 {
     int out = plan_output(f, f->buffers[in].type.dtype, PLAN_SHAPE(rows, columns));
@@ -151,8 +149,6 @@ static void nests_in_place_compute_each_point_once(void **state)
     plan_check(&f, lengths);
     plan_end(&f);
 }
-
-/* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
 /* Over axis 0, 1, 2 and (0, 2) in a × b × c. */
 static void reduce_axes(plan_fixture *f, pl_reducer reducer, int in, const ir_dim *dims)
@@ -274,8 +270,6 @@ static void matmuls_without_packed_weights_match(void **state)
         plan_end(&f);
     }
 }
-
-/* ---- Choice of the vector loop ----------------------------------------------------------------------------------- */
 
 static void adjacent_elements_become_vectors(void **state)
 {

@@ -31,8 +31,6 @@ typedef struct shape {
     bool epilogue; /* 2 * result + x */
 } shape;
 
-/* ---- Plan -------------------------------------------------------------------------------------------------------- */
-
 static ir_dim plus(ir_dim d, int64_t n) { return ir_dim_affine(d.scale, d.offset + n); }
 
 static const pl_expr *element(ir_arena *arena, int buffer, ir_dim stride)
@@ -77,8 +75,6 @@ static int64_t emit_kernel(harness *h, ir_arena *arena, const shape *s, const ch
     return cg_norm_kind.scratch_bytes(&plan, &described, h->e.target);
 }
 
-/* ---- Reference --------------------------------------------------------------------------------------------------- */
-
 static double mean_of(const double *x, int64_t count)
 {
     double sum = 0;
@@ -108,8 +104,6 @@ static void normalise(pl_norm_mode mode, double *x, int64_t count)
     for (int64_t i = 0; i < count; i++)
         x[i] = mode == PL_NORM_SOFTMAX ? exp(x[i] - largest) / sum : x[i] - largest - log(sum);
 }
-
-/* ---- One kernel ------------------------------------------------------------------------------------------------- */
 
 typedef struct problem {
     const shape *shape;
@@ -217,8 +211,6 @@ static void check_shapes(const shape *shapes, int count, const int64_t *lengths,
         ir_arena_destroy(arena);
     }
 }
-
-/* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
 static const pl_norm_mode modes[] = {PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX};
 enum { MODES = sizeof modes / sizeof modes[0] };

@@ -96,8 +96,6 @@ static mdot_predictor *compile_and_open(fixture *f, const char *model, const cha
     return predictor;
 }
 
-/* ---- Kernels compiled by NVRTC ----------------------------------------------------------------------------------- */
-
 /* Registers are allocated to warps in units of 256. (CUDA C++ Programming Guide, "Technical Specifications".) */
 static unsigned block_registers(const mdot_image_kernel_info *kernel)
 {
@@ -210,8 +208,6 @@ static void assembler_and_source_can_be_dumped(void **state)
     assert_non_null(strstr(f->dump, "bytes spill stores"));
 }
 
-/* ---- Verification ------------------------------------------------------------------------------------------------ */
-
 typedef struct rows {
     fixture *f; /* holds the warning */
     int cpu_passed, gpu_passed, gpu_failed;
@@ -267,8 +263,6 @@ static void verification_without_a_gpu_reports_it(void **state)
     assert_int_equal(r.gpu_passed + r.gpu_failed, 0);
     assert_non_null(strstr(f->warning, "CUDA code is not verified"));
 }
-
-/* ---- If NVRTC is absent ------------------------------------------------------------------------------------------ */
 
 static void source_can_be_dumped_without_nvrtc(void **state)
 {

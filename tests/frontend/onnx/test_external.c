@@ -226,8 +226,6 @@ static void skipped_weights_need_no_file(void **state)
     release(&m);
 }
 
-/* ---- The model's own file ---------------------------------------------------------------------------------------- */
-
 static mdot_status import_path(const char *path, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);

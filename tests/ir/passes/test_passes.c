@@ -42,8 +42,6 @@ static const char encoder[] = "x = input f32[1,L,8]\n"
                               "y = com.microsoft.Gelu(o)\n"
                               "return y\n";
 
-/* ---- The runner -------------------------------------------------------------------------------------------------- */
-
 static void an_unknown_pass_is_not_found(void **state)
 {
     (void)state;
@@ -188,8 +186,6 @@ static void exhausted_memory_is_reported(void **state)
     assert_compare(failures, >, 10);
     ir_arena_destroy(arena);
 }
-
-/* ---- The builder ------------------------------------------------------------------------------------------------- */
 
 /* Returns a builder that inserts before an inferred graph's first node. */
 static ir_builder builder_for(const char *text, ir_arena *arena)

@@ -97,8 +97,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- One allocation after the other ------------------------------------------------------------------------------ */
-
 typedef mdot_status (*scenario)(mdot_job **out_job, mdot_error *err);
 
 static mdot_status save(mdot_job **out_job, mdot_error *err)
@@ -209,8 +207,6 @@ static void jobs_are_frozen_or_memory_is_released(void **state)
     fail_each(freeze_with_program, 11);
     fail_each(freeze_operators, 3);
 }
-
-/* ---- Parts of a job ---------------------------------------------------------------------------------------------- */
 
 static mdot_status compare_blocks(mdot_job **out_job, mdot_error *err)
 {

@@ -128,8 +128,6 @@ static void extreme_settings_are_clamped(void **state)
     }
 }
 
-/* ---- Jobs that fit ----------------------------------------------------------------------------------------------- */
-
 static void multiset_has_a_row_per_kind_in_order_of_appearance(void **state)
 {
     (void)state;
@@ -188,8 +186,6 @@ static void entry_without_rows_gets_no_rows(void **state)
     assert_false(tensors.shortened);
     mdot_job_destroy(job);
 }
-
-/* ---- Jobs that exceed the capacity ------------------------------------------------------------------------------- */
 
 static void shortened_job_keeps_its_flops_and_bytes_at_any_capacity(void **state)
 {
