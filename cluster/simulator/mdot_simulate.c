@@ -157,14 +157,9 @@ static mdot_status run_idle(const sc_request *request, mdot_error *err)
     return status;
 }
 
-int sc_run_simulation(int argc, char **argv)
+mdot_status sc_run_request(const sc_request *request, mdot_error *err)
 {
-    sc_request request;
-    int exit_status;
-    if (!sc_read_options(argc, argv, &request, &exit_status)) return exit_status;
-    mdot_error err = {0};
-    mdot_status status = request.idle_path != NULL ? run_idle(&request, &err) : run(&request, &err);
-    return status == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
+    return request->idle_path != NULL ? run_idle(request, err) : run(request, err);
 }
 
 int main(int argc, char **argv) { return cli_run_program(argc, argv); }

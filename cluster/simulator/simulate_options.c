@@ -371,6 +371,8 @@ static const cli_option options[] = {
      .files = "csv"},
 };
 
+static int run_program(int argc, char **argv);
+
 static const char *const synopsis[] = {"TRACE.csv --gpus N | --cluster FILE --policy NAME,… [OPTION]…",
                                        "TRACE.csv --idle FILE [OPTION]…", "--list", NULL};
 
@@ -386,7 +388,7 @@ const cli_command cli_program = {
     .notes = "cluster/docs/simulator.md describes the formats, the estimates and the policies.",
     .exit_status = "0 success, 1 failure, 2 a wrong command line",
     .files = "csv|sacct",
-    .run = sc_run_simulation};
+    .run = run_program};
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
@@ -438,7 +440,8 @@ static bool check(const sc_request *request)
     return true;
 }
 
-bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status)
+/* False after help, a list or a usage error; *out_status is the exit status then. */
+static bool read_options(int argc, char **argv, sc_request *out_request, int *out_status)
 {
     cli_operands operands;
     *out_request = (sc_request){.seed = 1};
@@ -452,4 +455,13 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
     if (operands.count > 1) return refuse("expected one trace");
     if (operands.count == 1) out_request->trace_path = operands.item[0];
     return check(out_request);
+}
+
+static int run_program(int argc, char **argv)
+{
+    sc_request request;
+    int exit_status;
+    if (!read_options(argc, argv, &request, &exit_status)) return exit_status;
+    mdot_error err = {0};
+    return sc_run_request(&request, &err) == MDOT_OK ? CLI_OK : cli_report(PROGRAM, &err);
 }

@@ -32,11 +32,8 @@ typedef struct sc_request {
     bool lists; /* --list */
 } sc_request;
 
-/* Reads a command line and runs the simulation (mdot_simulate.c). Returns the exit status. */
-int sc_run_simulation(int argc, char **argv);
-
-/* False after help, a list or a usage error; *out_status is the exit status then. */
-bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status);
+/* Runs a checked request and prints its results (mdot_simulate.c). */
+mdot_status sc_run_request(const sc_request *request, mdot_error *err);
 
 /* ---- Make estimate ----------------------------------------------------------------------------------------------- */
 

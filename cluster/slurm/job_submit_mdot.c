@@ -201,10 +201,15 @@ static bool remember_outcome(const slurm_job_info_t *job, time_t start, time_t u
 /* Every base state behind JOB_SUSPENDED is in the table. */
 static mdot_ended ended_by(uint32_t state)
 {
-    switch (state) {
-#define ENDED(name, code, outcome, constant)                                                                           \
-    case constant: return MDOT_ENDED_##outcome; #include "accounting/slurm_states.def"
-    }
+    static const struct {
+        uint32_t state;
+        mdot_ended ended;
+    } rows[] = {
+#define ENDED(name, code, outcome, constant) {constant, MDOT_ENDED_##outcome},
+#include "accounting/slurm_states.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].state == state) return rows[i].ended;
     return MDOT_ENDED_CANCELLED;
 }
 

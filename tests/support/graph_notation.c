@@ -109,7 +109,7 @@ static void write_line(notation *n, const char *line)
     }
     for (int i = 0; i < count; i++) {
         assert_compare(n->name_count, <, MAX_NAMES);
-        memcpy(n->names[n->name_count++], results[i], MAX_NAME_BYTES);
+        if (n->name_count < MAX_NAMES) memcpy(n->names[n->name_count++], results[i], MAX_NAME_BYTES);
     }
 }
 

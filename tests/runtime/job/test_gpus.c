@@ -26,6 +26,13 @@ static const char *name_of(const char *text)
     return info.name;
 }
 
+static void every_number_has_a_column(void **state)
+{
+    (void)state;
+    size_t first = offsetof(mdot_gpu, compute_capability);
+    assert_int_equal(sizeof(mdot_gpu), first + RT_GPU_NUMBERS * sizeof(double));
+}
+
 static void every_name_is_found(void **state)
 {
     (void)state;
@@ -266,6 +273,7 @@ static void spec_values_are_consistent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_number_has_a_column),
         cmocka_unit_test(every_name_is_found),
         cmocka_unit_test(names_are_found_in_common_forms),
         cmocka_unit_test(names_are_found_as_the_driver_reports_them),
