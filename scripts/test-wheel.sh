@@ -39,6 +39,7 @@ else:
     raise SystemExit("mdot.compile works without the package mdot-compiler")')
     (cd / && PATH=$fresh/bin mdot inspect "$fresh"/lib/python*/site-packages/mdot/share/mdot/predictor.mdot > /dev/null)
     "$pip" --python "$fresh/bin/python" install --quiet --no-index "$compiler" "$store"
+    (cd / && PATH=$fresh/bin mdot-store --version > /dev/null)
     for test in tests/bindings/python/test_*.py cluster/tests/python/test_*.py; do
         echo "$test"
         MDOT_JOBS=$PWD/examples/jobs MDOT_INCLUDE=$PWD/include MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PATH="$fresh/bin:$PATH" "$fresh/bin/python" "$test"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds wheels of the Python packages from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, the command without
-# the compiler, the shipped predictor), dist/mdot_compiler-*.whl (libmdotc with LLVM inside) and dist/mdot_store-*.whl
-# (libmdotstore with SQLite), for Python 3.9 or newer on Linux x86-64. auditwheel determines the oldest supported glibc. Then tests them with python3.
+# Builds wheels of the Python packages from this tree, for Python 3.9 or newer on Linux x86-64: dist/mdot_predict-*.whl (libmdot,
+# libmdotjob, the command without the compiler, the shipped predictor), dist/mdot_compiler-*.whl (libmdotc with LLVM inside)
+# and dist/mdot_store-*.whl (libmdotstore and the command mdot-store, with SQLite). auditwheel determines the oldest
+# supported glibc. Then tests them with python3.
 #
 #     scripts/wheel.sh [--no-tests]
 #
@@ -19,7 +20,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMD
     { cat "$build.log"; exit 1; }
 rm -f "$build.log"
 cmake --build "$build" --target mdot_shared mdotjob_shared mdotstore_shared mdotc_shared predictor \
-    mdot_cli_without_compiler mdot_cli -- --quiet
+    mdot_cli_without_compiler mdot_cli mdot_store_command -- --quiet
 
 [ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"
 "$build/venv/bin/pip" install --quiet --require-hashes --requirement scripts/release/requirements.txt
@@ -39,14 +40,15 @@ for package in compiler store; do # their libraries need libmdot of the same ver
     printf '%s\n' "$version" > "$stage/$package/VERSION"
     printf 'mdot-predict==%s\n' "$version" > "$stage/$package/REQUIRES"
 done
-mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/mdot" "$stage/compiler/mdot_compiler/lib" "$stage/store/mdot_store/lib"
+mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/mdot" "$stage/compiler/mdot_compiler/lib" "$stage/store/mdot_store/bin" "$stage/store/mdot_store/lib"
 soname=.so.${version%.*}
 cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$stage/mdot/mdot/lib/"
 cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
 cp "$build/share/mdot/predictor.mdot" docs/schema.json "$stage/mdot/mdot/share/mdot/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
 cp -L "$build/cluster/store/libmdotstore$soname" "$stage/store/mdot_store/lib/"
-strip --strip-unneeded "$stage"/*/*/lib/*"$soname" "$stage/mdot/mdot/bin/mdot"
+cp "$build/bin/mdot-store" "$stage/store/mdot_store/bin/"
+strip --strip-unneeded "$stage"/*/*/lib/*"$soname" "$stage"/*/*/bin/*
 chmod -R u=rwX,go=rX "$stage" # a clone or an earlier build may have been made under another umask
 
 for package in mdot compiler store; do
