@@ -80,7 +80,7 @@ const cli_command *cli_find_command(const char *name)
     if (strcmp(name, "store") == 0) {
         cli_message(NULL,
                     "the store of measured steps has a program of its own: use `mdot-store`, which the Debian package "
-                    "mdot-cluster and the folder cluster/ of the source have");
+                    "mdot-cluster, the wheel mdot-store and the folder cluster/ of the source have");
         return NULL;
     }
     if (is_predict_option(name)) {
