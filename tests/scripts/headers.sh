@@ -41,7 +41,7 @@ expect_circle runtime/job/pool.h '#include "runtime/perf/roofline.h"' \
 runtime/job/pool: is in a circle: includes runtime/perf/roofline.h
 runtime/perf/roofline: is in a circle: includes runtime/job/job.h'
 expect_circle base/text.h '#include "runtime/job/job.h"' \
-    'base/join: is in a circle: includes runtime/job/job.h
+    'base/text: is in a circle: includes runtime/job/job.h
 runtime/job/job: is in a circle: includes base/text.h'
 if "$script" "$work/tree" runtime/none 2> "$work/message"; then
     echo "a folder without sources is accepted"
