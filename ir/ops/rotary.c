@@ -51,7 +51,7 @@ static mdot_status check_cache(const ir_operands *args, int i, const char *what,
 
 static mdot_status read_geometry(const ir_operands *args, geometry *out)
 {
-    geometry g = {.heads = {0, 0}};
+    geometry g = {.heads = ir_dim_number(0)};
     ir_type positions;
     mdot_status status = ir_operand_need(args, X, "input", -1, &g.type);
     if (status == MDOT_OK) status = ir_operand_need_floats(args, X, "input");

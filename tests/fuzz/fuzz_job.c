@@ -3,6 +3,7 @@
  * jobs.
  *
  *     scripts/fuzz.sh 600 job */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/predict/predictor_tensors.h"

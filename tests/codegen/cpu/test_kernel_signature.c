@@ -368,7 +368,7 @@ static void signatures_include_steps_and_kernels_of_a_recurrence(void **state)
     inner[0].linear = others[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
     inner[1].nest = others[1].nest = (pl_nest){NEST(FIELD_VALUE)};
     pl_kernel kernel = {.kind = PL_RECURRENCE}, other = kernel;
-    kernel.recurrence = other.recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 2, .kernels = inner};
+    kernel.recurrence = other.recurrence = (pl_recurrence){.steps = ir_dim_affine(1, 0), .kernel_count = 2, .kernels = inner};
     assert_true(signature_fixture_same(&s, &kernel, &other));
     for (int part = 0; part < 2; part++) {
         other.recurrence = kernel.recurrence;
@@ -463,7 +463,7 @@ static void kernel_kinds_never_share_code(void **state)
     kernels[1].attention = (pl_attention){ATTENTION(FIELD_VALUE)};
     kernels[2].norm = (pl_norm){NORM(FIELD_VALUE)};
     kernels[3].nest = (pl_nest){NEST(FIELD_VALUE)};
-    kernels[4].recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 1, .kernels = &kernels[3]};
+    kernels[4].recurrence = (pl_recurrence){.steps = ir_dim_affine(1, 0), .kernel_count = 1, .kernels = &kernels[3]};
     for (int a = 0; a < COUNT(kernels); a++)
         for (int b = 0; b < a; b++) assert_false(signature_fixture_same(&s, &kernels[a], &kernels[b]));
     ir_arena_destroy(s.arena);
