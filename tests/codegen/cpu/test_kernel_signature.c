@@ -368,7 +368,8 @@ static void signatures_include_steps_and_kernels_of_a_recurrence(void **state)
     inner[0].linear = others[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
     inner[1].nest = others[1].nest = (pl_nest){NEST(FIELD_VALUE)};
     pl_kernel kernel = {.kind = PL_RECURRENCE}, other = kernel;
-    kernel.recurrence = other.recurrence = (pl_recurrence){.steps = ir_dim_affine(1, 0), .kernel_count = 2, .kernels = inner};
+    kernel.recurrence = other.recurrence =
+        (pl_recurrence){.steps = ir_dim_affine(1, 0), .kernel_count = 2, .kernels = inner};
     assert_true(signature_fixture_same(&s, &kernel, &other));
     for (int part = 0; part < 2; part++) {
         other.recurrence = kernel.recurrence;
