@@ -349,6 +349,8 @@ static void the_interval_contains_the_estimate_and_is_narrower_for_recorded_memo
     assert_compare((double)narrow.lower_bytes, <, peak);
     assert_compare(peak, <, (double)narrow.upper_bytes);
     assert_compare(narrow.upper_bytes - narrow.lower_bytes, <, wide.upper_bytes - wide.lower_bytes);
+    assert_compare((double)wide.lower_bytes, >, .8 * peak);
+    assert_compare(narrow.lower_bytes, >, wide.lower_bytes);
     const mdot_job_program bare = {
         .struct_size = sizeof bare, .precision = MDOT_PRECISION_PYTORCH, .trained_bytes = 4e6};
     mdot_job *unrecorded = NULL;
