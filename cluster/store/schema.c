@@ -35,9 +35,10 @@ const st_steps st_schema = {.sql = steps, .count = sizeof steps / sizeof *steps}
 mdot_status st_schema_version(const mdot_store *store, const st_steps *known, int *out_version, mdot_error *err)
 {
     int64_t version = 0, application = 0, tables = 0;
-    mdot_status status = st_query_number(store, "PRAGMA user_version", &version, err);
+    /* The tables come first: another process may create the store between two queries, with the number and the version. */
+    mdot_status status = st_query_number(store, "SELECT count(*) FROM sqlite_master", &tables, err);
     if (status == MDOT_OK) status = st_query_number(store, "PRAGMA application_id", &application, err);
-    if (status == MDOT_OK) status = st_query_number(store, "SELECT count(*) FROM sqlite_master", &tables, err);
+    if (status == MDOT_OK) status = st_query_number(store, "PRAGMA user_version", &version, err);
     if (status != MDOT_OK) return status;
     if (tables > 0 && application != ST_APPLICATION_ID)
         return mdot_fail(err, MDOT_MALFORMED, "%s: a database of another program; choose another file", store->path);
