@@ -35,7 +35,7 @@ const st_steps st_schema = {.sql = steps, .count = sizeof steps / sizeof *steps}
 mdot_status st_schema_version(const mdot_store *store, const st_steps *known, int *out_version, mdot_error *err)
 {
     int64_t version = 0, application = 0, tables = 0;
-    /* The tables come first: another process may create the store between two queries, with the number and the version. */
+    /* The tables come first, because another process may create the store between two queries. */
     mdot_status status = st_query_number(store, "SELECT count(*) FROM sqlite_master", &tables, err);
     if (status == MDOT_OK) status = st_query_number(store, "PRAGMA application_id", &application, err);
     if (status == MDOT_OK) status = st_query_number(store, "PRAGMA user_version", &version, err);
