@@ -13,8 +13,8 @@ Traces have any form that mdot-simulate reads. Rows of the table:
   last-two           the mean of the user's last two jobs (Tsafrir, Etsion and Feitelson, IEEE TPDS 2007)
   requested          the time limit that the user requested
 
-Quantiles of the boosting are those of models with a quantile loss. The last three estimates have none of their own, so that
-each gets the quantiles of its logarithmic errors at the jobs that ended before. Errors are those of completed jobs after the
+Boosting takes quantiles from models with a quantile loss. The last three estimates lack quantiles. Each gets those of its
+logarithmic errors on jobs that ended earlier. Errors are those of completed jobs after the
 first tenth of the trace.
 """
 import argparse

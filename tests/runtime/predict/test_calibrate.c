@@ -89,8 +89,6 @@ static mdot_calibration_gpu gpu_of(const mdot_calibration *calibration, size_t i
     return gpu;
 }
 
-/* ---- Fitting ----------------------------------------------------------------------------------------------------- */
-
 static void calibration_without_rows_changes_nothing(void **state)
 {
     site *s = *state;
@@ -272,8 +270,6 @@ static void contradictory_rows_widen_the_interval(void **state)
     assert_compare(gpu_of(calibration, 0).factor, <, 1.25);
     mdot_calibration_destroy(calibration);
 }
-
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 static mdot_status parse(const char *text, mdot_calibration **out, mdot_error *err)
 {
@@ -536,8 +532,6 @@ static void files_respect_their_limits(void **state)
     assert_non_null(strstr(err.message, "size limit"));
     free(text);
 }
-
-/* ---- Invalid calls ----------------------------------------------------------------------------------------------- */
 
 static void invalid_arguments_are_refused(void **state)
 {
