@@ -6,8 +6,8 @@
  * their bounds allow; no job is preempted. The next GPUs then go to the job whose predicted remaining time decreases
  * most for each of them. A running job grows only if that saves more time than a restart costs (--restart-cost).
  *
- * Implemented from Optimus: the greedy allocation by marginal gain. Left out: parameter servers (a second kind of task), the
- * fit of convergence (an estimate replaces it), and decisions at fixed intervals.
+ * Implemented from Optimus: the greedy allocation by marginal gain. Left out: parameter servers (a second kind of
+ * task), the fit of convergence (an estimate replaces it), and decisions at fixed intervals.
  */
 #include "simulator/policy/adaptive.h"
 #include "simulator/policy/allocation.h"
