@@ -3,7 +3,7 @@
   python3 round.py QUEUE.csv --free A100=4,T4=8
 
 QUEUE.csv has one line for each waiting job: job_id,path,steps,gpus,batch and, optionally, precision and other options of
-mdot.Configuration. The order is shortest remaining service first (predicted time × GPUs), and each job gets the fastest type
+`mdot predict`. The order is shortest remaining service first (predicted time × GPUs), and each job gets the fastest type
 that is free. Jobs that lack an estimate come last, first come, first served, and have no limit. The program prints job_id,
 type, GPUs, seconds and limit.
 
@@ -19,16 +19,15 @@ import re
 import sys
 from typing import Mapping, Sequence
 
-from estimates import MOST_STEPS, Estimates, Request, whole
+from mdot_schedulers.estimates import MAX_GPUS, Estimates, Submission
+from mdot_schedulers.request import Request, whole
 
 COLUMNS = ("job_id", "path", "steps", "gpus")
-MOST_GPUS = 1 << 20
-"""Maximum number of GPUs of a job and of a type."""
 
 
-def read_queue(path: str) -> tuple[list[tuple[Request, int]], list[str]]:
-    """Requests in the order of their submission, each with its number of GPUs, and the reasons for lines left out."""
-    queue: list[tuple[Request, int]] = []
+def read_queue(path: str) -> tuple[list[Submission], list[str]]:
+    """Submissions in their order, and the reasons for lines left out."""
+    queue: list[Submission] = []
     refused: list[str] = []
     known: set[str] = set()
     csv.field_size_limit(1 << 30)  # a long cell is refused with its line instead of ending the program
@@ -50,31 +49,24 @@ def read_queue(path: str) -> tuple[list[tuple[Request, int]], list[str]]:
                     continue
                 if len(cells) != len(names):
                     raise ValueError(f"{len(cells)} cells instead of {len(names)}")
-                request, gpus = _request(dict(zip(names, cells)))
-                if request.job_id in known:
-                    raise ValueError(f"job {request.job_id} appears twice")
+                submission = _submission(dict(zip(names, cells)))
+                if submission.job_id in known:
+                    raise ValueError(f"job {submission.job_id} appears twice")
             except (csv.Error, ValueError) as fault:
                 refused.append(f"{path}:{reader.line_num}: {fault}")
                 continue
-            known.add(request.job_id)
-            queue.append((request, gpus))
+            known.add(submission.job_id)
+            queue.append(submission)
     return queue, refused
 
 
-def _request(row: Mapping[str, str]) -> tuple[Request, int]:
+def _submission(row: Mapping[str, str]) -> Submission:
     if re.fullmatch(r"[\w.:\[\]-]{1,128}", row["job_id"], re.ASCII) is None:
         raise ValueError(f"job_id consists of 1 to 128 letters, digits and . : _ - [ ], not {row['job_id'][:40]!r}")
-    gpus = whole("gpus", _value(row["gpus"]), MOST_GPUS)
-    steps = whole("steps", _value(row["steps"]), MOST_STEPS)
-    options = {name: _value(text) for name, text in row.items() if name not in COLUMNS and text}
-    return Request(row["job_id"], row["path"], steps, {**options, "gpus": gpus}), gpus
-
-
-def _value(text: str) -> int | float | str:
-    """A cell as an integer or a decimal number of at most 18 digits, or as text. Nothing is evaluated."""
-    if re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        return int(text)
-    return float(text) if re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text) else text
+    if re.fullmatch("[0-9]{1,7}", row["gpus"], re.ASCII) is None:
+        raise ValueError(f"gpus must be an integer from 1 to {MAX_GPUS}, not {row['gpus'][:40]!r}")
+    options = [f"{name}={text}" for name, text in row.items() if name not in ("job_id", "path", "gpus") and text]
+    return Submission(row["job_id"], row["path"], Request.parse(",".join(options)), whole("gpus", int(row["gpus"]), MAX_GPUS))
 
 
 def read_free(text: str) -> dict[str, int]:
@@ -82,36 +74,36 @@ def read_free(text: str) -> dict[str, int]:
     free: dict[str, int] = {}
     for item in text.split(","):
         name, _, count = item.partition("=")
-        if not name or name in free or re.fullmatch("[0-9]{1,7}", count) is None or int(count) > MOST_GPUS:
-            raise ValueError(f"--free takes TYPE=N,… with each type once and N from 0 to {MOST_GPUS}, not {item[:40]!r}")
+        if not name or name in free or re.fullmatch("[0-9]{1,7}", count) is None or int(count) > MAX_GPUS:
+            raise ValueError(f"--free takes TYPE=N,… with each type once and N from 0 to {MAX_GPUS}, not {item[:40]!r}")
         free[name] = int(count)
     return free
 
 
 def decide(
-    queue: Sequence[tuple[Request, int]], free: dict[str, int], estimates: Estimates
+    queue: Sequence[Submission], free: dict[str, int], estimates: Estimates
 ) -> list[tuple[str, str, int, float | None, float | None]]:
     """Jobs that start: (job_id, type, GPUs, predicted seconds, limit in seconds). Afterwards, `free` holds the free GPUs.
 
     Raises ValueError for a job of less than one GPU, because it would add free GPUs."""
-    for request, gpus in queue:
-        whole(f"gpus of {request.job_id}", gpus, MOST_GPUS)
+    for submission in queue:
+        whole(f"gpus of {submission.job_id}", submission.gpus, MAX_GPUS)
 
     def service(place: int) -> tuple[float, int]:
-        request, gpus = queue[place]
-        times = [estimates.remaining_s(request.job_id, gpu) for gpu in estimates.types(request.job_id)[:1]]
-        return (times[0] * gpus, place) if times and times[0] is not None else (float("inf"), place)
+        submission = queue[place]
+        times = [estimates.remaining_s(submission.job_id, gpu) for gpu in estimates.types(submission.job_id)[:1]]
+        return (times[0] * submission.gpus, place) if times and times[0] is not None else (float("inf"), place)
 
     started = []
     for place in sorted(range(len(queue)), key=service):
-        request, gpus = queue[place]
-        wanted = estimates.types(request.job_id) or list(free)
+        job_id, gpus = queue[place].job_id, queue[place].gpus
+        wanted = estimates.types(job_id) or list(free)
         gpu = next((gpu for gpu in wanted if free.get(gpu, 0) >= gpus), None)
         if gpu is None:
             continue
         free[gpu] -= gpus
-        seconds, limit = (ask(request.job_id, gpu) for ask in (estimates.remaining_s, estimates.limit_s))
-        started.append((request.job_id, gpu, gpus, seconds, limit))
+        seconds, limit = (ask(job_id, gpu) for ask in (estimates.remaining_s, estimates.limit_s))
+        started.append((job_id, gpu, gpus, seconds, limit))
     return started
 
 
@@ -134,9 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for reason in refused:
         _report(reason)
     estimates = Estimates(free)
-    for request, _ in queue:
-        if not estimates.submit(request):
-            _report(f"{request.job_id} has no estimate: {estimates.refused[request.job_id]}")
+    for submission in queue:
+        if not estimates.submit(submission):
+            _report(f"{submission.job_id} has no estimate: {estimates.refused[submission.job_id]}")
     for job_id, gpu, gpus, seconds, limit in decide(queue, free, estimates):
         shown = ["-" if number is None else f"{number:.0f}" for number in (seconds, limit)]
         print(job_id, gpu, gpus, *shown)

@@ -134,8 +134,8 @@ static void write_rows(FILE *out)
         const rt_option *o = &rt_options[i];
         if (o->kind == RT_KIND_GPU || o->section == RT_SECTION_LINK) continue;
         bool from_zero = o->accepts_zero && !begins_at_one(o);
-        fprintf(out, "    Row(\"%s\", \"%s\", \"%s\", %.15g, %.15g),\n", o->python, o->field, kinds[o->kind],
-                from_zero ? 0 : o->least, o->most);
+        fprintf(out, "    Row(\"%s\", \"%s\", \"%s\", %.15g, %.15g, \"%s\"),\n", o->python, o->field, kinds[o->kind],
+                from_zero ? 0 : o->least, o->most, o->command);
     }
     fputs(")\n\"\"\"The options, except the GPU and the link, which take several forms.\"\"\"\n\n\n", out);
 }
@@ -168,8 +168,8 @@ void tables_write_python(FILE *out)
           "from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union\n\n"
           "if TYPE_CHECKING:\n    from mdot.gpus import GPU\n\n\n"
           "class Row(NamedTuple):\n"
-          "    \"\"\"A keyword, its member of mdot_configuration, and the range of values.\"\"\"\n\n"
-          "    keyword: str\n    field: str\n    kind: str\n    least: float\n    most: float\n\n\n",
+          "    \"\"\"A keyword, its member of mdot_configuration, the range of values, and the command's spelling.\"\"\"\n\n"
+          "    keyword: str\n    field: str\n    kind: str\n    least: float\n    most: float\n    command: str\n\n\n",
           out);
     write_fields(out);
     write_choices(out);

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A keyword, its member of mdot_configuration, and the range of values."""
+    """A keyword, its member of mdot_configuration, the range of values, and the command's spelling."""
 
     keyword: str
     field: str
     kind: str
     least: float
     most: float
+    command: str
 
 
 CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
@@ -159,42 +160,42 @@ WORDS: dict[str, dict[str, str]] = {
 """Other words for the choices."""
 
 ROWS: tuple[Row, ...] = (
-    Row("batch", "batch", "whole", 1, 16777216),
-    Row("precision", "precision", "choice", 0, 10),
-    Row("layout", "layout", "choice", 0, 1),
-    Row("optimizer", "optimizer", "choice", 0, 10),
-    Row("attention", "attention", "choice", 0, 2),
-    Row("compiled", "compiled", "flag", 0, 1),
-    Row("checkpoint", "recompute", "choice", 0, 2),
-    Row("accumulate", "accumulate", "whole", 1, 65536),
-    Row("torch", "torch", "version", 0, 9999),
-    Row("optimizer_kernels", "optimizer_kernels", "choice", 0, 3),
-    Row("step_in_backward", "step_in_backward", "flag", 0, 1),
-    Row("gradient_type", "gradient_type", "choice", 0, 2),
-    Row("reduce_type", "reduce_type", "choice", 0, 2),
-    Row("offload", "offload", "choice", 0, 3),
-    Row("offload_activations", "offload_activations", "flag", 0, 1),
-    Row("loss", "loss", "choice", 0, 2),
-    Row("frozen_weights", "frozen_weights", "choice", 0, 3),
-    Row("ema", "ema", "flag", 0, 1),
-    Row("power_limit", "power_limit", "rate", 0, 1000000000),
-    Row("mode", "mode", "choice", 0, 1),
-    Row("host_launch_us", "host_launch_us", "rate", 0, 1000000000),
-    Row("gpus", "gpu_count", "whole", 0, 65536),
-    Row("data_parallel", "data_parallel", "whole", 0, 65536),
-    Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
-    Row("pipeline_parallel", "pipeline_parallel", "whole", 0, 65536),
-    Row("expert_parallel", "expert_parallel", "whole", 0, 65536),
-    Row("context_parallel", "context_parallel", "whole", 0, 65536),
-    Row("sequence_parallel", "sequence_parallel", "whole", 0, 1),
-    Row("micro_batches", "micro_batches", "whole", 0, 65536),
-    Row("virtual_stages", "virtual_stages", "whole", 0, 65536),
-    Row("zero", "zero_stage", "whole", 0, 3),
-    Row("schedule", "schedule", "choice", 0, 1),
-    Row("keep_gathered", "keep_gathered", "flag", 0, 1),
-    Row("whole_gradients", "whole_gradients", "flag", 0, 1),
-    Row("nodes", "node_count", "whole", 1, 65536),
-    Row("network", "network_gbps", "rate", 0, 1000000000),
+    Row("batch", "batch", "whole", 1, 16777216, "batch"),
+    Row("precision", "precision", "choice", 0, 10, "precision"),
+    Row("layout", "layout", "choice", 0, 1, "layout"),
+    Row("optimizer", "optimizer", "choice", 0, 10, "optimizer"),
+    Row("attention", "attention", "choice", 0, 2, "attention"),
+    Row("compiled", "compiled", "flag", 0, 1, "compile"),
+    Row("checkpoint", "recompute", "choice", 0, 2, "checkpoint"),
+    Row("accumulate", "accumulate", "whole", 1, 65536, "accumulate"),
+    Row("torch", "torch", "version", 0, 9999, "torch"),
+    Row("optimizer_kernels", "optimizer_kernels", "choice", 0, 3, "optimizer-kernels"),
+    Row("step_in_backward", "step_in_backward", "flag", 0, 1, "step-in-backward"),
+    Row("gradient_type", "gradient_type", "choice", 0, 2, "gradient-type"),
+    Row("reduce_type", "reduce_type", "choice", 0, 2, "reduce-type"),
+    Row("offload", "offload", "choice", 0, 3, "offload"),
+    Row("offload_activations", "offload_activations", "flag", 0, 1, "offload-activations"),
+    Row("loss", "loss", "choice", 0, 2, "loss"),
+    Row("frozen_weights", "frozen_weights", "choice", 0, 3, "frozen-weights"),
+    Row("ema", "ema", "flag", 0, 1, "ema"),
+    Row("power_limit", "power_limit", "rate", 0, 1000000000, "power-limit"),
+    Row("mode", "mode", "choice", 0, 1, "mode"),
+    Row("host_launch_us", "host_launch_us", "rate", 0, 1000000000, "host-launch-us"),
+    Row("gpus", "gpu_count", "whole", 0, 65536, "gpus"),
+    Row("data_parallel", "data_parallel", "whole", 0, 65536, "dp"),
+    Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536, "tp"),
+    Row("pipeline_parallel", "pipeline_parallel", "whole", 0, 65536, "pp"),
+    Row("expert_parallel", "expert_parallel", "whole", 0, 65536, "ep"),
+    Row("context_parallel", "context_parallel", "whole", 0, 65536, "cp"),
+    Row("sequence_parallel", "sequence_parallel", "whole", 0, 1, "sp"),
+    Row("micro_batches", "micro_batches", "whole", 0, 65536, "micro"),
+    Row("virtual_stages", "virtual_stages", "whole", 0, 65536, "vpp"),
+    Row("zero", "zero_stage", "whole", 0, 3, "zero"),
+    Row("schedule", "schedule", "choice", 0, 1, "schedule"),
+    Row("keep_gathered", "keep_gathered", "flag", 0, 1, "keep-gathered"),
+    Row("whole_gradients", "whole_gradients", "flag", 0, 1, "whole-gradients"),
+    Row("nodes", "node_count", "whole", 1, 65536, "nodes"),
+    Row("network", "network_gbps", "rate", 0, 1000000000, "network"),
 )
 """The options, except the GPU and the link, which take several forms."""
 

@@ -14,8 +14,8 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scheduler_python"))
 
-import estimates  # noqa: E402 - the path must be known first
-import round as example  # noqa: E402
+import round as example  # noqa: E402 - the path must be known first
+from mdot_schedulers import Request, estimates  # noqa: E402
 
 import mdot  # noqa: E402
 
@@ -29,8 +29,11 @@ class Round(unittest.TestCase):
         self.job = mdot.Job.from_onnx(Path(os.environ["MDOT_JOBS"]) / "bert_base.onnx", dims={"sequence": 128})
         self.job.save(self.folder / "bert.job")
 
-    def request(self, job_id: str, steps: int, **options: object) -> estimates.Request:
-        return estimates.Request(job_id, self.folder / "bert.job", steps, {"batch": 16, **options})
+    def request(self, job_id: str, steps: int, gpus: int = 1, **options: object) -> estimates.Submission:
+        return self.submission(job_id, self.folder / "bert.job", steps, gpus, **options)
+
+    def submission(self, job_id: str, path: Path, steps: int = 10, gpus: int = 1, **options: object) -> estimates.Submission:
+        return estimates.Submission(job_id, path, Request({"batch": 16, **options}, steps), gpus)
 
     def test_estimates_match_the_predictions(self) -> None:
         known = estimates.Estimates(["T4", "A100"])
@@ -56,9 +59,9 @@ class Round(unittest.TestCase):
         for name, content in (("empty", b""), ("cut", good[:-9]), ("other", b"\x7fELF" + good), ("huge", b"0" * (2 << 20))):
             path = self.folder / name
             path.write_bytes(content)
-            self.assertFalse(known.submit(estimates.Request(name, path, 10)))
-        self.assertFalse(known.submit(estimates.Request("nowhere", self.folder / "nowhere", 10)))
-        self.assertFalse(known.submit(estimates.Request("folder", self.folder, 10)))
+            self.assertFalse(known.submit(self.submission(name, path)))
+        self.assertFalse(known.submit(self.submission("nowhere", self.folder / "nowhere")))
+        self.assertFalse(known.submit(self.submission("folder", self.folder)))
         self.assertFalse(known.submit(self.request("precision", 10, precision="fp8")))
         self.assertFalse(known.submit(self.request("option", 10, colour="red")))
         self.assertEqual(len(known.refused), 8)
@@ -110,7 +113,7 @@ class Round(unittest.TestCase):
         for batch in (minus, "9" * 200000, "inf", "nan", "-1", "1_0", "[1]", "__import__('os')", "\0"):
             status, started, reported = self.run_round([f"a,{path},100,8,{batch},amp", good], "A100=1")
             self.assertEqual((status, [row[0] for row in started]), (0, ["good"]), batch[:80])
-            self.assertIn("a has no estimate" if batch != "\0" else "round.py: ", reported)
+            self.assertIn("queue.csv:2: ", reported)
 
     def test_a_file_that_is_no_queue_is_refused_by_name(self) -> None:
         status, _, reported = self.run_round([], "A100")
@@ -125,7 +128,7 @@ class Round(unittest.TestCase):
     def test_numbers_of_a_submission_are_checked(self) -> None:
         known = estimates.Estimates(["A100"])
         for steps in (0, -1, True, 1.5, "10", float("nan"), 1 << 60, None):
-            self.assertFalse(known.submit(estimates.Request("a", self.folder / "bert.job", steps, {"batch": 16})))  # type: ignore[arg-type]
+            self.assertFalse(known.submit(self.submission("a", self.folder / "bert.job", steps)))  # type: ignore[arg-type]
             self.assertIn("steps must be an integer", known.refused["a"])
         self.assertTrue(known.submit(self.request("a", 1000)))
         self.assertEqual(known.refused, {})
@@ -133,10 +136,10 @@ class Round(unittest.TestCase):
         self.assertEqual(known.remaining_s("a", "A100", -5), known.remaining_s("a", "A100"))
         for gpus in (0, -8, True, 1 << 30):
             with self.assertRaises(ValueError):
-                example.decide([(self.request("a", 10), gpus)], {"A100": 1}, known)
+                example.decide([self.request("a", 10, gpus)], {"A100": 1}, known)
         fifo = self.folder / "pipe.job"
         os.mkfifo(fifo)
-        self.assertFalse(known.submit(estimates.Request("pipe", fifo, 10)))
+        self.assertFalse(known.submit(self.submission("pipe", fifo)))
         self.assertIn("not a regular file", known.refused["pipe"])
 
     def test_an_unreadable_header_is_named(self) -> None:
@@ -170,8 +173,8 @@ class Round(unittest.TestCase):
             requests, refused = example.read_queue(str(queue))
             self.assertLessEqual(len(requests) + len(refused), len(rows))
             known, left = estimates.Estimates(free), dict(free)
-            for request, _ in requests:
-                known.submit(request)
+            for submission in requests:
+                known.submit(submission)
             started = example.decide(requests, left, known)
             self.assertEqual(len({row[0] for row in started}), len(started))
             for gpu, count in free.items():

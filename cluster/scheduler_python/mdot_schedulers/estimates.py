@@ -11,44 +11,40 @@ import dataclasses
 import math
 import os
 import stat
-from typing import Iterable, Mapping
+from typing import Iterable
 
 import mdot
+from mdot_schedulers.decision import Answer
+from mdot_schedulers.prediction import predict_here
+from mdot_schedulers.request import MAX_STEPS, Request, whole
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Maximum size of a submitted .job file. For example, a network of thousands of operators takes some hundred kilobytes."""
 
-MOST_STEPS = 1 << 50
-"""Maximum number of steps of a job, as in `mdot predict --steps`. A double holds each of them exactly."""
-
-
-def whole(what: str, value: object, most: int) -> int:
-    """`value` if it is an integer from 1 to `most`, which True is not. Raises ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ValueError(f"{what} must be an integer from 1 to {most}, not {str(value)[:40]!r}")
-    return value
+MAX_GPUS = 1 << 16
+"""Maximum number of GPUs of a job."""
 
 
 def read_job(path: str | os.PathLike[str]) -> mdot.Job:
-    """Reads a regular file of at most MOST_BYTES bytes. The size is checked on the bytes that were read, because the owner of
+    """Reads a regular file of at most MAX_BYTES bytes. The size is checked on the bytes that were read, because the owner of
     the file may change it meanwhile. Opening never waits for the writer of a named pipe."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path}: not a regular file")
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"{path}: more than {MOST_BYTES} bytes")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"{path}: more than {MAX_BYTES} bytes")
     return mdot.Job.from_bytes(data)
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
-    """A user's submission. The items of `configuration` are keywords of mdot.Configuration: batch, precision, gpus …"""
+class Submission:
+    """A user's submission. The request states the number of steps."""
 
     job_id: str
     path: str | os.PathLike[str]
-    steps: int
-    configuration: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    request: Request
+    gpus: int = 1
 
 
 class Estimates:
@@ -57,33 +53,33 @@ class Estimates:
     def __init__(self, gpu_types: Iterable[str], predictor: mdot.Predictor | None = None) -> None:
         self._types = tuple(gpu_types)
         self._predictor = predictor or mdot.Predictor()
-        self._answers: dict[str, dict[str, mdot.Prediction]] = {}
+        self._answers: dict[str, dict[str, Answer]] = {}
         self._steps: dict[str, int] = {}
         self.refused: dict[str, str] = {}
         """Jobs that lack an estimate, with the reason."""
 
-    def submit(self, request: Request) -> bool:
+    def submit(self, submission: Submission) -> bool:
         """Evaluate a job on every GPU type; False if there is no result. A job that is submitted again replaces its earlier
         version."""
-        self.forget(request.job_id)
+        self.forget(submission.job_id)
         try:
-            steps = whole("steps", request.steps, MOST_STEPS)
-            job = read_job(request.path)
-            configurations = [mdot.Configuration(gpu=gpu, **request.configuration) for gpu in self._types]  # type: ignore[arg-type]
-            answers = self._predictor.predict_many([(job, configuration) for configuration in configurations])
+            steps = whole("steps", submission.request.steps, MAX_STEPS)
+            gpus = whole("gpus", submission.gpus, MAX_GPUS)
+            job = read_job(submission.path)
+            answers = predict_here(job, submission.request, self._types, gpus, predictor=self._predictor)
         except Exception as fault:  # one user's submission must not end the scheduler, whichever exception it causes
-            self.refused[request.job_id] = str(fault) or type(fault).__name__
+            self.refused[submission.job_id] = str(fault) or type(fault).__name__
             return False
         priced = {
-            gpu: a
-            for gpu, a in zip(self._types, answers)
-            if isinstance(a, mdot.Prediction) and a.fits and math.isfinite(a.upper_ms)
+            gpu: answer
+            for gpu, answer in zip(self._types, answers)
+            if isinstance(answer, Answer) and answer.fits and math.isfinite(answer.upper_ms)
         }
         if not priced:
-            faults = [str(a) for a in answers if isinstance(a, mdot.Error)]
-            self.refused[request.job_id] = faults[0] if faults else "the job exceeds the memory of every GPU"
+            faults = [answer for answer in answers if isinstance(answer, str)]
+            self.refused[submission.job_id] = faults[0] if faults else "the job exceeds the memory of every GPU"
             return False
-        self._answers[request.job_id], self._steps[request.job_id] = priced, steps
+        self._answers[submission.job_id], self._steps[submission.job_id] = priced, steps
         return True
 
     def forget(self, job_id: str) -> None:
