@@ -47,6 +47,8 @@ class Decision:
     place: Place
     is_chosen: bool
     """The job should run in this place only, because the request asks for a choice."""
+    ranked: tuple[Place, ...]
+    """Places where the job fits, the best first; empty if the request asks for no choice."""
     limit_s: int
     """Limit to set; 0: none."""
     priority: int
@@ -104,38 +106,39 @@ def decide(
     pairs = [(place, answer) for place, answer in zip(places, answers) if isinstance(answer, Answer)]
     faults = [f"{place.gpu}: {answer}" for place, answer in zip(places, answers) if isinstance(answer, str)]
     criterion = request.choose or (site.choose if request.deadline is None else "cost")
-    best = _best(site, request, pairs, criterion, seconds_left) if may_choose and criterion != "no" else None
-    if best is None:
+    ranked = _rank(site, request, pairs, criterion, seconds_left)
+    is_chosen = may_choose and bool(ranked)
+    if not is_chosen:
         if faults or not pairs:
             raise Unpredictable(faults[0] if faults else "none of its places has a known GPU")
         place, answer = max(pairs, key=lambda pair: pair[1].step_ms)
     else:
-        place, answer = best
+        place, answer = ranked[0]
     steps = request.step_count(answer.samples)
     total_s = 1e-3 * steps * answer.step_ms
     limit = limit_s(site, answer, steps) if own_limit_s <= 0 else 0
     is_trusted = not answer.is_doubtful and answer.fits and steps > 0 and gpus > 0 and site.priority_weight > 0
     rank = priority(site, total_s, own_limit_s or limit, gpus, understatement) if is_trusted else 0
     interval_s = (1e-3 * steps * answer.lower_ms, 1e-3 * steps * answer.upper_ms)
-    decision = Decision(place, best is not None, limit, rank, total_s, interval_s, "")
+    decision = Decision(place, is_chosen, tuple(place for place, _ in ranked), limit, rank, total_s, interval_s, "")
     return dataclasses.replace(decision, words=_words(decision, answer, steps, gpus, own_limit_s, site.startup_s, seconds_left))
 
 
-def _best(
+def _rank(
     site: Site, request: Request, pairs: Sequence[tuple[Place, Answer]], criterion: str, seconds_left: float | None
-) -> tuple[Place, Answer] | None:
-    """The best place where the job fits: the cheapest or fastest one that meets the deadline, or else the fastest one."""
+) -> list[tuple[Place, Answer]]:
+    """The places where the job fits: first those that meet the deadline, by cost or time, then the others by time."""
     fitting = [pair for pair in pairs if pair[1].fits]
-    if criterion == "cost" and any(place.price <= 0 for place, _ in fitting):
-        return None  # an unknown price cannot be compared
+    if criterion == "no" or (criterion == "cost" and any(place.price <= 0 for place, _ in fitting)):
+        return []  # an unknown price cannot be compared
 
-    def ends_s(pair: tuple[Place, Answer]) -> float:
-        return 1e-3 * request.step_count(pair[1].samples) * pair[1].upper_ms + site.startup_s
+    def key(pair: tuple[Place, Answer]) -> tuple[bool, float, float]:
+        place, answer = pair
+        end_s = 1e-3 * request.step_count(answer.samples) * answer.upper_ms + site.startup_s
+        is_late = seconds_left is not None and end_s > seconds_left
+        return is_late, answer.step_ms * place.price if criterion == "cost" and not is_late else answer.step_ms, answer.step_ms
 
-    timely = [pair for pair in fitting if seconds_left is None or ends_s(pair) <= seconds_left]
-    if timely and criterion == "cost":
-        return min(timely, key=lambda pair: (pair[1].step_ms * pair[0].price, pair[1].step_ms))
-    return min(timely or fitting, key=lambda pair: pair[1].step_ms, default=None)
+    return sorted(fitting, key=key)
 
 
 def _words(

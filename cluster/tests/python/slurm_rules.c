@@ -19,8 +19,8 @@ static void print_priority(const char *line)
     double predicted_s, understatement;
     unsigned minutes;
     long long gpus;
-    if (sscanf(line, "%15s %lf %lf %lf %lf %u %lld %lf", order, &site.priority_weight, &site.shortest_s, &site.longest_s,
-               &predicted_s, &minutes, &gpus, &understatement) != 8)
+    if (sscanf(line, "%15s %lf %lf %lf %lf %u %lld %lf", order, &site.priority_weight, &site.shortest_s,
+               &site.longest_s, &predicted_s, &minutes, &gpus, &understatement) != 8)
         return;
     site.order = strcmp(order, "time") == 0 ? SL_ORDER_TIME : SL_ORDER_SERVICE;
     printf("%u\n", sl_priority(&site, predicted_s, minutes, gpus, understatement));
