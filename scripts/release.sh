@@ -32,7 +32,7 @@ prepare() {
     sed -i "s/^MDOT_[0-9.]* {/MDOT_$minor {/" */lib*.map cluster/*/lib*.map
     sed -i "s/find_package(mdot\(-store\)\{0,1\} [0-9.]*/find_package(mdot\1 $minor/" docs/how-to/call-from-c.md cmake/mdotConfig.cmake.in \
         tests/abi/project/CMakeLists.txt cluster/CMakeLists.txt cluster/store/mdot-storeConfig.cmake.in cluster/tests/store/install.sh
-    sed -i "s/^version = .*/version = \"$1\"/" lab/pyproject.toml
+    sed -i "s/^version = .*/version = \"$1\"/" lab/pyproject.toml cluster/pyproject.toml
     sed -i "s/^version: .*/version: $1/; s/^date-released: .*/date-released: $(date -u +%Y-%m-%d)/" CITATION.cff
     sed -i "s/^## .* (unreleased)\$/## $1 ($(date -u +%Y-%m-%d))/" CHANGELOG.md
     echo "the tree has version $1 now; commit it, then run scripts/release.sh"

@@ -168,7 +168,8 @@ void tables_write_python(FILE *out)
           "from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union\n\n"
           "if TYPE_CHECKING:\n    from mdot.gpus import GPU\n\n\n"
           "class Row(NamedTuple):\n"
-          "    \"\"\"A keyword, its member of mdot_configuration, the range of values, and the command's spelling.\"\"\"\n\n"
+          "    \"\"\"A keyword, its member of mdot_configuration, the range of values, and the command's "
+          "spelling.\"\"\"\n\n"
           "    keyword: str\n    field: str\n    kind: str\n    least: float\n    most: float\n    command: str\n\n\n",
           out);
     write_fields(out);
