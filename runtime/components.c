@@ -42,3 +42,14 @@ mdot_status mdot_job_with_program(const mdot_job *job, const mdot_job_program *p
 {
     return rt_job_with_program(&components, job, program, out_job, err);
 }
+
+mdot_status mdot_job_of_lengths(const mdot_job *const jobs[3], const int64_t lengths[3], const char *name,
+                                mdot_job **out_job, mdot_error *err)
+{
+    return rt_job_of_lengths(&components, jobs, lengths, name, out_job, err);
+}
+
+mdot_status mdot_job_with_length(const mdot_job *job, int64_t length, mdot_job **out_job, mdot_error *err)
+{
+    return rt_job_with_length(&components, job, length, out_job, err);
+}

@@ -39,7 +39,7 @@ typedef enum mdot_optimizer {
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
  * most 2^53. */
 typedef struct mdot_load {
-    double flops, bytes_read, bytes_written; /* work per sample or per step, in one phase */
+    double flops, bytes_read, bytes_written; /* one coefficient of the work in one phase */
 } mdot_load;
 
 /* Phases of a training step, for an operator in the forward graph. */
@@ -147,17 +147,23 @@ enum {
     /* the program checkpoints it: the forward pass runs again in the backward pass */
     MDOT_OPERATOR_RECOMPUTED = 1u << 0,
     MDOT_OPERATOR_STOPS_GRADIENT = 1u << 1, /* it gets no gradient, although operators before it have parameters */
-    MDOT_OPERATOR_FLAGS_ALL = (1u << 2) - 1 /* all flags that this version knows */
+    MDOT_OPERATOR_OFFLOADED = 1u << 2,      /* the program moves the tensors that it saves to the host */
+    /* it ran in fp32, although the program's precision is a 16-bit type or autocast */
+    MDOT_OPERATOR_RAN_FULL = 1u << 3,
+    MDOT_OPERATOR_RAN_HALF = 1u << 4,       /* it ran in 16 bits under autocast, although the program is in fp32 */
+    MDOT_OPERATOR_FLAGS_ALL = (1u << 5) - 1 /* all flags that this version knows */
 };
 
-/* One operator of a job. At batch B, a phase has B * per_sample + per_step FLOPs and bytes, because parameters are read
- * once per step rather than once per sample. */
+/* One operator of a job. At batch B, a phase has B * B * per_square + B * per_sample + per_step FLOPs and bytes. Each
+ * forward pass reads parameters once, whatever the batch, so that they count per step. With gradient accumulation,
+ * every micro-step has this work at the micro-batch. A contrastive loss compares all pairs of samples, so that most of
+ * its work is in per_square. */
 typedef struct mdot_job_operator {
     size_t struct_size;
     const char *type;                       /* "Conv", "Linear", "Attention" …: ONNX's name if ONNX has one */
     bool known;                             /* false: mdot knows only the tensor sizes */
     int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
-    mdot_load per_sample[MDOT_PHASE_COUNT]; /* work per sample, by phase */
+    mdot_load per_sample[MDOT_PHASE_COUNT]; /* work that grows with the batch, by phase */
     mdot_load per_step[MDOT_PHASE_COUNT];   /* work independent of the batch, by phase */
     double parameters;                      /* elements that training updates, 0 to 2^53 */
     size_t input_count;                     /* number of the operators whose results it reads */
@@ -178,6 +184,9 @@ typedef struct mdot_job_operator {
     /* module that it was exported from, "encoder.layer.3.output"; NULL if the job omits names */
     const char *module;
     double frozen_parameters; /* elements that training reads but leaves unchanged; excluded from `parameters` */
+    mdot_load per_square[MDOT_PHASE_COUNT]; /* work that grows with the square of the batch, by phase */
+    /* Bit s is set if setting s multiplies with the batch, for example channels_out of a similarity matrix. */
+    uint64_t batch_settings;
 } mdot_job_operator;
 
 /* Uncertainties and origin of a job's graph, found by the reader. Stored in `.job` files: append only. */
@@ -211,6 +220,8 @@ typedef struct mdot_job_info {
     uint32_t block_count;                 /* the highest block number */
     uint32_t notes;                       /* MDOT_JOB_… */
     double frozen_parameters;             /* elements that training reads but leaves unchanged */
+    int64_t length;          /* the symbolic length's value in this job; 0: the job has no symbolic length */
+    const char *length_name; /* the symbol, borrowed from the job; NULL without a symbolic length */
 } mdot_job_info;
 
 /* Creates a job from a description, which is copied. Equal names are stored once. An operator takes about one kilobyte,
@@ -253,6 +264,22 @@ mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezi
  * @threads any, each with its own operators */
 mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_operator *operators,
                                   size_t operator_count, mdot_error *err);
+/* Creates one job for all lengths from the jobs of one program at three lengths, for example for sequences of tokens.
+ * Settings, FLOPs, bytes and memory follow the quadratic polynomial through the three values. The new job is at the
+ * first length.
+ *
+ * @param jobs three jobs with equal operators, apart from these values
+ * @param lengths the lengths, 1 to 2^24, all different
+ * @param name the symbol, for example "sequence", 1 to 63 bytes
+ * @errors INVALID_ARGUMENT names the first difference between the jobs, or an invalid length or name; OUT_OF_MEMORY */
+mdot_status mdot_job_of_lengths(const mdot_job *const jobs[3], const int64_t lengths[3], const char *name,
+                                mdot_job **out_job, mdot_error *err);
+/* Creates a copy of the job at another length.
+ *
+ * @param length 1 to 2^24
+ * @errors INVALID_ARGUMENT for a job without a symbolic length; OUT_OF_RANGE for a length beyond these limits, or if a
+ *     number leaves its own at that length; OUT_OF_MEMORY */
+mdot_status mdot_job_with_length(const mdot_job *job, int64_t length, mdot_job **out_job, mdot_error *err);
 /* Reads a job from a `.job` file, as written by mdot_job_save. A file has at most 256 MiB; a larger one is refused
  * unread.
  *

@@ -16,8 +16,9 @@ extern "C" {
 #endif
 
 enum {
-    MDOT_PEAK_MOMENTS_MAX = 16,  /* moments per recorded pass */
-    MDOT_RECORDED_MEMORY_MAX = 9 /* recorded passes per job */
+    MDOT_PEAK_MOMENTS_MAX = 16,   /* moments per recorded pass */
+    MDOT_RECORDED_MEMORY_MAX = 9, /* recorded passes per job */
+    MDOT_CHECK_TEXT_BYTES = 512   /* bytes in a work check's text */
 };
 
 /* Memory at one moment in a forward and backward pass on one GPU, besides weights, gradients and the optimizer's
@@ -28,6 +29,7 @@ typedef struct mdot_peak_moment {
     double weight_copies; /* bytes in autocast's half-precision copies of weights */
     double gradients;     /* fraction of the trained parameters whose gradients are allocated, 0 to 1 */
     double logits;        /* bytes of per_sample in tensors as large as the logits */
+    double per_square;    /* bytes per square of the batch, for example in a matrix that compares all samples */
 } mdot_peak_moment;
 
 /* Moments of one pass with a possible memory peak. */
@@ -37,6 +39,19 @@ typedef struct mdot_recorded_memory {
     size_t moment_count;             /* 1 to MDOT_PEAK_MOMENTS_MAX */
     const mdot_peak_moment *moments; /* moment_count moments */
 } mdot_recorded_memory;
+
+/* The work check: the job's work against the work of the program from which it was made, at the batch of that run. All
+ * zero if unknown. FLOPs are of the forward and of the backward pass. */
+typedef struct mdot_job_check {
+    double dispatched_flops[2];  /* of the calls that the program dispatched, or of the ONNX graph as it was read */
+    double job_flops[2];         /* of the job */
+    double recorded_peak;        /* bytes at the peak of the recorded pass */
+    double predicted_peak;       /* bytes that the job predicts for it */
+    double unpriced_bytes;       /* bytes read and written by operators without a formula, in all phases */
+    uint32_t unpriced_operators; /* number of these operators */
+    /* modules with the largest differences, at most MDOT_CHECK_TEXT_BYTES bytes; may be NULL */
+    const char *modules;
+} mdot_job_check;
 
 /* The sizes are those of the weights as the program holds them. All three are 0 if they are unknown. */
 typedef struct mdot_job_program {
@@ -50,6 +65,8 @@ typedef struct mdot_job_program {
     bool has_loss;            /* the graph contains the loss */
     size_t recorded_count;    /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision or recomputation */
     const mdot_recorded_memory *recorded; /* memory that was recorded; may be NULL if recorded_count is 0 */
+    uint32_t framework;                   /* number of the framework that runs the program; 0: unknown */
+    mdot_job_check check;                 /* the job's work against the program's */
 } mdot_job_program;
 
 /* Creates a copy of the job with this information, which is copied and replaces earlier information. Bytes are rounded,

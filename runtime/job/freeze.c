@@ -125,11 +125,16 @@ static mdot_status check(const modules *m, const mdot_job_freezing *f, mdot_erro
     return status == MDOT_OK ? check_patterns(m, f->trained, f->trained_count, err) : status;
 }
 
+static void remove_phase(mdot_job_operator *op, mdot_phase phase)
+{
+    op->per_sample[phase] = op->per_step[phase] = op->per_square[phase] = (mdot_load){0};
+}
+
 static void freeze_parameters(mdot_job_operator *op)
 {
     op->frozen_parameters += op->parameters;
     op->parameters = 0;
-    op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = op->per_step[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){0};
+    remove_phase(op, MDOT_PHASE_WEIGHT_GRADIENT);
 }
 
 /* `trains` has an element for every operator. Returns true if any operator is still trained. */
@@ -142,7 +147,7 @@ static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operat
         if (is_frozen(f, m, op->module)) freeze_parameters(op);
         bool before = false;
         for (size_t k = 0; k < op->input_count; k++) before = before || trains[op->inputs[k]];
-        if (!before) op->per_sample[MDOT_PHASE_DATA_GRADIENT] = op->per_step[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){0};
+        if (!before) remove_phase(op, MDOT_PHASE_DATA_GRADIENT);
         bool has_weights = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
         trains[i] = (before || has_weights) && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0;
         any = any || has_weights;
@@ -195,12 +200,12 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
         free(operators);
         return status;
     }
-    if (job->program == NULL) return rt_job_copy(components, job, operators, NULL, out_job, err);
+    if (job->program == NULL) return rt_job_copy(components, job, operators, NULL, job->lengths, out_job, err);
     double trained = 0;
     for (size_t i = 0; i < count; i++) trained += operators[i].parameters;
     rt_program program = *job->program;
     rt_program_freeze(&program, job->info.parameters > 0 ? trained / job->info.parameters : 1);
-    return rt_job_copy(components, job, operators, &program, out_job, err);
+    return rt_job_copy(components, job, operators, &program, job->lengths, out_job, err);
 }
 
 /* The caller's operators change at the end only, so that they stay as they are on failure. */

@@ -73,7 +73,7 @@ uint64_t rt_get_below(rt_reader *r, uint64_t bound)
 
 double rt_get_count(rt_reader *r) { return (double)rt_get_below(r, (uint64_t)RT_JOB_MAX_COUNT + 1); }
 
-static int64_t get_signed(rt_reader *r)
+int64_t rt_get_signed(rt_reader *r)
 {
     uint64_t number = rt_get(r);
     return (int64_t)(number >> 1 ^ (number & 1 ? UINT64_MAX : 0));
@@ -100,14 +100,6 @@ rt_reader rt_get_bytes(rt_reader *r, uint64_t size)
     return part;
 }
 
-double *rt_load_at(mdot_job_operator *op, int k)
-{
-    int phase = k / RT_LOADS_PER_PHASE, part = k % RT_LOADS_PER_PHASE;
-    mdot_load *load = part < 3 ? &op->per_sample[phase] : &op->per_step[phase];
-    double *numbers[] = {&load->flops, &load->bytes_read, &load->bytes_written};
-    return numbers[part % 3];
-}
-
 bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_bytes)
 {
     d->description.struct_size = sizeof d->description;
@@ -125,7 +117,7 @@ void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_cou
     op->parameters = rt_get_count(r);
     uint64_t settings = rt_get(r);
     for (int s = 0; s < MASK_BITS && settings >> s != 0; s++) {
-        int64_t value = settings >> s & 1 ? get_signed(r) : 0;
+        int64_t value = settings >> s & 1 ? rt_get_signed(r) : 0;
         if (s < MDOT_SETTING_COUNT) op->setting[s] = value;
     }
     uint64_t loads = rt_get(r);

@@ -34,7 +34,8 @@ enum {
     SECTION_OPERATORS,
     SECTION_MODULES,
     SECTION_PROGRAM,
-    SECTION_COUNT = SECTION_PROGRAM
+    SECTION_LENGTHS,
+    SECTION_COUNT = SECTION_LENGTHS
 };
 enum { TRAIT_COUNT = 7 };
 
@@ -161,6 +162,7 @@ static void put_operator(rt_writer *w, const mdot_job_operator *source, size_t i
     rt_put(w, op.block);
     rt_put(w, (uint64_t)op.frozen_parameters);
     rt_put(w, op.flags);
+    if (op.batch_settings != 0) rt_put(w, op.batch_settings);
 }
 
 static void put_modules(rt_writer *w, const mdot_job *job, const numbering *modules)
@@ -182,6 +184,7 @@ static void fill_sections(const mdot_job *job, const numbering *types, const num
     }
     if (modules->count > 0) put_modules(&p->section[SECTION_MODULES - 1], job, modules);
     if (job->program != NULL) rt_put_program(&p->section[SECTION_PROGRAM - 1], job->program);
+    if (job->lengths != NULL) rt_put_lengths(&p->section[SECTION_LENGTHS - 1], job->lengths);
 }
 
 static void put_table_and_sections(rt_writer *w, const parts *p)
@@ -190,7 +193,7 @@ static void put_table_and_sections(rt_writer *w, const parts *p)
     for (uint32_t tag = 1; tag <= SECTION_COUNT; tag++) {
         const rt_writer *section = &p->section[tag - 1];
         if (section->size == 0) continue;
-        uint32_t flags = tag != SECTION_MODULES ? FLAG_REQUIRED : 0;
+        uint32_t flags = tag != SECTION_MODULES && tag != SECTION_LENGTHS ? FLAG_REQUIRED : 0;
         uint64_t size = section->size;
         rt_put_bytes(w, &tag, sizeof tag);
         rt_put_bytes(w, &flags, sizeof flags);
@@ -305,6 +308,8 @@ static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
         op->block = (uint32_t)rt_get_below(&record, (uint64_t)operator_count + 1);
         if (rt_bytes_left(&record) > 0) op->frozen_parameters = rt_get_count(&record);
         if (rt_bytes_left(&record) > 0) op->flags = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
+        if (rt_bytes_left(&record) > 0) /* Unknown settings are skipped. */
+            op->batch_settings = rt_get(&record) & ((UINT64_C(1) << MDOT_SETTING_COUNT) - 1);
         r->failed = r->failed || record.failed;
     }
     return true;
@@ -339,6 +344,7 @@ static bool get_section(uint64_t tag, rt_reader *section, size_t operator_count,
         d->program = calloc(1, sizeof *d->program);
         if (d->program != NULL) rt_get_program(section, d->program);
         return d->program != NULL;
+    case SECTION_LENGTHS: d->lengths = rt_get_lengths(section); return d->lengths != NULL;
     default: return true; /* unknown and optional */
     }
 }
@@ -465,6 +471,7 @@ static void free_decoded(rt_decoded *d)
     free(d->operators);
     free(d->inputs);
     free(d->program);
+    free(d->lengths);
 }
 
 mdot_status rt_job_parse(const rt_components *components, const void *bytes, size_t size_bytes, mdot_job **out_job,
@@ -480,7 +487,7 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
     status = open_sections(bytes, size_bytes, &list, err);
     if (status == MDOT_OK) status = decode(&list, operator_count, &d, err);
     if (status == MDOT_OK) {
-        status = rt_job_make(components, &d.description, d.operators, d.program, out_job, err);
+        status = rt_job_make(components, &d.description, d.operators, d.program, d.lengths, out_job, err);
         d.operators = NULL;
     }
     /* When a file is read, content that violates a rule makes the file malformed. */

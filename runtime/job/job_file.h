@@ -73,14 +73,12 @@ typedef struct rt_decoded {
     size_t module_count;
     uint32_t *inputs;    /* inputs of all operators, concatenated */
     rt_program *program; /* NULL: the file lacks it */
+    rt_lengths *lengths; /* NULL: the file lacks it */
 } rt_decoded;
 
 /* Minimum size of an operator: type, parameters, two masks and a count. */
 enum { RT_MIN_OPERATOR_BYTES = 5 };
-enum { RT_LOADS_PER_PHASE = 6, RT_LOAD_COUNT = MDOT_PHASE_COUNT * RT_LOADS_PER_PHASE };
 
-/* Load k of an operator. Each phase has three numbers per sample, then three per step. */
-double *rt_load_at(mdot_job_operator *op, int k);
 /* Allocates the operators of a file with this content. Returns false if memory runs out. */
 bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_bytes);
 /* Reads parameters, settings, loads and inputs. Unknown settings and loads are skipped. */
@@ -91,5 +89,12 @@ void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_cou
 void rt_put_program(rt_writer *w, const rt_program *program);
 /* A malformed section makes the reader fail. */
 void rt_get_program(rt_reader *r, rt_program *out_program);
+
+/* ---- Length section ---------------------------------------------------------------------------------------------- */
+
+void rt_put_lengths(rt_writer *w, const rt_lengths *lengths);
+/* NULL if memory runs out. A malformed section makes the reader fail. */
+rt_lengths *rt_get_lengths(rt_reader *r);
+int64_t rt_get_signed(rt_reader *r);
 
 #endif

@@ -43,7 +43,8 @@ static const bs_struct_version info_type = BS_SIZED(mdot_job_info, notes);
 /* Flags and fields of later versions must be zero, as they are in programs that predate them. */
 static bool reserved_is_zero(const mdot_job_operator *op)
 {
-    bool is_zero = (op->flags & ~(uint32_t)MDOT_OPERATOR_FLAGS_ALL) == 0;
+    bool is_zero =
+        (op->flags & ~(uint32_t)MDOT_OPERATOR_FLAGS_ALL) == 0 && op->batch_settings >> MDOT_SETTING_COUNT == 0;
     for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++) is_zero = is_zero && op->setting[s] == 0;
     for (size_t i = 0; i < sizeof op->traits.reserved / sizeof *op->traits.reserved; i++)
         is_zero = is_zero && op->traits.reserved[i] == 0;
@@ -60,7 +61,8 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
                          op->type, (unsigned)op->traits.number, RT_JOB_MAX_TYPE);
     bool sound = is_count(op->parameters) && is_count(op->frozen_parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-        sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]);
+        sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]) &&
+                is_load(&op->per_square[phase]);
     if (!sound)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "operator %zu of the job (%s): FLOPs, bytes and parameters must be numbers from 0 to 2^53",
@@ -139,6 +141,7 @@ static void own_operator(mdot_job_operator *op, uint32_t **inputs)
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         round_load(&op->per_sample[phase]);
         round_load(&op->per_step[phase]);
+        round_load(&op->per_square[phase]);
     }
     if (op->input_count > 0) memcpy(*inputs, op->inputs, op->input_count * sizeof **inputs);
     op->inputs = *inputs;
@@ -180,7 +183,8 @@ static bool own_operators(mdot_job *job)
     return true;
 }
 
-static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const rt_program *program, mdot_error *err)
+static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const rt_program *program,
+                            const rt_lengths *lengths, mdot_error *err)
 {
     job->info = (mdot_job_info){.struct_size = sizeof job->info,
                                 .operator_count = d->operator_count,
@@ -196,10 +200,17 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const 
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     job->analysis = job->analyzer->create(job);
     if (job->analysis == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (program == NULL) return MDOT_OK;
-    job->program = rt_program_copy(program);
-    if (job->program == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    rt_program_estimate(job->analyzer, job->analysis, job->program);
+    if (program != NULL) {
+        job->program = rt_program_copy(program);
+        if (job->program == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        rt_program_estimate(job->analyzer, job->analysis, job->program);
+    }
+    if (lengths == NULL) return MDOT_OK;
+    const rt_job_numbers numbers = {job->operators, job->info.operator_count, job->program};
+    job->lengths = rt_lengths_copy(lengths, &numbers);
+    if (job->lengths == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    job->info.length = job->lengths->current;
+    job->info.length_name = job->lengths->name;
     return MDOT_OK;
 }
 
@@ -209,11 +220,12 @@ static void free_content(mdot_job *job)
     free(job->inputs);
     free(job->strings.chars);
     free(job->program);
+    free(job->lengths);
     if (job->analysis != NULL) job->analyzer->destroy(job->analysis);
 }
 
 mdot_status rt_job_make(const rt_components *components, const mdot_job_description *d, mdot_job_operator *operators,
-                        const rt_program *program, mdot_job **out_job, mdot_error *err)
+                        const rt_program *program, const rt_lengths *lengths, mdot_job **out_job, mdot_error *err)
 {
     mdot_status status = check(d, err);
     mdot_job *job = status == MDOT_OK ? calloc(1, sizeof *job) : NULL;
@@ -223,7 +235,7 @@ mdot_status rt_job_make(const rt_components *components, const mdot_job_descript
     }
     job->operators = operators;
     job->analyzer = components->analyzer;
-    status = fill_job(job, d, program, err);
+    status = fill_job(job, d, program, lengths, err);
     if (status != MDOT_OK) {
         free_content(job);
         free(job);
@@ -246,7 +258,7 @@ mdot_status rt_job_create(const rt_components *components, const mdot_job_descri
     mdot_job_operator *operators = calloc(d.operator_count, sizeof *operators);
     if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     status = copy_operators(&d, operators, err);
-    if (status == MDOT_OK) return rt_job_make(components, &d, operators, NULL, out_job, err);
+    if (status == MDOT_OK) return rt_job_make(components, &d, operators, NULL, NULL, out_job, err);
     free(operators);
     return status;
 }
@@ -259,7 +271,7 @@ mdot_job_operator *rt_copy_operators(const mdot_job *job)
 }
 
 mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, mdot_job_operator *operators,
-                        const rt_program *program, mdot_job **out_job, mdot_error *err)
+                        const rt_program *program, const rt_lengths *lengths, mdot_job **out_job, mdot_error *err)
 {
     const mdot_job_description description = {.struct_size = sizeof description,
                                               .operator_count = job->info.operator_count,
@@ -268,7 +280,7 @@ mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, md
                                               .optimizer = job->info.optimizer,
                                               .notes = job->info.notes};
     if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    return rt_job_make(components, &description, operators, program, out_job, err);
+    return rt_job_make(components, &description, operators, program, lengths, out_job, err);
 }
 
 void mdot_job_destroy(mdot_job *job)

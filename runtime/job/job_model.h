@@ -32,6 +32,7 @@ typedef struct rt_program {
      * configurations, and for a job frozen afterwards. 0: not yet estimated. */
     double analytic_bytes[MDOT_RECORDED_MEMORY_MAX];
     mdot_peak_moment moments[MDOT_RECORDED_MEMORY_MAX][MDOT_PEAK_MOMENTS_MAX];
+    char check_modules[MDOT_CHECK_TEXT_BYTES + 1]; /* `program.check.modules` points here unless it is empty */
 } rt_program;
 
 /* Checks the ranges of a caller's program. */
@@ -47,6 +48,55 @@ void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *ana
 /* Accounts for frozen parameters: the remaining trained part, 0 to 1. */
 void rt_program_freeze(rt_program *program, double trained_part);
 
+/* ---- Numbers of operators ---------------------------------------------------------------------------------------- */
+
+enum { RT_LOAD_COUNT = 9 * MDOT_PHASE_COUNT };
+
+/* Load k of an operator, in the order of the file: for each phase three numbers per sample, then three per step; and
+ * behind all phases, three per square for each phase. */
+double *rt_load_at(mdot_job_operator *op, int k);
+
+/* ---- Lengths ----------------------------------------------------------------------------------------------------- */
+
+enum { RT_LENGTH_COUNT = 3, RT_LENGTH_NAME_BYTES = 64 };
+#define RT_MAX_LENGTH (INT64_C(1) << 24)
+
+/* A number that varies with the length. */
+typedef struct rt_varying {
+    uint32_t owner; /* operator's index; the number of operators for the program */
+    uint32_t slot;  /* which of the owner's numbers (lengths.c) */
+    double value[RT_LENGTH_COUNT];
+} rt_varying;
+
+/* A job's symbolic length. Each job is at one length; the numbers for the others follow from three lengths. */
+typedef struct rt_lengths {
+    char name[RT_LENGTH_NAME_BYTES];
+    int64_t current, length[RT_LENGTH_COUNT];
+    size_t count;
+    rt_varying varying[]; /* ordered by owner and slot */
+} rt_lengths;
+
+/* The numbers of a job that may vary. */
+typedef struct rt_job_numbers {
+    mdot_job_operator *operators;
+    size_t count;
+    rt_program *program; /* NULL: the job has none */
+} rt_job_numbers;
+
+/* Room for `count` numbers, zeroed; NULL if memory runs out. */
+rt_lengths *rt_lengths_create(size_t count);
+/* Copies the numbers that still have their value, because freezing a job removes some; NULL if memory runs out. */
+rt_lengths *rt_lengths_copy(const rt_lengths *lengths, const rt_job_numbers *numbers);
+/* Moves to another length, and gives the numbers their values there. Returns false if one is beyond its range. */
+bool rt_lengths_apply(rt_lengths *lengths, int64_t length, const rt_job_numbers *numbers);
+/* Counts the numbers that differ between three jobs, and writes them unless `out` is NULL. */
+size_t rt_lengths_collect(const rt_job_numbers numbers[RT_LENGTH_COUNT], rt_varying *out);
+/* mdot_job_of_lengths and mdot_job_with_length with these components, which must outlive the job. */
+mdot_status rt_job_of_lengths(const rt_components *components, const mdot_job *const jobs[3], const int64_t lengths[3],
+                              const char *name, mdot_job **out_job, mdot_error *err);
+mdot_status rt_job_with_length(const rt_components *components, const mdot_job *job, int64_t length, mdot_job **out_job,
+                               mdot_error *err);
+
 /* ---- Job model --------------------------------------------------------------------------------------------------- */
 
 struct mdot_job {
@@ -57,6 +107,7 @@ struct mdot_job {
     const rt_job_analyzer *analyzer; /* the maker of `analysis` */
     rt_analysis *analysis;
     rt_program *program; /* NULL: unknown */
+    rt_lengths *lengths; /* NULL: the job has no symbolic length */
 };
 
 /* The largest integer up to which a double represents every integer. */
@@ -75,17 +126,18 @@ mdot_status rt_job_create(const rt_components *components, const mdot_job_descri
                           mdot_error *err);
 
 /* Like rt_job_create, for heap-allocated operators that are already in this library's form. The job takes ownership of
- * them, even on failure. Strings, inputs and the program, which may be NULL, are copied. The description's own
- * operators are ignored. */
+ * them, even on failure. Strings, inputs, the program and the lengths are copied; the last two may be NULL. The
+ * description's own operators are ignored. */
 mdot_status rt_job_make(const rt_components *components, const mdot_job_description *description,
-                        mdot_job_operator *operators, const rt_program *program, mdot_job **out_job, mdot_error *err);
+                        mdot_job_operator *operators, const rt_program *program, const rt_lengths *lengths,
+                        mdot_job **out_job, mdot_error *err);
 
 /* Returns a copy of the job's operators for rt_job_copy, with the job's strings and inputs; NULL if memory runs out. */
 mdot_job_operator *rt_copy_operators(const mdot_job *job);
-/* Makes a job like `job` with these operators, in the same number, and this program, which may be NULL. The new job
- * takes ownership of the operators. OUT_OF_MEMORY if they are NULL. */
+/* Makes a job like `job` with these operators, in the same number, this program and these lengths; the last two may be
+ * NULL. The new job takes ownership of the operators. OUT_OF_MEMORY if they are NULL. */
 mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, mdot_job_operator *operators,
-                        const rt_program *program, mdot_job **out_job, mdot_error *err);
+                        const rt_program *program, const rt_lengths *lengths, mdot_job **out_job, mdot_error *err);
 
 /* ---- Equal blocks ------------------------------------------------------------------------------------------------ */
 

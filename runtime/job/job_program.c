@@ -2,7 +2,9 @@
 #include "runtime/job/job_model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_BYTES 0x1p53 /* the limit for loads, up to which a double represents every integer */
 
@@ -21,7 +23,8 @@ static bool is_program_precision(mdot_precision precision)
 
 static mdot_status check_moment(const mdot_peak_moment *m, size_t record, size_t index, mdot_error *err)
 {
-    bool valid = is_bytes(m->per_sample) && is_bytes(m->per_step) && is_bytes(m->weight_copies);
+    bool valid =
+        is_bytes(m->per_sample) && is_bytes(m->per_step) && is_bytes(m->weight_copies) && is_bytes(m->per_square);
     valid = valid && m->gradients >= 0 && m->gradients <= 1 && m->logits >= 0 && m->logits <= m->per_sample;
     if (valid) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -54,6 +57,18 @@ static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_er
     return status;
 }
 
+static mdot_status check_work(const mdot_job_check *c, mdot_error *err)
+{
+    bool valid = is_bytes(c->recorded_peak) && is_bytes(c->predicted_peak) && is_bytes(c->unpriced_bytes);
+    for (int i = 0; i < 2; i++) valid = valid && is_bytes(c->dispatched_flops[i]) && is_bytes(c->job_flops[i]);
+    if (!valid)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the work check's FLOPs and bytes must be numbers from 0 to 2^53");
+    if (c->modules != NULL && strnlen(c->modules, MDOT_CHECK_TEXT_BYTES + 1) > MDOT_CHECK_TEXT_BYTES)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the work check's text has more than %d bytes",
+                         MDOT_CHECK_TEXT_BYTES);
+    return MDOT_OK;
+}
+
 mdot_status rt_program_check(const mdot_job_program *p, mdot_error *err)
 {
     if (!is_program_precision(p->precision))
@@ -69,7 +84,7 @@ mdot_status rt_program_check(const mdot_job_program *p, mdot_error *err)
     if (p->recorded_count > MDOT_RECORDED_MEMORY_MAX || (p->recorded_count > 0 && p->recorded == NULL))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the program has %zu records of memory; accepted: 0 to %d",
                          p->recorded != NULL ? p->recorded_count : 0, MDOT_RECORDED_MEMORY_MAX);
-    mdot_status status = MDOT_OK;
+    mdot_status status = check_work(&p->check, err);
     for (size_t i = 0; i < p->recorded_count && status == MDOT_OK; i++) status = check_record(p, i, err);
     return status;
 }
@@ -79,6 +94,7 @@ void rt_program_link(rt_program *p)
     p->program.struct_size = sizeof p->program;
     p->program.recorded = p->program.recorded_count > 0 ? p->records : NULL;
     for (size_t i = 0; i < p->program.recorded_count; i++) p->records[i].moments = p->moments[i];
+    p->program.check.modules = p->check_modules[0] != '\0' ? p->check_modules : NULL;
 }
 
 rt_program *rt_program_copy(const rt_program *program)
@@ -100,11 +116,21 @@ void rt_program_take(const mdot_job_program *source, rt_program *out)
         out->records[i] = source->recorded[i];
         for (size_t k = 0; k < source->recorded[i].moment_count; k++) {
             const mdot_peak_moment *m = &source->recorded[i].moments[k];
-            out->moments[i][k] =
-                (mdot_peak_moment){rint(m->per_sample), rint(m->per_step), rint(m->weight_copies),
-                                   rint(m->gradients * RT_PROGRAM_FRACTIONS) / RT_PROGRAM_FRACTIONS, rint(m->logits)};
+            out->moments[i][k] = (mdot_peak_moment){
+                rint(m->per_sample),    rint(m->per_step),
+                rint(m->weight_copies), rint(m->gradients * RT_PROGRAM_FRACTIONS) / RT_PROGRAM_FRACTIONS,
+                rint(m->logits),        rint(m->per_square)};
         }
     }
+    mdot_job_check *check = &out->program.check;
+    for (int i = 0; i < 2; i++) {
+        check->dispatched_flops[i] = rint(check->dispatched_flops[i]);
+        check->job_flops[i] = rint(check->job_flops[i]);
+    }
+    check->recorded_peak = rint(check->recorded_peak);
+    check->predicted_peak = rint(check->predicted_peak);
+    check->unpriced_bytes = rint(check->unpriced_bytes);
+    if (check->modules != NULL) snprintf(out->check_modules, sizeof out->check_modules, "%s", check->modules);
     rt_program_link(out);
 }
 

@@ -17,7 +17,7 @@ mdot_status rt_job_with_program(const rt_components *components, const mdot_job 
     if (p.attention == MDOT_ATTENTION_PROGRAM && job->program != NULL) p.attention = job->program->program.attention;
     rt_program taken;
     rt_program_take(&p, &taken);
-    return rt_job_copy(components, job, rt_copy_operators(job), &taken, out_job, err);
+    return rt_job_copy(components, job, rt_copy_operators(job), &taken, job->lengths, out_job, err);
 }
 
 mdot_status mdot_job_get_program(const mdot_job *job, mdot_job_program *out_program)

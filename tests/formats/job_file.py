@@ -4,7 +4,7 @@ import struct
 from mdot_file import checksum, require
 
 REQUIRED = 1
-PHASES, LOADS = 3, 6
+PHASES, LOADS, SQUARES = 3, 6, 3
 
 
 class Varints:
@@ -60,7 +60,7 @@ def sections(data):
     for i in range(count):
         tag, flags, length = struct.unpack_from("<IIQ", data, 40 + 16 * i)
         require(tag > last, "tags do not ascend")
-        require(tag <= 5 or not flags & REQUIRED, f"section {tag} is unknown and required")
+        require(tag <= 6 or not flags & REQUIRED, f"section {tag} is unknown and required")
         found[tag], last = Varints(data[at:at + length]), tag
         at += length
     require(at == len(data), "bytes are left behind the sections")
@@ -73,16 +73,18 @@ def operator(record, index, types):
     mask = record.number()
     settings = {s: record.signed() for s in range(mask.bit_length()) if mask >> s & 1}
     mask = record.number()
-    loads = [[0] * LOADS for _ in range(PHASES)]
+    loads = [[0] * (LOADS + SQUARES) for _ in range(PHASES)]
     for k in range(mask.bit_length()):
         if mask >> k & 1:
             value = record.number()
             if k < PHASES * LOADS:
                 loads[k // LOADS][k % LOADS] = value
+            elif (k - PHASES * LOADS) // SQUARES < PHASES:
+                loads[(k - PHASES * LOADS) // SQUARES][LOADS + k % SQUARES] = value
     inputs = [index - record.number() for _ in range(record.number())]
     return {"type": kind["name"], "known": kind["known"], "parameters": parameters, "settings": settings, "loads": loads,
             "inputs": inputs, "block": record.number(), "frozen_parameters": record.optional(), "flags": record.optional(),
-            "module": None}
+            "batch_settings": record.optional(), "module": None}
 
 
 def program(section):
@@ -94,8 +96,44 @@ def program(section):
         precision, recompute, analytic = record.number(), record.number(), record.number()
         moments = [dict(zip(("per_sample", "per_step", "weight_copies", "gradients", "logits"),
                             (record.number() for _ in range(5)))) for _ in range(record.number())]
+        if not record.is_at_end():
+            for moment in moments:
+                moment["per_square"] = record.number()
         require(record.is_at_end(), "a record of memory has more numbers than the specification")
         out["recorded"].append({"precision": precision, "recompute": recompute, "analytic": analytic, "moments": moments})
+    if not section.is_at_end():
+        out["framework"] = section.number()
+        out["check"] = dict(zip(("dispatched_forward", "dispatched_backward", "job_forward", "job_backward", "recorded_peak",
+                                 "predicted_peak", "unpriced_bytes", "unpriced_operators"),
+                                (section.number() for _ in range(8))))
+        out["check"]["modules"] = section.text()
+    return out
+
+
+SETTING_SLOTS, MOMENT_FIELDS, MOMENTS = 48, 6, 16
+
+
+def slot_name(owner, slot, operators):
+    """The place of a number that varies with the length."""
+    if owner < operators:
+        if slot < SETTING_SLOTS:
+            return "setting", slot
+        names = {75: "parameters", 76: "frozen_parameters"}
+        return (names[slot],) if slot in names else ("load", slot - SETTING_SLOTS)
+    if slot < 3:
+        return (("trained_bytes", "frozen_bytes", "buffer_bytes")[slot],)
+    record, k = divmod(slot - 3, 1 + MOMENT_FIELDS * MOMENTS)
+    return ("analytic", record) if k == 0 else ("moment", record, *divmod(k - 1, MOMENT_FIELDS))
+
+
+def lengths(section, operators):
+    out = {"name": section.text(), "current": section.number(), "lengths": [section.number() for _ in range(3)], "numbers": []}
+    owner = 0
+    for _ in range(section.number()):
+        owner += section.number()
+        slot = section.number()
+        values = [section.signed() for _ in range(3)]
+        out["numbers"].append({"owner": owner, "slot": slot_name(owner, slot, operators), "values": values})
     return out
 
 
@@ -115,4 +153,5 @@ def read(data):
             index = found[4].number()
             op["module"] = modules[index - 1] if index > 0 else None
     job["program"] = program(found[5]) if 5 in found else None
+    job["lengths"] = lengths(found[6], count) if 6 in found else None
     return job

@@ -74,10 +74,11 @@ static bool equal_operators(const mdot_job_operator *p, const mdot_job_operator 
     return equal_texts(p->type, q->type) && p->known == q->known && equal_texts(p->module, q->module) &&
            memcmp(p->setting, q->setting, sizeof p->setting) == 0 &&
            memcmp(p->per_sample, q->per_sample, sizeof p->per_sample) == 0 &&
-           memcmp(p->per_step, q->per_step, sizeof p->per_step) == 0 && p->parameters == q->parameters &&
-           p->frozen_parameters == q->frozen_parameters && p->flags == q->flags && p->input_count == q->input_count &&
-           memcmp(p->inputs, q->inputs, p->input_count * sizeof *p->inputs) == 0 && p->depth == q->depth &&
-           p->height == q->height && p->out_degree == q->out_degree &&
+           memcmp(p->per_step, q->per_step, sizeof p->per_step) == 0 &&
+           memcmp(p->per_square, q->per_square, sizeof p->per_square) == 0 && p->batch_settings == q->batch_settings &&
+           p->parameters == q->parameters && p->frozen_parameters == q->frozen_parameters && p->flags == q->flags &&
+           p->input_count == q->input_count && memcmp(p->inputs, q->inputs, p->input_count * sizeof *p->inputs) == 0 &&
+           p->depth == q->depth && p->height == q->height && p->out_degree == q->out_degree &&
            memcmp(&p->traits, &q->traits, sizeof p->traits) == 0 && p->block == q->block &&
            p->equal_blocks == q->equal_blocks;
 }
@@ -89,7 +90,8 @@ bool job_file_equal(const mdot_job *a, const mdot_job *b)
     mdot_job_get_info(b, &y);
     bool equal = x.operator_count == y.operator_count && x.unknown_count == y.unknown_count && x.batch == y.batch &&
                  x.has_optimizer == y.has_optimizer && x.optimizer == y.optimizer && x.parameters == y.parameters &&
-                 x.block_count == y.block_count && x.notes == y.notes;
+                 x.block_count == y.block_count && x.notes == y.notes && x.length == y.length &&
+                 equal_texts(x.length_name, y.length_name);
     for (size_t i = 0; i < x.operator_count && equal; i++) {
         mdot_job_operator p = MDOT_INIT(mdot_job_operator), q = MDOT_INIT(mdot_job_operator);
         assert_int_equal(mdot_job_get_operator(a, i, &p), MDOT_OK);

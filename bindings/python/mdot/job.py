@@ -41,7 +41,8 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One operator (mdot_job.h, mdot_job_operator). At batch B, a phase has B * per_sample + per_step FLOPs and bytes."""
+    """One operator (mdot_job.h, mdot_job_operator). At batch B, a phase has B * B * per_square + B * per_sample + per_step
+    FLOPs and bytes."""
 
     type: str
     known: bool
@@ -60,6 +61,11 @@ class Operator:
     per_sample: Mapping[str, Load]
     """By phase: forward, data_gradient, weight_gradient."""
     per_step: Mapping[str, Load]
+    per_square: Mapping[str, Load] = dataclasses.field(default_factory=dict)
+    batch_settings: tuple[str, ...] = ()
+    """Names of the settings that multiply with the batch."""
+    flags: int = 0
+    """MDOT_OPERATOR_…"""
 
 
 def _dims(dims: Mapping[str, int | str]) -> Any:
@@ -357,6 +363,25 @@ class Job:
         assert out.value is not None
         return Job(out.value)
 
+    @classmethod
+    def of_lengths(cls, jobs: Mapping[int, Job], name: str = "length") -> Job:
+        """One job for all lengths, from the jobs of one program at three lengths (mdot_job.h, mdot_job_of_lengths)."""
+        if len(jobs) != 3:
+            raise InvalidArgumentError(f"pass jobs at three lengths, not at {len(jobs)}")
+        out = ctypes.c_void_p()
+        handles = (ctypes.c_void_p * 3)(*(job._handle.value for job in jobs.values()))
+        lengths = (ctypes.c_int64 * 3)(*jobs)
+        call(runtime().mdot_job_of_lengths, handles, lengths, encode_text(name), ctypes.byref(out))
+        assert out.value is not None
+        return cls(out.value)
+
+    def with_length(self, length: int) -> Job:
+        """A copy of the job at another length, for example with sequences of 4096 tokens."""
+        out = ctypes.c_void_p()
+        call(runtime().mdot_job_with_length, self._handle, length, ctypes.byref(out))
+        assert out.value is not None
+        return Job(out.value)
+
     # ---- Properties --------------------------------------------------------------------------------------------------
 
     @property
@@ -373,6 +398,16 @@ class Job:
     def batch(self) -> int:
         """The batch that the graph was made for; 1 if the graph leaves the batch open."""
         return int(self._info.batch)
+
+    @property
+    def length(self) -> int | None:
+        """The symbolic length's value in this job; None if the job has no symbolic length."""
+        return int(self._info.length) or None
+
+    @property
+    def length_name(self) -> str | None:
+        """The symbol of the length."""
+        return read_text(self._info.length_name) if self._info.length_name is not None else None
 
     @property
     def optimizer(self) -> str | None:
@@ -423,6 +458,9 @@ class Job:
             module=sys.intern(read_text(op.module)) if op.module is not None else None,
             per_sample=_loads(op.per_sample),
             per_step=_loads(op.per_step),
+            per_square=_loads(op.per_square),
+            batch_settings=tuple(names[i] for i in range(len(names)) if op.batch_settings >> i & 1),
+            flags=op.flags,
         )
 
     def __iter__(self) -> Iterator[Operator]:
@@ -458,7 +496,7 @@ def choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[s
 
 def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[Any]) -> None:
     """Writes the C struct; `keep` holds the objects that it points to."""
-    unknown = sorted(set(op.settings) - set(names))
+    unknown = sorted({*op.settings, *op.batch_settings} - set(names))
     if unknown:
         raise InvalidArgumentError(f"unknown setting {unknown[0]!r}; the settings are {', '.join(names)}")
     inputs = (ctypes.c_uint32 * max(len(op.inputs), 1))(*op.inputs)
@@ -470,7 +508,9 @@ def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[A
     out.input_count, out.inputs = len(op.inputs), inputs
     for name, value in op.settings.items():
         out.setting[names.index(name)] = value
-    for of, loads in ((out.per_sample, op.per_sample), (out.per_step, op.per_step)):
+    out.flags = op.flags
+    out.batch_settings = sum(1 << names.index(name) for name in op.batch_settings)
+    for of, loads in ((out.per_sample, op.per_sample), (out.per_step, op.per_step), (out.per_square, op.per_square)):
         for phase, load in loads.items():
             of[choose("phase", phase, PHASES)] = c.mdot_load(load.flops, load.bytes_read, load.bytes_written)
     if op.known and reader().mdot_operator_traits_find(encode_text(op.type), ctypes.byref(out.traits)) != 0:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, Sequence
 
 from mdot.library import structs as c
+from mdot.library.libraries import encode_text, read_text
 from mdot.options import CHOICES
 
 _PRECISION, _RECOMPUTE, _ATTENTION = CHOICES["precision"], CHOICES["checkpoint"], CHOICES["attention"]
@@ -25,6 +26,8 @@ class PeakMoment:
     """Fraction of existing gradients, 0 to 1."""
     logits: float = 0.0
     """Bytes of per_sample in tensors as large as a loss's logits."""
+    per_square: float = 0.0
+    """Bytes per square of the batch."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +38,21 @@ class RecordedMemory:
     """fp32, amp-fp16 (autocast to either type) or bf16."""
     recompute: str
     moments: tuple[PeakMoment, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkCheck:
+    """The job's work against the program's, at the traced batch (mdot_program.h, mdot_job_check). FLOPs are of the
+    forward and of the backward pass."""
+
+    dispatched_flops: tuple[float, float] = (0.0, 0.0)
+    job_flops: tuple[float, float] = (0.0, 0.0)
+    recorded_peak: float = 0.0
+    predicted_peak: float = 0.0
+    unpriced_bytes: float = 0.0
+    unpriced_operators: int = 0
+    modules: str = ""
+    """Modules with the largest differences."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +67,8 @@ class Program:
     buffer_bytes: float
     has_loss: bool
     recorded: tuple[RecordedMemory, ...] = ()
+    framework: int = 0
+    check: WorkCheck = WorkCheck()
 
 
 def to_struct(program: Program, keep: list[Any]) -> c.mdot_job_program:
@@ -59,11 +79,13 @@ def to_struct(program: Program, keep: list[Any]) -> c.mdot_job_program:
         for at, moment in zip(moments, memory.moments):
             at.per_sample, at.per_step = moment.per_sample, moment.per_step
             at.weight_copies, at.gradients = moment.weight_copies, moment.gradients
-            at.logits = moment.logits
+            at.logits, at.per_square = moment.logits, moment.per_square
         out.precision, out.recompute = _PRECISION.index(memory.precision), _RECOMPUTE.index(memory.recompute)
         out.moment_count, out.moments = len(memory.moments), moments
         keep.append(moments)
     keep.append(recorded)
+    check, text = program.check, encode_text(program.check.modules)
+    keep.append(text)
     return c.new(
         c.mdot_job_program,
         precision=_PRECISION.index(program.precision),
@@ -74,6 +96,16 @@ def to_struct(program: Program, keep: list[Any]) -> c.mdot_job_program:
         has_loss=program.has_loss,
         recorded_count=len(program.recorded),
         recorded=recorded,
+        framework=program.framework,
+        check=c.mdot_job_check(
+            check.dispatched_flops,
+            check.job_flops,
+            check.recorded_peak,
+            check.predicted_peak,
+            check.unpriced_bytes,
+            check.unpriced_operators,
+            text,
+        ),
     )
 
 
@@ -86,6 +118,20 @@ def from_struct(program: c.mdot_job_program) -> Program:
         program.buffer_bytes,
         bool(program.has_loss),
         tuple(_recorded(program.recorded[i]) for i in range(program.recorded_count)),
+        program.framework,
+        _check(program.check),
+    )
+
+
+def _check(check: c.mdot_job_check) -> WorkCheck:
+    return WorkCheck(
+        (check.dispatched_flops[0], check.dispatched_flops[1]),
+        (check.job_flops[0], check.job_flops[1]),
+        check.recorded_peak,
+        check.predicted_peak,
+        check.unpriced_bytes,
+        check.unpriced_operators,
+        read_text(check.modules) if check.modules is not None else "",
     )
 
 
@@ -94,5 +140,5 @@ def _recorded(memory: c.mdot_recorded_memory) -> RecordedMemory:
     return RecordedMemory(
         _PRECISION[memory.precision],
         _RECOMPUTE[memory.recompute],
-        tuple(PeakMoment(m.per_sample, m.per_step, m.weight_copies, m.gradients, m.logits) for m in moments),
+        tuple(PeakMoment(m.per_sample, m.per_step, m.weight_copies, m.gradients, m.logits, m.per_square) for m in moments),
     )

@@ -324,13 +324,15 @@ static void loads_have_places(void **state)
     for (int k = 0; k < RT_LOAD_COUNT; k++) *rt_load_at(&op, k) = k + 1;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op.per_sample[phase], *step = &op.per_step[phase];
-        double first = phase * RT_LOADS_PER_PHASE + 1;
+        double first = phase * 6 + 1;
         assert_compare(sample->flops, ==, first);
         assert_compare(sample->bytes_read, ==, first + 1);
         assert_compare(sample->bytes_written, ==, first + 2);
         assert_compare(step->flops, ==, first + 3);
         assert_compare(step->bytes_read, ==, first + 4);
         assert_compare(step->bytes_written, ==, first + 5);
+        assert_compare(op.per_square[phase].flops, ==, 3 * phase + 19);
+        assert_compare(op.per_square[phase].bytes_written, ==, 3 * phase + 21);
     }
 }
 

@@ -282,7 +282,7 @@ static void append_fields(job_file_section *s, unsigned char *out)
         assert_compare(out[size], <, 0x80);
         at += record;
         size += record;
-        out[size++] = 5;
+        out[size++] = s->tag == 3 ? 0 : 5; /* operators end with the mask of batch settings */
         out[size++] = 9;
     }
     s->bytes = out;

@@ -240,8 +240,8 @@ static void numbers_of_operators_have_limits(void **state)
         size_t count;
         mdot_status status;
     } cases[] = {
-        {{1, 0, 3}, 3, MDOT_OK},
-        {{1, 0, 4}, 3, MDOT_INCOMPATIBLE},                            /* a later-version flag */
+        {{1, 0, 31}, 3, MDOT_OK},
+        {{1, 0, 32}, 3, MDOT_INCOMPATIBLE},                           /* a later-version flag */
         {{1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, MDOT_INCOMPATIBLE}, /* all flags */
         {{1, 0, 0x80, 0x80, 0x80, 0x80, 0x10}, 7, MDOT_MALFORMED},    /* more than 32 */
         {{2}, 1, MDOT_MALFORMED},                                     /* block 2 without a block 1 */
@@ -424,9 +424,9 @@ static void optional_sections_may_be_absent_and_required_ones_be_known(void **st
     } cases[] = {
         {{1, 2, 3, 4, 5}, 0, MDOT_OK},        {{1, 2, 3, 5}, 0, MDOT_OK},
         {{1, 2, 3, 5, 9}, 0, MDOT_OK},        {{1, 2, 3, 9}, 0, MDOT_OK},
-        {{1, 2, 3, 6, 9}, 0, MDOT_OK},        {{1, 2, 3, 4, 5, 6, 9}, 0, MDOT_OK},
-        {{1, 2, 3, 6}, 1, MDOT_INCOMPATIBLE}, {{1, 2, 3, 4, 5, 6}, 2, MDOT_INCOMPATIBLE},
-        {{1, 2, 3, 9, 6}, 0, MDOT_MALFORMED}, {{1, 2, 3, 5, 4}, 0, MDOT_MALFORMED},
+        {{1, 2, 3, 7, 9}, 0, MDOT_OK},        {{1, 2, 3, 4, 5, 7, 9}, 0, MDOT_OK},
+        {{1, 2, 3, 7}, 1, MDOT_INCOMPATIBLE}, {{1, 2, 3, 4, 5, 7}, 2, MDOT_INCOMPATIBLE},
+        {{1, 2, 3, 9, 7}, 0, MDOT_MALFORMED}, {{1, 2, 3, 5, 4}, 0, MDOT_MALFORMED},
         {{1, 2, 3, 5, 5}, 0, MDOT_MALFORMED}, {{1, 2, 9}, 0, MDOT_MALFORMED},
         {{1, 2, 5}, 0, MDOT_MALFORMED},       {{1, 2, 3, 3}, 0, MDOT_MALFORMED},
         {{1, 2}, 0, MDOT_MALFORMED},          {{1, 3}, 0, MDOT_MALFORMED},

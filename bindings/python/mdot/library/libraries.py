@@ -68,6 +68,8 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_job_freeze": (c_int, [c_void_p, POINTER(c.mdot_job_freezing), POINTER(c_void_p), _ERROR]),
     "mdot_job_with_program": (c_int, [c_void_p, POINTER(c.mdot_job_program), POINTER(c_void_p), _ERROR]),
     "mdot_job_get_program": (c_int, [c_void_p, POINTER(c.mdot_job_program)]),
+    "mdot_job_of_lengths": (c_int, [POINTER(c_void_p), POINTER(c_int64), c_char_p, POINTER(c_void_p), _ERROR]),
+    "mdot_job_with_length": (c_int, [c_void_p, c_int64, POINTER(c_void_p), _ERROR]),
     "mdot_operators_freeze": (c_int, [POINTER(c.mdot_job_freezing), POINTER(c.mdot_job_operator), c_size_t, _ERROR]),
     "mdot_optimizer_load": (c.mdot_load, [c_int, c_double]),
     "mdot_predict_many": (

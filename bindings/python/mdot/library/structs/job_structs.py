@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 from mdot.library.structs.base import Sized, Struct, mdot_dim_binding
 
@@ -50,6 +50,8 @@ class mdot_job_operator(Sized):
         ("flags", c_uint32),
         ("module", c_char_p),
         ("frozen_parameters", c_double),
+        ("per_square", mdot_load * PHASE_COUNT),
+        ("batch_settings", c_uint64),
     ]
 
 
@@ -65,6 +67,8 @@ class mdot_job_info(Sized):
         ("block_count", c_uint32),
         ("notes", c_uint32),
         ("frozen_parameters", c_double),
+        ("length", c_int64),
+        ("length_name", c_char_p),
     ]
 
 
@@ -101,6 +105,7 @@ class mdot_peak_moment(Struct):
         ("weight_copies", c_double),
         ("gradients", c_double),
         ("logits", c_double),
+        ("per_square", c_double),
     ]
 
 
@@ -110,6 +115,18 @@ class mdot_recorded_memory(Struct):
         ("recompute", c_int),
         ("moment_count", c_size_t),
         ("moments", POINTER(mdot_peak_moment)),
+    ]
+
+
+class mdot_job_check(Struct):
+    _fields_ = [
+        ("dispatched_flops", c_double * 2),
+        ("job_flops", c_double * 2),
+        ("recorded_peak", c_double),
+        ("predicted_peak", c_double),
+        ("unpriced_bytes", c_double),
+        ("unpriced_operators", c_uint32),
+        ("modules", c_char_p),
     ]
 
 
@@ -124,6 +141,8 @@ class mdot_job_program(Sized):
         ("has_loss", c_bool),
         ("recorded_count", c_size_t),
         ("recorded", POINTER(mdot_recorded_memory)),
+        ("framework", c_uint32),
+        ("check", mdot_job_check),
     ]
 
 
