@@ -150,6 +150,33 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     return true;
 }
 
+bool cli_parse_stages(const char *command, char *text, void *training)
+{
+    enum { MAX_STAGES = 256 };
+    cli_training *t = training;
+    const char *items[MAX_STAGES];
+    size_t count;
+    int64_t blocks[MAX_STAGES];
+    if (!cli_split_list(command, "--stages", text, MAX_STAGES, items, &count)) return false;
+    for (size_t i = 0; i < count; i++) {
+        bool is_end = i == 0 || i + 1 == count;
+        if (!cli_parse_int(command, "--stages", items[i], is_end ? 0 : 1, MDOT_STAGE_WITHOUT_BLOCKS - 1, &blocks[i]))
+            return false;
+        if (is_end || blocks[i] == blocks[1]) continue;
+        cli_usage_error(command, "--stages takes equal numbers between the first and the last stage, not %s and %s",
+                        items[1], items[i]);
+        return false;
+    }
+    if (count < 2) {
+        cli_usage_error(command, "--stages takes the blocks of at least two stages, as in 6,8,8,7");
+        return false;
+    }
+    t->value[RT_OPTION_pipeline_parallel].whole = (int64_t)count;
+    t->value[RT_OPTION_first_stage_blocks].whole = blocks[0] > 0 ? blocks[0] : MDOT_STAGE_WITHOUT_BLOCKS;
+    t->value[RT_OPTION_last_stage_blocks].whole = blocks[count - 1] > 0 ? blocks[count - 1] : MDOT_STAGE_WITHOUT_BLOCKS;
+    return true;
+}
+
 /* Parses "2.4", or the version of a wheel: "2.4.1+cu121". */
 static bool read_version(const char *command, const char *text, uint32_t *out)
 {
@@ -255,6 +282,8 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
         if (c->context_parallel > 1) put(out, ", %u context-parallel", c->context_parallel);
         if (c->pipeline_parallel > 1) put(out, ", %u stages", c->pipeline_parallel);
         if (c->pipeline_parallel > 1 && c->micro_batches > 0) put(out, " of %u micro-batches", c->micro_batches);
+        if (c->first_stage_blocks > 0) put(out, ", %u blocks in the first", c->first_stage_blocks & 0xffff);
+        if (c->last_stage_blocks > 0) put(out, ", %u blocks in the last", c->last_stage_blocks & 0xffff);
         if (c->virtual_stages > 1) put(out, ", %u virtual stages each", c->virtual_stages);
         if (c->schedule != MDOT_SCHEDULE_1F1B) put(out, ", %s", rt_schedule_names[c->schedule]);
         if (c->zero_stage > 0) put(out, ", ZeRO %u", c->zero_stage);

@@ -67,6 +67,7 @@ uint32_t cli_shown_warnings(const mdot_prediction *prediction);
 /* These calls expect the cli_training at the start of the request. */
 bool cli_parse_link(const char *command, char *text, void *training);
 bool cli_parse_parallel(const char *command, char *text, void *training);
+bool cli_parse_stages(const char *command, char *text, void *training);
 bool cli_parse_torch(const char *command, char *text, void *training);
 
 /* Option rows from configuration.def. A subcommand adds them with

@@ -454,6 +454,9 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     printf("\"rounding_bytes\": %.0f, \"context_bytes\": %.0f, \"workspace_bytes\": %.0f, \"collective_bytes\": "
            "%.0f,\n   ",
            p->rounding_bytes, p->context_bytes, p->workspace_bytes, p->collective_bytes);
+    if (c->pipeline_parallel > 1)
+        printf("\"first_stage_bytes\": %" PRIu64 ", \"last_stage_bytes\": %" PRIu64 ", ", p->first_stage_bytes,
+               p->last_stage_bytes);
     printf("\"average_watts\": %.6g, \"energy_joules\": %.6g, ", p->average_watts, p->energy_joules);
     printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
            p->memory_share, p->unknown_share);

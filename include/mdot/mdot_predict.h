@@ -78,6 +78,9 @@ typedef enum mdot_number {
     MDOT_NUMBER_HALF     /* fp16 or bf16 */
 } mdot_number;
 
+/* The number of blocks of a pipeline's stage that has the embedding or the head alone. */
+#define MDOT_STAGE_WITHOUT_BLOCKS (1u << 16)
+
 /* State in host memory, where the update then runs (DeepSpeed's CPUAdam). PAGES is the exception: the GPU updates
  * managed memory, and the driver evicts pages when the GPU is full (bitsandbytes). */
 typedef enum mdot_offload {
@@ -172,7 +175,10 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  *             and the results are summed (runtime/perf/sharding.c)
  *   expert    distributes a mixture's experts, and the tokens to them; the GPUs have separate batches, like
  *             data-parallel workers (runtime/perf/experts.c)
- *   pipeline  gives every GPU the same number of blocks and alternates one forward and one backward pass (1F1B)
+ *             Without a factor of its own in gpu_count, it shares the data-parallel and context-parallel GPUs, as in
+ *             Megatron
+ *   pipeline  gives every GPU the same number of blocks, unless the ends have numbers of their own, and alternates one
+ *             forward and one backward pass (1F1B)
  *   context   divides each sequence; the GPUs pass keys and values around a ring, and hold the same weights */
 typedef struct mdot_configuration {
     size_t struct_size;
@@ -269,7 +275,11 @@ typedef struct mdot_configuration {
     /* gradients of several passes stay whole on each GPU until the last pass sums them over GPUs, as by FSDP's no_sync.
      * 0 or 1. It needs ZeRO stage 3 */
     uint32_t whole_gradients;
-    uint32_t reserved; /* must be 0 */
+    /* number of blocks in the first stage of a pipeline, up to 2^16; 0: an equal share. MDOT_STAGE_WITHOUT_BLOCKS: the
+     * stage has the operators before the blocks alone */
+    uint32_t first_stage_blocks;
+    uint32_t last_stage_blocks; /* number of blocks in the last stage of a pipeline; likewise */
+    uint32_t reserved;          /* must be 0 */
 } mdot_configuration;
 
 /* Numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0. The
@@ -440,6 +450,9 @@ typedef struct mdot_prediction {
      * Measured averages with ResNet-50 on three GPU models are within 12 %: */
     double average_watts; /* of one GPU */
     double energy_joules; /* per step, on all GPUs, without the rest of the machine */
+    /* Peaks of a pipeline's first and last stage, whose largest, or that of a stage between them, is peak_memory_bytes.
+     * Without a pipeline, both are peak_memory_bytes. Megatron logs the last stage's memory: */
+    uint64_t first_stage_bytes, last_stage_bytes;
 } mdot_prediction;
 
 /* Inputs of predictors. A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no

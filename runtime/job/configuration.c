@@ -337,9 +337,13 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     c->expert_parallel = at_least_one(c->expert_parallel);
     c->context_parallel = at_least_one(c->context_parallel);
     double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel * c->context_parallel;
+    double without_experts = others / c->expert_parallel;
+    if (counts_workers && fmod(c->gpu_count, others) != 0) others = without_experts;
     if (counts_workers && fmod(c->gpu_count, others) == 0) c->data_parallel = (uint32_t)(c->gpu_count / others);
     c->data_parallel = at_least_one(c->data_parallel);
-    double product = c->data_parallel * others;
+    bool shares = (double)c->data_parallel * without_experts == c->gpu_count;
+    if (shares && (c->data_parallel * c->context_parallel) % c->expert_parallel == 0) return MDOT_OK;
+    double product = c->data_parallel * without_experts * c->expert_parallel;
     if (c->gpu_count == 0 && product <= INT32_MAX) c->gpu_count = (int)product;
     if (product != c->gpu_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -365,9 +369,12 @@ static mdot_status check_schedule(mdot_configuration *c, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "schedule zero-bubble (ZB-H1) has one part of the pipeline on each GPU: leave virtual_stages "
                          "at 1, or use schedule 1f1b");
-    if (interleaves && c->micro_batches % c->pipeline_parallel != 0)
+    if ((c->first_stage_blocks > 0 || c->last_stage_blocks > 0) && c->pipeline_parallel == 1)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "micro_batches is %u; with virtual_stages it must be a multiple of pipeline_parallel, %u",
+                         "first_stage_blocks and last_stage_blocks need pipeline_parallel of 2 or more");
+    if (interleaves && c->micro_batches < c->pipeline_parallel)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "micro_batches is %u; with virtual_stages it must be at least pipeline_parallel, %u",
                          c->micro_batches, c->pipeline_parallel);
     return MDOT_OK;
 }

@@ -47,7 +47,10 @@ void rt_copy_kernels(mdot_configuration *target, const mdot_configuration *sourc
 
 /* The number of GPUs that hold the same weights; those of all operators but experts are held by expert_parallel times
  * as many. ZeRO divides over them. */
-static inline double rt_copies(const mdot_configuration *c) { return (double)c->data_parallel * c->context_parallel; }
+static inline double rt_copies(const mdot_configuration *c)
+{
+    return (double)c->gpu_count / ((double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel);
+}
 
 static inline bool rt_is_fp8(mdot_precision precision)
 {

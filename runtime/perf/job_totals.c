@@ -28,6 +28,15 @@ static size_t find_logits(const mdot_job *job, size_t loss)
     return 0;
 }
 
+/* Of several losses, the one with the largest logits counts. */
+static size_t larger_logits(const mdot_job *job, size_t a, size_t b)
+{
+    if (a == 0 || b == 0) return a + b;
+    const mdot_job_operator *first = &job->operators[a - 1], *second = &job->operators[b - 1];
+    double bytes = first->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+    return second->per_sample[MDOT_PHASE_FORWARD].bytes_written > bytes ? b : a;
+}
+
 double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss)
 {
     enum { CHUNKS = 8 };
@@ -48,7 +57,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         tensor_core_flops += flops;
         if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolution_flops += flops;
         t.is_recomputed = t.is_recomputed || (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0;
-        if (rt_is_loss(op)) t.logits = find_logits(job, i);
+        if (rt_is_loss(op)) t.logits = larger_logits(job, t.logits, find_logits(job, i));
         if (rt_score_bytes(op) > 0) add_attention(&t, &op->per_sample[MDOT_PHASE_FORWARD]);
         uint32_t type_id = op->traits.number;
         t.lacks_type_id = t.lacks_type_id || type_id == 0;

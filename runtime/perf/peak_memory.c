@@ -34,7 +34,7 @@
  * one has those behind the blocks, with a copy of the table to which the head is tied. A stage keeps the activations of
  * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
  * (resolved_configuration.c), but at most all micro-batches; and the results that it sent to the next stage. The peak
- * is the first or the last stage's. Only the last one has the logits. Context parallelism divides activations and
+ * is that of the first, the last, or the largest stage between them. Only the last one has the logits. Context parallelism divides activations and
  * copies weights, like data parallelism. Sequence parallelism divides the activations that tensor parallelism
  * replicates. */
 #include "runtime/perf/peak_memory.h"
@@ -229,11 +229,12 @@ static double weight_copies(const parts *p, double elements)
 }
 
 /* Bytes of results that a stage sent to the next one. The pipelines of PyTorch and DeepSpeed keep them up to the
- * micro-batch's backward pass. */
+ * micro-batch's backward pass. Megatron frees them (deallocate_pipeline_outputs). */
 static double sent_results(const parts *p)
 {
     const rt_resolved_configuration *resolved = p->resolved;
-    if (resolved->configuration.c.pipeline_parallel == 1 || resolved->shard.of[RT_PIPELINE_AFTER] > 0) return 0;
+    const mdot_configuration *c = &resolved->configuration.c;
+    if (c->pipeline_parallel == 1 || resolved->shard.of[RT_PIPELINE_AFTER] > 0 || rt_is_megatron(c)) return 0;
     double width = resolved->activation_case.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
     double sample = width * p->job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
     return (double)resolved->configuration.micro_batch * resolved->in_flight * sample;
@@ -278,7 +279,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
     }
 }
 
-static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved)
+static rt_memory measure_part(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
     parts p = parts_of(job, resolved);
@@ -300,12 +301,21 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
     return largest;
 }
 
+rt_memory rt_measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved, rt_stage stage)
+{
+    if (resolved->configuration.c.pipeline_parallel == 1) return measure_part(job, resolved);
+    rt_resolved_configuration of_stage = rt_resolve_stage(resolved, stage);
+    return measure_part(job, &of_stage);
+}
+
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    if (resolved->configuration.c.pipeline_parallel == 1) return measure_stage(job, resolved);
-    rt_resolved_configuration first_stage = rt_first_stage(resolved), last_stage = rt_last_stage(resolved);
-    rt_memory largest = measure_stage(job, &first_stage);
-    consider(measure_stage(job, &last_stage), &largest);
+    rt_memory largest = rt_measure_stage(job, resolved, RT_STAGE_FIRST);
+    if (resolved->configuration.c.pipeline_parallel == 1) return largest;
+    consider(rt_measure_stage(job, resolved, RT_STAGE_LAST), &largest);
+    bool is_larger = resolved->blocks[RT_STAGE_MIDDLE] > resolved->blocks[RT_STAGE_FIRST];
+    if (resolved->configuration.c.pipeline_parallel > 2 && is_larger)
+        consider(rt_measure_stage(job, resolved, RT_STAGE_MIDDLE), &largest);
     return largest;
 }
 

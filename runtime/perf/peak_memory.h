@@ -15,7 +15,9 @@ typedef struct rt_memory {
     double flat;   /* contiguous tensors of all gradients in the update on the GPU */
 } rt_memory;
 
+/* The largest memory of all GPUs, and that of one stage; without a pipeline, both are equal. */
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);
+rt_memory rt_measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved, rt_stage stage);
 /* The peak, at most UINT64_MAX. */
 uint64_t rt_sum_memory(const rt_memory *memory);
 

@@ -23,22 +23,44 @@ static size_t nearest_record(const rt_program *p, const rt_activation_case *want
     return nearest;
 }
 
-/* Analytic bytes per sample of the requested case. They are whole where the recorded ones are, so that a recorded case
- * has the ratio 1. */
+/* Analytic bytes per sample of the requested case on a single GPU. They are whole where the recorded ones are, so that
+ * a recorded case has the ratio 1. */
 static double analytic_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     rt_activation_case activation_case = resolved->activation_case;
     activation_case.loss = MDOT_LOSS_WHOLE; /* kept_logits accounts for it */
+    return rint(rt_activations_of(&job->analysis->activations, &activation_case)->all);
+}
+
+/* The part of the tensors besides the logits that one GPU of tensor and context parallelism has, where a single GPU has
+ * `recorded` bytes per sample. The analysis knows the tensors that stay whole. Dropout, which it lacks, adds at most a
+ * quarter to these: one byte for the mask of each branch, beside the operand and the result of a normalisation. */
+#define LARGEST_EXCESS 1.25
+static double sharded_part(const mdot_job *job, const rt_resolved_configuration *resolved, double recorded)
+{
+    rt_activation_case activation_case = resolved->activation_case;
+    if (job->analysis->totals.logits > 0) activation_case.loss = MDOT_LOSS_FUSED; /* the one without logits */
     const rt_activations *a = rt_activations_of(&job->analysis->activations, &activation_case);
-    double tensor = resolved->shard.tensor;
-    if (tensor == 1 && resolved->sequence == 1) return rint(a->all);
-    return (a->whole / resolved->replicated + (a->all - a->whole) / tensor) / resolved->sequence;
+    if (!(a->all > 0) || !(recorded > 0)) return 1 / (resolved->shard.tensor * resolved->sequence);
+    double whole = fmin(a->whole * fmin(recorded / a->all, LARGEST_EXCESS), recorded);
+    double on_gpu = whole / resolved->replicated + (recorded - whole) / resolved->shard.tensor;
+    return on_gpu / recorded / resolved->sequence;
+}
+
+/* The largest moment besides the logits, in bytes per sample. */
+static double largest_of(const mdot_recorded_memory *r)
+{
+    double largest = 0;
+    for (size_t i = 0; i < r->moment_count; i++)
+        largest = fmax(largest, r->moments[i].per_sample - r->moments[i].logits);
+    return largest;
 }
 
 /* The part of the tensors as large as the logits that exists at once. With a whole loss these are the logits and their
  * gradient in the type of computation, and up to three fp32 tensors of the loss. Sharded logits have a fourth one,
  * because PyTorch composes the loss (torch/distributed/tensor/parallel/loss.py): the logarithms, the gradient of the
- * picked ones, the exponentials, and the sum of the latter two exist at once.
+ * picked ones, the exponentials, and the sum of the latter two exist at once. Megatron's loss converts the logits to
+ * fp32 and then works in place.
  *
  * A chunked loss has all logits at its end, and keeps the fp32 logarithms of each chunk for the backward pass, beside
  * the fp32 copy of the last chunk. A compiled one keeps the logits alone. Its backward pass then replaces them by their
@@ -46,21 +68,27 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
  * MemTracker counts 6.5 bytes for each logit, and 2.25 beside the temporaries that compiled kernels lack.
  *
  * A loss that is fused with the matmul makes all of them in parts of the size of its operand. */
-static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved)
+static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved, double recorded)
 {
     enum { FULL_TENSORS = 3 };
     const rt_activation_case *activation_case = &resolved->activation_case;
     size_t matmul = job->analysis->totals.logits;
-    if (matmul == 0) return 1;
-    bool is_sharded = resolved->shard.tensor > 1 && job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
-    if (activation_case->loss == MDOT_LOSS_WHOLE) return is_sharded ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
-    double part = rt_loss_part(job, matmul, activation_case->loss);
-    if (activation_case->loss == MDOT_LOSS_FUSED) return part;
+    if (matmul == 0) return recorded;
     bool is_fp32 = activation_case->type == RT_ACTIVATION_FP32;
     double width = is_fp32 ? WEIGHT_BYTES : HALF_BYTES, copy = is_fp32 ? 0 : WEIGHT_BYTES;
+    bool is_sharded = job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
+    double parts = resolved->sequence * (is_sharded ? resolved->shard.tensor : 1);
+    if (activation_case->loss == MDOT_LOSS_WHOLE && rt_is_megatron(&resolved->configuration.c)) {
+        double fp32 = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written;
+        return fmin((width + copy) / WEIGHT_BYTES * fp32, recorded) / parts;
+    }
+    double composed = is_sharded && resolved->shard.tensor > 1 ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
+    if (activation_case->loss == MDOT_LOSS_WHOLE) return composed * recorded / parts;
+    double part = rt_loss_part(job, matmul, activation_case->loss);
+    if (activation_case->loss == MDOT_LOSS_FUSED) return part * recorded / parts;
     double whole = 2 * width + (FULL_TENSORS - 1) * WEIGHT_BYTES + copy;
-    if (resolved->configuration.c.compiled != 0) return (width + width * part) / whole;
-    return (width + WEIGHT_BYTES + copy * part) / whole;
+    if (resolved->configuration.c.compiled != 0) return (width + width * part) / whole * recorded / parts;
+    return (width + WEIGHT_BYTES + copy * part) / whole * recorded / parts;
 }
 
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
@@ -73,13 +101,13 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     if (!(p->analytic_bytes[record] > 0)) return 0;
     const mdot_recorded_memory *r = &p->records[record];
     double scale = analytic_bytes(job, resolved) / p->analytic_bytes[record];
+    double sharded = sharded_part(job, resolved, scale * largest_of(r));
     double blocks = resolved->shard.of[RT_PIPELINE_BLOCKS];
     rt_activation_type type = rt_activation_type_of(r->precision);
     const rt_parts *half = &job->analysis->sharding.half_parameters;
     rt_shard whole = {1, 1, {1, 1, 1}};
     double copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &resolved->shard)),
            all_copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &whole));
-    double logits_part = kept_logits(job, resolved);
     /* The stage with the head has the logits of one micro-batch, however many it keeps. */
     double with_logits = resolved->shard.of[RT_PIPELINE_AFTER] / resolved->in_flight;
     for (size_t i = 0; i < r->moment_count; i++) {
@@ -88,9 +116,10 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
         if (activation_case->type == RT_ACTIVATION_AMP) copies = copied;
         if (activation_case->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
             copies = m->weight_copies * copied / all_copied;
-        double logits = with_logits * logits_part * m->logits, others = m->per_sample - m->logits;
+        double logits = with_logits * kept_logits(job, resolved, m->logits);
+        double others = sharded * (m->per_sample - m->logits);
         out_moments[i] = (mdot_peak_moment){.per_sample = scale * (blocks * others + logits),
-                                            .per_step = scale * blocks * m->per_step,
+                                            .per_step = scale * sharded * blocks * m->per_step,
                                             .weight_copies = copies,
                                             .gradients = m->gradients,
                                             .logits = scale * logits};

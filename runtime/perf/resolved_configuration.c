@@ -3,6 +3,8 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 
+#include <math.h>
+
 static mdot_status check_experts(const mdot_configuration *c, const rt_experts *experts, mdot_error *err)
 {
     if (c->expert_parallel > 1 && experts->common_count == 0)
@@ -15,6 +17,48 @@ static mdot_status check_experts(const mdot_configuration *c, const rt_experts *
                      c->expert_parallel, (unsigned long long)experts->common_count);
 }
 
+/* The blocks of the ends of a pipeline that the configuration sets, and the stages that share the others. */
+typedef struct division {
+    uint32_t first, last, given; /* given: first and last together */
+    uint32_t sharing;
+} division;
+
+static division division_of(const mdot_configuration *c)
+{
+    division d = {c->first_stage_blocks % MDOT_STAGE_WITHOUT_BLOCKS, c->last_stage_blocks % MDOT_STAGE_WITHOUT_BLOCKS,
+                  0, c->pipeline_parallel - (c->first_stage_blocks > 0) - (c->last_stage_blocks > 0)};
+    d.given = d.first + d.last;
+    return d;
+}
+
+/* Other stages have equal numbers of blocks, rounded up. */
+static void divide_blocks(const mdot_job *job, const mdot_configuration *c, double out[RT_STAGES])
+{
+    out[RT_STAGE_FIRST] = out[RT_STAGE_MIDDLE] = out[RT_STAGE_LAST] = 1;
+    if (c->pipeline_parallel == 1) return;
+    division d = division_of(c);
+    uint32_t blocks = job->info.block_count;
+    double share = d.sharing > 0 ? (double)((blocks - d.given + d.sharing - 1) / d.sharing) : 0;
+    out[RT_STAGE_FIRST] = (c->first_stage_blocks > 0 ? d.first : share) / blocks;
+    out[RT_STAGE_MIDDLE] = share / blocks;
+    out[RT_STAGE_LAST] = (c->last_stage_blocks > 0 ? d.last : share) / blocks;
+}
+
+static mdot_status check_stages(const mdot_configuration *c, uint32_t blocks, mdot_error *err)
+{
+    if (c->pipeline_parallel == 1) return MDOT_OK;
+    division d = division_of(c);
+    if (d.given + d.sharing <= blocks && (d.sharing > 0 || d.given == blocks)) return MDOT_OK;
+    if (d.given == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "pipeline_parallel is %u; each stage needs a block, and the job has %u", c->pipeline_parallel,
+                         blocks);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "the ends of the pipeline have %u and %u blocks, and %u other stages share the rest of %u blocks: "
+                     "set numbers that leave at least one for each of these stages, and none without them",
+                     d.first, d.last, d.sharing, blocks);
+}
+
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err)
 {
     const mdot_configuration *c = &configuration->c;
@@ -23,10 +67,8 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "recompute is blocks, but the job lacks blocks: use selective or nothing");
-    if (c->pipeline_parallel > 1 && c->pipeline_parallel > job->info.block_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "pipeline_parallel is %u; each stage needs a block, and the job has %u", c->pipeline_parallel,
-                         job->info.block_count);
+    mdot_status status = check_stages(c, job->info.block_count, err);
+    if (status != MDOT_OK) return status;
     if (c->tensor_parallel > 1 && common == 0)
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,
@@ -50,19 +92,20 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
                          "context_parallel is %u, but the job lacks attention, whose sequences it divides: leave "
                          "context_parallel at 1",
                          c->context_parallel);
-    if (c->virtual_stages > 1 && (double)c->virtual_stages * c->pipeline_parallel > job->info.block_count)
+    bool has_blocks = (double)c->virtual_stages * c->pipeline_parallel <= (double)job->info.block_count + 2;
+    if (c->virtual_stages > 1 && !has_blocks)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "virtual_stages is %u on each of %u stages; each part needs a block, and the job has %u",
+                         "virtual_stages is %u on each of %u stages; each part needs a block, besides one for the "
+                         "embedding and one for the head, and the job has %u",
                          c->virtual_stages, c->pipeline_parallel, job->info.block_count);
     return check_experts(c, &sharding->experts, err);
 }
 
-static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
+static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c, const double blocks[RT_STAGES])
 {
     rt_shard shard = {c->tensor_parallel, c->expert_parallel, {1, 1, 1}};
-    uint32_t stages = c->pipeline_parallel, blocks = job->info.block_count;
-    if (stages == 1) return shard;
-    shard.of[RT_PIPELINE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
+    if (c->pipeline_parallel == 1) return shard;
+    shard.of[RT_PIPELINE_BLOCKS] = fmax(fmax(blocks[RT_STAGE_FIRST], blocks[RT_STAGE_MIDDLE]), blocks[RT_STAGE_LAST]);
     rt_pipeline_position heavier = job->analysis->sharding.heavier_end;
     shard.of[heavier == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE] = 0; /* in another stage */
     return shard;
@@ -121,12 +164,23 @@ static double waiting_steps(const mdot_configuration *c)
     return c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE ? waiting / 3 : waiting;
 }
 
-/* A stage keeps the activations of as many micro-batches as there are stages. An interleaved one keeps more: (p - 1) /
- * v (Korthikanti et al., arXiv 2205.05198, section 4.2.3). */
-static double in_flight_of(const mdot_configuration *c, double steps)
+/* Micro-batches in a group that an interleaved stage computes with one part before the next part: as many as stages, or
+ * more if the last group would otherwise be too small to fill the pipeline. */
+static double group_of(const mdot_configuration *c)
 {
-    double stages = c->pipeline_parallel, maximum = stages;
-    if (c->virtual_stages > 1) maximum += (stages - 1) / c->virtual_stages;
+    uint32_t group = c->pipeline_parallel;
+    while (group < c->micro_batches && c->micro_batches % group != 0 && c->micro_batches % group < c->pipeline_parallel)
+        group++;
+    return group;
+}
+
+/* A stage keeps the activations of as many micro-batches as there are stages from it on. An interleaved one with v
+ * parts runs two passes of a part for each stage behind it, and v - 1 groups, before the first backward pass
+ * (Korthikanti et al., arXiv 2205.05198, section 4.2.3; Megatron's get_pp_rank_microbatches). */
+static double in_flight_of(const mdot_configuration *c, double stage, double steps)
+{
+    double behind = c->pipeline_parallel - 1 - stage, parts = c->virtual_stages, maximum = behind + 1;
+    if (parts > 1) maximum = (2 * behind + (parts - 1) * group_of(c) + 1) / parts;
     return maximum < steps ? maximum : steps;
 }
 
@@ -136,10 +190,11 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     configuration = &out_resolved->configuration;
     out_resolved->recomputes_as_program = job->analysis->totals.is_recomputed;
     const mdot_configuration *c = &configuration->c;
-    out_resolved->shard = shard_of(job, c);
+    divide_blocks(job, c, out_resolved->blocks);
+    out_resolved->shard = shard_of(job, c, out_resolved->blocks);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
     out_resolved->micro_steps = out_resolved->steps + waiting_steps(c);
-    out_resolved->in_flight = in_flight_of(c, out_resolved->steps);
+    out_resolved->in_flight = in_flight_of(c, 0, out_resolved->steps);
     out_resolved->sequence = c->context_parallel;
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;
     out_resolved->rates = rt_rates_of(configuration);
@@ -147,25 +202,16 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->activation_case = activation_case_of(c, out_resolved->recomputes_as_program);
 }
 
-rt_resolved_configuration rt_first_stage(const rt_resolved_configuration *resolved)
-{
-    rt_resolved_configuration stage = *resolved;
-    stage.shard.of[RT_PIPELINE_BEFORE] = 1;
-    stage.shard.of[RT_PIPELINE_AFTER] = 0;
-    return stage;
-}
-
-/* The last stage of a plain pipeline keeps one micro-batch. With v parts per stage, it has computed all parts but the
- * last for as many micro-batches as there are stages when it begins its backward pass. */
-rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolved)
+rt_resolved_configuration rt_resolve_stage(const rt_resolved_configuration *resolved, rt_stage stage)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    rt_resolved_configuration stage = *resolved;
-    double parts = c->virtual_stages, in_flight = ((parts - 1) * c->pipeline_parallel + 1) / parts;
-    stage.shard.of[RT_PIPELINE_BEFORE] = 0;
-    stage.shard.of[RT_PIPELINE_AFTER] = 1;
-    stage.in_flight = in_flight; /* one; with virtual stages fewer than p, while a step has at least p micro-batches */
-    return stage;
+    rt_resolved_configuration made = *resolved;
+    double position = stage == RT_STAGE_LAST ? c->pipeline_parallel - 1 : (double)stage;
+    made.shard.of[RT_PIPELINE_BEFORE] = stage == RT_STAGE_FIRST || c->pipeline_parallel == 1;
+    made.shard.of[RT_PIPELINE_AFTER] = stage == RT_STAGE_LAST || c->pipeline_parallel == 1;
+    made.shard.of[RT_PIPELINE_BLOCKS] = resolved->blocks[stage];
+    made.in_flight = in_flight_of(c, position, resolved->steps);
+    return made;
 }
 
 rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch)

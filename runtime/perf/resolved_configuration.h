@@ -41,6 +41,10 @@ double rt_frozen_width(const mdot_configuration *c, double unchanged);
 
 /* ---- Resolved configuration -------------------------------------------------------------------------------------- */
 
+/* The stages of a pipeline whose memory may be largest. Of those in the middle, it is the second, which keeps the most
+ * micro-batches. */
+typedef enum rt_stage { RT_STAGE_FIRST, RT_STAGE_MIDDLE, RT_STAGE_LAST, RT_STAGES } rt_stage;
+
 typedef struct rt_resolved_configuration {
     rt_configuration configuration; /* precision and attention follow the program where they were left open */
     bool differs_from_program;      /* the requested precision or attention contradicts the program's */
@@ -50,8 +54,9 @@ typedef struct rt_resolved_configuration {
     double steps;   /* micro-steps that a GPU computes in a step */
     double
         micro_steps; /* micro-steps of a step, one after the other: `steps`, and those that fill and empty a pipeline */
-    double in_flight;  /* micro-batches whose activations a GPU keeps */
-    double sequence;   /* factor by which context parallelism shortens sequences on a GPU */
+    double in_flight;         /* micro-batches whose activations a GPU keeps */
+    double blocks[RT_STAGES]; /* fractions of the blocks in the stages of a pipeline; 1 without one */
+    double sequence;          /* factor by which context parallelism shortens sequences on a GPU */
     double replicated; /* factor by which sequence parallelism divides tensors that tensor parallelism replicates */
     rt_rates rates;
     rt_widths widths;
@@ -68,10 +73,18 @@ rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *
 /* Resolves a configuration that the job can be trained with. */
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved);
 
-/* The first and the last stage of a pipeline, which resolved configurations combine: the operators before the blocks or
- * behind them, and the micro-batches whose activations the stage keeps. */
-rt_resolved_configuration rt_first_stage(const rt_resolved_configuration *resolved);
-rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolved);
+/* Megatron's kernels run: it and its descendants divide models whose half-precision weights have fp32 copies, and fp32
+ * main gradients are its own. */
+static inline bool rt_is_megatron(const mdot_configuration *c)
+{
+    bool has_main = c->gradient_type == MDOT_NUMBER_FP32 && c->reduce_type != MDOT_NUMBER_HALF;
+    bool is_divided = c->tensor_parallel > 1 || c->pipeline_parallel > 1;
+    return rt_is_mixed(c->precision) && c->zero_stage < 3 && (has_main || is_divided);
+}
+
+/* One stage of a pipeline, which resolved configurations combine: the operators before the blocks or behind them, the
+ * stage's blocks, and the micro-batches whose activations it keeps. */
+rt_resolved_configuration rt_resolve_stage(const rt_resolved_configuration *resolved, rt_stage stage);
 
 /* Variants: the same shard, with another micro-batch; and with the kernels (precision, attention, compiled code,
  * update) of another configuration of the same GPU. */

@@ -11,12 +11,13 @@ static void add_sparse_table(const mdot_job_operator *op, rt_sparse_tables *out)
     out->picked += op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written / sizeof(float);
 }
 
-/* A tied output head behind the blocks reuses the weights of a table before them. */
+/* A tied output head behind the blocks reuses the weights of a table before them. It has at most a bias of its own. */
 static void add_tied_head(const mdot_job_operator *op, size_t index, rt_sharding *out)
 {
     const int64_t *setting = op->setting;
     bool is_matmul = op->input_count <= 1 && rt_multiplies_by_weights(op); /* other operators lack channels */
-    if (out->position[index] != RT_PIPELINE_AFTER || rt_weights_of(op) > 0 || !is_matmul) return;
+    double bias = (double)setting[MDOT_SETTING_CHANNELS_OUT];
+    if (out->position[index] != RT_PIPELINE_AFTER || rt_weights_of(op) > bias || !is_matmul) return;
     bool is_trained = op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     double elements = (double)setting[MDOT_SETTING_CHANNELS_IN] * (double)setting[MDOT_SETTING_CHANNELS_OUT];
     rt_add_parts(out, index, elements, is_trained ? &out->tied : &out->frozen_tied);

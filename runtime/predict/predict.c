@@ -139,6 +139,12 @@ static void fill_memory(const mdot_job *job, const rt_resolved_configuration *re
     out->context_bytes = reserved.context;
     out->workspace_bytes = reserved.workspace;
     out->collective_bytes = reserved.collectives;
+    out->first_stage_bytes = out->last_stage_bytes = out->peak_memory_bytes;
+    if (requested->configuration.c.pipeline_parallel == 1) return;
+    memory = rt_measure_stage(job, requested, RT_STAGE_FIRST);
+    out->first_stage_bytes = rt_sum_memory(&memory);
+    memory = rt_measure_stage(job, requested, RT_STAGE_LAST);
+    out->last_stage_bytes = rt_sum_memory(&memory);
 }
 
 static void fill_power(const rt_configuration *configuration, const rt_roofline_terms *terms, mdot_prediction *out)

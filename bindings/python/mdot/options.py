@@ -63,6 +63,8 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("power_limit", ctypes.c_double),
     ("host_launch_us", ctypes.c_double),
     ("whole_gradients", ctypes.c_uint32),
+    ("first_stage_blocks", ctypes.c_uint32),
+    ("last_stage_blocks", ctypes.c_uint32),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -190,6 +192,8 @@ ROWS: tuple[Row, ...] = (
     Row("sequence_parallel", "sequence_parallel", "whole", 0, 1, "sp"),
     Row("micro_batches", "micro_batches", "whole", 0, 65536, "micro"),
     Row("virtual_stages", "virtual_stages", "whole", 0, 65536, "vpp"),
+    Row("first_stage_blocks", "first_stage_blocks", "whole", 0, 65536, "first"),
+    Row("last_stage_blocks", "last_stage_blocks", "whole", 0, 65536, "last"),
     Row("zero", "zero_stage", "whole", 0, 3, "zero"),
     Row("schedule", "schedule", "choice", 0, 1, "schedule"),
     Row("keep_gathered", "keep_gathered", "flag", 0, 1, "keep-gathered"),
@@ -324,6 +328,12 @@ class ConfigurationOptions:
     virtual_stages: int = 0
     """Number of parts of an interleaved pipeline that each GPU has.
     0 selects the default: 1."""
+    first_stage_blocks: int = 0
+    """Number of blocks in the first stage of a pipeline.
+    0 selects the default: an equal share."""
+    last_stage_blocks: int = 0
+    """Number of blocks in the last stage of a pipeline.
+    0 selects the default: an equal share."""
     zero: int = 0
     """ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights (3)."""
     schedule: str = "1f1b"
@@ -376,6 +386,8 @@ class Options(TypedDict, total=False):
     sequence_parallel: int
     micro_batches: int
     virtual_stages: int
+    first_stage_blocks: int
+    last_stage_blocks: int
     zero: int
     schedule: str
     keep_gathered: bool

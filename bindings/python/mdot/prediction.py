@@ -68,6 +68,10 @@ class Prediction:
     """Average power per GPU; 0 if the power limit is unknown."""
     energy_joules: float
     """Energy per step on all GPUs, without the rest of the machine."""
+    first_stage_bytes: int
+    """Peak of a pipeline's first stage; without a pipeline, `peak_memory_bytes`."""
+    last_stage_bytes: int
+    """Peak of a pipeline's last stage, which Megatron logs."""
 
     @property
     def samples_per_second(self) -> float:

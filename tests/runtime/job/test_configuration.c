@@ -312,7 +312,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
          "leave virtual_stages at 1"},
         {{.virtual_stages = 2, .pipeline_parallel = 4, .micro_batches = 2},
          {.virtual_stages = 2, .pipeline_parallel = 4, .micro_batches = 8},
-         "micro_batches is 2; with virtual_stages it must be a multiple of pipeline_parallel, 4"},
+         "micro_batches is 2; with virtual_stages it must be at least pipeline_parallel, 4"},
         {{.micro_batches = 2}, {.micro_batches = 2, .pipeline_parallel = 2}, "micro_batches needs pipeline_parallel"},
         {{.batch = 9, .pipeline_parallel = 2},
          {.batch = 10, .pipeline_parallel = 2},

@@ -6,6 +6,7 @@
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -203,9 +204,23 @@ static void configurations_beyond_the_job_are_refused(void **state)
         {plain, {.context_parallel = 2}, "context_parallel is 2, but the job lacks attention"},
         {blocks, {.context_parallel = 2}, NULL},
         {blocks, {.pipeline_parallel = 2, .virtual_stages = 2, .micro_batches = 2}, NULL},
+        {blocks, {.pipeline_parallel = 2, .virtual_stages = 3, .micro_batches = 2}, NULL}, /* two without blocks */
         {blocks,
-         {.pipeline_parallel = 2, .virtual_stages = 3, .micro_batches = 2},
-         "virtual_stages is 3 on each of 2 stages; each part needs a block, and the job has 4"},
+         {.pipeline_parallel = 2, .virtual_stages = 4, .micro_batches = 2},
+         "virtual_stages is 4 on each of 2 stages; each part needs a block, besides one for the embedding"},
+        {blocks, {.pipeline_parallel = 2, .first_stage_blocks = 1, .last_stage_blocks = 3}, NULL},
+        {blocks,
+         {.pipeline_parallel = 2, .first_stage_blocks = 1, .last_stage_blocks = 2},
+         "the ends of the pipeline have 1 and 2 blocks, and 0 other stages share the rest of 4 blocks"},
+        {blocks,
+         {.pipeline_parallel = 3, .first_stage_blocks = 3, .last_stage_blocks = 1},
+         "the ends of the pipeline have 3 and 1 blocks, and 1 other stages"},
+        {blocks, {.pipeline_parallel = 6}, "pipeline_parallel is 6"},
+        {blocks,
+         {.pipeline_parallel = 6,
+          .first_stage_blocks = MDOT_STAGE_WITHOUT_BLOCKS,
+          .last_stage_blocks = MDOT_STAGE_WITHOUT_BLOCKS},
+         NULL},
         {blocks, {.expert_parallel = 2}, "expert_parallel is 2, but the job lacks experts"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -236,7 +251,8 @@ static void stages_keep_their_end_and_their_micro_batches(void **state)
         mdot_configuration c = {BASE, .pipeline_parallel = 2, .virtual_stages = cases[i].virtual_stages,
                                 .micro_batches = 4};
         c.accumulate = 2;
-        rt_resolved_configuration r = resolve(job, &c), first = rt_first_stage(&r), last = rt_last_stage(&r);
+        rt_resolved_configuration r = resolve(job, &c), first = rt_resolve_stage(&r, RT_STAGE_FIRST),
+                                  last = rt_resolve_stage(&r, RT_STAGE_LAST);
         assert_compare(r.steps, ==, 8);
         assert_compare(r.micro_steps, ==, cases[i].micro_steps);
         assert_compare(first.in_flight, ==, cases[i].first);
@@ -248,7 +264,7 @@ static void stages_keep_their_end_and_their_micro_batches(void **state)
         c.micro_batches = 1; /* no more than there are */
         c.accumulate = 1;
         r = resolve(job, &c);
-        last = rt_last_stage(&r);
+        last = rt_resolve_stage(&r, RT_STAGE_LAST);
         assert_compare(r.in_flight, ==, 1);
         assert_compare(last.in_flight, ==, 1);
     }
@@ -364,9 +380,75 @@ static void explanation_reuses_what_its_prediction_resolved(void **state)
     mdot_job_destroy(job);
 }
 
+/* Whatever the ends have, the stages together have all weights and blocks, each operator outside the blocks belongs to
+ * one end, and a stage keeps fewer micro-batches than those before it. */
+static void stages_divide_the_job(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    double weights = rt_sum_elements(rt_weights_part(&job->analysis->sharding, &(rt_shard){1, 1, {1, 1, 1}}));
+    size_t compared = 0;
+    for (uint32_t stages = 2; stages <= 6; stages++) {
+        for (uint32_t first = 0; first <= 5; first++) {
+            for (uint32_t last = 0; last <= 5; last++) {
+                mdot_configuration c = {BASE, .pipeline_parallel = stages, .micro_batches = 2 * stages};
+                c.first_stage_blocks = first == 5 ? MDOT_STAGE_WITHOUT_BLOCKS : first;
+                c.last_stage_blocks = last == 5 ? MDOT_STAGE_WITHOUT_BLOCKS : last;
+                rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+                configuration.c.batch = 120;
+                if (rt_configuration_complete(&configuration, NULL) != MDOT_OK) continue;
+                if (rt_configuration_check(&configuration, job, NULL) != MDOT_OK) continue;
+                rt_resolved_configuration r;
+                rt_resolve(job, &configuration, &r);
+                uint32_t sharing = stages - (first > 0) - (last > 0), given = first % 5 + last % 5;
+                if (sharing > 0 && (BLOCKS - given) % sharing != 0) continue; /* rounded up */
+                double sum = 0, blocks = 0, largest = 0, behind = stages + 1;
+                for (uint32_t s = 0; s < stages; s++) {
+                    rt_stage stage = s == 0 ? RT_STAGE_FIRST : s + 1 == stages ? RT_STAGE_LAST : RT_STAGE_MIDDLE;
+                    rt_resolved_configuration one = rt_resolve_stage(&r, stage);
+                    sum += rt_sum_elements(rt_weights_part(&job->analysis->sharding, &one.shard));
+                    blocks += one.shard.of[RT_PIPELINE_BLOCKS];
+                    largest = fmax(largest, one.shard.of[RT_PIPELINE_BLOCKS]);
+                    assert_compare(one.shard.of[RT_PIPELINE_BEFORE], ==, s == 0);
+                    assert_compare(one.shard.of[RT_PIPELINE_AFTER], ==, s + 1 == stages);
+                    if (s < 2 || s + 1 == stages) assert_compare(one.in_flight, <, behind);
+                    behind = one.in_flight;
+                }
+                assert_within(blocks, 1, 1e-12);
+                assert_within(sum, weights, 1e-6);
+                assert_compare(r.shard.of[RT_PIPELINE_BLOCKS], ==, largest);
+                compared++;
+            }
+        }
+    }
+    assert_compare(compared, >, 20);
+    mdot_job_destroy(job);
+}
+
+/* Megatron fills the last group of an interleaved pipeline: 3 micro-batches on 2 stages are one group. */
+static void interleaved_stages_keep_groups(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    static const struct {
+        uint32_t micro_batches;
+        double last;
+    } cases[] = {{2, 2 + 1}, {3, 3 + 1}, {4, 2 + 1}, {5, 3 + 1}, {6, 2 + 1}, {7, 4 + 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = {BASE, .pipeline_parallel = 2, .virtual_stages = 2,
+                                .micro_batches = cases[i].micro_batches};
+        c.batch = cases[i].micro_batches;
+        rt_resolved_configuration r = resolve(job, &c), last = rt_resolve_stage(&r, RT_STAGE_LAST);
+        if (last.in_flight != cases[i].last / 2) fail_msg("case %zu: %g", i, last.in_flight);
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_divide_the_job),
+        cmocka_unit_test(interleaved_stages_keep_groups),
         cmocka_unit_test(one_gpu_has_the_whole_job),
         cmocka_unit_test(stage_of_a_pipeline_has_its_blocks_and_the_heavier_end),
         cmocka_unit_test(interleaved_stages_keep_more_micro_batches),

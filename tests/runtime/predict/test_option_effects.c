@@ -185,6 +185,8 @@ static const struct row {
     {"sequence_parallel", 1, {A100, .tensor_parallel = 2}, BOTH, NULL},
     {"micro_batches", 4, {A100, .pipeline_parallel = 2}, BOTH, NULL},
     {"virtual_stages", 2, {A100, .pipeline_parallel = 2}, BOTH, NULL},
+    {"first_stage_blocks", 1, {A100, .pipeline_parallel = 2}, BOTH, NULL},
+    {"last_stage_blocks", 1, {A100, .pipeline_parallel = 2}, BOTH, NULL},
     {"zero_stage", 1, {MIXED, .gpu_count = 8}, BOTH, NULL},
     {"zero_stage", 2, {MIXED, .gpu_count = 8}, BOTH, NULL},
     {"zero_stage", 3, {MIXED, .gpu_count = 8}, BOTH, NULL},

@@ -138,7 +138,7 @@ static void pipelines_trade_waiting_for_activations(void **state)
     expect_error(job, c, "each part needs a block");
     c.virtual_stages = 2;
     c.micro_batches = 2;
-    expect_error(job, c, "multiple of pipeline_parallel");
+    expect_error(job, c, "at least pipeline_parallel");
     c.micro_batches = 8;
     c.schedule = MDOT_SCHEDULE_ZERO_BUBBLE;
     expect_error(job, c, "zero-bubble");

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from mdot_lab.checks.memory import published, table
+from mdot_lab.checks.memory.published.megatron_networks import Language, Network
 from mdot_lab.checks.memory.published.point import GIB, Model, Point
 
 TRACED_BATCH = 2
@@ -51,7 +52,7 @@ def expressible(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return known, lacking
 
 
-def _read(model: Model):
+def _read(model: Model | Network):
     import mdot
 
     from mdot_lab.checks.memory import building
@@ -61,6 +62,9 @@ def _read(model: Model):
     from mdot_lab.checks.memory.step import Step
 
     def make() -> Step:
+        if isinstance(model, Network):
+            tokens = integers(TRACED_BATCH, model.sequence)
+            return Step(Language(model), (tokens, tokens), {})
         network = build(f"{model.kind}{'LMHeadModel' if model.kind == 'GPT2' else 'ForCausalLM'}", f"{model.kind}Config",
                         {"max_position_embeddings": model.sequence, **dict(model.values)}, None)
         if model.lora_rank:
@@ -75,7 +79,8 @@ def _read(model: Model):
         tokens = integers(TRACED_BATCH, model.sequence)
         return Step(LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
 
-    step = building.on_meta(make, "bf16" if model.type == "bfloat16" else "fp32")
+    is_half = isinstance(model, Model) and model.type == "bfloat16"
+    step = building.on_meta(make, "bf16" if is_half else "fp32")
     return mdot.Job.from_torch(step.module, step.arguments, step.keywords, batch=TRACED_BATCH)
 
 
@@ -84,9 +89,9 @@ class _Jobs:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self.known: dict[Model, Any] = {}
+        self.known: dict[Model | Network, Any] = {}
 
-    def get(self, model: Model):
+    def get(self, model: Model | Network):
         import mdot
 
         if model not in self.known:
@@ -117,12 +122,14 @@ def predict(point: Point, jobs: _Jobs) -> Row:
         answer = mdot.predict(jobs.get(point.model), point.gpu, **options)
     except Exception as error:  # A refusal by mdot or a reader's failure is a table row.
         return Row(point, note=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-    return Row(point, int(counted(answer, point.counted)))
+    return Row(point, int(counted(answer, point.counted) + point.beside))
 
 
 def counted(answer, way: str) -> float:
     """Bytes as the source counts them. The context and NCCL's buffers are outside of PyTorch's allocator, and nvidia-smi shows
     them."""
+    if way == "last stage":
+        return answer.last_stage_bytes
     if way == "nvidia-smi":
         return answer.reserved_bytes
     if way == "reserved":

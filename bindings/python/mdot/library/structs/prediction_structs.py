@@ -56,6 +56,8 @@ class mdot_prediction(Sized):
         ("collective_bytes", c_double),
         ("average_watts", c_double),
         ("energy_joules", c_double),
+        ("first_stage_bytes", c_uint64),
+        ("last_stage_bytes", c_uint64),
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Callable
 
+from mdot_lab.checks.memory.published.megatron_networks import Network
+
 GIB, GB = 2**30, 10**9
 
 
@@ -34,13 +36,16 @@ class Point:
     name: str
     measured_bytes: float
     counted: str
-    """allocated (max_memory_allocated), reserved (max_memory_reserved), or nvidia-smi."""
+    """allocated (max_memory_allocated), last stage (the same in a pipeline's last stage), reserved (max_memory_reserved), or
+    nvidia-smi."""
     gpu: str
-    model: Model | None = None
+    model: Model | Network | None = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Keywords of mdot.predict. A point whose keywords this mdot lacks has no prediction."""
     optional: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Keywords that are passed if this mdot has them."""
+    beside: float = 0
+    """Bytes of workspaces that the program sets and the source counts."""
     missing: str = ""
     """The reason, if the point cannot be rebuilt from its source."""
 
